@@ -1,0 +1,48 @@
+/**
+ * HMAC-SHA256 (RFC 2104) for short messages, as two one-shot node:crypto hashes over preallocated padded blocks:
+ * about half the time of `createHmac` and no object per call. A property test holds it equal to `createHmac`.
+ */
+
+import { hash } from 'node:crypto'
+
+const BLOCK_BYTES = 64
+const DIGEST_BYTES = 32
+const IPAD = 0x36
+const OPAD = 0x5c
+
+export type DigestEncoding = 'binary' | 'hex' | 'base64url'
+
+export class Hmac {
+  /** Where the caller writes the message before `sign`. */
+  readonly message: Buffer
+  readonly #inner: Buffer
+  /** One view per message length: `crypto.hash` takes a whole view, and making one per call would be garbage. */
+  readonly #innerViews: Buffer[]
+  readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
+
+  /**
+   * @param key 1 to 64 bytes
+   * @param messageBytesMax the longest message, in bytes
+   */
+  constructor(key: Uint8Array, messageBytesMax: number) {
+    if (key.length === 0 || key.length > BLOCK_BYTES) throw new RangeError('HMAC key must be 1 to 64 bytes')
+    this.#inner = Buffer.alloc(BLOCK_BYTES + messageBytesMax)
+    for (let index = 0; index < BLOCK_BYTES; index++) {
+      const byte = key[index] ?? 0
+      this.#inner[index] = byte ^ IPAD
+      this.#outer[index] = byte ^ OPAD
+    }
+    this.message = this.#inner.subarray(BLOCK_BYTES)
+    this.#innerViews = Array.from({ length: messageBytesMax + 1 }, (_, length) =>
+      this.#inner.subarray(0, BLOCK_BYTES + length),
+    )
+  }
+
+  /** HMAC of the first `length` bytes of `message`, 32 bytes in the given encoding. */
+  sign(length: number, encoding: DigestEncoding): string {
+    const view = this.#innerViews[length]
+    if (view === undefined) throw new RangeError(`HMAC message of ${length} bytes is longer than its buffer`)
+    this.#outer.write(hash('sha256', view, 'binary'), BLOCK_BYTES, DIGEST_BYTES, 'latin1')
+    return hash('sha256', this.#outer, encoding)
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Signing keys. Each master secret yields purpose-bound subkeys by HKDF (RFC 5869), so that no byte string signed for
+ * one purpose is ever valid for another. The first secret signs, all of them verify: that is how a secret rotates.
+ */
+
+import { hkdfSync, timingSafeEqual } from 'node:crypto'
+import { Hmac } from './hmac.ts'
+
+/** Longest messages, in bytes; the codecs that write them own the layouts. */
+const NONCE_MESSAGE_MAX = 55
+const TOKEN_MESSAGE_MAX = 109
+
+export interface SigningKey {
+  /** 0 to 15: names the key inside what it signed. Two secrets may share an id; a verifier then tries both. */
+  readonly kid: number
+  readonly nonceMac: Hmac
+  readonly tokenMac: Hmac
+  readonly tokenStream: Hmac
+}
+
+export class Keyring {
+  readonly #keys: readonly SigningKey[]
+
+  /** @param secrets at least one; the first signs */
+  constructor(secrets: readonly string[]) {
+    if (secrets.length === 0) throw new RangeError('a keyring needs at least one secret')
+    this.#keys = secrets.map(deriveKey)
+  }
+
+  get signing(): SigningKey {
+    return this.#keys[0]!
+  }
+
+  /** The keys that may have signed something that carries `kid`. */
+  *candidates(kid: number): Iterable<SigningKey> {
+    for (const key of this.#keys) if (key.kid === kid) yield key
+  }
+}
+
+function deriveKey(secret: string): SigningKey {
+  const subkey = (purpose: string, bytes: number) =>
+    new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${purpose}`, bytes))
+  return {
+    kid: subkey('key id', 1)[0]! & 0x0f,
+    nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
+    tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
+    tokenStream: new Hmac(subkey('claims', 32), TOKEN_MESSAGE_MAX),
+  }
+}
+
+const left = Buffer.alloc(64)
+const right = Buffer.alloc(64)
+const views = Array.from({ length: 65 }, (_, length) => [left.subarray(0, length), right.subarray(0, length)])
+
+/** Whether two ASCII strings of `length` characters (at most 64) are equal, in time that depends on `length` alone. */
+export function equalInConstantTime(a: string, b: string, length: number): boolean {
+  if (a.length !== length || b.length !== length) return false
+  const [leftView, rightView] = views[length]!
+  left.write(a, 0, length, 'latin1')
+  right.write(b, 0, length, 'latin1')
+  return timingSafeEqual(leftView!, rightView!)
+}

@@ -1,0 +1,141 @@
+/**
+ * Stateless challenges: the nonce carries its own terms, authenticated, so an unsolved challenge is stored nowhere.
+ *
+ *    byte  0        5   6    7  8       11            16
+ *          +--------+---+----+--+--------+-------------+
+ *          | issued at  |d|k| r |site MAC| address MAC |      32 lowercase hex characters
+ *          +--------+---+----+--+--------+-------------+
+ *    bits      41        5 4 14     24         40
+ *
+ *   issued at    milliseconds since 2024-01-01 UTC (lasts until 2093)
+ *   d, k, r      difficulty, key id, random bits
+ *   site MAC     first 3 bytes of HMAC(header ++ site key ++ store epoch)
+ *   address MAC  first 5 bytes of HMAC(header ++ site key ++ store epoch ++ address)
+ *
+ * Two MACs tell "another site's or forged" from "another address" without any state. A forger who is told which of
+ * the two failed needs about 2^39 requests for one header, all of them before that header expires.
+ *
+ * The store epoch is drawn anew whenever a store has lost its memory: a nonce whose single use might have been
+ * forgotten no longer verifies.
+ */
+
+import { NONCE_LENGTH } from '../protocol/proof.ts'
+import type { Address } from './address.ts'
+import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
+
+const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
+const HEADER_BYTES = 8
+const HEADER_HEX = HEADER_BYTES * 2
+const SITE_MAC_HEX = 6
+const ADDRESS_MAC_HEX = 10
+
+const SITE_KEY_BYTES = 27
+const STORE_EPOCH_OFFSET = HEADER_BYTES + SITE_KEY_BYTES
+const ADDRESS_OFFSET = STORE_EPOCH_OFFSET + 4
+const MESSAGE_BYTES = ADDRESS_OFFSET + 16
+
+/** Random bits in a nonce: they keep two challenges of one millisecond apart. */
+export const NONCE_RANDOM_BITS = 14
+
+/** What a nonce is bound to besides its own header. */
+export interface NonceBinding {
+  readonly siteKey: string
+  /** Unsigned 32 bits. */
+  readonly storeEpoch: number
+  readonly address: Address
+}
+
+export interface NonceTerms {
+  readonly issuedAtMs: number
+  /** Bits, 0 to 31. */
+  readonly difficulty: number
+}
+
+export type NonceReading =
+  | ({ readonly status: 'genuine' } & NonceTerms)
+  | typeof FORGED
+  | typeof OTHER_ADDRESS
+
+const FORGED = { status: 'forged' } as const
+const OTHER_ADDRESS = { status: 'other-address' } as const
+
+/** @param randomBits integer below 2^14 */
+export function mintNonce(
+  keyring: Keyring,
+  terms: NonceTerms,
+  binding: NonceBinding,
+  randomBits: number,
+): string {
+  const key = keyring.signing
+  const { message } = key.nonceMac
+  writeHeader(message, terms, key.kid, randomBits)
+  writeBinding(message, binding)
+  const header = message.toString('hex', 0, HEADER_BYTES)
+  return header + siteMac(key) + addressMac(key)
+}
+
+/**
+ * What a nonce says of itself, if it is ours.
+ *
+ * @param nonce 32 lowercase hexadecimal characters
+ */
+export function readNonce(keyring: Keyring, nonce: string, binding: NonceBinding): NonceReading {
+  if (nonce.length !== NONCE_LENGTH) return FORGED
+  const high = Number.parseInt(nonce.slice(0, 8), 16)
+  const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
+  const presentedSiteMac = nonce.slice(HEADER_HEX, HEADER_HEX + SITE_MAC_HEX)
+  const presentedAddressMac = nonce.slice(HEADER_HEX + SITE_MAC_HEX)
+  for (const key of keyring.candidates((low >>> NONCE_RANDOM_BITS) & 0x0f)) {
+    const { message } = key.nonceMac
+    message.writeUInt32BE(high, 0)
+    message.writeUInt32BE(low, 4)
+    writeBinding(message, binding)
+    if (!equalInConstantTime(siteMac(key), presentedSiteMac, SITE_MAC_HEX)) continue
+    if (!equalInConstantTime(addressMac(key), presentedAddressMac, ADDRESS_MAC_HEX)) return OTHER_ADDRESS
+    return { status: 'genuine', issuedAtMs: issuedAtMs(high, low), difficulty: (low >>> 18) & 0x1f }
+  }
+  return FORGED
+}
+
+/** Issue time that a nonce states, Unix milliseconds; the caller knows that the nonce is genuine. */
+export function nonceIssuedAtMs(nonce: string): number {
+  return issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), Number.parseInt(nonce.slice(8, HEADER_HEX), 16))
+}
+
+function issuedAtMs(high: number, low: number): number {
+  return EPOCH_2024_MS + high * 512 + (low >>> 23)
+}
+
+function writeHeader(message: Buffer, terms: NonceTerms, kid: number, randomBits: number): void {
+  const sinceEpoch = terms.issuedAtMs - EPOCH_2024_MS
+  const high = Math.floor(sinceEpoch / 512)
+  const low = ((sinceEpoch % 512) << 23) | (terms.difficulty << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
+  message.writeUInt32BE(high, 0)
+  message.writeUInt32BE(low >>> 0, 4)
+}
+
+function writeBinding(message: Buffer, binding: NonceBinding): void {
+  message.write(binding.siteKey, HEADER_BYTES, SITE_KEY_BYTES, 'latin1')
+  message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
+  message.write(binding.address, ADDRESS_OFFSET, 16, 'latin1')
+}
+
+function siteMac(key: SigningKey): string {
+  return key.nonceMac.sign(ADDRESS_OFFSET, 'hex').slice(0, SITE_MAC_HEX)
+}
+
+function addressMac(key: SigningKey): string {
+  return key.nonceMac.sign(MESSAGE_BYTES, 'hex').slice(0, ADDRESS_MAC_HEX)
+}
+
+/** Hashes a second that the slowest device we design for computes (DESIGN: 4 MH/s). */
+const SLOW_DEVICE_HASHES_PER_MS = 4_000
+/** A counter is found within ln(1000) times the mean number of tries with probability 99.9 %. */
+const P999_TRIES_OVER_MEAN = Math.log(1000)
+const LIFETIME_MS_MAX = 600_000
+
+/** How long a challenge of this difficulty lives, in milliseconds: `floorMs`, or longer where a slow device needs it. */
+export function challengeLifetimeMs(difficulty: number, floorMs: number): number {
+  const slowDeviceMs = Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS)
+  return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, slowDeviceMs))
+}

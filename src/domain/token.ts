@@ -1,0 +1,106 @@
+/**
+ * Verification tokens.
+ *
+ *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
+ *        13         32     1..16      44      43      characters
+ *
+ *   claims  base64url of 33 bytes: version and key id in the clear (4 bits each), then 32 encrypted bytes:
+ *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
+ *           The key stream is HMAC(claims key, "<issuedAtMs>|<nonce>|<counter>"): encrypt-then-MAC, since a score that
+ *           the browser can read tells bot authors what works.
+ *   hmac    base64url of HMAC-SHA256(token key, every byte before it)
+ *
+ * Every field has a fixed width or (the counter) one canonical spelling, so no two field lists share an encoding. The
+ * HMAC is compared as text, so the two spare bits of its last character are covered too.
+ * The token's identity for single use is its nonce.
+ */
+
+import type { Address } from './address.ts'
+import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
+
+const VERSION = 1
+const SITE_TAG_BYTES = 10
+const ADDRESS_OFFSET = SITE_TAG_BYTES
+const SCORE_OFFSET = ADDRESS_OFFSET + 16
+const STORE_EPOCH_OFFSET = SCORE_OFFSET + 2
+const CLAIMS_BYTES = STORE_EPOCH_OFFSET + 4
+const HMAC_CHARACTERS = 43
+const SCORE_SCALE = 1000
+
+const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{44})\|([\w-]{43})$/
+
+export interface TokenClaims {
+  readonly issuedAtMs: number
+  readonly nonce: string
+  readonly counter: number
+  /** 10 one-byte characters, from `siteTag`. */
+  readonly siteTag: string
+  readonly address: Address
+  /** 0 to 1, in thousandths. */
+  readonly score: number
+  /** Unsigned 32 bits: the epoch of the store that will redeem the token. */
+  readonly storeEpoch: number
+}
+
+export type TokenReading =
+  | { readonly status: 'genuine'; readonly claims: TokenClaims }
+  | typeof MALFORMED
+  | typeof FORGED
+
+const MALFORMED = { status: 'malformed' } as const
+const FORGED = { status: 'forged' } as const
+
+/** One byte of version and key id, then the claims. */
+const sealed = Buffer.alloc(1 + CLAIMS_BYTES)
+const claims = sealed.subarray(1)
+
+export function mintToken(keyring: Keyring, token: TokenClaims): string {
+  const key = keyring.signing
+  const prefix = `${token.issuedAtMs}|${token.nonce}|${token.counter}`
+  sealed[0] = (VERSION << 4) | key.kid
+  claims.write(token.siteTag, 0, SITE_TAG_BYTES, 'latin1')
+  claims.write(token.address, ADDRESS_OFFSET, 16, 'latin1')
+  claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
+  claims.writeUInt32BE(token.storeEpoch, STORE_EPOCH_OFFSET)
+  applyKeyStream(key, prefix)
+  const text = `${prefix}|${sealed.toString('base64url')}|`
+  return text + tokenHmac(key, text)
+}
+
+export function readToken(keyring: Keyring, token: string): TokenReading {
+  const match = SHAPE.exec(token)
+  if (match === null) return MALFORMED
+  const [, issuedAtMs, nonce, counter, claimsText, hmac] = match as unknown as [string, ...string[]]
+  sealed.write(claimsText!, 'base64url')
+  if (sealed[0]! >> 4 !== VERSION) return MALFORMED
+  const text = token.slice(0, token.length - HMAC_CHARACTERS)
+  for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
+    if (!equalInConstantTime(tokenHmac(key, text), hmac!, HMAC_CHARACTERS)) continue
+    applyKeyStream(key, `${issuedAtMs}|${nonce}|${counter}`)
+    return {
+      status: 'genuine',
+      claims: {
+        issuedAtMs: Number(issuedAtMs),
+        nonce: nonce!,
+        counter: Number(counter),
+        siteTag: claims.toString('latin1', 0, SITE_TAG_BYTES),
+        address: claims.toString('latin1', ADDRESS_OFFSET, SCORE_OFFSET),
+        score: claims.readUInt16BE(SCORE_OFFSET) / SCORE_SCALE,
+        storeEpoch: claims.readUInt32BE(STORE_EPOCH_OFFSET),
+      },
+    }
+  }
+  return FORGED
+}
+
+function tokenHmac(key: SigningKey, text: string): string {
+  key.tokenMac.message.write(text, 0, text.length, 'latin1')
+  return key.tokenMac.sign(text.length, 'base64url')
+}
+
+/** Encrypts or decrypts `claims` in place. */
+function applyKeyStream(key: SigningKey, prefix: string): void {
+  key.tokenStream.message.write(prefix, 0, prefix.length, 'latin1')
+  const stream = key.tokenStream.sign(prefix.length, 'binary')
+  for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
+}
