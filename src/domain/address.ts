@@ -1,0 +1,173 @@
+/**
+ * Network addresses. Inside powgate an address is always 16 bytes (RFC 4291), held as a string of 16 one-byte
+ * characters: such strings are cheap to copy, and comparing them compares the bytes. IPv4 is the mapped form
+ * ::ffff:a.b.c.d, so an IPv4 client is the same client however the listener reports it.
+ */
+
+import { isIPv4, isIPv6 } from 'node:net'
+
+/** 16 one-byte characters. */
+export type Address = string
+
+const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
+const ADDRESS_BITS = 128
+
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
+
+/** Address from the 4 or 16 bytes that a socket reports; undefined for any other length. */
+export function addressFromBytes(bytes: Buffer): Address | undefined {
+  if (bytes.length === 4) return V4_PREFIX + bytes.toString('latin1', 0, 4)
+  if (bytes.length === 16) return bytes.toString('latin1', 0, 16)
+  return undefined
+}
+
+/** Address from text: dotted IPv4, or IPv6 without zone id or brackets; undefined for anything else. */
+export function parseAddress(text: string): Address | undefined {
+  if (isIPv4(text)) return V4_PREFIX + v4Bytes(text)
+  if (isIPv6(text) && !text.includes('%')) return parseV6(text)
+  return undefined
+}
+
+function v4Bytes(text: string): string {
+  return String.fromCharCode(...text.split('.').map(Number))
+}
+
+/** `text` has passed `isIPv6`, so at most one '::' and an optional dotted tail are all that can occur. */
+function parseV6(text: string): Address {
+  const [head = '', tail] = text.split('::')
+  const headBytes = groupBytes(head)
+  if (tail === undefined) return headBytes
+  const tailBytes = groupBytes(tail)
+  return headBytes + '\0'.repeat(16 - headBytes.length - tailBytes.length) + tailBytes
+}
+
+function groupBytes(groups: string): string {
+  if (groups === '') return ''
+  let bytes = ''
+  for (const group of groups.split(':')) {
+    if (group.includes('.')) {
+      bytes += v4Bytes(group)
+    } else {
+      const value = Number.parseInt(group, 16)
+      bytes += String.fromCharCode(value >> 8, value & 0xff)
+    }
+  }
+  return bytes
+}
+
+export function isV4(address: Address): boolean {
+  return address.startsWith(V4_PREFIX)
+}
+
+/** Canonical text: dotted for IPv4, RFC 5952 for IPv6. */
+export function formatAddress(address: Address): string {
+  if (isV4(address)) {
+    return `${address.charCodeAt(12)}.${address.charCodeAt(13)}.${address.charCodeAt(14)}.${address.charCodeAt(15)}`
+  }
+  const groups: number[] = []
+  for (let index = 0; index < 16; index += 2) {
+    groups.push((address.charCodeAt(index) << 8) | address.charCodeAt(index + 1))
+  }
+  return compressZeroGroups(groups)
+}
+
+/** RFC 5952: the longest run of at least two zero groups, the first of equals, becomes '::'. */
+function compressZeroGroups(groups: number[]): string {
+  let bestStart = -1
+  let bestLength = 1
+  for (let start = 0; start < groups.length; start++) {
+    let end = start
+    while (end < groups.length && groups[end] === 0) end++
+    if (end - start > bestLength) {
+      bestStart = start
+      bestLength = end - start
+    }
+    if (end > start) start = end
+  }
+  const hex = groups.map(group => group.toString(16))
+  if (bestStart < 0) return hex.join(':')
+  return `${hex.slice(0, bestStart).join(':')}::${hex.slice(bestStart + bestLength).join(':')}`
+}
+
+/**
+ * The key under which an address is counted, in lowercase hex: 8 characters of an IPv4 address, or the first
+ * `v6PrefixBits` bits of an IPv6 one (a household or a host is handed a /64, not one address).
+ */
+export function limitKey(address: Address, v6PrefixBits: number): string {
+  let key = ''
+  if (isV4(address)) {
+    for (let index = 12; index < 16; index++) key += HEX[address.charCodeAt(index)]
+    return key
+  }
+  const wholeBytes = v6PrefixBits >> 3
+  for (let index = 0; index < wholeBytes; index++) key += HEX[address.charCodeAt(index)]
+  const restBits = v6PrefixBits & 7
+  if (restBits > 0) key += HEX[address.charCodeAt(wholeBytes) & (0xff << (8 - restBits)) & 0xff]
+  return key
+}
+
+/** A sorted, merged set of address ranges, for block lists, allow lists and trusted proxies. */
+export class AddressSet {
+  readonly #starts: Address[] = []
+  readonly #ends: Address[] = []
+
+  /** @param ranges texts that have passed `parseRange` */
+  constructor(ranges: readonly string[]) {
+    const parsed = ranges.map(text => {
+      const range = parseRange(text)
+      if (range === undefined) throw new RangeError(`not an address or CIDR: ${text}`)
+      return range
+    })
+    parsed.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0))
+    for (const { start, end } of parsed) {
+      const last = this.#ends.length - 1
+      if (last >= 0 && start <= this.#ends[last]!) {
+        if (end > this.#ends[last]!) this.#ends[last] = end
+      } else {
+        this.#starts.push(start)
+        this.#ends.push(end)
+      }
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#starts.length === 0
+  }
+
+  has(address: Address): boolean {
+    let low = 0
+    let high = this.#starts.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#starts[middle]! <= address) low = middle + 1
+      else high = middle
+    }
+    return low > 0 && address <= this.#ends[low - 1]!
+  }
+}
+
+/** First and last address of `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; undefined if the text is neither. */
+export function parseRange(text: string): { start: Address; end: Address } | undefined {
+  const [base = '', prefixText, ...rest] = text.split('/')
+  const address = parseAddress(base)
+  if (address === undefined || rest.length > 0) return undefined
+  if (prefixText === undefined) return { start: address, end: address }
+  if (!/^\d{1,3}$/.test(prefixText)) return undefined
+  const isDotted = isIPv4(base)
+  const prefix = Number(prefixText)
+  if (prefix > (isDotted ? 32 : ADDRESS_BITS)) return undefined
+  return rangeOf(address, isDotted ? prefix + 96 : prefix)
+}
+
+function rangeOf(address: Address, prefixBits: number): { start: Address; end: Address } {
+  let start = ''
+  let end = ''
+  for (let index = 0; index < 16; index++) {
+    const keptBits = Math.max(0, Math.min(8, prefixBits - index * 8))
+    const mask = (0xff << (8 - keptBits)) & 0xff
+    const byte = address.charCodeAt(index)
+    start += String.fromCharCode(byte & mask)
+    end += String.fromCharCode((byte & mask) | (~mask & 0xff))
+  }
+  return { start, end }
+}

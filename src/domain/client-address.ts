@@ -1,0 +1,45 @@
+/**
+ * Whose request this is (design: the TCP peer, unless the peer is a trusted proxy).
+ *
+ * All X-Forwarded-For lines are joined in order and walked from the right, because each proxy appends what it saw:
+ * the first address that is not a trusted proxy's is the client's. Everything left of it is the client's own claim
+ * and is never read. An entry on the way that is not an address means that the chain cannot be believed: the peer.
+ */
+
+import { type Address, type AddressSet, parseAddress } from './address.ts'
+
+/**
+ * @param peer address of the TCP connection
+ * @param forwardedFor all X-Forwarded-For values joined with ',' (empty when there is none)
+ * @param trusted addresses of trusted proxies
+ */
+export function clientAddress(peer: Address, forwardedFor: string, trusted: AddressSet): Address {
+  if (forwardedFor === '' || !trusted.has(peer)) return peer
+  let client = peer
+  let end = forwardedFor.length
+  while (end >= 0) {
+    const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1)
+    const hop = parseHop(forwardedFor.slice(comma + 1, end))
+    if (hop === undefined) return peer
+    client = hop
+    if (!trusted.has(hop)) return hop
+    end = comma
+  }
+  return client
+}
+
+const PORT_SUFFIX = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::\d{1,5})?$/
+
+/** An address, which some proxies write with a port (`a.b.c.d:port`, `[h::h]:port`). */
+function parseHop(text: string): Address | undefined {
+  const hop = trimOptionalWhitespace(text)
+  const plain = parseAddress(hop)
+  if (plain !== undefined) return plain
+  const match = PORT_SUFFIX.exec(hop)
+  return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? '')
+}
+
+/** RFC 9110 optional whitespace: spaces and tabs, nothing else. */
+function trimOptionalWhitespace(text: string): string {
+  return text.replace(/^[ \t]+|[ \t]+$/g, '')
+}

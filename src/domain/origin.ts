@@ -1,0 +1,52 @@
+/** Allowed origins (RFC 6454 serialisation: scheme, host, port), with patterns for subdomains. */
+
+const PATTERN = /^(https?):\/\/(\*\.)?([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
+
+/** Whether a text can be an entry of a site's list: `https://example.com`, `https://*.example.com`, `http://localhost:3000`. */
+export function isOriginPattern(text: string): boolean {
+  const match = PATTERN.exec(text)
+  if (match === null) return false
+  const [, scheme, wildcard, host, port] = match
+  if (wildcard !== undefined && (host!.startsWith('[') || !host!.includes('.'))) return false
+  try {
+    // A browser leaves a default port out, so an entry that spells it would never match.
+    return (
+      new URL(`${scheme}://${host}${port === undefined ? '' : `:${port}`}`).origin === text.replace('*.', '')
+    )
+  } catch {
+    return false
+  }
+}
+
+export class OriginList {
+  readonly #exact: ReadonlySet<string>
+  /** `https://*.example.com` as scheme prefix and host suffix: `https://` and `.example.com`. */
+  readonly #wildcards: readonly { prefix: string; suffix: string }[]
+
+  /** @param patterns texts that have passed `isOriginPattern` */
+  constructor(patterns: readonly string[]) {
+    this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
+    this.#wildcards = patterns
+      .filter(pattern => pattern.includes('*'))
+      .map(pattern => {
+        const [prefix = '', suffix = ''] = pattern.split('*')
+        return { prefix, suffix }
+      })
+  }
+
+  /** @param origin the request's Origin header, empty when it has none */
+  allows(origin: string, requireOrigin: boolean): boolean {
+    if (origin === '') return !requireOrigin
+    if (this.#exact.size === 0 && this.#wildcards.length === 0) return true
+    return (
+      this.#exact.has(origin) ||
+      this.#wildcards.some(({ prefix, suffix }) => isSubdomain(origin, prefix, suffix))
+    )
+  }
+}
+
+function isSubdomain(origin: string, prefix: string, suffix: string): boolean {
+  if (!origin.startsWith(prefix) || !origin.endsWith(suffix)) return false
+  const labels = origin.slice(prefix.length, origin.length - suffix.length)
+  return /^[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(labels)
+}

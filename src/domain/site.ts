@@ -1,0 +1,119 @@
+/** Sites and API keys: what is configured of a customer, and the forms of their keys. */
+
+import { createHash } from 'node:crypto'
+import { AddressSet } from './address.ts'
+import { equalInConstantTime } from './keyring.ts'
+import { OriginList } from './origin.ts'
+
+export type Plan = 'free' | 'pro'
+
+/** A site as it is stored. Times are Unix milliseconds. */
+export interface SiteRecord {
+  siteKey: string
+  name: string
+  active: boolean
+  plan: Plan
+  /** Allowed origins; empty: any. */
+  origins: string[]
+  /** Whether a request without an Origin header is refused. */
+  requireOrigin: boolean
+  /** Lowest score that passes, 0 to 1. */
+  threshold: number
+  difficulty: { base: number; min: number; max: number }
+  /** Addresses and CIDRs; read on plan `pro` only. An empty allow list allows every address. */
+  ipRules: { allow: string[]; block: string[] }
+  createdAt: number
+  updatedAt: number
+}
+
+/** An API key as it is stored: the secret itself is not. Times are Unix milliseconds. */
+export interface ApiKeyRecord {
+  /** 8 base62 characters. */
+  id: string
+  siteKey: string
+  /** SHA-256 of the whole key, 64 hexadecimal characters. It has 256 random bits: no slow hash is needed. */
+  secretSha256: string
+  createdAt: number
+  /** null while the key is valid. */
+  revokedAt: number | null
+}
+
+/** A site as a worker uses it: its record and everything that is computed from it once. */
+export interface Site {
+  readonly record: SiteRecord
+  /** First 10 bytes of SHA-256(site key) as one-byte characters: stands for the site inside tokens. */
+  readonly tag: string
+  /** The first 24 bits of the same hash: stands for the site inside an address's log of requests. */
+  readonly logTag: number
+  readonly origins: OriginList
+  /** undefined unless the plan has IP rules and the site uses them. */
+  readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
+}
+
+export const SITE_DEFAULTS = {
+  active: true,
+  plan: 'free',
+  requireOrigin: false,
+  threshold: 0.5,
+  difficulty: { base: 18, min: 16, max: 28 },
+} as const
+
+export function compileSite(record: SiteRecord): Site {
+  const digest = createHash('sha256').update(record.siteKey).digest()
+  const { allow, block } = record.ipRules
+  const hasIpRules = record.plan === 'pro' && allow.length + block.length > 0
+  return {
+    record,
+    tag: digest.toString('latin1', 0, 10),
+    logTag: digest.readUIntBE(0, 3),
+    origins: new OriginList(record.origins),
+    ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
+  }
+}
+
+const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
+const API_KEY = /^sk_([0-9A-Za-z]{8})_[\w-]{43}$/
+
+export function isSiteKey(text: string): boolean {
+  return SITE_KEY.test(text)
+}
+
+/** The id inside an API key, or undefined if the text is not of an API key's form. */
+export function apiKeyId(text: string): string | undefined {
+  return API_KEY.exec(text)?.[1]
+}
+
+export function apiKeySha256(key: string): string {
+  return createHash('sha256').update(key).digest('hex')
+}
+
+/** Whether this is the key that the record was made for. Takes the same time wherever the two differ. */
+export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
+  return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)
+}
+
+/** @param random at least 64 random bytes */
+export function newSiteKey(random: Uint8Array): string {
+  return `site_${base62(random, 22)}`
+}
+
+/** @param random at least 96 random bytes: 32 for the secret, the rest for the id */
+export function newApiKey(random: Uint8Array): string {
+  const secret = Buffer.from(random.subarray(0, 32)).toString('base64url')
+  return `sk_${base62(random.subarray(32), 8)}_${secret}`
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+/** Bytes from here on would make the first characters of the alphabet likelier. */
+const BASE62_UNBIASED = 256 - (256 % 62)
+
+function base62(random: Uint8Array, length: number): string {
+  let text = ''
+  for (const byte of random) {
+    if (text.length === length) break
+    if (byte < BASE62_UNBIASED) text += BASE62[byte % 62]
+  }
+  // With twice the bytes needed this happens about once in 10^15 keys.
+  if (text.length < length) throw new RangeError('not enough random bytes for a key')
+  return text
+}
