@@ -1,0 +1,121 @@
+/**
+ * Every expected refusal, in one table: reason (private, for logs and metrics) -> code (public, stable), status, and a
+ * message for a person. A reason that is not here does not exist; faults are exceptions and become `internal`.
+ */
+
+export interface Outcome {
+  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
+  readonly code: string
+  readonly message: string
+}
+
+const INVALID_NONCE = {
+  status: 400,
+  code: 'invalid-nonce',
+  message: 'The nonce was not issued for this site.',
+} as const
+const INVALID_API_KEY = {
+  status: 401,
+  code: 'invalid-credentials',
+  message: 'The API key is not valid.',
+} as const
+const INVALID_TOKEN = { status: 400, code: 'invalid-token', message: 'The token is not valid.' } as const
+const UNAVAILABLE = {
+  status: 503,
+  code: 'unavailable',
+  message: 'The service is temporarily unavailable. Try again shortly.',
+} as const
+
+export const OUTCOMES = {
+  'site-key-missing': { status: 400, code: 'site-key-missing', message: 'The X-Site-Key header is missing.' },
+  'site-key-malformed': {
+    status: 400,
+    code: 'site-key-malformed',
+    message: 'The X-Site-Key header is not a site key (site_ and 22 letters or digits).',
+  },
+  'site-unknown': { status: 403, code: 'site-unknown', message: 'The site key is not known.' },
+  'site-inactive': { status: 403, code: 'site-inactive', message: 'The site is not active.' },
+  'origin-refused': {
+    status: 403,
+    code: 'origin-not-allowed',
+    message: 'The origin is not allowed for this site.',
+  },
+
+  'content-type': {
+    status: 400,
+    code: 'content-type',
+    message: 'The Content-Type header must be application/json.',
+  },
+  'body-empty': {
+    status: 400,
+    code: 'invalid-body',
+    message: 'The body is empty; a JSON object is expected.',
+  },
+  'body-not-utf8': { status: 400, code: 'invalid-body', message: 'The body is not UTF-8.' },
+  'body-not-json': { status: 400, code: 'invalid-body', message: 'The body is not JSON.' },
+  'body-shape': { status: 400, code: 'invalid-body', message: 'The body is not of the expected shape.' },
+  'body-too-large': { status: 413, code: 'body-too-large', message: 'The body is too large.' },
+
+  'nonce-forged': INVALID_NONCE,
+  'nonce-from-future': INVALID_NONCE,
+  'nonce-expired': {
+    status: 400,
+    code: 'expired-nonce',
+    message: 'The nonce has expired. Request a new challenge.',
+  },
+  'nonce-used': {
+    status: 400,
+    code: 'nonce-used',
+    message: 'The nonce was already used. Request a new challenge.',
+  },
+  'nonce-other-address': {
+    status: 403,
+    code: 'ip-mismatch',
+    message: 'The challenge was requested from another IP address.',
+  },
+
+  'credentials-missing': {
+    status: 401,
+    code: 'missing-credentials',
+    message: 'The Authorization header is missing; Bearer and an API key are expected.',
+  },
+  'credentials-malformed': INVALID_API_KEY,
+  'api-key-unknown': INVALID_API_KEY,
+  'api-key-wrong-secret': INVALID_API_KEY,
+  'api-key-revoked': INVALID_API_KEY,
+  'api-key-site-inactive': INVALID_API_KEY,
+
+  'token-malformed': INVALID_TOKEN,
+  'token-forged': INVALID_TOKEN,
+  'token-from-future': INVALID_TOKEN,
+  'token-forgotten': INVALID_TOKEN,
+  'token-expired': { status: 400, code: 'token-expired', message: 'Token expired' },
+  'token-other-site': { status: 400, code: 'site-mismatch', message: 'Token site mismatch' },
+  'token-other-address': {
+    status: 400,
+    code: 'ip-mismatch',
+    message: 'The token was issued to another IP address than expectedIp.',
+  },
+  'token-used': { status: 400, code: 'token-used', message: 'Token already used' },
+
+  'rate-limited': { status: 429, code: 'rate-limited', message: 'Too many requests. Wait, then try again.' },
+  'store-unavailable': UNAVAILABLE,
+  internal: UNAVAILABLE,
+
+  'not-found': { status: 404, code: 'not-found', message: 'There is no such path.' },
+  'method-not-allowed': {
+    status: 405,
+    code: 'method-not-allowed',
+    message: 'The path does not take this method; see the Allow header.',
+  },
+} as const satisfies Record<string, Outcome>
+
+export type Reason = keyof typeof OUTCOMES
+
+/** A refusal on its way to the client: the reason, and for a body the field that is wrong. */
+export interface Refusal {
+  readonly reason: Reason
+  /** What is wrong with which field, for a person; replaces the table's message. */
+  readonly detail?: string
+  readonly field?: string
+}

@@ -1,0 +1,100 @@
+/**
+ * The confidence score: 1.0 is a person, 0.0 a bot. It starts at 1 and each signal takes its weight off. What the
+ * client says of itself can lower the score, never raise it. Pure: every signal is an argument.
+ *
+ * Reasons are for logs and metrics; they never reach the browser.
+ */
+
+import type { Environment } from '../protocol/wire.ts'
+
+/** What each signal takes off. The README's table is held to this one by a test. */
+export const SCORE_WEIGHTS = {
+  webdriver: 0.6,
+  chromeAbsent: 0.15,
+  swiftShader: 0.25,
+  noPlugins: 0.1,
+  notificationDenied: 0.1,
+  zeroScreen: 0.3,
+  noLanguages: 0.3,
+  /** The client sent no `environment`. */
+  environmentMissing: 0.2,
+  /** `solveTimeMs` claims more time than passed between the challenge and the solution. */
+  solveTimeImpossible: 0.2,
+  /** The solution came faster than any browser could be expected to find it. */
+  hashRateImplausible: 0.4,
+  /** The fingerprint came from many addresses within minutes. */
+  fingerprintReused: 0.15,
+  fingerprintSpread: 0.35,
+  /** For each failed verification of the address in the last minute, up to six. */
+  recentFailure: 0.05,
+} as const
+
+export type ScoreReason = keyof typeof SCORE_WEIGHTS
+
+export interface ScoreSignals {
+  readonly environment: Environment | undefined
+  /** The client's claim, milliseconds. */
+  readonly solveTimeMs: number | undefined
+  /** Server time from the challenge's issue to its solution, milliseconds. */
+  readonly elapsedMs: number
+  /** Bits. */
+  readonly difficulty: number
+  /** Estimate of how many addresses sent this fingerprint to this site in the last minutes. */
+  readonly fingerprintAddresses: number
+  /** Failed verifications of the address in the last minute. */
+  readonly addressFailures: number
+}
+
+export interface Score {
+  /** 0 to 1, in hundredths. */
+  readonly score: number
+  readonly reasons: readonly ScoreReason[]
+}
+
+const ENVIRONMENT_FLAGS = [
+  'webdriver',
+  'chromeAbsent',
+  'swiftShader',
+  'noPlugins',
+  'notificationDenied',
+  'zeroScreen',
+  'noLanguages',
+] as const satisfies readonly (keyof Environment)[]
+
+/** A claim may exceed the measured time by clock granularity, not by more. */
+const SOLVE_TIME_SLACK_MS = 50
+/** 16 threads at 15 MH/s: beyond what browsers reach on large desktops. */
+const BROWSER_HASHES_PER_MS_MAX = 240_000
+/** The share of honest solvers at that rate that would be this lucky. */
+const LUCK = 0.01
+/** Common devices share a fingerprint: a few addresses prove nothing. */
+const FINGERPRINT_REUSED_ADDRESSES = 32
+const FINGERPRINT_SPREAD_ADDRESSES = 256
+const RECENT_FAILURES_MAX = 6
+
+export function scoreOf(signals: ScoreSignals): Score {
+  const reasons: ScoreReason[] = []
+  let penalty = 0
+  const take = (reason: ScoreReason, times = 1) => {
+    reasons.push(reason)
+    penalty += SCORE_WEIGHTS[reason] * times
+  }
+
+  const { environment } = signals
+  if (environment === undefined) take('environmentMissing')
+  else for (const flag of ENVIRONMENT_FLAGS) if (environment[flag] === true) take(flag)
+
+  if (signals.solveTimeMs !== undefined && signals.solveTimeMs > signals.elapsedMs + SOLVE_TIME_SLACK_MS) {
+    take('solveTimeImpossible')
+  }
+  // The number of tries is geometric: P(at most x times the mean) = 1 - e^-x, about x for small x.
+  const possibleHashes = (signals.elapsedMs + 1) * BROWSER_HASHES_PER_MS_MAX
+  if (possibleHashes < LUCK * 2 ** signals.difficulty) take('hashRateImplausible')
+
+  if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES) take('fingerprintSpread')
+  else if (signals.fingerprintAddresses >= FINGERPRINT_REUSED_ADDRESSES) take('fingerprintReused')
+  if (signals.addressFailures > 0)
+    take('recentFailure', Math.min(RECENT_FAILURES_MAX, signals.addressFailures))
+
+  return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
+}
