@@ -1,0 +1,10 @@
+/** The promise's outcome, or a rejection after `ms`: for calls that are not on the request path. */
+export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      // A stalled event loop runs its timers before it reads sockets: read first, then judge.
+      setImmediate(() => reject(new Error(`${what}: no answer within ${ms} ms`)))
+    }, ms)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}

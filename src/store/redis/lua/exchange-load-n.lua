@@ -1,0 +1,28 @@
+-- Adds what one worker counted to the load of each site; the mirror of domain/load.ts.
+-- KEYS     load of each site
+-- ARGV     '' for this server's clock, or a time in milliseconds (tests) | challenges of each site since its last report
+-- returns  for each site: rate and usual rate as decimal strings
+local FAST_MS, USUAL_MS = 10000, 3600000
+local USUAL_MIN, USUAL_GROWTH = 0.5, 2
+
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+local answers = {}
+for index = 1, #KEYS do
+  local count = tonumber(ARGV[index + 1])
+  local state = redis.call('GET', KEYS[index])
+  local at, rate, usual = now, 0, 0
+  if state then at, rate, usual = struct.unpack('>ddd', state) end
+  local elapsed = math.max(0, now - at)
+  rate = rate * math.exp(-elapsed / FAST_MS) + count * 1000 / FAST_MS
+  local weight = 1 - math.exp(-elapsed / USUAL_MS)
+  usual = usual + (math.min(rate, math.max(USUAL_MIN, usual * USUAL_GROWTH)) - usual) * weight
+  redis.call('SET', KEYS[index], struct.pack('>ddd', math.max(now, at), rate, usual), 'PX', 24 * USUAL_MS)
+  answers[index * 2 - 1] = string.format('%.17g', rate)
+  answers[index * 2] = string.format('%.17g', usual)
+end
+return answers

@@ -1,0 +1,31 @@
+/** The Lua files, read and joined once at start. */
+
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+
+export interface Script {
+  readonly text: string
+  /** SHA-1, as EVALSHA takes it. */
+  readonly sha: string
+}
+
+function load(...files: string[]): Script {
+  const text = files
+    .map(file => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'))
+    .join('\n')
+  return { text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+/** All request operations of one event-loop turn on one shard. */
+export const TURN = load(
+  'windows',
+  'answers',
+  'admit-challenge-1',
+  'admit-solution-2',
+  'redeem-token-3',
+  'refund-caller-1',
+  'probe-1',
+  'turn',
+)
+export const WRITE_RECORD = load('write-record-3')
+export const EXCHANGE_LOAD = load('exchange-load-n')

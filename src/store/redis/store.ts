@@ -1,0 +1,311 @@
+/**
+ * The store on Redis. Keys of a request carry the hash tag of a shard derived from the visitor's address, or for a
+ * redemption from the site:
+ *
+ *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
+ *   <prefix>:{<shard>}:a:<address>      address log               60 s after its last write
+ *   <prefix>:{<shard>}:n:<nonce>        used nonce                until the challenge has expired
+ *   <prefix>:{<shard>}:c:<address>      caller window             60 s
+ *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
+ *   <prefix>:{<shard>}:r:<nonce>        redeemed token            until the token has expired
+ *
+ * A single Redis (or a Sentinel's primary) has one shard, so that a redemption is one atomic operation. A Cluster has
+ * many; there a redemption whose caller and site live on different shards charges the caller first, and takes that
+ * back if the API key's limit refuses.
+ */
+
+import { randomInt } from 'node:crypto'
+import { Command } from 'ioredis'
+import { fnv1a } from '../../domain/hash.ts'
+import type { Policy } from '../../domain/limits.ts'
+import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
+import { withDeadline } from '../deadline.ts'
+import {
+  type ChallengeAdmission,
+  type ChallengeRequest,
+  type Done,
+  type Limited,
+  type LoadReport,
+  MARK_MARGIN_MS,
+  type RedemptionAdmission,
+  type RedemptionRequest,
+  type SiteLoad,
+  type SolutionAdmission,
+  type SolutionRequest,
+  type Store,
+  StoreSetupError,
+  type TokenRedemption,
+  UNAVAILABLE,
+} from '../store.ts'
+import { type Connection, connect, describeTarget, type RedisTarget } from './connection.ts'
+import { RedisRecords } from './records.ts'
+import { EXCHANGE_LOAD } from './scripts.ts'
+import { runScript, Shard } from './shard.ts'
+
+export interface RedisStoreOptions {
+  readonly target: RedisTarget
+  readonly keyPrefix: string
+  readonly deadlineMs: number
+  /** How long `open` tries before it gives up. */
+  readonly openMs: number
+  /** For tests; the server's own clock if undefined. */
+  readonly clock?: () => number
+  /** Told when the store goes away and comes back. */
+  readonly onChange?: (up: boolean, cause: string) => void
+}
+
+const CLUSTER_SHARDS = 16
+const CLUSTER_SLOTS = 16384
+const VERSION_MIN = [6, 2] as const
+
+const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
+
+export class RedisStore implements Store {
+  readonly mayBeBridged = true
+  readonly description: string
+  readonly #options: RedisStoreOptions
+  readonly #connection: Connection
+  readonly #records: RedisRecords
+  readonly #shards: readonly Shard[]
+
+  constructor(options: RedisStoreOptions) {
+    this.#options = options
+    this.description = describeTarget(options.target)
+    this.#connection = connect(options.target)
+    this.#records = new RedisRecords(this.#connection, options.keyPrefix, options.deadlineMs)
+    const tags = this.#connection.isCluster ? evenlySpreadTags(CLUSTER_SHARDS) : ['0']
+    this.#shards = tags.map(
+      tag =>
+        new Shard(this.#connection, {
+          keyPrefix: `${options.keyPrefix}:{${tag}}:`,
+          deadlineMs: options.deadlineMs,
+          clock: options.clock,
+          newEpoch: () => randomInt(2 ** 32),
+          onChange: (_shard, up, cause) => options.onChange?.(up, cause),
+        }),
+    )
+    for (const shard of this.#shards) shard.start()
+  }
+
+  async open(): Promise<void> {
+    const giveUpAt = performance.now() + this.#options.openMs
+    while (!this.isReady()) {
+      const cause = this.#connection.lastError() ?? 'no answer'
+      if (performance.now() > giveUpAt || /WRONGPASS|NOAUTH|NOPERM|invalid password/i.test(cause)) {
+        throw new StoreSetupError(`REDIS_URL: cannot use ${this.description}: ${cause}`)
+      }
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+    await this.#checkVersion()
+  }
+
+  async #checkVersion(): Promise<void> {
+    const info = String(await this.#call('info', 'server'))
+    const version = /redis_version:(\d+)\.(\d+)/.exec(info)
+    if (version === null) return
+    const [major, minor] = [Number(version[1]), Number(version[2])]
+    if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])) {
+      throw new StoreSetupError(
+        `REDIS_URL: ${this.description} is version ${major}.${minor}; ${VERSION_MIN.join('.')} or newer is needed`,
+      )
+    }
+  }
+
+  /** A line for the log if the server may evict keys, since then marks of single use can vanish; undefined if not. */
+  async evictionWarning(): Promise<string | undefined> {
+    try {
+      const [, policy] = (await this.#call('config', 'get', 'maxmemory-policy')) as [string, string]
+      if (policy === undefined || policy === 'noeviction') return undefined
+      return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
+    } catch {
+      return undefined // Managed servers often forbid CONFIG.
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const shard of this.#shards) shard.stop()
+    this.#connection.close()
+  }
+
+  isReady(): boolean {
+    return this.#shards.every(shard => shard.isUp)
+  }
+
+  addressEpoch(addressKey: string): number | undefined {
+    return this.#shardOf(addressKey).epoch
+  }
+
+  siteEpoch(siteKey: string): number | undefined {
+    return this.#shardOf(siteKey).epoch
+  }
+
+  admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
+    const shard = this.#shardOf(request.addressKey)
+    shard.enqueue(
+      [`${shard.keyPrefix}a:${request.addressKey}`],
+      ['C', String(request.siteTag), String(request.addressLimit), String(request.siteLimit)],
+      (reply, at) => {
+        if (reply === undefined) done(UNAVAILABLE)
+        else if (reply[at] === 1)
+          done({ status: 'admitted', siteCount: reply[at + 1]!, failures: reply[at + 2]! })
+        else done(limited(reply, at))
+      },
+    )
+  }
+
+  admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
+    const shard = this.#shardOf(request.addressKey)
+    const { spend } = request
+    const keys = [`${shard.keyPrefix}a:${request.addressKey}`]
+    if (spend !== undefined) keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
+    shard.enqueue(
+      keys,
+      [
+        'V',
+        request.failed ? '2' : '1',
+        String(request.siteTag),
+        String(request.addressLimit),
+        String(request.siteLimit),
+        spend === undefined ? '0' : this.#keepMs(spend.expiresAtMs),
+      ],
+      (reply, at) => {
+        if (reply === undefined) done(UNAVAILABLE)
+        else if (reply[at] === 0) done(limited(reply, at))
+        else done({ status: 'admitted', nonce: nonceStatus(reply[at]!), failures: reply[at + 1]! })
+      },
+    )
+  }
+
+  redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
+    const callerShard = this.#shardOf(request.callerKey)
+    const siteShard = request.apiKey === undefined ? callerShard : this.#shardOf(request.apiKey.siteKey)
+    if (callerShard === siteShard) {
+      this.#redeemOn(siteShard, request, true, (reply, at) => done(redemption(reply, at)))
+      return
+    }
+    const callerKeys = [`${callerShard.keyPrefix}c:${request.callerKey}`]
+    callerShard.enqueue(
+      callerKeys,
+      ['R', String(request.callerLimit), '0', '0', '0', ''],
+      (charge, chargeAt) => {
+        if (charge === undefined || charge[chargeAt] === 0) {
+          done(redemption(charge, chargeAt))
+          return
+        }
+        const chargedAtTime = String(charge[chargeAt + 1])
+        this.#redeemOn(siteShard, request, false, (reply, at) => {
+          if (reply?.[at] === 0) callerShard.enqueue(callerKeys, ['F', chargedAtTime], () => {})
+          done(redemption(reply, at))
+        })
+      },
+    )
+  }
+
+  #redeemOn(
+    shard: Shard,
+    request: RedemptionRequest,
+    withCaller: boolean,
+    settle: (reply: readonly number[] | undefined, at: number) => void,
+  ): void {
+    const { apiKey, redeem } = request
+    const keys: string[] = []
+    if (withCaller) keys.push(`${shard.keyPrefix}c:${request.callerKey}`)
+    if (apiKey !== undefined) keys.push(`${shard.keyPrefix}k:${apiKey.id}`)
+    if (redeem !== undefined) keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
+    const limits = [
+      withCaller ? String(request.callerLimit) : '0',
+      apiKey === undefined ? '0' : String(apiKey.limit),
+    ]
+    shard.enqueue(keys, ['R', ...limits, ...this.#markArgs(redeem)], settle)
+  }
+
+  #markArgs(redeem: TokenRedemption | undefined): string[] {
+    if (redeem === undefined) return ['0', '0', '']
+    return [this.#keepMs(redeem.expiresAtMs), String(redeem.storeEpoch), redeem.claim]
+  }
+
+  /** How long a mark of single use must be kept: measured on this host's clock, with a margin for the others'. */
+  #keepMs(expiresAtMs: number): string {
+    const now = this.#options.clock?.() ?? Date.now()
+    return String(Math.max(0, Math.ceil(expiresAtMs - now)) + MARK_MARGIN_MS)
+  }
+
+  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
+    if (reports.length === 0) return []
+    const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
+    const counts = reports.map(({ challenges }) => String(challenges))
+    const clock = this.#options.clock === undefined ? '' : String(this.#options.clock())
+    const call = runScript(this.#connection, EXCHANGE_LOAD, [String(keys.length), ...keys, clock, ...counts])
+    const rates = (await withDeadline(call, this.#options.deadlineMs, 'exchanging load')) as string[]
+    return reports.map(({ siteKey }, index) => ({
+      siteKey,
+      rate: Number(rates[index * 2]),
+      usualRate: Number(rates[index * 2 + 1]),
+    }))
+  }
+
+  readSite = (siteKey: string) => this.#records.readSite(siteKey)
+  readApiKey = (id: string) => this.#records.readApiKey(id)
+  listSites = () => this.#records.listSites()
+  listApiKeys = () => this.#records.listApiKeys()
+  writeSite = (record: SiteRecord, expected: SiteRecord | undefined) =>
+    this.#records.writeSite(record, expected)
+  writeApiKey = (record: ApiKeyRecord, expected: ApiKeyRecord | undefined) =>
+    this.#records.writeApiKey(record, expected)
+  changesSince = (revision: number) => this.#records.changesSince(revision)
+
+  #shardOf(key: string): Shard {
+    const shards = this.#shards
+    return shards.length === 1 ? shards[0]! : shards[fnv1a(key) % shards.length]!
+  }
+
+  #call(name: string, ...args: string[]): Promise<unknown> {
+    const command = new Command(name, args, { replyEncoding: 'utf8' })
+    return withDeadline(this.#connection.send(command), this.#options.deadlineMs, name)
+  }
+}
+
+function limited(reply: readonly number[], at: number): Limited {
+  return { status: 'limited', retryAfterMs: reply[at + 1]!, policy: POLICIES[reply[at + 2]!] ?? 'address' }
+}
+
+function nonceStatus(code: number): 'spent' | 'used' | 'untouched' {
+  switch (code) {
+    case 1:
+      return 'spent'
+    case 3:
+      return 'untouched'
+    default:
+      return 'used'
+  }
+}
+
+function redemption(reply: readonly number[] | undefined, at: number): RedemptionAdmission {
+  if (reply === undefined) return UNAVAILABLE
+  switch (reply[at]) {
+    case 0:
+      return limited(reply, at)
+    case 1:
+      return { status: 'admitted', token: 'redeemed' }
+    case 2:
+      return { status: 'admitted', token: 'used' }
+    case 3:
+      return { status: 'admitted', token: 'forgotten' }
+    case 4:
+      return { status: 'admitted', token: 'untouched' }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+/** Hash tags whose slots lie one in each of `count` equal ranges, so that shards spread evenly over any Cluster. */
+function evenlySpreadTags(count: number): string[] {
+  const tags: string[] = []
+  const slotsPerRange = CLUSTER_SLOTS / count
+  for (let candidate = 0; tags.filter(tag => tag !== undefined).length < count; candidate++) {
+    const tag = String(candidate)
+    const range = Math.floor((new Command('get', [`{${tag}}`]).getSlot() ?? 0) / slotsPerRange)
+    tags[range] ??= tag
+  }
+  return tags
+}
