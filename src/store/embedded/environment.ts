@@ -1,0 +1,120 @@
+/**
+ * The LMDB files of the embedded store, shared by all processes of one machine.
+ *
+ *   <data dir>/sites/   sites and API keys: every write is on disk before it is answered
+ *   <data dir>/state/   limits and marks of single use: not synced, because it is only trusted while the machine that
+ *                       wrote it stays up. After a reboot it is thrown away and gets a new epoch, so that whatever was
+ *                       issued before is refused rather than forgotten. Restarts and crashes of powgate lose nothing.
+ */
+
+import { randomInt } from 'node:crypto'
+import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Database, open, type RootDatabase } from 'lmdb'
+import { StoreSetupError } from '../store.ts'
+
+export interface SitesEnvironment {
+  readonly root: RootDatabase
+  /** JSON records by `s/<site key>` or `k/<key id>`. */
+  readonly records: Database<string, string>
+  /** Which record changed when; see records.ts. */
+  readonly changes: Database<string, string>
+}
+
+export interface StateEnvironment {
+  readonly root: RootDatabase
+  /** Sliding windows by `windowKey`, marks of single use by `markKey`; see requests.ts. */
+  readonly windows: Database<Buffer, Buffer>
+  readonly marks: Database<Buffer, Buffer>
+  /** JSON of a LoadState by site key. */
+  readonly loads: Database<string, string>
+  /** Drawn when the files were made. */
+  readonly epoch: number
+}
+
+/** Makes sure that the directory can be used. Throws StoreSetupError. */
+export function prepareDataDir(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw new StoreSetupError(
+      `POWGATE_DATA_DIR: cannot use the directory ${dataDir}: ${(error as Error).message}`,
+    )
+  }
+}
+
+export function openSites(dataDir: string): SitesEnvironment {
+  return orSetupError(dataDir, () => {
+    const root = open({ path: join(dataDir, 'sites'), maxDbs: 4, cache: false })
+    const text = { encoding: 'string' } as const
+    return { root, records: root.openDB('records', text), changes: root.openDB('changes', text) }
+  })
+}
+
+export function openState(dataDir: string): StateEnvironment {
+  return orSetupError(dataDir, () => {
+    const root = open({
+      path: join(dataDir, 'state'),
+      maxDbs: 8,
+      noSync: true,
+      overlappingSync: false,
+      cache: false,
+    })
+    const bytes = { encoding: 'binary', keyEncoding: 'binary' } as const
+    return {
+      root,
+      windows: root.openDB('windows', bytes),
+      marks: root.openDB('marks', bytes),
+      loads: root.openDB('loads', { encoding: 'string' }),
+      epoch: epochOf(root),
+    }
+  })
+}
+
+function epochOf(root: RootDatabase): number {
+  const meta = root.openDB<number, string>('meta', {})
+  return root.transactionSync(() => {
+    const present = meta.get('epoch')
+    if (present !== undefined) return present
+    const drawn = randomInt(2 ** 32)
+    meta.putSync('epoch', drawn)
+    return drawn
+  })
+}
+
+function orSetupError<T>(dataDir: string, action: () => T): T {
+  try {
+    return action()
+  } catch (error) {
+    throw new StoreSetupError(
+      `POWGATE_DATA_DIR: cannot open the data in ${dataDir}: ${(error as Error).message}`,
+    )
+  }
+}
+
+/**
+ * Throws the state away if another boot of the machine left it. Only the primary calls this, before it forks: nobody
+ * may have the files open.
+ */
+export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
+  const path = join(dataDir, 'state')
+  const bootFile = join(path, 'boot-id')
+  if (readOr(bootFile, '') === bootId) return
+  rmSync(path, { recursive: true, force: true })
+  mkdirSync(path, { recursive: true, mode: 0o700 })
+  writeFileSync(bootFile, bootId)
+}
+
+/** Changes whenever the machine starts anew. */
+function machineBootId(): string {
+  return readOr('/proc/sys/kernel/random/boot_id', 'unknown').trim()
+}
+
+function readOr(path: string, otherwise: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return otherwise
+  }
+}

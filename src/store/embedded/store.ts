@@ -1,0 +1,161 @@
+/** The store on LMDB: no server, no set-up; shared by all workers of one machine, surviving restarts. */
+
+import { addLoad, type LoadState } from '../../domain/load.ts'
+import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
+import type {
+  ChallengeAdmission,
+  ChallengeRequest,
+  Done,
+  LoadReport,
+  RedemptionAdmission,
+  RedemptionRequest,
+  SiteLoad,
+  SolutionAdmission,
+  SolutionRequest,
+  Store,
+} from '../store.ts'
+import { openSites, openState, type StateEnvironment } from './environment.ts'
+import { EmbeddedRecords } from './records.ts'
+import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
+
+export interface EmbeddedStoreOptions {
+  readonly dataDir: string
+  /** Bound of the state's files, in bytes. */
+  readonly bytesMax: number
+  /** Whether this process removes what has expired: one per machine is enough. */
+  readonly sweeps: boolean
+  /** For tests. */
+  readonly clocks?: EmbeddedClocks
+  readonly onChange?: (up: boolean, cause: string) => void
+}
+
+const SWEEP_COUNT = 500
+/** Pause between slices while there is more to sweep: 500 records each 20 ms is 25,000 a second. */
+const SWEEP_BUSY_MS = 20
+const SWEEP_IDLE_MS = 1000
+
+export class EmbeddedStore implements Store {
+  readonly mayBeBridged = false
+  readonly description: string
+  readonly #options: EmbeddedStoreOptions
+  readonly #state: StateEnvironment
+  readonly #requests: EmbeddedRequests
+  readonly #records: EmbeddedRecords
+  #isUp = true
+  #marksSweptTo: Buffer | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  /** Throws StoreSetupError. */
+  constructor(options: EmbeddedStoreOptions) {
+    this.#options = options
+    this.description = `embedded store in ${options.dataDir}`
+    this.#records = new EmbeddedRecords(openSites(options.dataDir))
+    this.#state = openState(options.dataDir)
+    this.#requests = new EmbeddedRequests(this.#state, options.clocks ?? SYSTEM_CLOCKS, this.#onFault)
+    this.#schedule(SWEEP_IDLE_MS)
+  }
+
+  async open(): Promise<void> {}
+
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#requests.flush()
+    await this.#records.close()
+    await this.#state.root.close()
+  }
+
+  isReady(): boolean {
+    return this.#isUp && !this.#requests.isFull
+  }
+
+  addressEpoch = () => this.#requests.addressEpoch()
+  siteEpoch = () => this.#requests.siteEpoch()
+  admitChallenge = (request: ChallengeRequest, done: Done<ChallengeAdmission>) =>
+    this.#requests.admitChallenge(request, done)
+  admitSolution = (request: SolutionRequest, done: Done<SolutionAdmission>) =>
+    this.#requests.admitSolution(request, done)
+  redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
+    this.#requests.redeemToken(request, done)
+
+  readSite = (siteKey: string) => this.#records.readSite(siteKey)
+  readApiKey = (id: string) => this.#records.readApiKey(id)
+  listSites = () => this.#records.listSites()
+  listApiKeys = () => this.#records.listApiKeys()
+  writeSite = (record: SiteRecord, expected: SiteRecord | undefined) =>
+    this.#records.writeSite(record, expected)
+  writeApiKey = (record: ApiKeyRecord, expected: ApiKeyRecord | undefined) =>
+    this.#records.writeApiKey(record, expected)
+  changesSince = (revision: number) => this.#records.changesSince(revision)
+
+  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
+    if (reports.length === 0) return []
+    const { root, loads } = this.#state
+    const now = (this.#options.clocks ?? SYSTEM_CLOCKS).monotonicMs()
+    return root.transactionSync(() =>
+      reports.map(({ siteKey, challenges }) => {
+        const json = loads.get(siteKey)
+        const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
+        const after = addLoad(before, now, challenges)
+        loads.putSync(siteKey, JSON.stringify(after))
+        return { siteKey, rate: after.rate, usualRate: after.usualRate }
+      }),
+    )
+  }
+
+  readonly #onFault = (error: unknown): void => {
+    if (this.#isUp) this.#options.onChange?.(false, error instanceof Error ? error.message : String(error))
+    this.#isUp = false
+  }
+
+  #schedule(afterMs: number): void {
+    this.#timer = setTimeout(() => this.#maintain(), afterMs).unref()
+  }
+
+  /** Sweeps a slice, checks the bound, and finds out whether a failed disk takes writes again. */
+  #maintain(): void {
+    let isMore = false
+    try {
+      if (this.#options.sweeps) isMore = this.#sweep()
+      this.#checkSize()
+      if (!this.#isUp) this.#probe()
+    } catch (error) {
+      this.#onFault(error)
+    }
+    this.#schedule(isMore ? SWEEP_BUSY_MS : SWEEP_IDLE_MS)
+  }
+
+  #sweep(): boolean {
+    const windows = this.#requests.sweepWindows(SWEEP_COUNT)
+    this.#marksSweptTo = this.#requests.sweepMarks(this.#marksSweptTo, SWEEP_COUNT)
+    return windows === SWEEP_COUNT || this.#marksSweptTo !== undefined
+  }
+
+  #checkSize(): void {
+    const { windows, marks, loads } = this.#state
+    const used = [windows, marks, loads].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
+    const isFull = used > this.#options.bytesMax
+    if (isFull !== this.#requests.isFull) {
+      this.#requests.isFull = isFull
+      this.#options.onChange?.(
+        !isFull,
+        isFull ? `the state holds ${used} bytes, its bound` : 'there is room again',
+      )
+    }
+  }
+
+  #probe(): void {
+    this.#state.root.transactionSync(() => this.#state.loads.putSync('probe', '{}'))
+    this.#isUp = true
+    this.#options.onChange?.(true, 'the disk takes writes again')
+  }
+}
+
+function bytesOf(stats: {
+  pageSize?: number
+  treeBranchPageCount?: number
+  treeLeafPageCount?: number
+  overflowPages?: number
+}): number {
+  const { pageSize = 0, treeBranchPageCount = 0, treeLeafPageCount = 0, overflowPages = 0 } = stats
+  return pageSize * (treeBranchPageCount + treeLeafPageCount + overflowPages)
+}
