@@ -1,0 +1,140 @@
+/**
+ * Keeps /challenge and /verify answering while a remote store is away (design: "When the store is away").
+ *
+ * Limits fall to windows in this worker's memory of limit / workers, used nonces to a bounded set. Both are weaker than
+ * the store's, and say so in the log; what they let through still has to redeem its token, which no outage bridges:
+ * /verify-token fails closed, and counts per nonce. A worker that has never seen the store bridges nothing.
+ */
+
+import { admitToLog, LogKind, WINDOW_MS } from '../domain/limits.ts'
+import {
+  type ChallengeAdmission,
+  type ChallengeRequest,
+  type Done,
+  type RedemptionAdmission,
+  type RedemptionRequest,
+  type RequestStore,
+  type SolutionAdmission,
+  type SolutionRequest,
+  UNAVAILABLE,
+} from './store.ts'
+
+const ADDRESSES_MAX = 100_000
+const NONCES_MAX = 200_000
+
+export interface BridgeOptions {
+  /** Over how many workers a limit is divided. */
+  readonly workers: number
+  readonly bridgesChallenge: boolean
+  readonly bridgesVerify: boolean
+  /** Milliseconds, never stepping back. */
+  readonly monotonicMs: () => number
+  readonly wallMs: () => number
+}
+
+export class BridgedStore implements RequestStore {
+  readonly #store: RequestStore
+  readonly #options: BridgeOptions
+  readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
+  readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
+
+  constructor(store: RequestStore, options: BridgeOptions) {
+    this.#store = store
+    this.#options = options
+  }
+
+  addressEpoch(addressKey: string): number | undefined {
+    return this.#store.addressEpoch(addressKey)
+  }
+
+  siteEpoch(siteKey: string): number | undefined {
+    return this.#store.siteEpoch(siteKey)
+  }
+
+  admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
+    this.#store.admitChallenge(request, answer => {
+      const isBridged = answer.status === 'unavailable' && this.#options.bridgesChallenge
+      done(isBridged ? this.#challenge(request) : answer)
+    })
+  }
+
+  admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
+    this.#store.admitSolution(request, answer => {
+      const isBridged = answer.status === 'unavailable' && this.#options.bridgesVerify
+      done(isBridged ? this.#solution(request) : answer)
+    })
+  }
+
+  redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
+    this.#store.redeemToken(request, done)
+  }
+
+  #challenge(request: ChallengeRequest): ChallengeAdmission {
+    const decision = this.#admit(request, LogKind.challenge)
+    if (decision === undefined) return UNAVAILABLE
+    if (!decision.admitted) return { ...decision, status: 'limited' }
+    return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
+  }
+
+  #solution(request: SolutionRequest): SolutionAdmission {
+    const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
+    if (decision === undefined) return UNAVAILABLE
+    if (!decision.admitted) return { ...decision, status: 'limited' }
+    const { failures } = decision
+    const { spend } = request
+    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
+    const now = this.#options.wallMs()
+    if (this.#usedNonces.get(spend.nonce, now) !== undefined)
+      return { status: 'admitted', nonce: 'used', failures }
+    if (!this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs, now)) return UNAVAILABLE
+    return { status: 'admitted', nonce: 'spent', failures }
+  }
+
+  /** undefined: no answer can be given. */
+  #admit(request: ChallengeRequest, kind: LogKind) {
+    if (this.#store.addressEpoch(request.addressKey) === undefined) return undefined
+    const now = Math.floor(this.#options.monotonicMs())
+    const share = (limit: number) =>
+      limit === 0 ? 0 : Math.max(1, Math.floor(limit / this.#options.workers))
+    const decision = admitToLog(this.#logs.get(request.addressKey, now), now, {
+      kind,
+      siteTag: request.siteTag,
+      addressLimit: share(request.addressLimit),
+      siteLimit: share(request.siteLimit),
+    })
+    if (decision.admitted && !this.#logs.set(request.addressKey, decision.record, now + WINDOW_MS, now))
+      return undefined
+    return decision
+  }
+}
+
+/** A map with a bound. Full of live entries, it takes no more: it never forgets one early. */
+class ExpiringMap<Value> {
+  readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
+  readonly #sizeMax: number
+
+  constructor(sizeMax: number) {
+    this.#sizeMax = sizeMax
+  }
+
+  get(key: string, now: number): Value | undefined {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && entry.expiresAt > now ? entry.value : undefined
+  }
+
+  /** False if there is no room. */
+  set(key: string, value: Value, expiresAt: number, now: number): boolean {
+    this.#entries.delete(key) // so that the map stays in order of last write
+    if (this.#entries.size >= this.#sizeMax) this.#removeExpired(now)
+    if (this.#entries.size >= this.#sizeMax) return false
+    this.#entries.set(key, { value, expiresAt })
+    return true
+  }
+
+  #removeExpired(now: number): void {
+    for (const [key, entry] of this.#entries) {
+      if (entry.expiresAt > now) break
+      this.#entries.delete(key)
+    }
+  }
+}

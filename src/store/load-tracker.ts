@@ -1,0 +1,64 @@
+/** How busy each site is: counted in this worker, exchanged through the store once a second, never per request. */
+
+import { decayedRate } from '../domain/load.ts'
+import type { LoadReport, SiteLoad, Store } from './store.ts'
+
+const EXCHANGE_MS = 1000
+/** Sites in one exchange; the busiest go first, the others wait. */
+const REPORTS_MAX = 1000
+const SITES_MAX = 100_000
+
+const QUIET: SiteLoad = { siteKey: '', rate: 0, usualRate: 0 }
+
+export class LoadTracker {
+  readonly #store: Pick<Store, 'exchangeLoad'>
+  readonly #now: () => number
+  readonly #counts = new Map<string, number>()
+  readonly #loads = new Map<string, SiteLoad & { readonly atMs: number }>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(store: Pick<Store, 'exchangeLoad'>, now: () => number) {
+    this.#store = store
+    this.#now = now
+  }
+
+  countChallenge(siteKey: string): void {
+    this.#counts.set(siteKey, (this.#counts.get(siteKey) ?? 0) + 1)
+  }
+
+  load(siteKey: string): SiteLoad {
+    const load = this.#loads.get(siteKey)
+    return load === undefined ? QUIET : { ...load, rate: decayedRate(load.rate, this.#now() - load.atMs) }
+  }
+
+  start(): void {
+    const exchange = async () => {
+      await this.exchange().catch(() => {}) // What was counted is kept for the next time.
+      this.#timer = setTimeout(exchange, EXCHANGE_MS).unref()
+    }
+    void exchange()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  async exchange(): Promise<void> {
+    const reports: LoadReport[] = [...this.#counts]
+      .map(([siteKey, challenges]) => ({ siteKey, challenges }))
+      .sort((a, b) => b.challenges - a.challenges)
+      .slice(0, REPORTS_MAX)
+    const loads = await this.#store.exchangeLoad(reports)
+    const atMs = this.#now()
+    for (const { siteKey, challenges } of reports) this.#settle(siteKey, challenges)
+    if (this.#loads.size > SITES_MAX) this.#loads.clear()
+    for (const load of loads) this.#loads.set(load.siteKey, { ...load, atMs })
+  }
+
+  /** Challenges that came while the report was under way stay counted. */
+  #settle(siteKey: string, reported: number): void {
+    const rest = (this.#counts.get(siteKey) ?? 0) - reported
+    if (rest > 0) this.#counts.set(siteKey, rest)
+    else this.#counts.delete(siteKey)
+  }
+}

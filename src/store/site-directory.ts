@@ -1,0 +1,146 @@
+/**
+ * Sites and API keys as a worker sees them: cached, bounded, and brought up to date twice a second, so that a change
+ * is seen by all workers within two seconds. While the store is away the last known copies serve.
+ */
+
+import { type ApiKeyRecord, compileSite, type Site } from '../domain/site.ts'
+import type { Done, SiteStore } from './store.ts'
+
+const KNOWN_MAX = 100_000
+const UNKNOWN_MAX = 10_000
+const UNKNOWN_MS = 1000
+const POLL_MS = 500
+/** Look-ups under way; a flood of made-up keys must not queue without bound. */
+const LOADS_MAX = 1000
+
+/** null: there is no such thing. undefined: it cannot be told now. */
+export type Found<Thing> = Thing | null | undefined
+
+export class SiteDirectory {
+  readonly #store: SiteStore
+  readonly #sites: Cache<Site>
+  readonly #apiKeys: Cache<ApiKeyRecord>
+  #revision: number | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(store: SiteStore, now: () => number) {
+    this.#store = store
+    const readSite = async (siteKey: string) => {
+      const record = await store.readSite(siteKey)
+      return record === undefined ? undefined : compileSite(record)
+    }
+    this.#sites = new Cache(readSite, now)
+    this.#apiKeys = new Cache(id => store.readApiKey(id), now)
+  }
+
+  /** The site if it is cached, null if it is known not to exist, undefined if `loadSite` must be asked. */
+  cachedSite(siteKey: string): Site | null | undefined {
+    return this.#sites.cached(siteKey)
+  }
+
+  loadSite(siteKey: string, done: Done<Found<Site>>): void {
+    this.#sites.load(siteKey, done)
+  }
+
+  cachedApiKey(id: string): ApiKeyRecord | null | undefined {
+    return this.#apiKeys.cached(id)
+  }
+
+  loadApiKey(id: string, done: Done<Found<ApiKeyRecord>>): void {
+    this.#apiKeys.load(id, done)
+  }
+
+  start(): void {
+    const poll = async () => {
+      await this.refresh().catch(() => {}) // The request path reports that the store is away.
+      this.#timer = setTimeout(poll, POLL_MS).unref()
+    }
+    void poll()
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  /** Reads what has changed since the last call. The revision moves on only when all of it was read. */
+  async refresh(): Promise<void> {
+    const changes = await this.#store.changesSince(this.#revision ?? 0)
+    await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
+    this.#revision = changes.revision
+  }
+}
+
+class Cache<Thing> {
+  readonly #read: (key: string) => Promise<Thing | undefined>
+  readonly #now: () => number
+  readonly #known = new Map<string, Thing>()
+  /** Keys that were not found, by when to ask again. */
+  readonly #unknown = new Map<string, number>()
+  readonly #loads = new Map<string, Done<Found<Thing>>[]>()
+
+  constructor(read: (key: string) => Promise<Thing | undefined>, now: () => number) {
+    this.#read = read
+    this.#now = now
+  }
+
+  cached(key: string): Thing | null | undefined {
+    const known = this.#known.get(key)
+    if (known !== undefined) return known
+    const askAgainAt = this.#unknown.get(key)
+    return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined
+  }
+
+  load(key: string, done: Done<Found<Thing>>): void {
+    const waiting = this.#loads.get(key)
+    if (waiting !== undefined) {
+      waiting.push(done)
+      return
+    }
+    if (this.#loads.size >= LOADS_MAX) {
+      done(undefined)
+      return
+    }
+    this.#loads.set(key, [done])
+    this.#read(key).then(
+      thing => {
+        this.#keep(key, thing)
+        this.#answer(key, thing ?? null)
+      },
+      () => this.#answer(key, undefined),
+    )
+  }
+
+  #answer(key: string, found: Found<Thing>): void {
+    const waiting = this.#loads.get(key) ?? []
+    this.#loads.delete(key)
+    for (const done of waiting) done(found)
+  }
+
+  async refresh(keys: readonly string[]): Promise<void> {
+    for (const key of keys) this.#unknown.delete(key)
+    const cached = keys.filter(key => this.#known.has(key))
+    await Promise.all(cached.map(async key => this.#keep(key, await this.#read(key))))
+  }
+
+  #keep(key: string, thing: Thing | undefined): void {
+    if (thing === undefined) {
+      this.#known.delete(key)
+      this.#unknown.delete(key)
+      bound(this.#unknown, UNKNOWN_MAX)
+      this.#unknown.set(key, this.#now() + UNKNOWN_MS)
+    } else {
+      this.#unknown.delete(key)
+      if (!this.#known.has(key)) bound(this.#known, KNOWN_MAX)
+      this.#known.set(key, thing)
+    }
+  }
+}
+
+/** Makes room for one more entry by dropping the oldest. */
+function bound(map: Map<string, unknown>, sizeMax: number): void {
+  if (map.size < sizeMax) return
+  for (const oldest of map.keys()) {
+    map.delete(oldest)
+    return
+  }
+}
