@@ -1,0 +1,92 @@
+/** What the endpoints work with; server.ts puts it together. */
+
+import type { FingerprintWatch } from '../domain/fingerprints.ts'
+import type { Keyring } from '../domain/keyring.ts'
+import type { Limits } from '../domain/limits.ts'
+import type { Reason } from '../domain/outcome.ts'
+import type { Exchange } from '../http/exchange.ts'
+import {
+  type ErrorStyle,
+  limitedReply,
+  type PolicyList,
+  type Reply,
+  refusalReply,
+  unavailableReply,
+} from '../http/replies.ts'
+import type { LoadTracker } from '../store/load-tracker.ts'
+import type { SiteDirectory } from '../store/site-directory.ts'
+import type { Limited, RequestStore } from '../store/store.ts'
+
+export interface Service {
+  readonly settings: ServiceSettings
+  readonly keyring: Keyring
+  readonly store: RequestStore
+  readonly sites: SiteDirectory
+  readonly loads: LoadTracker
+  readonly fingerprints: FingerprintWatch
+  /** Unix milliseconds. */
+  readonly now: () => number
+  /** An unsigned integer of this many random bits, at most 16. */
+  readonly randomBits: (bits: number) => number
+  readonly events: Events
+}
+
+export interface ServiceSettings {
+  readonly limits: Limits
+  readonly challengeLifetimeMs: number
+  readonly tokenLifetimeMs: number
+  readonly bodyBytesMax: number
+  /** How much of an IPv6 address counts as one visitor, in bits. */
+  readonly ipv6PrefixBits: number
+}
+
+/** For logs and metrics: what happened, with reasons that no client is told. */
+export interface Events {
+  refused(endpoint: EndpointName, reason: Reason, exchange: Exchange): void
+  failed(siteKey: string, reasons: readonly string[], score: number | null, exchange: Exchange): void
+}
+
+/** One path's handler. */
+export interface Endpoint {
+  handle(exchange: Exchange): void
+  readonly faultReply: Reply
+}
+
+export type EndpointName = 'challenge' | 'verify' | 'verify-token'
+
+/** What an endpoint needs to say no: bound once at start. */
+export class Refusals {
+  readonly #endpoint: EndpointName
+  readonly #style: ErrorStyle
+  readonly #policies: PolicyList
+
+  constructor(endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
+    this.#endpoint = endpoint
+    this.#style = style
+    this.#policies = policies
+  }
+
+  refuse(
+    service: Service,
+    exchange: Exchange,
+    reason: Reason,
+    more: { detail?: string; field?: string } = {},
+  ): void {
+    service.events.refused(this.#endpoint, reason, exchange)
+    if (reason === 'store-unavailable') exchange.answer(unavailableReply(this.#policies, this.#style))
+    else exchange.answer(refusalReply({ reason, ...more }, this.#style))
+  }
+
+  limit(service: Service, exchange: Exchange, limited: Limited): void {
+    service.events.refused(this.#endpoint, 'rate-limited', exchange)
+    exchange.answer(limitedReply(limited, this.#policies, this.#style))
+  }
+
+  /** The answer to a fault of ours. */
+  get faultReply(): Reply {
+    return unavailableReply(this.#policies, this.#style, 'internal')
+  }
+}
+
+/** Issue times up to this far ahead of this host's clock are taken for clock skew. */
+export const CLOCK_SKEW_MS = 5000

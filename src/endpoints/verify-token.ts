@@ -1,0 +1,190 @@
+/**
+ * POST /verify-token: a customer's backend redeems a token, once.
+ *
+ *   Authorization -> body read -> API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
+ *   401              413          401/503                                                    429/503  400          200
+ *
+ *   evaluate: content type, body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400, spend nothing)
+ *
+ * Fails closed: whatever cannot be told is 503. Credentials that name no valid key cost the caller's address alone.
+ */
+
+import { hash } from 'node:crypto'
+import { type Address, formatAddress, limitKey, parseAddress } from '../domain/address.ts'
+import type { Reason, Refusal } from '../domain/outcome.ts'
+import { type ApiKeyRecord, apiKeyId, isApiKeyOf, type Site } from '../domain/site.ts'
+import { readToken, type TokenClaims } from '../domain/token.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { NO_HEADERS } from '../http/replies.ts'
+import { parseRedemption } from '../http/schemas.ts'
+import type { RedemptionAdmission } from '../store/store.ts'
+import { CLOCK_SKEW_MS, type Endpoint, Refusals, type Service } from './service.ts'
+
+/** A caller as far as its credentials tell. */
+type Caller =
+  | { readonly status: 'known'; readonly apiKey: ApiKeyRecord; readonly site: Site }
+  | { readonly status: 'refused'; readonly reason: Reason }
+
+type Attempt =
+  | { readonly verdict: 'refused'; readonly refusal: Refusal }
+  | { readonly verdict: 'redeemable'; readonly claims: TokenClaims; readonly claim: string }
+
+type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
+
+const BEARER = /^Bearer +([^ ]+) *$/i
+
+export function verifyTokenEndpoint(service: Service): Endpoint {
+  const { limits, tokenLifetimeMs, bodyBytesMax, ipv6PrefixBits } = service.settings
+  const refusals = new Refusals('verify-token', 'redemption', {
+    address: limits.redeemAddress,
+    'api-key': limits.redeemApiKey,
+  })
+
+  function handle(exchange: Exchange): void {
+    const { authorization } = exchange
+    if (authorization === '') return refusals.refuse(service, exchange, 'credentials-missing')
+    const key = BEARER.exec(authorization)?.[1] ?? ''
+    const keyId = apiKeyId(key)
+    if (keyId === undefined) return refusals.refuse(service, exchange, 'credentials-malformed')
+    exchange.readBody(bodyBytesMax, body => {
+      if (body === undefined) return refusals.refuse(service, exchange, 'body-too-large')
+      const caller = knownCaller(key, keyId)
+      if (caller !== undefined) return admit(exchange, caller, body)
+      const kept = Buffer.from(body) // the look-up outlives this callback, the body's memory does not
+      loadCaller(exchange, key, keyId, found => admit(exchange, found, kept))
+    })
+  }
+
+  /** undefined if something has to be looked up first. */
+  function knownCaller(key: string, keyId: string): Caller | undefined {
+    const apiKey = service.sites.cachedApiKey(keyId)
+    if (apiKey === undefined) return undefined
+    if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
+    if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
+    if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
+    const site = service.sites.cachedSite(apiKey.siteKey)
+    if (site === undefined) return undefined
+    if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
+    return { status: 'known', apiKey, site }
+  }
+
+  function loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
+    const unavailable = () => refusals.refuse(service, exchange, 'store-unavailable')
+    const judge = () => {
+      const caller = knownCaller(key, keyId)
+      if (caller === undefined) unavailable()
+      else done(caller)
+    }
+    service.sites.loadApiKey(
+      keyId,
+      exchange.guard(apiKey => {
+        if (apiKey === undefined) unavailable()
+        else if (apiKey === null || service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
+        else
+          service.sites.loadSite(
+            apiKey.siteKey,
+            exchange.guard(site => (site === undefined ? unavailable() : judge())),
+          )
+      }),
+    )
+  }
+
+  function admit(exchange: Exchange, caller: Caller, body: Buffer): void {
+    const { address } = exchange
+    if (address === undefined) return refusals.refuse(service, exchange, 'store-unavailable')
+    const attempt: Attempt =
+      caller.status === 'known'
+        ? evaluate(exchange, caller, body)
+        : { verdict: 'refused', refusal: { reason: caller.reason } }
+    const request = {
+      callerKey: limitKey(address, ipv6PrefixBits),
+      callerLimit: limits.redeemAddress,
+      apiKey:
+        caller.status === 'known'
+          ? { id: caller.apiKey.id, limit: limits.redeemApiKey, siteKey: caller.apiKey.siteKey }
+          : undefined,
+      redeem:
+        attempt.verdict === 'redeemable'
+          ? {
+              nonce: attempt.claims.nonce,
+              storeEpoch: attempt.claims.storeEpoch,
+              expiresAtMs: attempt.claims.issuedAtMs + tokenLifetimeMs,
+              claim: attempt.claim,
+            }
+          : undefined,
+    }
+    service.store.redeemToken(
+      request,
+      exchange.guard(admission => {
+        switch (admission.status) {
+          case 'limited':
+            refusals.limit(service, exchange, admission)
+            break
+          case 'admitted':
+            conclude(exchange, attempt, admission)
+            break
+          default:
+            refusals.refuse(service, exchange, 'store-unavailable')
+        }
+      }),
+    )
+  }
+
+  function evaluate(exchange: Exchange, caller: Extract<Caller, { status: 'known' }>, body: Buffer): Attempt {
+    const parsed = parseRedemption(body, exchange.contentType)
+    if (!parsed.ok) return refused(parsed.refusal)
+    const { token, expectedIp, idempotencyKey } = parsed.body
+    const reading = readToken(service.keyring, token)
+    if (reading.status !== 'genuine') {
+      return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
+    }
+    const { claims } = reading
+    const now = service.now()
+    if (claims.issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' })
+    if (now >= claims.issuedAtMs + tokenLifetimeMs) return refused({ reason: 'token-expired' })
+    if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
+    if (isOtherAddress(expectedIp, claims.address)) return refused({ reason: 'token-other-address' })
+    return { verdict: 'redeemable', claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
+  }
+
+  function conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
+    if (attempt.verdict !== 'redeemable') {
+      return refusals.refuse(service, exchange, attempt.refusal.reason, attempt.refusal)
+    }
+    switch (admitted.token) {
+      case 'redeemed':
+        exchange.answer({ status: 200, body: successBody(attempt.claims), headers: NO_HEADERS })
+        break
+      case 'forgotten':
+        refusals.refuse(service, exchange, 'token-forgotten')
+        break
+      default:
+        refusals.refuse(service, exchange, 'token-used')
+    }
+  }
+
+  return { handle, faultReply: refusals.faultReply }
+}
+
+function refused(refusal: Refusal): Attempt {
+  return { verdict: 'refused', refusal }
+}
+
+function isOtherAddress(expectedIp: string | undefined, address: Address): boolean {
+  return expectedIp !== undefined && parseAddress(expectedIp) !== address
+}
+
+/**
+ * Names one redemption for its retries. The id has a fixed width and a token exactly four '|', so no two
+ * triples make the same text.
+ */
+function claimOf(apiKeyIdText: string, idempotencyKey: string | undefined, token: string): string {
+  return idempotencyKey === undefined
+    ? ''
+    : hash('sha256', `${apiKeyIdText}|${idempotencyKey}|${token}`, 'base64url')
+}
+
+function successBody(claims: TokenClaims): string {
+  const { score, address, issuedAtMs } = claims
+  return `{"success":true,"score":${score},"ip":"${formatAddress(address)}","solvedAt":${issuedAtMs}}`
+}

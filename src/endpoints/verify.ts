@@ -1,0 +1,255 @@
+/**
+ * POST /verify: checks a solution and issues a token.
+ *
+ *   site key -> body read -> site -> [ evaluate: everything that needs no store ] -> limits, nonce -> score -> token
+ *   400         413          403/503                                                429/503  400      200     200
+ *
+ *   evaluate: active? -> origin -> content type, body -> IP rules -> nonce    -> proof
+ *             403        403       400                   200 failed  400/403     200 failed
+ *
+ * The store is asked once, whatever `evaluate` finds, because every request that names a known site is charged; the
+ * answer "limited" comes before all others.
+ */
+
+import { type Address, limitKey } from '../domain/address.ts'
+import { fnv1a } from '../domain/hash.ts'
+import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import { checkProof } from '../domain/pow.ts'
+import { type ScoreSignals, scoreOf } from '../domain/score.ts'
+import { isSiteKey, type Site } from '../domain/site.ts'
+import { mintToken } from '../domain/token.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { NO_HEADERS } from '../http/replies.ts'
+import { parseSolution } from '../http/schemas.ts'
+import type { Solution } from '../protocol/wire.ts'
+import type { SolutionAdmission } from '../store/store.ts'
+import { CLOCK_SKEW_MS, type Endpoint, Refusals, type Service } from './service.ts'
+
+type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
+
+/** A request as far as it can be judged without the store. */
+type Attempt =
+  | { readonly verdict: 'refused'; readonly refusal: Refusal }
+  /** The failed result of section 2.3, and why; spends nothing. */
+  | { readonly verdict: 'failed'; readonly reason: 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' }
+  | {
+      readonly verdict: 'solved'
+      readonly solution: Solution
+      readonly expiresAtMs: number
+      readonly signals: ScoreSignals
+    }
+
+const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
+
+export function verifyEndpoint(service: Service): Endpoint {
+  const {
+    limits,
+    challengeLifetimeMs: lifetimeFloorMs,
+    tokenLifetimeMs,
+    bodyBytesMax,
+    ipv6PrefixBits,
+  } = service.settings
+  const refusals = new Refusals('verify', 'plain', {
+    address: limits.verifyAddress,
+    'address-site': limits.verifyAddressSite,
+  })
+
+  function handle(exchange: Exchange): void {
+    const { siteKey } = exchange
+    if (siteKey === '') return refusals.refuse(service, exchange, 'site-key-missing')
+    if (!isSiteKey(siteKey)) return refusals.refuse(service, exchange, 'site-key-malformed')
+    exchange.readBody(bodyBytesMax, body => {
+      if (body === undefined) return refusals.refuse(service, exchange, 'body-too-large')
+      const cached = service.sites.cachedSite(siteKey)
+      if (cached !== undefined) return admit(exchange, cached, body)
+      const kept = Buffer.from(body) // the look-up outlives this callback, the body's memory does not
+      service.sites.loadSite(
+        siteKey,
+        exchange.guard(site => {
+          if (site === undefined) refusals.refuse(service, exchange, 'store-unavailable')
+          else admit(exchange, site, kept)
+        }),
+      )
+    })
+  }
+
+  function admit(exchange: Exchange, site: Site | null, body: Buffer): void {
+    const { address } = exchange
+    if (address === undefined) {
+      refusals.refuse(service, exchange, 'store-unavailable')
+      return
+    }
+    const addressKey = limitKey(address, ipv6PrefixBits)
+    const attempt: Attempt =
+      site === null
+        ? { verdict: 'refused', refusal: { reason: 'site-unknown' } }
+        : evaluate(exchange, site, address, addressKey, body)
+    const request = {
+      addressKey,
+      siteTag: site?.logTag ?? 0,
+      addressLimit: limits.verifyAddress,
+      siteLimit: site === null ? 0 : limits.verifyAddressSite,
+      failed: isFailure(attempt, site),
+      spend:
+        attempt.verdict === 'solved'
+          ? { nonce: attempt.solution.nonce, expiresAtMs: attempt.expiresAtMs }
+          : undefined,
+    }
+    service.store.admitSolution(
+      request,
+      exchange.guard(admission => {
+        switch (admission.status) {
+          case 'limited':
+            refusals.limit(service, exchange, admission)
+            break
+          case 'admitted':
+            conclude(exchange, site, address, attempt, admission)
+            break
+          default:
+            refusals.refuse(service, exchange, 'store-unavailable')
+        }
+      }),
+    )
+  }
+
+  function evaluate(
+    exchange: Exchange,
+    site: Site,
+    address: Address,
+    addressKey: string,
+    body: Buffer,
+  ): Attempt {
+    const { record } = site
+    if (!record.active) return refused({ reason: 'site-inactive' })
+    if (!site.origins.allows(exchange.origin, record.requireOrigin))
+      return refused({ reason: 'origin-refused' })
+    const parsed = parseSolution(body, exchange.contentType)
+    if (!parsed.ok) return refused(parsed.refusal)
+    if (site.ipRules?.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked' }
+    if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
+      return { verdict: 'failed', reason: 'ip-not-allowed' }
+    }
+    const storeEpoch = service.store.addressEpoch(addressKey)
+    if (storeEpoch === undefined) return refused({ reason: 'store-unavailable' })
+    const reading = readNonce(service.keyring, parsed.body.nonce, {
+      siteKey: record.siteKey,
+      storeEpoch,
+      address,
+    })
+    switch (reading.status) {
+      case 'genuine':
+        return evaluateSolution(exchange.siteKey, addressKey, parsed.body, reading)
+      case 'other-address':
+        return refused({ reason: 'nonce-other-address' })
+      default:
+        return refused({ reason: 'nonce-forged' })
+    }
+  }
+
+  function evaluateSolution(
+    siteKey: string,
+    addressKey: string,
+    solution: Solution,
+    terms: NonceTerms,
+  ): Attempt {
+    const now = service.now()
+    const { issuedAtMs, difficulty } = terms
+    const expiresAtMs = issuedAtMs + challengeLifetimeMs(difficulty, lifetimeFloorMs)
+    if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
+    if (now >= expiresAtMs) return refused({ reason: 'nonce-expired' })
+    if (!checkProof(solution.nonce, solution.counter, difficulty))
+      return { verdict: 'failed', reason: 'proof-wrong' }
+    const fingerprint = solution.fingerprintHash.toLowerCase()
+    const signals: ScoreSignals = {
+      environment: solution.environment,
+      solveTimeMs: solution.solveTimeMs,
+      elapsedMs: Math.max(0, now - issuedAtMs),
+      difficulty,
+      fingerprintAddresses: service.fingerprints.note(siteKey, fingerprint, fnv1a(addressKey), now),
+      addressFailures: 0,
+    }
+    return { verdict: 'solved', solution, expiresAtMs, signals }
+  }
+
+  /** Whether the address will have failed, as far as that is known before the store is asked. */
+  function isFailure(attempt: Attempt, site: Site | null): boolean {
+    switch (attempt.verdict) {
+      case 'solved':
+        return scoreOf(attempt.signals).score < (site?.record.threshold ?? 1)
+      case 'failed':
+        return true
+      default:
+        return attempt.refusal.reason === 'nonce-forged'
+    }
+  }
+
+  function conclude(
+    exchange: Exchange,
+    site: Site | null,
+    address: Address,
+    attempt: Attempt,
+    admitted: Admitted,
+  ): void {
+    switch (attempt.verdict) {
+      case 'solved':
+        if (admitted.nonce !== 'spent') refusals.refuse(service, exchange, 'nonce-used')
+        else
+          grade(exchange, site!, address, attempt.solution, {
+            ...attempt.signals,
+            addressFailures: admitted.failures,
+          })
+        break
+      case 'failed':
+        fail(exchange, [attempt.reason], null)
+        break
+      default:
+        refusals.refuse(service, exchange, attempt.refusal.reason, attempt.refusal)
+    }
+  }
+
+  function grade(
+    exchange: Exchange,
+    site: Site,
+    address: Address,
+    solution: Solution,
+    signals: ScoreSignals,
+  ): void {
+    const { siteKey, threshold } = site.record
+    const { score, reasons } = scoreOf(signals)
+    const storeEpoch = service.store.siteEpoch(siteKey)
+    if (score < threshold) {
+      fail(exchange, reasons, score)
+    } else if (storeEpoch === undefined) {
+      refusals.refuse(service, exchange, 'store-unavailable')
+    } else {
+      const issuedAtMs = service.now()
+      const { nonce, counter } = solution
+      const token = mintToken(service.keyring, {
+        issuedAtMs,
+        nonce,
+        counter,
+        siteTag: site.tag,
+        address,
+        score,
+        storeEpoch,
+      })
+      exchange.answer({
+        status: 200,
+        body: `{"token":"${token}","passed":true,"expiresAt":${issuedAtMs + tokenLifetimeMs}}`,
+        headers: NO_HEADERS,
+      })
+    }
+  }
+
+  function fail(exchange: Exchange, reasons: readonly string[], score: number | null): void {
+    service.events.failed(exchange.siteKey, reasons, score, exchange)
+    exchange.answer({ status: 200, body: FAILED_BODY, headers: NO_HEADERS })
+  }
+
+  return { handle, faultReply: refusals.faultReply }
+}
+
+function refused(refusal: Refusal): Attempt {
+  return { verdict: 'refused', refusal }
+}

@@ -1,0 +1,180 @@
+/**
+ * One request and its answer. This is the only file that touches uWebSockets.js objects, because they are unforgiving:
+ * a request may be read only inside its handler, a response never after its client has gone, body chunks only until
+ * their callback returns, and a handler that neither answers nor watches for the abort ends the process.
+ */
+
+import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
+import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
+import { clientAddress } from '../domain/client-address.ts'
+import type { HeaderList, Reply } from './replies.ts'
+
+/** What a server tells its exchanges. */
+export interface ExchangeHost {
+  readonly trustedProxies: AddressSet
+  /** From now on every answer closes its connection. */
+  isDraining: boolean
+  /** Exchanges that are not answered yet. */
+  underWay: number
+  /** Told of every exception in a step; the exchange answers by itself. */
+  readonly onFault: (error: unknown) => void
+}
+
+/** What is the same for all exchanges of one path. */
+export interface ExchangeRules {
+  /** Whether answers carry CORS headers. */
+  readonly isCrossOrigin: boolean
+  /** The answer to a fault of ours. */
+  readonly faultReply: Reply
+}
+
+const STATUS_LINES: Readonly<Record<number, string>> = {
+  200: '200 OK',
+  204: '204 No Content',
+  400: '400 Bad Request',
+  401: '401 Unauthorized',
+  403: '403 Forbidden',
+  404: '404 Not Found',
+  405: '405 Method Not Allowed',
+  413: '413 Content Too Large',
+  429: '429 Too Many Requests',
+  503: '503 Service Unavailable',
+}
+
+const CORS_HEADERS: HeaderList = [
+  ['Access-Control-Allow-Origin', '*'],
+  ['Access-Control-Expose-Headers', 'Retry-After, RateLimit, RateLimit-Policy'],
+]
+
+const EMPTY = Buffer.alloc(0)
+
+export class Exchange {
+  /** Header values, empty when absent. */
+  readonly siteKey: string
+  readonly origin: string
+  readonly contentType: string
+  readonly authorization: string
+  /** undefined if the client was gone before its address could be read. */
+  readonly address: Address | undefined
+  readonly #host: ExchangeHost
+  readonly #rules: ExchangeRules
+  readonly #response: HttpResponse
+  readonly #isHead: boolean
+  #isOver = false
+  #isBodyPending = false
+
+  constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
+    this.#host = host
+    this.#response = response
+    this.#rules = rules
+    this.siteKey = request.getHeader('x-site-key')
+    this.origin = request.getHeader('origin')
+    this.contentType = request.getHeader('content-type')
+    this.authorization = request.getHeader('authorization')
+    this.#isHead = request.getMethod() === 'head'
+    this.address = this.#addressOf(request)
+    host.underWay++
+    response.onAborted(() => this.#end())
+  }
+
+  #addressOf(request: HttpRequest): Address | undefined {
+    const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
+    const { trustedProxies } = this.#host
+    if (peer === undefined || trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
+    return clientAddress(peer, forwardedFor(request), trustedProxies)
+  }
+
+  /** Whether it was answered or the client has gone. */
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /**
+   * Reads the body. Calls back once, unless the client goes away: with the bytes, which are valid only until the
+   * callback returns, or with undefined as soon as they exceed `bytesMax`.
+   */
+  readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
+    let before = EMPTY
+    let isDone = false
+    this.#isBodyPending = true
+    this.#response.onData((chunk, isLast) => {
+      if (isDone || this.#isOver) return
+      const bytes = Buffer.from(chunk)
+      if (before.length + bytes.length > bytesMax) {
+        isDone = true
+        this.run(() => done(undefined))
+      } else if (isLast) {
+        isDone = true
+        this.#isBodyPending = false
+        this.run(() => done(before.length === 0 ? bytes : Buffer.concat([before, bytes])))
+      } else {
+        before = Buffer.concat([before, bytes]) // copies: uWebSockets.js reuses the chunk's memory
+      }
+    })
+  }
+
+  /** Runs a step of the request: whatever it throws becomes an answer, never the end of the process. */
+  run(step: () => void): void {
+    try {
+      step()
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  /** The same for a callback; it is not called once the exchange is over. */
+  guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
+    return argument => {
+      if (this.#isOver) return
+      try {
+        step(argument)
+      } catch (error) {
+        this.#fail(error)
+      }
+    }
+  }
+
+  /** Answers, once; nothing happens if the client has gone. */
+  answer(reply: Reply): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#response.cork(() => this.#write(reply))
+  }
+
+  #write({ status, body, headers }: Reply): void {
+    const response = this.#response
+    // A body that was not read to its end would be taken for the next request.
+    const closes = this.#host.isDraining || this.#isBodyPending
+    response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
+    if (this.#rules.isCrossOrigin) for (const [name, value] of CORS_HEADERS) response.writeHeader(name, value)
+    for (const [name, value] of headers) response.writeHeader(name, value)
+    if (status === 204) {
+      response.endWithoutBody() // any argument would become a Content-Length, which 204 must not have
+      return
+    }
+    response.writeHeader('Content-Type', 'application/json')
+    response.writeHeader('Cache-Control', 'no-store')
+    if (this.#isHead) response.endWithoutBody(Buffer.byteLength(body), closes)
+    else response.end(body, closes)
+  }
+
+  #fail(error: unknown): void {
+    this.#host.onFault(error)
+    this.answer(this.#rules.faultReply)
+  }
+
+  #end(): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#host.underWay--
+  }
+}
+
+/** All X-Forwarded-For lines in order, joined. `getHeader` gives only the first. */
+function forwardedFor(request: HttpRequest): string {
+  let joined = ''
+  request.forEach((name, value) => {
+    if (name === 'x-forwarded-for') joined = joined === '' ? value : `${joined},${value}`
+  })
+  return joined
+}

@@ -1,0 +1,69 @@
+/** What goes on the wire besides the three success bodies: refusals, with their headers. */
+
+import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
+import type { Limited } from '../store/store.ts'
+
+export type HeaderList = readonly (readonly [name: string, value: string])[]
+
+export interface Reply {
+  readonly status: number
+  /** JSON. */
+  readonly body: string
+  readonly headers: HeaderList
+}
+
+/** How an endpoint words its errors: /verify-token has a field `success` in every answer. */
+export type ErrorStyle = 'plain' | 'redemption'
+
+export const NO_HEADERS: HeaderList = []
+
+const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
+const RETRY_UNAVAILABLE_SECONDS = 1
+
+/** Not for `rate-limited` and `store-unavailable`, which carry headers of their own. */
+export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
+  const { status, code, message } = OUTCOMES[refusal.reason]
+  const error = refusal.detail ?? message
+  const field = refusal.field === undefined ? {} : { field: refusal.field }
+  const body = style === 'plain' ? { error, code, ...field } : { success: false, error, code, ...field }
+  return {
+    status,
+    body: JSON.stringify(body),
+    headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
+  }
+}
+
+/** The limits that an endpoint applies, as the RateLimit-Policy header lists them. */
+export interface PolicyList {
+  readonly [policy: string]: number
+}
+
+const WINDOW_SECONDS = 60
+
+function policyHeader(policies: PolicyList): string {
+  return Object.entries(policies)
+    .map(([name, quota]) => `"${name}";q=${quota};w=${WINDOW_SECONDS}`)
+    .join(', ')
+}
+
+export function limitedReply(limited: Limited, policies: PolicyList, style: ErrorStyle): Reply {
+  // A client that waits this many whole seconds is admitted, so round up.
+  const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
+  return refusalReply({ reason: 'rate-limited' }, style, [
+    ['Retry-After', String(seconds)],
+    ['RateLimit-Policy', policyHeader(policies)],
+    ['RateLimit', `"${limited.policy}";r=0;t=${seconds}`],
+  ])
+}
+
+export function unavailableReply(
+  policies: PolicyList,
+  style: ErrorStyle,
+  reason: Extract<Reason, 'store-unavailable' | 'internal'> = 'store-unavailable',
+): Reply {
+  return refusalReply({ reason }, style, [
+    ['Retry-After', String(RETRY_UNAVAILABLE_SECONDS)],
+    ['RateLimit-Policy', policyHeader(policies)],
+    ['RateLimit', `"address";r=0;t=${RETRY_UNAVAILABLE_SECONDS}`],
+  ])
+}

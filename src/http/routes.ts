@@ -1,0 +1,84 @@
+/**
+ * Read this first: which path and method leads where.
+ *
+ *   request -> Exchange (http/exchange.ts) -> endpoint (endpoints/*.ts) -> domain/*, store -> reply -> Exchange
+ */
+
+import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
+import { challengeEndpoint } from '../endpoints/challenge.ts'
+import type { Endpoint, Service } from '../endpoints/service.ts'
+import { verifyEndpoint } from '../endpoints/verify.ts'
+import { verifyTokenEndpoint } from '../endpoints/verify-token.ts'
+import { Exchange, type ExchangeHost, type ExchangeRules } from './exchange.ts'
+import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
+
+interface Route {
+  readonly path: string
+  readonly method: 'get' | 'post'
+  readonly endpoint: Endpoint
+  /** CORS for any origin; without it a preflight is just a wrong method. */
+  readonly isCrossOrigin: boolean
+  readonly errorStyle: ErrorStyle
+}
+
+const PREFLIGHT_SECONDS = 86_400
+
+export function buildApp(service: Service, host: ExchangeHost): TemplatedApp {
+  const routes: readonly Route[] = [
+    {
+      path: '/challenge',
+      method: 'get',
+      endpoint: challengeEndpoint(service),
+      isCrossOrigin: true,
+      errorStyle: 'plain',
+    },
+    {
+      path: '/verify',
+      method: 'post',
+      endpoint: verifyEndpoint(service),
+      isCrossOrigin: true,
+      errorStyle: 'plain',
+    },
+    {
+      path: '/verify-token',
+      method: 'post',
+      endpoint: verifyTokenEndpoint(service),
+      isCrossOrigin: false,
+      errorStyle: 'redemption',
+    },
+  ]
+  const app = App()
+  for (const route of routes) addRoute(app, route, host)
+  const notFound = refusalReply({ reason: 'not-found' }, 'plain')
+  app.any('/*', always(notFound, host, { isCrossOrigin: false, faultReply: notFound }))
+  return app
+}
+
+type Handler = (response: HttpResponse, request: HttpRequest) => void
+
+/** Answers every request with the same reply. */
+function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
+  return (response, request) => new Exchange(response, request, host, rules).answer(reply)
+}
+
+function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
+  const { path, method, endpoint, isCrossOrigin, errorStyle } = route
+  const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
+  const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
+  const rules = { isCrossOrigin, faultReply: endpoint.faultReply }
+  app[method](path, (response, request) => {
+    const exchange = new Exchange(response, request, host, rules)
+    exchange.run(() => endpoint.handle(exchange))
+  })
+  if (isCrossOrigin) app.options(path, always(preflightReply(method), host, rules))
+  app.any(path, always(wrongMethod, host, rules))
+}
+
+function preflightReply(method: 'get' | 'post'): Reply {
+  const headers: HeaderList = [
+    ['Access-Control-Allow-Methods', method.toUpperCase()],
+    ['Access-Control-Allow-Headers', 'X-Site-Key, Content-Type'],
+    ['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
+  ]
+  return { status: 204, body: '', headers }
+}

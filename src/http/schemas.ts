@@ -1,0 +1,119 @@
+/** Request bodies: schemas, compiled once at start, and the reading of untrusted bytes into checked values. */
+
+import { isUtf8 } from 'node:buffer'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import Type from 'typebox'
+import { parseAddress } from '../domain/address.ts'
+import type { Refusal } from '../domain/outcome.ts'
+import { isCounter } from '../domain/pow.ts'
+import { COUNTER_MAX } from '../protocol/proof.ts'
+import type { Redemption, Solution } from '../protocol/wire.ts'
+
+const Flag = Type.Optional(Type.Boolean())
+
+export const SolutionSchema = Type.Object({
+  nonce: Type.String({ pattern: '^[0-9a-f]{32}$' }),
+  counter: Type.Integer({ minimum: 0, maximum: COUNTER_MAX }),
+  solveTimeMs: Type.Optional(Type.Number({ minimum: 0 })),
+  fingerprintHash: Type.String({ pattern: '^[0-9a-fA-F]{64}$' }),
+  environment: Type.Optional(
+    Type.Object({
+      webdriver: Flag,
+      chromeAbsent: Flag,
+      swiftShader: Flag,
+      noPlugins: Flag,
+      notificationDenied: Flag,
+      zeroScreen: Flag,
+      noLanguages: Flag,
+    }),
+  ),
+})
+
+export const RedemptionSchema = Type.Object({
+  token: Type.String({ minLength: 1, maxLength: 1024 }),
+  expectedIp: Type.Optional(Type.String({ maxLength: 64 })),
+  idempotencyKey: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+})
+
+const ajv = new Ajv({ strict: true })
+const validateSolution = ajv.compile<Solution>(SolutionSchema)
+const validateRedemption = ajv.compile<Redemption>(RedemptionSchema)
+
+export type Parsed<Body> =
+  | { readonly ok: true; readonly body: Body }
+  | { readonly ok: false; readonly refusal: Refusal }
+
+export function parseSolution(bytes: Buffer, contentType: string): Parsed<Solution> {
+  const parsed = parseBody(bytes, contentType, validateSolution)
+  // JSON can spell negative zero, which no counter is.
+  if (parsed.ok && !isCounter(parsed.body.counter))
+    return wrongField('counter', 'must be an integer from 0 to 2^53 - 1')
+  return parsed
+}
+
+export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Redemption> {
+  const parsed = parseBody(bytes, contentType, validateRedemption)
+  if (
+    parsed.ok &&
+    parsed.body.expectedIp !== undefined &&
+    parseAddress(parsed.body.expectedIp) === undefined
+  ) {
+    return wrongField('expectedIp', 'must be an IPv4 or IPv6 address')
+  }
+  return parsed
+}
+
+const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
+
+function parseBody<Body>(bytes: Buffer, contentType: string, validate: ValidateFunction<Body>): Parsed<Body> {
+  if (!JSON_TYPE.test(contentType)) return refused({ reason: 'content-type' })
+  if (bytes.length === 0) return refused({ reason: 'body-empty' })
+  if (!isUtf8(bytes)) return refused({ reason: 'body-not-utf8' })
+  const text = bytes.toString('utf8')
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return refused({ reason: 'body-not-json' })
+  }
+  if (mayHideProto(text) && hasProtoKey(value)) return refused({ reason: 'body-shape' })
+  if (validate(value)) return { ok: true, body: value }
+  const { field, problem } = describeError(validate.errors![0]!)
+  return field === ''
+    ? refused({ reason: 'body-shape', detail: `The body ${problem}.` })
+    : wrongField(field, problem)
+}
+
+function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {
+  return { ok: false, refusal }
+}
+
+function wrongField(field: string, problem: string) {
+  return refused({ reason: 'body-shape', detail: `${field} ${problem}.`, field })
+}
+
+function describeError(error: ErrorObject): { field: string; problem: string } {
+  const path = error.instancePath.slice(1).replaceAll('/', '.')
+  if (error.keyword === 'required') {
+    const missing = String((error.params as { missingProperty: string }).missingProperty)
+    return { field: path === '' ? missing : `${path}.${missing}`, problem: 'is missing' }
+  }
+  return { field: path, problem: error.message ?? 'is not valid' }
+}
+
+/** A key can be spelled with escapes; honest bodies have none. */
+function mayHideProto(text: string): boolean {
+  return text.includes('__proto__') || text.includes('\\')
+}
+
+/** Whether any object inside has an own key `__proto__`. Not recursive: a body may nest thousands deep. */
+function hasProtoKey(root: unknown): boolean {
+  const rest = [root]
+  while (rest.length > 0) {
+    const value = rest.pop()
+    if (typeof value !== 'object' || value === null) continue
+    if (Object.hasOwn(value, '__proto__')) return true
+    for (const child of Object.values(value)) rest.push(child)
+  }
+  return false
+}
