@@ -1,0 +1,146 @@
+/**
+ * The primary: forks one worker per core, replaces those that die, drains them on a signal. No connection passes
+ * through it: every worker listens on the same port by SO_REUSEPORT and the kernel balances.
+ */
+
+import cluster, { type Worker } from 'node:cluster'
+import type { Config } from './config.ts'
+import type { Logger } from './log.ts'
+
+/** Worker to primary. */
+export type WorkerMessage =
+  | { readonly type: 'listening' }
+  | { readonly type: 'ready'; readonly isReady: boolean }
+  /** It cannot work as configured; the line says why. */
+  | { readonly type: 'setup-failed'; readonly line: string }
+
+/** Primary to worker. */
+export interface PrimaryMessage {
+  readonly type: 'drain'
+}
+
+/** The environment variable that tells a worker its slot: 0 to workers - 1, the same for its replacement. */
+export const WORKER_INDEX = 'POWGATE_INTERNAL_WORKER_INDEX'
+
+interface Slot {
+  worker: Worker | undefined
+  isListening: boolean
+  isReady: boolean
+  startedAtMs: number
+  /** Crashes in a row, each soon after its start. */
+  quickCrashes: number
+}
+
+/** A worker that lived this long did not crash because of its start. */
+const SETTLED_MS = 5000
+const BACK_OFF_MS = 100
+const BACK_OFF_MS_MAX = 5000
+/** Beyond the drain time that workers are given. */
+const KILL_GRACE_MS = 2000
+
+export class Primary {
+  readonly #config: Config
+  readonly #log: Logger
+  readonly #slots: Slot[]
+  #isDraining = false
+  #allListening: (() => void) | undefined
+  #setupFailed: ((line: string) => void) | undefined
+  #allGone: (() => void) | undefined
+
+  constructor(config: Config, log: Logger) {
+    this.#config = config
+    this.#log = log
+    this.#slots = Array.from({ length: config.workers }, () => ({
+      worker: undefined,
+      isListening: false,
+      isReady: false,
+      startedAtMs: 0,
+      quickCrashes: 0,
+    }))
+  }
+
+  /** Resolves when every worker listens; rejects with a line if the first ones find that they cannot work. */
+  start(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#allListening = resolve
+      this.#setupFailed = line => reject(new Error(line))
+      for (let index = 0; index < this.#slots.length; index++) this.#fork(index)
+    })
+  }
+
+  isHealthy(): boolean {
+    return this.#slots.every(slot => slot.isListening)
+  }
+
+  isReady(): boolean {
+    return this.#slots.some(slot => slot.isListening && slot.isReady)
+  }
+
+  /** Resolves when every worker has gone. */
+  drain(): Promise<void> {
+    this.#isDraining = true
+    return new Promise(resolve => {
+      this.#allGone = resolve
+      const message: PrimaryMessage = { type: 'drain' }
+      for (const { worker } of this.#slots) if (worker?.isConnected()) worker.send(message)
+      setTimeout(() => this.#killAll(), this.#config.drainMs + KILL_GRACE_MS).unref()
+      this.#checkAllGone()
+    })
+  }
+
+  #fork(index: number): void {
+    const slot = this.#slots[index]!
+    slot.startedAtMs = performance.now()
+    slot.isListening = false
+    slot.isReady = false
+    const worker = cluster.fork({ [WORKER_INDEX]: String(index), PORT: String(this.#config.port) })
+    slot.worker = worker
+    worker.on('message', (message: WorkerMessage) => this.#onMessage(slot, message))
+    worker.on('exit', (code, signal) => this.#onExit(index, code, signal))
+    worker.on('error', error => this.#log.warn({ err: error }, 'cannot talk to a worker'))
+  }
+
+  #onMessage(slot: Slot, message: WorkerMessage): void {
+    switch (message.type) {
+      case 'listening':
+        slot.isListening = true
+        if (this.isHealthy()) this.#allListening?.()
+        break
+      case 'ready':
+        slot.isReady = message.isReady
+        break
+      case 'setup-failed':
+        this.#setupFailed?.(message.line)
+        break
+    }
+  }
+
+  #onExit(index: number, code: number, signal: string): void {
+    const slot = this.#slots[index]!
+    slot.worker = undefined
+    slot.isListening = false
+    slot.isReady = false
+    if (this.#isDraining) {
+      this.#checkAllGone()
+      return
+    }
+    slot.quickCrashes = performance.now() - slot.startedAtMs < SETTLED_MS ? slot.quickCrashes + 1 : 0
+    const delayMs =
+      slot.quickCrashes === 0 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (slot.quickCrashes - 1))
+    this.#log.warn(
+      { worker: index, code, signal, restartsInMs: delayMs },
+      'a worker has gone; it is replaced',
+    )
+    setTimeout(() => {
+      if (!this.#isDraining) this.#fork(index)
+    }, delayMs)
+  }
+
+  #checkAllGone(): void {
+    if (this.#slots.every(slot => slot.worker === undefined)) this.#allGone?.()
+  }
+
+  #killAll(): void {
+    for (const { worker } of this.#slots) worker?.process.kill('SIGKILL')
+  }
+}

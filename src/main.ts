@@ -1,0 +1,135 @@
+/** Entry: checks the configuration, prepares the store, then forks workers (or runs one), until a signal says stop. */
+
+import cluster from 'node:cluster'
+import { createServer } from 'node:net'
+import { prepareFirstStart } from './admin/first-start.ts'
+import { startHealthServer } from './admin/health.ts'
+import { Primary, type PrimaryMessage, WORKER_INDEX, type WorkerMessage } from './cluster.ts'
+import { type Config, ConfigError, loadConfig } from './config.ts'
+import { createLogger } from './log.ts'
+import { ListenError, type Server, startServer } from './server.ts'
+import { StoreSetupError } from './store/store.ts'
+
+async function runPrimary(): Promise<void> {
+  try {
+    const config = loadConfig(process.env)
+    const log = createLogger(config.logLevel)
+    const store = await prepareFirstStart(config, log)
+    const port = await claimPort(config)
+    const supervised =
+      config.workers === 1 ? await runSingle({ ...config, port }) : await runMany({ ...config, port })
+    const health = await startHealthServer(config.adminPort, supervised)
+    log.info(
+      { host: config.host, port, workers: config.workers, store },
+      `powgate listens on ${urlOf(config, port)}`,
+    )
+    onStopSignal(async signal => {
+      log.info({ signal }, 'stopping: requests under way are finished first')
+      health?.close()
+      await supervised.drain()
+      process.exit(0)
+    })
+  } catch (error) {
+    exitWithProblems(error)
+  }
+}
+
+interface Supervised {
+  isHealthy(): boolean
+  isReady(): boolean
+  drain(): Promise<void>
+}
+
+async function runMany(config: Config): Promise<Supervised> {
+  const primary = new Primary(config, createLogger(config.logLevel))
+  await primary.start().catch(error => {
+    throw new StoreSetupError((error as Error).message)
+  })
+  return primary
+}
+
+async function runSingle(config: Config): Promise<Supervised> {
+  const server = await startServer(config, createLogger(config.logLevel), 0)
+  return { isHealthy: () => true, isReady: () => server.isReady(), drain: () => server.drain() }
+}
+
+const READINESS_MS = 500
+
+async function runWorker(): Promise<void> {
+  const tell = (message: WorkerMessage) => {
+    if (process.connected) process.send!(message)
+  }
+  const { [WORKER_INDEX]: indexText, ...env } = process.env
+  const index = Number(indexText)
+  let server: Server
+  try {
+    const config = loadConfig(env)
+    server = await startServer(config, createLogger(config.logLevel, { worker: index }), index)
+  } catch (error) {
+    tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
+    process.exit(1)
+  }
+  tell({ type: 'listening' })
+  tell({ type: 'ready', isReady: server.isReady() })
+  setInterval(() => tell({ type: 'ready', isReady: server.isReady() }), READINESS_MS).unref()
+  let isLeaving = false
+  const leave = async () => {
+    if (isLeaving) return
+    isLeaving = true
+    await server.drain()
+    process.exit(0)
+  }
+  process.on('message', (message: PrimaryMessage) => {
+    if (message.type === 'drain') void leave()
+  })
+  process.on('disconnect', () => void leave()) // the primary has gone
+  process.on('SIGTERM', () => void leave())
+  process.on('SIGINT', () => {}) // a terminal sends it to all; the primary decides
+}
+
+/** The port that all workers will share. They set SO_REUSEPORT, so only a listener without it finds out who else is there. */
+function claimPort(config: Config): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', (error: NodeJS.ErrnoException) => {
+      const cause = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message
+      reject(new ListenError(config, cause))
+    })
+    probe.listen({ host: config.host, port: config.port, exclusive: true }, () => {
+      const address = probe.address()
+      const port = typeof address === 'object' && address !== null ? address.port : config.port
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+function urlOf(config: Config, port: number): string {
+  const host = config.host === '0.0.0.0' || config.host === '::' ? 'localhost' : config.host
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+function onStopSignal(stop: (signal: string) => Promise<void>): void {
+  let isStopping = false
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (isStopping) return
+      isStopping = true
+      void stop(signal)
+    })
+  }
+}
+
+function exitWithProblems(error: unknown): never {
+  if (error instanceof ConfigError) {
+    for (const problem of error.problems) process.stderr.write(`${problem}\n`)
+  } else if (error instanceof StoreSetupError || error instanceof ListenError) {
+    process.stderr.write(`${error.message}\n`)
+  } else {
+    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
+  }
+  process.exit(1)
+}
+
+// Last, so that every constant above is there.
+if (cluster.isWorker) await runWorker()
+else await runPrimary()
