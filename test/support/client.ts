@@ -1,0 +1,87 @@
+/** The three endpoints as a client sees them, with a solver. */
+
+import { createHash } from 'node:crypto'
+import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { type Answer, call } from './http.ts'
+
+export const FINGERPRINT = createHash('sha256').update('a browser').digest('hex')
+
+/** An environment in which nothing is suspicious. */
+export const HONEST_ENVIRONMENT = {
+  webdriver: false,
+  chromeAbsent: false,
+  swiftShader: false,
+  noPlugins: false,
+  notificationDenied: false,
+  zeroScreen: false,
+  noLanguages: false,
+}
+
+/** Finds a counter by trying all from 0 on. */
+export function solve(nonce: string, difficulty: number): number {
+  for (let counter = 0; ; counter++) {
+    if (leadingZeroBits(createHash('sha256').update(proofInput(nonce, counter)).digest()) >= difficulty)
+      return counter
+  }
+}
+
+export interface From {
+  readonly from?: string
+  readonly headers?: Record<string, string | string[]>
+}
+
+export class Client {
+  readonly #url: string
+
+  constructor(url: string) {
+    this.#url = url
+  }
+
+  challenge(siteKey: string, { from, headers = {} }: From = {}): Promise<Answer> {
+    return call(`${this.#url}/challenge`, { headers: { 'X-Site-Key': siteKey, ...headers }, ...at(from) })
+  }
+
+  verify(siteKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
+    return call(`${this.#url}/verify`, {
+      method: 'POST',
+      headers: { 'X-Site-Key': siteKey, 'Content-Type': 'application/json', ...headers },
+      body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      ...at(from),
+    })
+  }
+
+  verifyToken(apiKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
+    return call(`${this.#url}/verify-token`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json', ...headers },
+      body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
+      ...at(from),
+    })
+  }
+
+  /** A challenge and its solution, not yet submitted. */
+  async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
+    const answer = await this.challenge(siteKey, from)
+    if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
+    const { nonce, difficulty } = answer.json
+    return {
+      nonce,
+      counter: solve(nonce, difficulty),
+      fingerprintHash: FINGERPRINT,
+      environment: HONEST_ENVIRONMENT,
+      ...more,
+    }
+  }
+
+  /** A fresh token, by the whole flow. */
+  async token(siteKey: string, from: From = {}): Promise<string> {
+    const answer = await this.verify(siteKey, await this.solved(siteKey, from), from)
+    if (answer.json?.passed !== true) throw new Error(`/verify answered ${answer.status}: ${answer.text}`)
+    return answer.json.token
+  }
+}
+
+function at(from: string | undefined): { from?: string } {
+  return from === undefined ? {} : { from }
+}

@@ -1,0 +1,56 @@
+/** HTTP against the service under test, from any loopback address: 127.0.0.0/8 is all ours on Linux. */
+
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The body as JSON; undefined if it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
+  readonly json: any
+}
+
+export interface Call {
+  readonly method?: string
+  readonly headers?: Record<string, string | string[]>
+  readonly body?: string | Buffer
+  /** Loopback address to call from. */
+  readonly from?: string
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 256 })
+
+export function call(url: string, { method = 'GET', headers = {}, body, from }: Call = {}): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const options = { method, headers, agent, ...(from === undefined ? {} : { localAddress: from }) }
+    const outgoing = request(url, options, incoming => {
+      const chunks: Buffer[] = []
+      incoming.on('data', chunk => chunks.push(chunk))
+      incoming.on('end', () => {
+        const text = Buffer.concat(chunks).toString()
+        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parse(text) })
+      })
+      incoming.on('error', reject)
+    })
+    outgoing.on('error', reject)
+    outgoing.setTimeout(10_000, () => outgoing.destroy(new Error('no answer within 10 s')))
+    outgoing.end(body)
+  })
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+let nextAddress = 0
+
+/** A loopback address that no earlier call used, so that limits start fresh. */
+export function freshAddress(): string {
+  nextAddress++
+  return `127.${1 + (nextAddress >> 16)}.${(nextAddress >> 8) & 0xff}.${nextAddress & 0xff}`
+}

@@ -1,0 +1,131 @@
+/** The built service, forked as an operator runs it, on either store; and a site to talk to it with. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSite, type SiteOptions } from '../../src/admin/sites.ts'
+import { loadConfig } from '../../src/config.ts'
+import { openSiteStore } from '../../src/store/open.ts'
+import { freePort } from './ports.ts'
+import { RedisServer } from './redis.ts'
+
+export type StoreKind = 'embedded' | 'redis'
+export const STORE_KINDS: readonly StoreKind[] = ['embedded', 'redis']
+
+/** Known to the tests, so that they can mint nonces and tokens of their own. */
+export const TEST_SECRET = 'a test secret of more than thirty-two characters'
+
+const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
+
+export interface TestSite {
+  readonly siteKey: string
+  readonly apiKey: string
+}
+
+export class TestService {
+  readonly kind: StoreKind
+  readonly port: number
+  readonly url: string
+  /** Only with the store `redis`. */
+  readonly redis: RedisServer | undefined
+  readonly env: Readonly<Record<string, string>>
+  readonly dataDir: string
+  readonly #lines: string[] = []
+  #process: ChildProcess | undefined
+
+  private constructor(
+    kind: StoreKind,
+    port: number,
+    redis: RedisServer | undefined,
+    env: Record<string, string>,
+  ) {
+    this.kind = kind
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    this.redis = redis
+    this.dataDir = mkdtempSync(join(tmpdir(), 'powgate-test-'))
+    this.env = {
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      POWGATE_WORKERS: '2',
+      POWGATE_DATA_DIR: this.dataDir,
+      POWGATE_SECRETS: TEST_SECRET,
+      ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
+      ...env,
+    }
+  }
+
+  /** @param env settings besides the defaults of the tests: two workers, loopback, a known secret */
+  static async start(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
+    const redis = kind === 'redis' ? await RedisServer.start() : undefined
+    const service = new TestService(kind, await freePort(), redis, env)
+    await service.boot()
+    return service
+  }
+
+  /** Starts the processes; also after they have ended. */
+  async boot(): Promise<void> {
+    const { PATH, HOME } = process.env
+    const child = spawn(process.execPath, [MAIN], {
+      env: { PATH, HOME, ...this.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#process = child
+    const listening = new Promise<void>((resolve, reject) => {
+      const take = (chunk: Buffer) => {
+        const text = chunk.toString()
+        this.#lines.push(text)
+        if (text.includes('powgate listens')) resolve()
+      }
+      child.stdout.on('data', take)
+      child.stderr.on('data', take)
+      child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
+    })
+    await listening
+  }
+
+  /** Everything the service has printed. */
+  get output(): string {
+    return this.#lines.join('')
+  }
+
+  get pid(): number {
+    return this.#process!.pid!
+  }
+
+  /** A store client of the test's own, for reading and changing sites while the service runs. */
+  openSites() {
+    return openSiteStore(loadConfig(this.env))
+  }
+
+  async createSite(options: SiteOptions = {}): Promise<TestSite> {
+    const store = await this.openSites()
+    try {
+      const { site, apiKey } = await createSite(store, { name: 'test', ...options })
+      return { siteKey: site.siteKey, apiKey }
+    } finally {
+      await store.close()
+    }
+  }
+
+  /** Sends a signal to the primary and resolves with its exit code when it has gone. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined) return null
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+    const gone = once(child, 'exit')
+    child.kill(signal)
+    const [code] = await gone
+    return code as number | null
+  }
+
+  /** Ends everything and removes its files. */
+  async stop(): Promise<void> {
+    await this.end('SIGTERM')
+    await this.redis?.stop()
+    rmSync(this.dataDir, { recursive: true, force: true })
+  }
+}
