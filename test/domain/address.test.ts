@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { BlockList, isIPv4 } from 'node:net'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  AddressSet,
+  addressFromBytes,
+  formatAddress,
+  isV4,
+  limitKey,
+  parseAddress,
+  parseRange,
+} from '../../src/domain/address.ts'
+import { clientAddress } from '../../src/domain/client-address.ts'
+import { addresses, seeded } from '../support/arbitraries.ts'
+
+test('parsing and formatting', () => {
+  const rows: [text: string, canonical: string | undefined][] = [
+    ['127.0.0.1', '127.0.0.1'],
+    ['::ffff:10.1.2.3', '10.1.2.3'],
+    ['::FFFF:0a01:0203', '10.1.2.3'],
+    ['::', '::'],
+    ['::1', '::1'],
+    ['2001:DB8::1', '2001:db8::1'],
+    ['2001:db8:0:0:1:0:0:1', '2001:db8::1:0:0:1'],
+    ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
+    ['1:2:3:4:5:6:7::', '1:2:3:4:5:6:7:0'],
+    ['64:ff9b::192.0.2.33', '64:ff9b::c000:221'],
+    ['', undefined],
+    ['1.2.3', undefined],
+    ['1.2.3.256', undefined],
+    ['01.2.3.4', undefined],
+    ['0x7f.0.0.1', undefined],
+    ['1.2.3.4 ', undefined],
+    ['1.2.3.4:80', undefined],
+    ['[::1]', undefined],
+    ['fe80::1%eth0', undefined],
+    [':::', undefined],
+    ['12345::', undefined],
+  ]
+  for (const [text, canonical] of rows) {
+    const address = parseAddress(text)
+    assert.equal(address === undefined ? undefined : formatAddress(address), canonical, text)
+    if (address !== undefined) assert.equal(address.length, 16)
+  }
+})
+
+test('property: text round trip, for every address', () => {
+  fc.assert(
+    fc.property(addresses, address => {
+      assert.equal(parseAddress(formatAddress(address)), address)
+    }),
+    seeded(5000),
+  )
+})
+
+test('property: parsing agrees with the bytes that a URL parser sees', () => {
+  fc.assert(
+    fc.property(fc.ipV6(), text => {
+      const viaUrl = new URL(`http://[${text}]/`).hostname.slice(1, -1)
+      assert.equal(parseAddress(text), parseAddress(viaUrl))
+    }),
+    seeded(3000),
+  )
+})
+
+test('bytes of a socket: IPv4 and its mapped form are the same address', () => {
+  const plain = addressFromBytes(Buffer.from([10, 1, 2, 3]))
+  const mapped = addressFromBytes(Buffer.from('00000000000000000000ffff0a010203', 'hex'))
+  assert.equal(plain, mapped)
+  assert.equal(addressFromBytes(Buffer.alloc(0)), undefined)
+  assert.equal(addressFromBytes(Buffer.alloc(5)), undefined)
+})
+
+test('limit keys: whole IPv4 addresses, prefixes of IPv6', () => {
+  const key = (text: string, bits: number) => limitKey(parseAddress(text)!, bits)
+  assert.equal(key('10.1.2.3', 64), '0a010203')
+  assert.equal(key('2001:db8:1:2:3:4:5:6', 64), '20010db800010002')
+  assert.equal(key('2001:db8:1:2::', 64), key('2001:db8:1:2:ffff:ffff:ffff:ffff', 64))
+  assert.notEqual(key('2001:db8:1:2::', 64), key('2001:db8:1:3::', 64))
+  assert.equal(key('2001:db8:1:2ff::', 60), '20010db8000102f0')
+  assert.equal(key('2001:db8::1', 128), '20010db8000000000000000000000001')
+})
+
+test('ranges: bad texts', () => {
+  for (const text of [
+    '',
+    '/',
+    '1.2.3.4/',
+    '1.2.3.4/33',
+    '::/129',
+    '1.2.3.4/-1',
+    '1.2.3.4/8/8',
+    'a/8',
+    '1.2.3.4/ 8',
+  ]) {
+    assert.equal(parseRange(text), undefined, text)
+  }
+})
+
+const ranges = fc.oneof(
+  fc.tuple(fc.ipV4(), fc.nat(32)).map(([base, prefix]) => `${base}/${prefix}`),
+  fc.tuple(fc.ipV6(), fc.nat(128)).map(([base, prefix]) => `${base}/${prefix}`),
+)
+
+test('property: a set of ranges agrees with node:net BlockList', () => {
+  fc.assert(
+    fc.property(
+      fc.array(ranges, { maxLength: 8 }),
+      fc.array(addresses, { minLength: 1, maxLength: 8 }),
+      (texts, probes) => {
+        const set = new AddressSet(texts)
+        // Inside powgate IPv4 is the mapped form, so ranges are compared on mapped addresses.
+        const list = new BlockList()
+        for (const text of texts) {
+          const [base = '', prefix] = text.split('/')
+          if (isIPv4(base)) list.addSubnet(`::ffff:${base}`, Number(prefix) + 96, 'ipv6')
+          else list.addSubnet(base, Number(prefix), 'ipv6')
+        }
+        const edges = texts.flatMap(text => Object.values(parseRange(text)!))
+        for (const address of [...probes, ...edges]) {
+          const text = isV4(address) ? `::ffff:${formatAddress(address)}` : formatAddress(address)
+          assert.equal(set.has(address), list.check(text, 'ipv6'), text)
+        }
+      },
+    ),
+    seeded(2000),
+  )
+})
+
+const trusted = new AddressSet(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
+const proxy = parseAddress('10.0.0.1')!
+const stranger = parseAddress('203.0.113.9')!
+
+test('client address behind trusted proxies', () => {
+  const rows: [forwardedFor: string, client: string][] = [
+    ['', '10.0.0.1'],
+    ['198.51.100.1', '198.51.100.1'],
+    ['1.1.1.1, 198.51.100.1', '198.51.100.1'],
+    ['1.1.1.1, 198.51.100.1, 10.9.9.9', '198.51.100.1'],
+    ['1.1.1.1,198.51.100.1 ,\t10.9.9.9', '198.51.100.1'],
+    ['10.5.5.5, 10.6.6.6', '10.5.5.5'],
+    ['::ffff:198.51.100.1', '198.51.100.1'],
+    ['2001:db8::7', '2001:db8::7'],
+    ['[2001:db8::7]:443', '2001:db8::7'],
+    ['198.51.100.1:1234', '198.51.100.1'],
+    // Not believed: the peer.
+    ['198.51.100.1, unknown', '10.0.0.1'],
+    ['198.51.100.1,', '10.0.0.1'],
+    [',', '10.0.0.1'],
+    ['198.51.100.1, 0x0a.1.1.1', '10.0.0.1'],
+    ['fe80::1%eth0', '10.0.0.1'],
+    ['198.51.100.001', '10.0.0.1'],
+    // Garbage left of the first untrusted address is never read.
+    ['garbage, 198.51.100.1', '198.51.100.1'],
+  ]
+  for (const [forwardedFor, client] of rows) {
+    assert.equal(formatAddress(clientAddress(proxy, forwardedFor, trusted)), client, forwardedFor)
+  }
+})
+
+test('property: nothing that an untrusted peer sends changes its address', () => {
+  fc.assert(
+    fc.property(
+      fc.oneof(
+        fc.string(),
+        fc.ipV4(),
+        fc.ipV6(),
+        fc.array(fc.ipV4()).map(list => list.join(', ')),
+      ),
+      header => {
+        assert.equal(clientAddress(stranger, header, trusted), stranger)
+      },
+    ),
+    seeded(5000),
+  )
+})
+
+test('property: what stands left of the address that the trusted proxy saw changes nothing', () => {
+  fc.assert(
+    fc.property(fc.string(), claim => {
+      assert.equal(clientAddress(proxy, `${claim},203.0.113.9`, trusted), stranger)
+    }),
+    seeded(5000),
+  )
+})

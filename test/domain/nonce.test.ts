@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { challengeLifetimeMs, mintNonce, nonceIssuedAtMs, readNonce } from '../../src/domain/nonce.ts'
+import { addresses, seeded, siteKeys } from '../support/arbitraries.ts'
+
+const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
+const keyring = new Keyring([SECRETS[0]!])
+const binding = {
+  siteKey: 'site_0123456789ABCDEFabcdef',
+  storeEpoch: 0xdeadbeef,
+  address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`,
+}
+const terms = { issuedAtMs: Date.UTC(2026, 10, 21, 12, 34, 56, 789), difficulty: 18 }
+
+const bindings = fc.record({ siteKey: siteKeys, storeEpoch: fc.nat(0xffffffff), address: addresses })
+const allTerms = fc.record({
+  issuedAtMs: fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2090, 0, 1) }),
+  difficulty: fc.integer({ min: 0, max: 31 }),
+})
+
+test('property: a nonce reads back what was minted, and is 32 lowercase hex characters', () => {
+  fc.assert(
+    fc.property(allTerms, bindings, fc.nat(0x3fff), (someTerms, someBinding, random) => {
+      const nonce = mintNonce(keyring, someTerms, someBinding, random)
+      assert.match(nonce, /^[0-9a-f]{32}$/)
+      assert.deepEqual(readNonce(keyring, nonce, someBinding), { status: 'genuine', ...someTerms })
+      assert.equal(nonceIssuedAtMs(nonce), someTerms.issuedAtMs)
+    }),
+    seeded(3000),
+  )
+})
+
+test('another address is told apart; another site, epoch or secret is forged', () => {
+  const nonce = mintNonce(keyring, terms, binding, 5)
+  const read = (change: object, ring = keyring) => readNonce(ring, nonce, { ...binding, ...change }).status
+  assert.equal(read({}), 'genuine')
+  assert.equal(read({ address: `${binding.address.slice(0, 15)}\x02` }), 'other-address')
+  assert.equal(read({ siteKey: 'site_0123456789ABCDEFabcdeg' }), 'forged')
+  assert.equal(read({ storeEpoch: 1 }), 'forged')
+  assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
+})
+
+test('every byte flipped: refused; the header and the site MAC as forged, the address MAC as another address', () => {
+  const nonce = Buffer.from(mintNonce(keyring, terms, binding, 5), 'hex')
+  for (let index = 0; index < 16; index++) {
+    for (let bit = 0; bit < 8; bit++) {
+      const flipped = Buffer.from(nonce)
+      flipped[index]! ^= 1 << bit
+      const expected = index < 11 ? 'forged' : 'other-address'
+      assert.equal(
+        readNonce(keyring, flipped.toString('hex'), binding).status,
+        expected,
+        `byte ${index} bit ${bit}`,
+      )
+    }
+  }
+})
+
+test('truncated or extended: forged', () => {
+  const nonce = mintNonce(keyring, terms, binding, 5)
+  for (let length = 0; length < 32; length++) {
+    assert.equal(readNonce(keyring, nonce.slice(0, length), binding).status, 'forged')
+  }
+  assert.equal(readNonce(keyring, `${nonce}0`, binding).status, 'forged')
+})
+
+test('rotation: the first secret signs, all verify, a removed one no longer does', () => {
+  const old = mintNonce(new Keyring([SECRETS[0]!]), terms, binding, 5)
+  const rotated = new Keyring([SECRETS[1]!, SECRETS[0]!])
+  assert.equal(readNonce(rotated, old, binding).status, 'genuine')
+  const fresh = mintNonce(rotated, terms, binding, 5)
+  assert.equal(readNonce(new Keyring([SECRETS[1]!]), fresh, binding).status, 'genuine')
+  assert.equal(readNonce(new Keyring([SECRETS[0]!]), fresh, binding).status, 'forged')
+})
+
+test('two secrets that share a key id both verify', () => {
+  const secrets = Array.from(
+    { length: 40 },
+    (_, index) => `secret number ${index}, long enough to be accepted`,
+  )
+  const kidOf = (secret: string) => new Keyring([secret]).signing.kid
+  const first = secrets[0]
+  const second = secrets.find(secret => secret !== first && kidOf(secret) === kidOf(first!))
+  const both = new Keyring([first!, second!])
+  for (const secret of [first!, second!]) {
+    assert.equal(
+      readNonce(both, mintNonce(new Keyring([secret]), terms, binding, 1), binding).status,
+      'genuine',
+    )
+  }
+})
+
+test('lifetime: the floor, longer for high difficulties, at most ten minutes', () => {
+  assert.equal(challengeLifetimeMs(16, 120_000), 120_000)
+  assert.equal(challengeLifetimeMs(26, 120_000), 120_000)
+  assert.equal(challengeLifetimeMs(27, 120_000), Math.ceil((Math.log(1000) * 2 ** 27) / 4000))
+  assert.ok(challengeLifetimeMs(28, 120_000) <= 600_000)
+  assert.equal(challengeLifetimeMs(31, 120_000), 600_000)
+})

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { checkProof, isCounter } from '../../src/domain/pow.ts'
+import {
+  COUNTER_MAX,
+  isNonceText,
+  leadingZeroBits,
+  PROOF_INPUT_MAX,
+  proofInput,
+} from '../../src/protocol/proof.ts'
+import { counters, nonces, seeded } from '../support/arbitraries.ts'
+
+interface ProofVector {
+  nonce: string
+  counter: number
+  digest: string
+  zeroBits: number
+}
+
+const load = (name: string) =>
+  JSON.parse(readFileSync(new URL(`../vectors/${name}`, import.meta.url), 'utf8'))
+const golden: { vectors: ProofVector[]; first: ProofVector[] } = load('proof.json')
+
+test('published SHA-256 vectors', () => {
+  const { vectors }: { vectors: { message: string; digest: string }[] } = load('sha256.json')
+  assert.ok(vectors.length >= 7)
+  for (const { message, digest } of vectors) {
+    assert.equal(createHash('sha256').update(Buffer.from(message, 'hex')).digest('hex'), digest)
+  }
+})
+
+test('golden vectors: layout, digest and number of zero bits', () => {
+  for (const { nonce, counter, digest, zeroBits } of [...golden.vectors, ...golden.first]) {
+    const computed = createHash('sha256').update(proofInput(nonce, counter)).digest()
+    assert.equal(computed.toString('hex'), digest)
+    assert.equal(leadingZeroBits(computed), zeroBits)
+  }
+})
+
+test('golden vectors: the check accepts exactly up to the number of zero bits', () => {
+  for (const { nonce, counter, zeroBits } of [...golden.vectors, ...golden.first]) {
+    for (let difficulty = 0; difficulty <= 32; difficulty++) {
+      assert.equal(
+        checkProof(nonce, counter, difficulty),
+        difficulty <= zeroBits,
+        `${nonce} ${counter} ${difficulty}`,
+      )
+    }
+  }
+})
+
+test('property: the check equals plain createHash for any nonce, counter and difficulty', () => {
+  fc.assert(
+    fc.property(nonces, counters, fc.integer({ min: 0, max: 32 }), (nonce, counter, difficulty) => {
+      const digest = createHash('sha256').update(`${nonce}${counter}`).digest()
+      assert.equal(checkProof(nonce, counter, difficulty), leadingZeroBits(digest) >= difficulty)
+    }),
+    seeded(20_000),
+  )
+})
+
+test('property: the proof input is always one SHA-256 block', () => {
+  fc.assert(
+    fc.property(nonces, counters, (nonce, counter) => {
+      const { length } = Buffer.from(proofInput(nonce, counter))
+      assert.ok(length >= 33 && length <= PROOF_INPUT_MAX)
+    }),
+    seeded(2000),
+  )
+})
+
+test('leading zero bits of single bits', () => {
+  for (let bit = 0; bit < 256; bit++) {
+    const digest = Buffer.alloc(32)
+    digest[bit >> 3] = 0x80 >> (bit & 7)
+    assert.equal(leadingZeroBits(digest), bit)
+  }
+  assert.equal(leadingZeroBits(Buffer.alloc(32)), 256)
+})
+
+test('what is not a counter is no proof, even at difficulty 0', () => {
+  const nonce = '0'.repeat(32)
+  for (const counter of [-1, -0, 0.5, Number.NaN, Number.POSITIVE_INFINITY, COUNTER_MAX + 1, 1e300]) {
+    assert.equal(isCounter(counter), false, String(counter))
+    assert.equal(checkProof(nonce, counter, 0), false, String(counter))
+  }
+  for (const counter of [0, 1, COUNTER_MAX]) assert.equal(checkProof(nonce, counter, 0), true)
+})
+
+test('what is not 32 characters long is no nonce', () => {
+  assert.equal(checkProof('0'.repeat(31), 0, 0), false)
+  assert.equal(checkProof('0'.repeat(33), 0, 0), false)
+  assert.ok(isNonceText('0123456789abcdef0123456789abcdef'))
+  assert.ok(!isNonceText('0123456789ABCDEF0123456789abcdef'))
+  assert.ok(!isNonceText('0123456789abcdef0123456789abcde'))
+})

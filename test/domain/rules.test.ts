@@ -1,0 +1,256 @@
+/** Difficulty, score, load, origins and keys: every bound at the bound. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
+import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
+import { fnv1a } from '../../src/domain/hash.ts'
+import { addLoad, decayedRate, type LoadState } from '../../src/domain/load.ts'
+import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
+import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
+import {
+  apiKeyId,
+  apiKeySha256,
+  isApiKeyOf,
+  isSiteKey,
+  newApiKey,
+  newSiteKey,
+} from '../../src/domain/site.ts'
+import { seeded } from '../support/arbitraries.ts'
+
+const bounds = { base: 18, min: 16, max: 28 }
+const quiet: DifficultyInputs = {
+  addressChallenges: 0,
+  addressLimit: 30,
+  addressFailures: 0,
+  siteRate: 0,
+  siteRateUsual: 0,
+}
+
+test('difficulty: a lone honest visitor stays at the base, also on an empty site', () => {
+  for (const addressChallenges of [0, 1, 5, 7]) {
+    assert.equal(difficultyFor(bounds, { ...quiet, addressChallenges }), 18)
+  }
+  assert.equal(difficultyFor(bounds, { ...quiet, siteRate: 8, siteRateUsual: 0 }), 18)
+})
+
+test('difficulty: an address climbs steadily to its limit, and failures add to it', () => {
+  const climb = Array.from({ length: 31 }, (_, addressChallenges) =>
+    difficultyFor(bounds, { ...quiet, addressChallenges }),
+  )
+  for (let index = 1; index < climb.length; index++) {
+    assert.ok(climb[index]! - climb[index - 1]! >= 0 && climb[index]! - climb[index - 1]! <= 1)
+  }
+  assert.equal(climb[30], 22)
+  assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 3 }), 19)
+  assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 100 }), 21)
+})
+
+test('difficulty: an attack raises everybody by a bounded amount, a good day does not', () => {
+  const at = (siteRate: number) => difficultyFor(bounds, { ...quiet, siteRate, siteRateUsual: 10 })
+  assert.equal(at(40), 18)
+  assert.equal(at(41), 19)
+  assert.equal(at(80), 19)
+  assert.equal(at(81), 20)
+  assert.equal(at(1e9), 22)
+})
+
+test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
+  const inputs = fc.record({
+    addressChallenges: fc.nat(1000),
+    addressLimit: fc.integer({ min: 1, max: 1000 }),
+    addressFailures: fc.nat(1000),
+    siteRate: fc.double({ min: 0, max: 1e9, noNaN: true }),
+    siteRateUsual: fc.double({ min: 0, max: 1e9, noNaN: true }),
+  })
+  fc.assert(
+    fc.property(inputs, some => {
+      const bits = difficultyFor(bounds, some)
+      assert.ok(Number.isInteger(bits) && bits >= 18 && bits <= 28)
+      assert.ok(difficultyFor(bounds, { ...some, addressChallenges: some.addressChallenges + 1 }) >= bits)
+      assert.ok(difficultyFor(bounds, { ...some, siteRate: some.siteRate * 2 }) >= bits)
+      assert.equal(difficultyFor({ base: 20, min: 20, max: 20 }, some), 20)
+    }),
+    seeded(3000),
+  )
+})
+
+const honest: ScoreSignals = {
+  environment: {},
+  solveTimeMs: 100,
+  elapsedMs: 400,
+  difficulty: 18,
+  fingerprintAddresses: 1,
+  addressFailures: 0,
+}
+
+test('score: 1 without suspicion; each flag takes off what the table says', () => {
+  assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })
+  const flags = [
+    'webdriver',
+    'chromeAbsent',
+    'swiftShader',
+    'noPlugins',
+    'notificationDenied',
+    'zeroScreen',
+    'noLanguages',
+  ] as const
+  for (const flag of flags) {
+    const { score, reasons } = scoreOf({ ...honest, environment: { [flag]: true } })
+    assert.deepEqual(reasons, [flag])
+    assert.ok(Math.abs(score - (1 - SCORE_WEIGHTS[flag])) < 1e-9)
+    assert.equal(scoreOf({ ...honest, environment: { [flag]: false } }).score, 1)
+  }
+  assert.deepEqual(scoreOf({ ...honest, environment: undefined }).reasons, ['environmentMissing'])
+})
+
+test('score: the signals that the server measures, each at its bound', () => {
+  const reasons = (change: Partial<ScoreSignals>) => scoreOf({ ...honest, ...change }).reasons
+  assert.deepEqual(reasons({ solveTimeMs: 450 }), [])
+  assert.deepEqual(reasons({ solveTimeMs: 451 }), ['solveTimeImpossible'])
+  assert.deepEqual(reasons({ solveTimeMs: undefined }), [])
+  assert.deepEqual(reasons({ elapsedMs: 0, solveTimeMs: 0, difficulty: 24 }), [])
+  assert.deepEqual(reasons({ elapsedMs: 0, solveTimeMs: 0, difficulty: 25 }), ['hashRateImplausible'])
+  assert.deepEqual(reasons({ fingerprintAddresses: 31 }), [])
+  assert.deepEqual(reasons({ fingerprintAddresses: 32 }), ['fingerprintReused'])
+  assert.deepEqual(reasons({ fingerprintAddresses: 256 }), ['fingerprintSpread'])
+  assert.deepEqual(reasons({ addressFailures: 1 }), ['recentFailure'])
+  assert.equal(
+    scoreOf({ ...honest, addressFailures: 6 }).score,
+    scoreOf({ ...honest, addressFailures: 600 }).score,
+  )
+})
+
+test('property: a claim of the client never raises the score, which is always 0 to 1', () => {
+  const flag = fc.option(fc.boolean(), { nil: false })
+  const environment = fc.record({
+    webdriver: flag,
+    zeroScreen: flag,
+    noPlugins: flag,
+    swiftShader: flag,
+    noLanguages: flag,
+  })
+  fc.assert(
+    fc.property(
+      environment,
+      fc.nat(100_000),
+      fc.nat(100_000),
+      fc.nat(10),
+      (some, solveTimeMs, elapsedMs, failures) => {
+        const base = { ...honest, elapsedMs, addressFailures: failures, solveTimeMs: undefined }
+        const claimed = scoreOf({ ...base, environment: some, solveTimeMs }).score
+        assert.ok(claimed >= 0 && claimed <= 1)
+        assert.ok(claimed <= scoreOf({ ...base, environment: {} }).score)
+      },
+    ),
+    seeded(3000),
+  )
+})
+
+test('load: the rate follows within seconds and decays; the usual rate follows an attack slowly', () => {
+  let state: LoadState | undefined
+  for (let second = 0; second < 60; second++) state = addLoad(state, second * 1000, 100)
+  assert.ok(Math.abs(state!.rate - 100) < 10, String(state!.rate))
+  assert.ok(state!.usualRate < 2, String(state!.usualRate))
+  assert.ok(decayedRate(state!.rate, 60_000) < 1)
+  const later = addLoad(state, 60_000 + 59_000, 0)
+  assert.ok(later.rate < 1)
+})
+
+test('fingerprints: one visitor is one; many addresses are counted within a quarter; old ones are forgotten', () => {
+  const watch = new FingerprintWatch(2)
+  assert.equal(watch.note('s', 'f', fnv1a('a'), 0), 1)
+  assert.equal(watch.note('s', 'f', fnv1a('a'), 1), 1)
+  let estimate = 0
+  for (let index = 0; index < 60; index++) estimate = watch.note('s', 'f', fnv1a(`address ${index}`), 2)
+  assert.ok(estimate > 60 * 2 * 0.75 && estimate < 60 * 2 * 1.25, String(estimate))
+  assert.equal(watch.note('other site', 'f', fnv1a('a'), 2), 1)
+  watch.note('s', 'g', 1, 300_001)
+  watch.note('s', 'g', 1, 600_002)
+  assert.equal(watch.note('s', 'f', fnv1a('a'), 600_003), 1)
+})
+
+test('origins: exact, wildcards, none', () => {
+  const list = new OriginList(['https://example.com', 'https://*.shop.example', 'http://localhost:3000'])
+  const rows: [origin: string, allowed: boolean][] = [
+    ['https://example.com', true],
+    ['http://example.com', false],
+    ['https://example.com:8443', false],
+    ['https://www.example.com', false],
+    ['https://a.shop.example', true],
+    ['https://a.b.shop.example', true],
+    ['https://shop.example', false],
+    ['https://evil.com/.shop.example', false],
+    ['https://evilshop.example', false],
+    ['https://.shop.example', false],
+    ['http://localhost:3000', true],
+    ['null', false],
+    ['', true],
+  ]
+  for (const [origin, allowed] of rows) assert.equal(list.allows(origin, false), allowed, origin)
+  assert.equal(list.allows('', true), false)
+  assert.equal(new OriginList([]).allows('https://anything.example', false), true)
+})
+
+test('origins: what can be written into a list', () => {
+  for (const good of [
+    'https://example.com',
+    'https://*.example.com',
+    'http://localhost:3000',
+    'http://[::1]:8080',
+  ]) {
+    assert.ok(isOriginPattern(good), good)
+  }
+  for (const bad of [
+    'example.com',
+    'https://example.com/',
+    'https://example.com:443',
+    'https://*',
+    'https://*.com*',
+    'ftp://a.b',
+    'https://EXAMPLE.com',
+    '*',
+    'https://a b.com',
+    'https://example.com:99999',
+  ]) {
+    assert.ok(!isOriginPattern(bad), bad)
+  }
+})
+
+test('keys: new ones have the form, and only the right secret matches', () => {
+  for (let index = 0; index < 200; index++) {
+    assert.ok(isSiteKey(newSiteKey(randomBytes(96))))
+    const key = newApiKey(randomBytes(128))
+    const record = {
+      id: apiKeyId(key)!,
+      siteKey: 's',
+      secretSha256: apiKeySha256(key),
+      createdAt: 0,
+      revokedAt: null,
+    }
+    assert.equal(record.id.length, 8)
+    assert.ok(isApiKeyOf(record, key))
+    assert.ok(!isApiKeyOf(record, newApiKey(randomBytes(128))))
+  }
+  for (const bad of [
+    '',
+    'site_',
+    `site_${'a'.repeat(21)}`,
+    `site_${'a'.repeat(23)}`,
+    `site_${'-'.repeat(22)}`,
+    `Site_${'a'.repeat(22)}`,
+  ]) {
+    assert.ok(!isSiteKey(bad), bad)
+  }
+  for (const bad of [
+    '',
+    'sk_',
+    `sk_${'a'.repeat(8)}_${'b'.repeat(42)}`,
+    `sk_${'a'.repeat(7)}_${'b'.repeat(43)}`,
+    `sk_${'a'.repeat(8)}_${'b'.repeat(44)}`,
+  ]) {
+    assert.equal(apiKeyId(bad), undefined, bad)
+  }
+})
