@@ -71,7 +71,7 @@ export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
 export interface LogRequest {
   readonly kind: LogKind
-  /** Unsigned 24 bits; ignored when `siteLimit` is 0. */
+  /** 1 to 2^24 - 1; 0 when the site is not known. */
   readonly siteTag: number
   readonly addressLimit: number
   /** 0 for a site that is not known: only the address's limit counts. */

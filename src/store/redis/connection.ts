@@ -74,6 +74,8 @@ export function describeTarget(target: RedisTarget): string {
 export interface Connection {
   readonly isCluster: boolean
   isReady(): boolean
+  /** Told when the connection is lost, and when it is ready again. Of a Cluster, only when all of it is. */
+  onChange(listener: (isReady: boolean) => void): void
   /** The last connection error since the connection was last ready: one line without credentials. */
   lastError(): string | undefined
   send(command: Command): Promise<unknown>
@@ -112,6 +114,10 @@ export function connect(target: RedisTarget): Connection {
   return {
     isCluster: target.kind === 'cluster',
     isReady: () => client.status === 'ready',
+    onChange: listener => {
+      client.on('ready', () => listener(true))
+      client.on('close', () => listener(false))
+    },
     lastError: () => lastError,
     send: command => client.sendCommand(command) as Promise<unknown>,
     reconnect: () => client.disconnect(true),

@@ -1,0 +1,340 @@
+/** What every store must do. Each implementation's test file calls this with a maker of its own. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { addLoad, type LoadState } from '../../src/domain/load.ts'
+import { compileSite, type SiteRecord } from '../../src/domain/site.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  redemptionOn,
+  type StoreMaker,
+  solutionOn,
+  type TestStore,
+} from './harness.ts'
+
+export function storeConformance(name: string, make: StoreMaker): void {
+  describe(`store conformance: ${name}`, () => {
+    let under: TestStore
+    before(async () => {
+      under = await make()
+    })
+    after(() => under.close())
+    const store = () => under.store
+    const other = () => under.other
+    const now = () => under.clock.now
+    /** Marks of a solution and of a token that expire in two minutes. */
+    const spend = (nonce: string) => ({ nonce, expiresAtMs: now() + 120_000 })
+    const redeem = (
+      nonce: string,
+      claim = '',
+      storeEpoch = store().siteEpoch('site_0000000000000000000000')!,
+    ) => ({
+      nonce,
+      storeEpoch,
+      expiresAtMs: now() + 300_000,
+      claim,
+    })
+
+    describe('challenges', () => {
+      test('are counted for the site, refused beyond its limit, and leave no trace when refused', async () => {
+        const addressKey = freshKey()
+        for (let count = 0; count < 30; count++) {
+          const admission = await challengeOn(count % 2 ? store() : other(), { addressKey })
+          assert.deepEqual(admission, { status: 'admitted', siteCount: count, failures: 0 })
+        }
+        for (let extra = 0; extra < 5; extra++) {
+          under.clock.now += 1000
+          const wait = 60_000 - 1000 * (extra + 1)
+          assert.deepEqual(await challengeOn(store(), { addressKey }), {
+            status: 'limited',
+            retryAfterMs: wait,
+            policy: 'address-site',
+          })
+        }
+        under.clock.now += 55_000
+        assert.equal((await challengeOn(store(), { addressKey })).status, 'admitted')
+      })
+
+      test('of several sites share the limit of the address', async () => {
+        const addressKey = freshKey()
+        for (let count = 0; count < 60; count++) {
+          assert.equal((await challengeOn(store(), { addressKey, siteTag: count % 3 })).status, 'admitted')
+        }
+        const refused = await challengeOn(store(), { addressKey, siteTag: 9 })
+        assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'address' })
+      })
+
+      test('of an unknown site cost the address alone', async () => {
+        const addressKey = freshKey()
+        for (let count = 0; count < 60; count++) {
+          const admission = await challengeOn(store(), { addressKey, siteTag: 0, siteLimit: 0 })
+          assert.equal(admission.status, 'admitted')
+        }
+        assert.equal((await challengeOn(store(), { addressKey })).status, 'limited')
+      })
+
+      test('and solutions have limits of their own; failures show in both', async () => {
+        const addressKey = freshKey()
+        for (let count = 0; count < 20; count++) {
+          const admission = await solutionOn(store(), { addressKey, failed: count < 4 })
+          assert.deepEqual(admission, {
+            status: 'admitted',
+            nonce: 'untouched',
+            failures: Math.min(count, 4),
+          })
+        }
+        assert.equal((await solutionOn(store(), { addressKey })).status, 'limited')
+        assert.deepEqual(await challengeOn(store(), { addressKey }), {
+          status: 'admitted',
+          siteCount: 0,
+          failures: 4,
+        })
+      })
+
+      test('of one event-loop turn are answered together, in order', async () => {
+        const addressKey = freshKey()
+        const turn = await Promise.all(
+          Array.from({ length: 300 }, () => challengeOn(store(), { addressKey })),
+        )
+        assert.deepEqual(
+          turn.map(admission => admission.status === 'admitted' && admission.siteCount),
+          turn.map((_, index) => index < 30 && index),
+        )
+      })
+    })
+
+    describe('solutions', () => {
+      test('spend a nonce once, for every client of the store', async () => {
+        const nonce = freshNonce(now())
+        const first = await solutionOn(store(), { addressKey: freshKey(), spend: spend(nonce) })
+        assert.deepEqual(first, { status: 'admitted', nonce: 'spent', failures: 0 })
+        for (const client of [store(), other()]) {
+          const again = await solutionOn(client, { addressKey: freshKey(), spend: spend(nonce) })
+          assert.deepEqual(again, { status: 'admitted', nonce: 'used', failures: 0 })
+        }
+      })
+
+      test('that are limited spend nothing', async () => {
+        const addressKey = freshKey()
+        const nonce = freshNonce(now())
+        for (let count = 0; count < 20; count++) await solutionOn(store(), { addressKey })
+        assert.equal((await solutionOn(store(), { addressKey, spend: spend(nonce) })).status, 'limited')
+        const elsewhere = await solutionOn(store(), { addressKey: freshKey(), spend: spend(nonce) })
+        assert.equal(elsewhere.status === 'admitted' && elsewhere.nonce, 'spent')
+      })
+
+      test('race: 100 nonces, 16 concurrent submissions each by two clients: 100 spent', async () => {
+        const outcomes = await Promise.all(
+          Array.from({ length: 100 }, () => freshNonce(now())).flatMap(nonce =>
+            Array.from({ length: 16 }, async (_, index) => {
+              const client = index % 2 ? store() : other()
+              // One address, as in reality: a nonce is bound to it. The limit is out of the way.
+              const limits = { addressKey: '0c000001', addressLimit: 100_000, siteLimit: 100_000 }
+              return await solutionOn(client, { ...limits, spend: spend(nonce) })
+            }),
+          ),
+        )
+        const spent = outcomes.filter(outcome => outcome.status === 'admitted' && outcome.nonce === 'spent')
+        const used = outcomes.filter(outcome => outcome.status === 'admitted' && outcome.nonce === 'used')
+        assert.deepEqual([spent.length, used.length], [100, 1500])
+      })
+    })
+
+    describe('redemptions', () => {
+      test('redeem once', async () => {
+        const nonce = freshNonce(now())
+        assert.deepEqual(await redemptionOn(store(), { callerKey: freshKey(), redeem: redeem(nonce) }), {
+          status: 'admitted',
+          token: 'redeemed',
+        })
+        for (const client of [other(), store()]) {
+          const again = await redemptionOn(client, { callerKey: freshKey(), redeem: redeem(nonce) })
+          assert.deepEqual(again, { status: 'admitted', token: 'used' })
+        }
+      })
+
+      test('a used nonce and a redeemed token are different marks', async () => {
+        const nonce = freshNonce(now())
+        await solutionOn(store(), { addressKey: freshKey(), spend: spend(nonce) })
+        const admission = await redemptionOn(store(), { callerKey: freshKey(), redeem: redeem(nonce) })
+        assert.equal(admission.status === 'admitted' && admission.token, 'redeemed')
+      })
+
+      test('a claim gets its answer again, another claim or none does not', async () => {
+        const nonce = freshNonce(now())
+        const as = async (claim: string) => {
+          const admission = await redemptionOn(other(), {
+            callerKey: freshKey(),
+            redeem: redeem(nonce, claim),
+          })
+          return admission.status === 'admitted' && admission.token
+        }
+        assert.equal(await as('claim-a'), 'redeemed')
+        assert.equal(await as('claim-a'), 'redeemed')
+        assert.equal(await as('claim-b'), 'used')
+        assert.equal(await as(''), 'used')
+        const unnamed = freshNonce(now())
+        await redemptionOn(store(), { callerKey: freshKey(), redeem: redeem(unnamed) })
+        const late = await redemptionOn(store(), {
+          callerKey: freshKey(),
+          redeem: redeem(unnamed, 'claim-a'),
+        })
+        assert.equal(late.status === 'admitted' && late.token, 'used')
+      })
+
+      test('of another epoch are refused as forgotten and spend nothing', async () => {
+        const nonce = freshNonce(now())
+        const epoch = store().siteEpoch('site_0000000000000000000000')!
+        const stale = await redemptionOn(store(), {
+          callerKey: freshKey(),
+          redeem: redeem(nonce, '', epoch ^ 1),
+        })
+        assert.equal(stale.status === 'admitted' && stale.token, 'forgotten')
+        const right = await redemptionOn(store(), { callerKey: freshKey(), redeem: redeem(nonce) })
+        assert.equal(right.status === 'admitted' && right.token, 'redeemed')
+      })
+
+      test('beyond the limit of the caller are refused, and spend and charge nothing', async () => {
+        const callerKey = freshKey()
+        const apiKey = { id: freshKey(), limit: 200, siteKey: 'site_0000000000000000000000' }
+        for (let count = 0; count < 100; count++) {
+          assert.equal((await redemptionOn(store(), { callerKey, apiKey })).status, 'admitted')
+        }
+        const nonce = freshNonce(now())
+        for (let count = 0; count < 150; count++) {
+          const refused = await redemptionOn(store(), { callerKey, apiKey, redeem: redeem(nonce) })
+          assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'address' })
+        }
+        for (let count = 0; count < 99; count++) {
+          const admission = await redemptionOn(store(), { callerKey: freshKey(), apiKey })
+          assert.equal(admission.status, 'admitted', String(count))
+        }
+        const last = await redemptionOn(store(), { callerKey: freshKey(), apiKey, redeem: redeem(nonce) })
+        assert.equal(last.status === 'admitted' && last.token, 'redeemed')
+      })
+
+      test('beyond the limit of the API key are refused, and do not charge the caller', async () => {
+        const apiKey = { id: freshKey(), limit: 3, siteKey: 'site_0000000000000000000000' }
+        const callerKey = freshKey()
+        for (let count = 0; count < 3; count++) await redemptionOn(store(), { callerKey: freshKey(), apiKey })
+        for (let count = 0; count < 120; count++) {
+          const refused = await redemptionOn(store(), { callerKey, apiKey })
+          assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'api-key' })
+        }
+        assert.equal((await redemptionOn(store(), { callerKey, apiKey: undefined })).status, 'admitted')
+      })
+
+      test('with no valid API key charge the caller alone', async () => {
+        const callerKey = freshKey()
+        const request = { callerKey, callerLimit: 2, apiKey: undefined }
+        assert.deepEqual(await redemptionOn(store(), request), { status: 'admitted', token: 'untouched' })
+        assert.deepEqual(await redemptionOn(store(), request), { status: 'admitted', token: 'untouched' })
+        assert.equal((await redemptionOn(store(), request)).status, 'limited')
+      })
+
+      test('race: 500 tokens, 32 concurrent redemptions each by two clients: 500 redeemed', async () => {
+        const apiKey = { id: 'race0001', limit: 1_000_000, siteKey: 'site_0000000000000000000000' }
+        const redeemed = await Promise.all(
+          Array.from({ length: 500 }, () => freshNonce(now())).map(async nonce => {
+            const outcomes = await Promise.all(
+              Array.from({ length: 32 }, (_, index) =>
+                redemptionOn(index % 2 ? store() : other(), {
+                  callerKey: '7f0000ff',
+                  callerLimit: 1_000_000,
+                  apiKey,
+                  redeem: redeem(nonce),
+                }),
+              ),
+            )
+            return outcomes.filter(outcome => outcome.status === 'admitted' && outcome.token === 'redeemed')
+              .length
+          }),
+        )
+        assert.deepEqual(
+          redeemed,
+          redeemed.map(() => 1),
+        )
+      })
+    })
+
+    describe('sites', () => {
+      const record = (siteKey: string): SiteRecord => ({
+        siteKey,
+        name: 'näme "quoted"',
+        active: true,
+        plan: 'pro',
+        origins: ['https://example.com'],
+        requireOrigin: false,
+        threshold: 0.5,
+        difficulty: { base: 18, min: 16, max: 28 },
+        ipRules: { allow: [], block: ['10.0.0.0/8'] },
+        createdAt: 1,
+        updatedAt: 1,
+      })
+
+      test('are read as they were written, by every client', async () => {
+        const site = record('site_A000000000000000000001')
+        assert.equal(await store().readSite(site.siteKey), undefined)
+        assert.equal(await store().writeSite(site, undefined), true)
+        assert.deepEqual(await other().readSite(site.siteKey), site)
+        assert.ok(compileSite(site).ipRules !== undefined)
+      })
+
+      test('are changed only if nobody else changed them meanwhile', async () => {
+        const site = record('site_A000000000000000000002')
+        assert.equal(await store().writeSite(site, undefined), true)
+        assert.equal(await store().writeSite(site, undefined), false)
+        const renamed = { ...site, name: 'renamed' }
+        assert.equal(await other().writeSite(renamed, site), true)
+        assert.equal(await store().writeSite({ ...site, name: 'lost update' }, site), false)
+        assert.deepEqual(await store().readSite(site.siteKey), renamed)
+      })
+
+      test('and API keys are listed, and changes are told once, at the last change', async () => {
+        const { revision } = await store().changesSince(0)
+        const site = record('site_A000000000000000000003')
+        const key = {
+          id: 'abcdefgh',
+          siteKey: site.siteKey,
+          secretSha256: '00',
+          createdAt: 1,
+          revokedAt: null,
+        }
+        await store().writeSite(site, undefined)
+        await store().writeApiKey(key, undefined)
+        await store().writeSite({ ...site, active: false }, site)
+        const changes = await other().changesSince(revision)
+        assert.deepEqual([changes.siteKeys, changes.apiKeyIds], [[site.siteKey], [key.id]])
+        assert.deepEqual((await other().changesSince(changes.revision)).siteKeys, [])
+        assert.ok((await store().changesSince(changes.revision + 1000)).siteKeys.includes(site.siteKey))
+        assert.ok((await other().listSites()).some(({ siteKey }) => siteKey === site.siteKey))
+        assert.deepEqual(
+          (await other().listApiKeys()).filter(({ id }) => id === key.id),
+          [key],
+        )
+      })
+    })
+
+    test('load: both clients add to one state, the same as the domain computes', async () => {
+      const siteKey = 'site_L000000000000000000001'
+      let model: LoadState | undefined
+      for (let step = 0; step < 20; step++) {
+        under.clock.now += 1 + step * 700
+        const [load] = await (step % 2 ? store() : other()).exchangeLoad([{ siteKey, challenges: step * 3 }])
+        model = addLoad(model, now(), step * 3)
+        assert.ok(
+          Math.abs(load!.rate - model.rate) < 1e-6 * (1 + model.rate),
+          `${step}: ${load!.rate} ${model.rate}`,
+        )
+        assert.ok(Math.abs(load!.usualRate - model.usualRate) < 1e-6, String(step))
+      }
+    })
+
+    test('two clients see one epoch, and it stays', () => {
+      assert.equal(store().addressEpoch('0a000001'), other().addressEpoch('0a000001'))
+      assert.ok(Number.isInteger(store().siteEpoch('site_0000000000000000000000')))
+    })
+  })
+}

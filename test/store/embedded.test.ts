@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { discardStaleState, openState } from '../../src/store/embedded/environment.ts'
+import { EmbeddedRequests } from '../../src/store/embedded/requests.ts'
+import { EmbeddedStore } from '../../src/store/embedded/store.ts'
+import { storeConformance } from './conformance.ts'
+import { challengeOn, freshKey, freshNonce, redemptionOn, solutionOn, type TestStore } from './harness.ts'
+import { limitsProperty } from './limits-property.ts'
+
+function tempDir(): string {
+  return mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
+}
+
+async function make(): Promise<TestStore> {
+  const dataDir = tempDir()
+  const clock = { now: Date.UTC(2026, 0, 1) }
+  const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
+  const open = () => new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false, clocks })
+  const store = open()
+  const other = open()
+  return {
+    store,
+    other,
+    clock,
+    close: async () => {
+      await Promise.all([store.close(), other.close()])
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+storeConformance('embedded', make)
+limitsProperty('embedded', make)
+
+function bare(dataDir: string) {
+  const clock = { now: Date.UTC(2026, 0, 1) }
+  const state = openState(dataDir)
+  const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
+  return { clock, state, requests: new EmbeddedRequests(state, clocks, () => {}) }
+}
+
+test('embedded: what has expired is swept, what has not stays', async () => {
+  const dataDir = tempDir()
+  const { clock, state, requests } = bare(dataDir)
+  const kept = freshNonce(clock.now + 600_000)
+  for (let index = 0; index < 700; index++) {
+    const spend = { nonce: freshNonce(clock.now), expiresAtMs: clock.now + 120_000 }
+    await solutionOn(requests, { addressKey: freshKey(), spend })
+    await challengeOn(requests, { addressKey: freshKey() })
+  }
+  assert.equal(state.windows.getKeysCount(), 1400)
+  assert.equal(state.marks.getKeysCount(), 700)
+
+  clock.now += 600_000
+  await solutionOn(requests, {
+    addressKey: freshKey(),
+    spend: { nonce: kept, expiresAtMs: clock.now + 120_000 },
+  })
+  let windows = 0
+  for (let swept = 1; swept > 0; windows += swept) swept = requests.sweepWindows(500)
+  let cursor = requests.sweepMarks(undefined, 500)
+  while (cursor !== undefined) cursor = requests.sweepMarks(cursor, 500)
+  assert.equal(windows, 1400)
+  assert.equal(state.windows.getKeysCount(), 1)
+  assert.equal(state.marks.getKeysCount(), 1)
+  const again = await solutionOn(requests, {
+    addressKey: freshKey(),
+    spend: { nonce: kept, expiresAtMs: clock.now + 120_000 },
+  })
+  assert.equal(again.status === 'admitted' && again.nonce, 'used')
+  await state.root.close()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('embedded: marks and limits survive a restart of the service, with the epoch', async () => {
+  const dataDir = tempDir()
+  discardStaleState(dataDir, 'boot 1')
+  const first = bare(dataDir)
+  const nonce = freshNonce(first.clock.now)
+  const addressKey = freshKey()
+  const redeem = { nonce, storeEpoch: first.state.epoch, expiresAtMs: first.clock.now + 300_000, claim: '' }
+  await redemptionOn(first.requests, { redeem })
+  await challengeOn(first.requests, { addressKey, siteLimit: 1 })
+  await first.state.root.close()
+
+  discardStaleState(dataDir, 'boot 1')
+  const second = bare(dataDir)
+  assert.equal(second.state.epoch, first.state.epoch)
+  const again = await redemptionOn(second.requests, { redeem })
+  assert.equal(again.status === 'admitted' && again.token, 'used')
+  assert.equal((await challengeOn(second.requests, { addressKey, siteLimit: 1 })).status, 'limited')
+  await second.state.root.close()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('embedded: after a reboot the state is thrown away, and tokens of before are refused as forgotten', async () => {
+  const dataDir = tempDir()
+  discardStaleState(dataDir, 'boot 1')
+  const first = bare(dataDir)
+  const redeem = {
+    nonce: freshNonce(first.clock.now),
+    storeEpoch: first.state.epoch,
+    expiresAtMs: first.clock.now + 300_000,
+    claim: '',
+  }
+  await redemptionOn(first.requests, { redeem })
+  await first.state.root.close()
+  writeFileSync(join(dataDir, 'sites-would-be-here'), 'kept')
+
+  discardStaleState(dataDir, 'boot 2')
+  assert.ok(existsSync(join(dataDir, 'sites-would-be-here')))
+  assert.equal(readFileSync(join(dataDir, 'state', 'boot-id'), 'utf8'), 'boot 2')
+  const second = bare(dataDir)
+  assert.notEqual(second.state.epoch, first.state.epoch)
+  const again = await redemptionOn(second.requests, { redeem })
+  assert.equal(again.status === 'admitted' && again.token, 'forgotten')
+  await second.state.root.close()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('embedded: at its bound it refuses, and takes requests again once there is room', async () => {
+  const dataDir = tempDir()
+  const changes: boolean[] = []
+  const store = new EmbeddedStore({
+    dataDir,
+    bytesMax: 40_000,
+    sweeps: false,
+    onChange: up => changes.push(up),
+  })
+  while (changes.length === 0) {
+    await Promise.all(Array.from({ length: 500 }, () => challengeOn(store, { addressKey: freshKey() })))
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  assert.deepEqual(changes, [false])
+  assert.equal(store.isReady(), false)
+  assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
+  assert.equal((await redemptionOn(store)).status, 'unavailable')
+  await store.close()
+  rmSync(dataDir, { recursive: true })
+})

@@ -1,0 +1,76 @@
+/** A store under test, with a clock that the test moves; and its verbs as promises. */
+
+import type {
+  ChallengeAdmission,
+  ChallengeRequest,
+  RedemptionAdmission,
+  RedemptionRequest,
+  RequestStore,
+  SolutionAdmission,
+  SolutionRequest,
+  Store,
+} from '../../src/store/store.ts'
+
+export interface TestStore {
+  readonly store: Store
+  /** A second client of the same memory, as another worker would be. */
+  readonly other: Store
+  /** Virtual Unix time in milliseconds, shared by both. */
+  readonly clock: { now: number }
+  close(): Promise<void>
+}
+
+export type StoreMaker = () => Promise<TestStore>
+
+export function challengeOn(
+  store: RequestStore,
+  request: Partial<ChallengeRequest> = {},
+): Promise<ChallengeAdmission> {
+  const full = { addressKey: '0a000001', siteTag: 1, addressLimit: 60, siteLimit: 30, ...request }
+  return new Promise(resolve => store.admitChallenge(full, resolve))
+}
+
+export function solutionOn(
+  store: RequestStore,
+  request: Partial<SolutionRequest> = {},
+): Promise<SolutionAdmission> {
+  const full = {
+    addressKey: '0a000001',
+    siteTag: 1,
+    addressLimit: 30,
+    siteLimit: 20,
+    failed: false,
+    spend: undefined,
+    ...request,
+  }
+  return new Promise(resolve => store.admitSolution(full, resolve))
+}
+
+export function redemptionOn(
+  store: RequestStore,
+  request: Partial<RedemptionRequest> = {},
+): Promise<RedemptionAdmission> {
+  const full = {
+    callerKey: '7f000001',
+    callerLimit: 100,
+    apiKey: { id: 'key00001', limit: 200, siteKey: 'site_0000000000000000000000' },
+    redeem: undefined,
+    ...request,
+  }
+  return new Promise(resolve => store.redeemToken(full, resolve))
+}
+
+let next = 0
+
+/** An address key that no earlier test used. */
+export function freshKey(): string {
+  next++
+  return `0b${next.toString(16).padStart(6, '0')}`
+}
+
+/** A nonce whose issue time is about `now`. The store trusts its caller that it is genuine. */
+export function freshNonce(now: number): string {
+  next++
+  const high = Math.floor((now - Date.UTC(2024, 0, 1)) / 512)
+  return high.toString(16).padStart(8, '0') + next.toString(16).padStart(24, '0')
+}

@@ -1,0 +1,148 @@
+/** Limits of a store against the exact model, in virtual time. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { slotMs } from '../../src/domain/limits.ts'
+import { seeded } from '../support/arbitraries.ts'
+import { LimitModel } from '../support/limit-model.ts'
+import {
+  challengeOn,
+  freshKey,
+  redemptionOn,
+  type StoreMaker,
+  solutionOn,
+  type TestStore,
+} from './harness.ts'
+
+/** Steps of virtual time: bursts, ordinary pauses, and the edge of the window. */
+const pauses = fc.oneof(
+  { weight: 5, arbitrary: fc.integer({ min: 0, max: 50 }) },
+  { weight: 3, arbitrary: fc.integer({ min: 50, max: 8000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 59_990, max: 60_010 }) },
+)
+
+const addressSteps = fc.array(
+  fc.record({
+    pauseMs: pauses,
+    endpoint: fc.constantFrom('challenge' as const, 'verify' as const),
+    site: fc.nat(2),
+    isKnownSite: fc.boolean(),
+    times: fc.integer({ min: 1, max: 12 }),
+  }),
+  { minLength: 1, maxLength: 40 },
+)
+
+const callerSteps = fc.array(
+  fc.record({ pauseMs: pauses, key: fc.nat(1), caller: fc.nat(1), times: fc.integer({ min: 1, max: 12 }) }),
+  { minLength: 1, maxLength: 40 },
+)
+
+export function limitsProperty(name: string, make: StoreMaker): void {
+  describe(`limits against the exact model: ${name}`, () => {
+    let under: TestStore
+    before(async () => {
+      under = await make()
+    })
+    after(() => under.close())
+
+    test('property: an address at /challenge and /verify: never above a limit, never a false refusal, exact waits', async () => {
+      await fc.assert(
+        fc.asyncProperty(addressSteps, async steps => {
+          const model = new LimitModel()
+          const addressKey = freshKey()
+          for (const { pauseMs, endpoint, site, isKnownSite, times } of steps) {
+            under.clock.now += pauseMs
+            const limits = endpoint === 'challenge' ? { address: 12, site: 7 } : { address: 9, site: 4 }
+            const request = {
+              addressKey,
+              siteTag: isKnownSite ? site + 1 : 0,
+              addressLimit: limits.address,
+              siteLimit: isKnownSite ? limits.site : 0,
+            }
+            const ask = endpoint === 'challenge' ? challengeOn : solutionOn
+            const labels = isKnownSite ? [endpoint, `${endpoint} ${site}`] : [endpoint]
+            const answers = await Promise.all(
+              Array.from({ length: times }, (_, index) =>
+                ask(index % 2 ? under.store : under.other, request),
+              ),
+            )
+            for (const answer of inOrderOfAdmission(answers)) {
+              const now = under.clock.now
+              const wait = Math.max(
+                model.waitMs(endpoint, limits.address, now),
+                isKnownSite ? model.waitMs(`${endpoint} ${site}`, limits.site, now) : 0,
+              )
+              assert.equal(answer.status, wait === 0 ? 'admitted' : 'limited')
+              if (answer.status === 'limited') assert.equal(answer.retryAfterMs, wait)
+              else model.admit(labels, now)
+            }
+          }
+        }),
+        seeded(60),
+      )
+    })
+
+    test('property: callers and API keys at /verify-token, checked together and charged together', async () => {
+      await fc.assert(
+        fc.asyncProperty(callerSteps, async steps => {
+          const model = new LimitModel()
+          const callers = [freshKey(), freshKey()]
+          const keys = [freshKey(), freshKey()]
+          for (const { pauseMs, key, caller, times } of steps) {
+            under.clock.now += pauseMs
+            const request = {
+              callerKey: callers[caller]!,
+              callerLimit: 8,
+              apiKey: { id: keys[key]!, limit: 11, siteKey: 'site_0000000000000000000000' },
+            }
+            for (let index = 0; index < times; index++) {
+              const answer = await redemptionOn(index % 2 ? under.store : under.other, request)
+              const now = under.clock.now
+              const wait = Math.max(
+                model.waitMs(`caller ${caller}`, 8, now),
+                model.waitMs(`key ${key}`, 11, now),
+              )
+              assert.equal(answer.status, wait === 0 ? 'admitted' : 'limited')
+              if (answer.status === 'limited') assert.equal(answer.retryAfterMs, wait)
+              else model.admit([`caller ${caller}`, `key ${key}`], now)
+            }
+          }
+        }),
+        seeded(30),
+      )
+    })
+
+    test('above 256 a minute: never above the limit; a refusal is early by at most one slot; waiting admits', async () => {
+      const limit = 400
+      const model = new LimitModel()
+      const apiKey = { id: freshKey(), limit, siteKey: 'site_0000000000000000000000' }
+      const once = () => redemptionOn(under.store, { callerKey: freshKey(), apiKey })
+      for (let step = 0; step < 1500; step++) {
+        under.clock.now += (step * 7919) % 241
+        const answer = await once()
+        if (answer.status === 'admitted') {
+          assert.ok(model.count('key', under.clock.now) < limit, 'above the limit')
+          model.admit(['key'], under.clock.now)
+          continue
+        }
+        assert.equal(answer.status, 'limited')
+        assert.ok(
+          model.count('key', under.clock.now - slotMs(limit)) >= limit,
+          'refused more than a slot too early',
+        )
+        if (step % 10 === 0 && answer.status === 'limited') {
+          under.clock.now += answer.retryAfterMs
+          assert.equal((await once()).status, 'admitted', 'refused after waiting')
+          assert.ok(model.count('key', under.clock.now) < limit, 'above the limit after waiting')
+          model.admit(['key'], under.clock.now)
+        }
+      }
+    })
+  })
+}
+
+/** Two clients race: whichever requests were admitted came first. */
+function inOrderOfAdmission<Answer extends { status: string }>(answers: readonly Answer[]): Answer[] {
+  return [...answers].sort((a, b) => Number(a.status !== 'admitted') - Number(b.status !== 'admitted'))
+}

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import { parseRedisUrl } from '../../src/store/redis/connection.ts'
+import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
+import { eventually } from '../support/eventually.ts'
+import { RedisServer } from '../support/redis.ts'
+import { storeConformance } from './conformance.ts'
+import { challengeOn, freshKey, freshNonce, redemptionOn, solutionOn, type TestStore } from './harness.ts'
+import { limitsProperty } from './limits-property.ts'
+
+const DEADLINE_MS = 1000
+
+async function openStore(url: string, options: Partial<RedisStoreOptions> = {}): Promise<RedisStore> {
+  const target = parseRedisUrl(url)!
+  const store = new RedisStore({
+    target,
+    keyPrefix: 'test',
+    deadlineMs: DEADLINE_MS,
+    openMs: 5000,
+    ...options,
+  })
+  await store.open()
+  return store
+}
+
+async function make(): Promise<TestStore> {
+  const server = await RedisServer.start()
+  const clock = { now: Date.UTC(2026, 0, 1) }
+  const options = { clock: () => clock.now }
+  const [store, other] = await Promise.all([openStore(server.url, options), openStore(server.url, options)])
+  return {
+    store,
+    other,
+    clock,
+    close: async () => {
+      await Promise.all([store.close(), other.close()])
+      await server.stop()
+    },
+  }
+}
+
+storeConformance('redis', make)
+limitsProperty('redis', make)
+
+test('redis: one event-loop turn is one script call, and at most 128 operations are one call', async () => {
+  const server = await RedisServer.start()
+  const store = await openStore(server.url)
+  const admin = new Redis(server.port)
+  const scriptCalls = async () => {
+    const stats = await admin.info('commandstats')
+    return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)
+  }
+  const turn = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, index) => {
+        if (index % 3 === 0) return challengeOn(store, { addressKey: freshKey() })
+        if (index % 3 === 1) return solutionOn(store, { addressKey: freshKey() })
+        return redemptionOn(store, { callerKey: freshKey() })
+      }),
+    )
+  await turn(3)
+  await admin.config('RESETSTAT')
+  await turn(90)
+  // The store's own probe may fall in between: once a second.
+  assert.ok((await scriptCalls()) <= 2, String(await scriptCalls()))
+  await admin.config('RESETSTAT')
+  await turn(384)
+  const calls = await scriptCalls()
+  assert.ok(calls >= 3 && calls <= 4, String(calls))
+  await admin.quit()
+  await store.close()
+  await server.stop()
+})
+
+test('redis: SCRIPT FLUSH is healed without a refusal', async () => {
+  const server = await RedisServer.start()
+  const store = await openStore(server.url)
+  const admin = new Redis(server.port)
+  await challengeOn(store, { addressKey: freshKey() })
+  await admin.script('FLUSH')
+  assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'admitted')
+  await admin.quit()
+  await store.close()
+  await server.stop()
+})
+
+test('redis: after its memory is lost, what was issued before is refused as forgotten', async () => {
+  const server = await RedisServer.start()
+  const store = await openStore(server.url, { deadlineMs: 150 })
+  const epoch = store.siteEpoch('site_0000000000000000000000')!
+  const redeem = {
+    nonce: freshNonce(Date.now()),
+    storeEpoch: epoch,
+    expiresAtMs: Date.now() + 300_000,
+    claim: '',
+  }
+  const first = await redemptionOn(store, { redeem })
+  assert.equal(first.status === 'admitted' && first.token, 'redeemed')
+  await server.kill()
+  await eventually(5000, 'the loss is noticed', () => !store.isReady())
+  await server.boot()
+  await eventually(5000, 'the store is back', () => store.isReady())
+  assert.notEqual(store.siteEpoch('site_0000000000000000000000'), epoch)
+  const again = await redemptionOn(store, { redeem })
+  assert.equal(again.status === 'admitted' && again.token, 'forgotten')
+  await store.close()
+  await server.stop()
+})
+
+test('redis: keys expire, and an address at all its limits costs at most 1 KiB', async () => {
+  const server = await RedisServer.start()
+  const store = await openStore(server.url)
+  const admin = new Redis(server.port)
+  const addressKey = '0a0b0c0d'
+  for (let count = 0; count < 70; count++) {
+    await challengeOn(store, { addressKey, siteTag: count % 3 })
+    await solutionOn(store, { addressKey, siteTag: count % 3 })
+  }
+  await redemptionOn(store, { callerKey: addressKey })
+  const bytes = Number(await admin.call('memory', 'usage', `test:{0}:a:${addressKey}`))
+  assert.ok(bytes > 0 && bytes <= 1024, String(bytes))
+  for (const key of await admin.keys('*')) {
+    if (key.endsWith(':epoch')) continue
+    const ttl = await admin.pttl(key)
+    assert.ok(ttl > 0 && ttl <= 60_000, `${key} ${ttl}`)
+  }
+  await admin.quit()
+  await store.close()
+  await server.stop()
+})
+
+test('redis: a full memory refuses; freed, it works again', async () => {
+  const server = await RedisServer.start(['--maxmemory-policy', 'noeviction'])
+  const store = await openStore(server.url)
+  const admin = new Redis(server.port)
+  await admin.config('SET', 'maxmemory', '1')
+  await eventually(
+    5000,
+    'refusals',
+    async () => (await challengeOn(store, { addressKey: freshKey() })).status === 'unavailable',
+  )
+  assert.equal((await redemptionOn(store)).status, 'unavailable')
+  await admin.config('SET', 'maxmemory', '0')
+  await eventually(
+    5000,
+    'admissions',
+    async () => (await challengeOn(store, { addressKey: freshKey() })).status === 'admitted',
+  )
+  await admin.quit()
+  await store.close()
+  await server.stop()
+})
+
+test('redis: a warning when keys may be evicted', async () => {
+  const server = await RedisServer.start(['--maxmemory-policy', 'allkeys-lru'])
+  const store = await openStore(server.url)
+  assert.match((await store.evictionWarning()) ?? '', /allkeys-lru/)
+  await store.close()
+  await server.stop()
+})
+
+test('REDIS_URL: good and bad forms', () => {
+  const rows: [url: string, expected: string | undefined][] = [
+    ['redis://localhost', 'standalone localhost:6379'],
+    ['redis://user:p%40ss@10.0.0.1:7000/3', 'standalone 10.0.0.1:7000 db 3 user p@ss'],
+    ['rediss://[::1]:80', 'standalone ::1:80 tls'],
+    ['redis://a:1,redis://b:2', 'cluster a:1 b:2'],
+    ['redis://:secret@a:1,b:2', 'cluster a:1 b:2 undefined secret'],
+    ['redis+cluster://a', 'cluster a:6379'],
+    ['redis+sentinel://a:1,b/main', 'sentinel a:1 b:26379 main'],
+    ['rediss+sentinel://a/main/2', 'sentinel a:26379 db 2 main tls'],
+    ['', undefined],
+    ['localhost:6379', undefined],
+    ['http://localhost', undefined],
+    ['redis://', undefined],
+    ['redis://host:notaport', undefined],
+    ['redis://host/x', undefined],
+    ['redis://a,http://b', undefined],
+    ['redis+sentinel://a:1', undefined],
+    ['redis+cluster://a/1', undefined],
+  ]
+  for (const [url, expected] of rows) {
+    const target = parseRedisUrl(url)
+    const text =
+      target &&
+      [
+        target.kind,
+        ...target.nodes.map(({ host, port }) => `${host}:${port}`),
+        ...(target.db === 0 ? [] : [`db ${target.db}`]),
+        ...(target.password === undefined ? [] : [String(target.username), target.password]),
+        ...(target.primaryName === undefined ? [] : [target.primaryName]),
+        ...(target.tls ? ['tls'] : []),
+      ].join(' ')
+    assert.equal(text, expected, url)
+  }
+})
