@@ -24,6 +24,7 @@ export const TURN = load(
   'admit-solution-2',
   'redeem-token-3',
   'refund-caller-1',
+  'peek-api-key-1',
   'probe-1',
   'turn',
 )

@@ -73,11 +73,12 @@ export class Shard {
   start(): void {
     this.#lastReplyMs = performance.now()
     this.#probe()
-    this.#connection.onChange(isReady => {
-      // A server that comes back may have lost its memory: nothing is asked before its epoch is known again.
-      if (!isReady) this.#goDown('the connection was lost')
-      else if (!this.#closed) this.#probe()
-    })
+  }
+
+  /** A server that comes back may have lost its memory: nothing is asked before its epoch is known again. */
+  connectionChanged(isReady: boolean): void {
+    if (!isReady) this.#goDown('the connection was lost')
+    else if (!this.#closed) this.#probe()
   }
 
   stop(): void {

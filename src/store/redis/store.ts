@@ -85,6 +85,9 @@ export class RedisStore implements Store {
         }),
     )
     for (const shard of this.#shards) shard.start()
+    this.#connection.onChange(isReady => {
+      for (const shard of this.#shards) shard.connectionChanged(isReady)
+    })
   }
 
   async open(): Promise<void> {
@@ -178,25 +181,43 @@ export class RedisStore implements Store {
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
     const callerShard = this.#shardOf(request.callerKey)
-    const siteShard = request.apiKey === undefined ? callerShard : this.#shardOf(request.apiKey.siteKey)
-    if (callerShard === siteShard) {
-      this.#redeemOn(siteShard, request, true, (reply, at) => done(redemption(reply, at)))
-      return
+    const { apiKey } = request
+    if (apiKey === undefined || this.#shardOf(apiKey.siteKey) === callerShard) {
+      this.#redeemOn(callerShard, request, true, (reply, at) => done(redemption(reply, at)))
+    } else {
+      this.#redeemAcross(callerShard, this.#shardOf(apiKey.siteKey), request, apiKey, done)
     }
+  }
+
+  /** The caller is charged first; only when its shard has admitted it may the other spend the token. */
+  #redeemAcross(
+    callerShard: Shard,
+    siteShard: Shard,
+    request: RedemptionRequest,
+    apiKey: NonNullable<RedemptionRequest['apiKey']>,
+    done: Done<RedemptionAdmission>,
+  ): void {
     const callerKeys = [`${callerShard.keyPrefix}c:${request.callerKey}`]
     callerShard.enqueue(
       callerKeys,
       ['R', String(request.callerLimit), '0', '0', '0', ''],
       (charge, chargeAt) => {
-        if (charge === undefined || charge[chargeAt] === 0) {
-          done(redemption(charge, chargeAt))
-          return
+        const charged = redemption(charge, chargeAt)
+        if (charged.status === 'limited') {
+          const keyKeys = [`${siteShard.keyPrefix}k:${apiKey.id}`]
+          siteShard.enqueue(keyKeys, ['K', String(apiKey.limit)], (peek, peekAt) => {
+            const isKeyLonger = peek !== undefined && peek[peekAt + 1]! > charged.retryAfterMs
+            done(isKeyLonger ? limited(peek, peekAt) : charged)
+          })
+        } else if (charged.status === 'unavailable') {
+          done(charged)
+        } else {
+          const chargedAtTime = String(charge![chargeAt + 1])
+          this.#redeemOn(siteShard, request, false, (reply, at) => {
+            if (reply?.[at] === 0) callerShard.enqueue(callerKeys, ['F', chargedAtTime], () => {})
+            done(redemption(reply, at))
+          })
         }
-        const chargedAtTime = String(charge[chargeAt + 1])
-        this.#redeemOn(siteShard, request, false, (reply, at) => {
-          if (reply?.[at] === 0) callerShard.enqueue(callerKeys, ['F', chargedAtTime], () => {})
-          done(redemption(reply, at))
-        })
       },
     )
   }
