@@ -1,0 +1,247 @@
+/** Starting and stopping: what an operator sees. */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { Client } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { call, freshAddress } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
+import { TestService } from '../support/service.ts'
+
+const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
+
+interface Ended {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+function start(
+  env: Record<string, string>,
+  options: { uid?: number } = {},
+): { child: ChildProcess; ended: Promise<Ended> } {
+  const { PATH, HOME } = process.env
+  const child = spawn(process.execPath, [MAIN], {
+    env: { PATH, HOME, HOST: '127.0.0.1', ...env },
+    ...options,
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout!.on('data', chunk => (stdout += chunk))
+  child.stderr!.on('data', chunk => (stderr += chunk))
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr }))
+  return { child, ended }
+}
+
+function tempDir(): string {
+  return mkdtempSync(join(tmpdir(), 'powgate-start-'))
+}
+
+test('a misconfigured start lists every problem, each with its variable, and exits 1', async () => {
+  const { code, stderr } = await start({
+    PORT: 'eighty',
+    LOG_LEVEL: 'loud',
+    POWGATE_WORKERS: '0',
+    POWGATE_SECRETS: 'short,also short',
+    POWGATE_TRUSTED_PROXIES: '10.0.0.0/8, 10.0.0.0/99',
+    POWGATE_LIMIT_VERIFY_ADDRESS: '-1',
+    POWGATE_FAIL_OPEN: 'verify-token',
+    POWGATE_WORKER: '2',
+    REDIS_URL: 'http://user:hunter2@localhost',
+  }).ended
+  assert.equal(code, 1)
+  const lines = stderr.trim().split('\n')
+  assert.deepEqual(
+    lines.map(line => line.split(':')[0]),
+    [
+      'PORT',
+      'LOG_LEVEL',
+      'POWGATE_WORKERS',
+      'POWGATE_LIMIT_VERIFY_ADDRESS',
+      'POWGATE_FAIL_OPEN',
+      'POWGATE_WORKER',
+      'REDIS_URL',
+      'POWGATE_SECRETS',
+      'POWGATE_SECRETS',
+      'POWGATE_TRUSTED_PROXIES',
+    ],
+  )
+  assert.match(lines[0]!, /expected an integer from 0 to 65535, got "eighty"/)
+  assert.match(stderr, /did you mean POWGATE_WORKERS/)
+  assert.ok(!stderr.includes('short,') && !stderr.includes('hunter2'), 'secrets are not repeated')
+})
+
+test('Redis without POWGATE_SECRETS is refused', async () => {
+  const { code, stderr } = await start({ REDIS_URL: 'redis://127.0.0.1:1' }).ended
+  assert.equal(code, 1)
+  assert.match(stderr, /^POWGATE_SECRETS: needed with REDIS_URL/)
+})
+
+test('an unreachable Redis is one clear line naming the variable', async () => {
+  const port = await freePort()
+  const { code, stderr } = await start({
+    REDIS_URL: `redis://:a-password@127.0.0.1:${port}`,
+    POWGATE_SECRETS: 'x'.repeat(32),
+  }).ended
+  assert.equal(code, 1)
+  assert.match(stderr, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/)
+  assert.ok(!stderr.includes('a-password'))
+})
+
+test('an occupied port is one clear line naming the variable, also when the other is powgate', async () => {
+  const dataDir = tempDir()
+  const blocker = createServer().listen(0, '127.0.0.1')
+  await once(blocker, 'listening')
+  const { port } = blocker.address() as { port: number }
+  const first = await start({ PORT: String(port), POWGATE_DATA_DIR: dataDir }).ended
+  assert.equal(first.code, 1)
+  assert.equal(first.stderr, `HOST, PORT: cannot listen on 127.0.0.1:${port}: the port is taken\n`)
+  blocker.close()
+
+  const service = await TestService.start('embedded')
+  const second = await start({ PORT: String(service.port), POWGATE_DATA_DIR: dataDir }).ended
+  assert.equal(second.code, 1)
+  assert.match(second.stderr, /the port is taken/)
+  await service.stop()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('a data directory that cannot be used is one clear line naming the variable', async () => {
+  const dir = tempDir()
+  writeFileSync(join(dir, 'file'), '')
+  const asFile = await start({ POWGATE_DATA_DIR: join(dir, 'file') }).ended
+  assert.equal(asFile.code, 1)
+  assert.match(asFile.stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
+
+  if (process.getuid?.() === 0) {
+    // Root may read anything, so another user has to try.
+    chmodSync(dir, 0o700)
+    const unreadable = await start({ POWGATE_DATA_DIR: dir }, { uid: 65534 }).ended
+    assert.equal(unreadable.code, 1)
+    assert.match(unreadable.stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
+  } else {
+    chmodSync(dir, 0o000)
+    const unreadable = await start({ POWGATE_DATA_DIR: dir }).ended
+    assert.equal(unreadable.code, 1)
+    assert.match(unreadable.stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
+    chmodSync(dir, 0o700)
+  }
+  rmSync(dir, { recursive: true })
+})
+
+test('the first start makes a secret and a demo site and prints its keys once; the second start keeps both', async () => {
+  const dataDir = tempDir()
+  const port = await freePort()
+  const env = { PORT: String(port), POWGATE_DATA_DIR: dataDir, POWGATE_WORKERS: '2' }
+  const runOnce = async (during: (output: string) => Promise<void>) => {
+    const { child, ended } = start(env)
+    let output = ''
+    child.stdout!.on('data', chunk => (output += chunk))
+    await eventually(10_000, 'listening', () => output.includes('powgate listens'))
+    await during(output)
+    child.kill('SIGTERM')
+    assert.equal((await ended).code, 0)
+  }
+
+  let siteKey = ''
+  let apiKey = ''
+  await runOnce(async output => {
+    siteKey = /site_[0-9A-Za-z]{22}/.exec(output)![0]
+    apiKey = /sk_[0-9A-Za-z]{8}_[\w-]{43}/.exec(output)![0]
+    const client = new Client(`http://127.0.0.1:${port}`)
+    const token = await client.token(siteKey)
+    assert.equal((await client.verifyToken(apiKey, { token })).json.success, true)
+  })
+  assert.equal(statSync(join(dataDir, 'secret')).mode & 0o777, 0o600)
+  const secret = readFileSync(join(dataDir, 'secret'), 'utf8')
+  await runOnce(async output => {
+    assert.ok(!/sk_/.test(output), 'the API key is shown only once')
+    const client = new Client(`http://127.0.0.1:${port}`)
+    const token = await client.token(siteKey, { from: freshAddress() })
+    assert.equal((await client.verifyToken(apiKey, { token })).json.success, true)
+  })
+  assert.equal(readFileSync(join(dataDir, 'secret'), 'utf8'), secret)
+  rmSync(dataDir, { recursive: true })
+})
+
+test('SIGTERM finishes what is under way, and exits 0 with one worker as with several', async () => {
+  for (const workers of ['1', '3']) {
+    const service = await TestService.start('embedded', { POWGATE_WORKERS: workers })
+    const client = new Client(service.url)
+    const site = await service.createSite()
+    const answers = Promise.all(
+      Array.from({ length: 50 }, () => client.challenge(site.siteKey, { from: freshAddress() })),
+    )
+    await new Promise(resolve => setTimeout(resolve, 20))
+    const code = service.end('SIGTERM')
+    for (const { status } of await answers) assert.equal(status, 200)
+    assert.equal(await code, 0)
+    await service.stop()
+  }
+})
+
+test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health and readiness answer', async () => {
+  const adminPort = await freePort()
+  const service = await TestService.start('redis', {
+    POWGATE_ADMIN_PORT: String(adminPort),
+    POWGATE_WORKERS: '3',
+  })
+  const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
+  assert.deepEqual([(await admin('/healthz')).status, (await admin('/healthz')).json], [200, { ok: true }])
+  await eventually(3000, 'ready', async () => (await admin('/readyz')).status === 200)
+  assert.equal((await admin('/other')).status, 404)
+  assert.match(service.output, /"workers":3/)
+  await service.redis!.kill()
+  await eventually(3000, 'not ready', async () => (await admin('/readyz')).status === 503)
+  assert.equal((await admin('/healthz')).status, 200)
+  await service.stop()
+
+  const free = await TestService.start('embedded', { PORT: '0', HOST: '127.0.0.2' })
+  const url = /powgate listens on (http:\/\/127\.0\.0\.2:\d+)/.exec(free.output)![1]!
+  assert.equal((await call(`${url}/nothing`)).status, 404)
+  await free.stop()
+})
+
+test('trusted proxies: X-Forwarded-For is believed from them only, all lines joined', async () => {
+  const service = await TestService.start('embedded', { POWGATE_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8' })
+  const client = new Client(service.url)
+  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const ipBehind = async (from: string, forwarded: string[]) => {
+    const headers = { 'X-Forwarded-For': forwarded }
+    const token = await client.token(site.siteKey, { from, headers })
+    return (await client.verifyToken(site.apiKey, { token })).json.ip
+  }
+  assert.equal(await ipBehind('127.0.0.1', ['203.0.113.7']), '203.0.113.7')
+  assert.equal(await ipBehind('127.0.0.1', ['1.1.1.1', '203.0.113.7, 10.1.1.1']), '203.0.113.7')
+  assert.equal(await ipBehind('127.0.0.1', ['2001:db8::7']), '2001:db8::7')
+  assert.equal(await ipBehind('127.0.0.9', ['203.0.113.7']), '127.0.0.9')
+  await service.stop()
+})
+
+test('a secret rotates: what the old one signed still verifies beside the new one', async () => {
+  const old = 'o'.repeat(40)
+  const dataDir = tempDir()
+  const first = await TestService.start('embedded', { POWGATE_SECRETS: old, POWGATE_DATA_DIR: dataDir })
+  const site = await first.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const before = new Client(first.url)
+  const token = await before.token(site.siteKey)
+  const solution = await before.solved(site.siteKey)
+  await first.end()
+  const second = await TestService.start('embedded', {
+    POWGATE_SECRETS: `${'n'.repeat(40)},${old}`,
+    POWGATE_DATA_DIR: dataDir,
+  })
+  const client = new Client(second.url)
+  assert.equal((await client.verifyToken(site.apiKey, { token })).status, 200)
+  assert.equal((await client.verify(site.siteKey, solution)).json.passed, true)
+  await second.stop()
+  await first.stop()
+  assert.ok(existsSync(dataDir))
+  rmSync(dataDir, { recursive: true, force: true })
+})
