@@ -10,102 +10,108 @@ import { difficultyFor } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { isSiteKey, type Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS } from '../http/replies.ts'
+import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import { type Endpoint, Refusals, type Service } from './service.ts'
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
-export function challengeEndpoint(service: Service): Endpoint {
-  const { limits, challengeLifetimeMs: lifetimeFloorMs, ipv6PrefixBits } = service.settings
-  const refusals = new Refusals('challenge', 'plain', {
-    address: limits.challengeAddress,
-    'address-site': limits.challengeAddressSite,
-  })
+export class ChallengeEndpoint implements Endpoint {
+  readonly faultReply: Reply
+  readonly #service: Service
+  readonly #refusals: Refusals
 
-  function handle(exchange: Exchange): void {
+  constructor(service: Service) {
+    const { limits } = service.settings
+    this.#service = service
+    this.#refusals = new Refusals(service, 'challenge', 'plain', {
+      address: limits.challengeAddress,
+      'address-site': limits.challengeAddressSite,
+    })
+    this.faultReply = this.#refusals.faultReply
+  }
+
+  handle(exchange: Exchange): void {
     const { siteKey } = exchange
-    if (siteKey === '') return refusals.refuse(service, exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return refusals.refuse(service, exchange, 'site-key-malformed')
-    const cached = service.sites.cachedSite(siteKey)
-    if (cached !== undefined) return admit(exchange, cached)
-    service.sites.loadSite(
+    if (siteKey === '') return this.#refusals.refuse(exchange, 'site-key-missing')
+    if (!isSiteKey(siteKey)) return this.#refusals.refuse(exchange, 'site-key-malformed')
+    const cached = this.#service.sites.cachedSite(siteKey)
+    if (cached !== undefined) return this.#admit(exchange, cached)
+    this.#service.sites.loadSite(
       siteKey,
       exchange.guard(site => {
-        if (site === undefined) refusals.refuse(service, exchange, 'store-unavailable')
-        else admit(exchange, site)
+        if (site === undefined) this.#refusals.refuse(exchange, 'store-unavailable')
+        else this.#admit(exchange, site)
       }),
     )
   }
 
   /** Every request that names a site is charged; one that names none costs its address alone. */
-  function admit(exchange: Exchange, site: Site | null): void {
+  #admit(exchange: Exchange, site: Site | null): void {
     if (exchange.address === undefined) {
-      refusals.refuse(service, exchange, 'store-unavailable')
+      this.#refusals.refuse(exchange, 'store-unavailable')
       return
     }
-    const addressKey = limitKey(exchange.address, ipv6PrefixBits)
+    const addressKey = limitKey(exchange.address, this.#service.settings.ipv6PrefixBits)
     const request = {
       addressKey,
       siteTag: site?.logTag ?? 0,
-      addressLimit: limits.challengeAddress,
-      siteLimit: site === null ? 0 : limits.challengeAddressSite,
+      addressLimit: this.#service.settings.limits.challengeAddress,
+      siteLimit: site === null ? 0 : this.#service.settings.limits.challengeAddressSite,
     }
-    service.store.admitChallenge(
+    this.#service.store.admitChallenge(
       request,
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            refusals.limit(service, exchange, admission)
+            this.#refusals.limit(exchange, admission)
             break
           case 'admitted':
-            decide(exchange, site, addressKey, admission)
+            this.#decide(exchange, site, addressKey, admission)
             break
           default:
-            refusals.refuse(service, exchange, 'store-unavailable')
+            this.#refusals.refuse(exchange, 'store-unavailable')
         }
       }),
     )
   }
 
-  function decide(exchange: Exchange, site: Site | null, addressKey: string, admitted: Admitted): void {
-    if (site === null) refusals.refuse(service, exchange, 'site-unknown')
-    else if (!site.record.active) refusals.refuse(service, exchange, 'site-inactive')
+  #decide(exchange: Exchange, site: Site | null, addressKey: string, admitted: Admitted): void {
+    if (site === null) this.#refusals.refuse(exchange, 'site-unknown')
+    else if (!site.record.active) this.#refusals.refuse(exchange, 'site-inactive')
     else if (!site.origins.allows(exchange.origin, site.record.requireOrigin)) {
-      refusals.refuse(service, exchange, 'origin-refused')
-    } else issue(exchange, site, addressKey, admitted)
+      this.#refusals.refuse(exchange, 'origin-refused')
+    } else this.#issue(exchange, site, addressKey, admitted)
   }
 
-  function issue(exchange: Exchange, site: Site, addressKey: string, admitted: Admitted): void {
+  #issue(exchange: Exchange, site: Site, addressKey: string, admitted: Admitted): void {
     const { siteKey } = site.record
-    const storeEpoch = service.store.addressEpoch(addressKey)
+    const storeEpoch = this.#service.store.addressEpoch(addressKey)
     if (storeEpoch === undefined) {
-      refusals.refuse(service, exchange, 'store-unavailable')
+      this.#refusals.refuse(exchange, 'store-unavailable')
       return
     }
-    const load = service.loads.load(siteKey)
+    const load = this.#service.loads.load(siteKey)
     const difficulty = difficultyFor(site.record.difficulty, {
       addressChallenges: admitted.siteCount,
-      addressLimit: limits.challengeAddressSite,
+      addressLimit: this.#service.settings.limits.challengeAddressSite,
       addressFailures: admitted.failures,
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
     })
-    const issuedAtMs = service.now()
+    const issuedAtMs = this.#service.now()
     const nonce = mintNonce(
-      service.keyring,
+      this.#service.keyring,
       { issuedAtMs, difficulty },
       { siteKey, storeEpoch, address: exchange.address! },
-      service.randomBits(NONCE_RANDOM_BITS),
+      this.#service.randomBits(NONCE_RANDOM_BITS),
     )
-    const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, lifetimeFloorMs)
-    service.loads.countChallenge(siteKey)
+    const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
+    this.#service.loads.countChallenge(siteKey)
     exchange.answer({
       status: 200,
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${expiresAt}}`,
       headers: NO_HEADERS,
     })
   }
-
-  return { handle, faultReply: refusals.faultReply }
 }

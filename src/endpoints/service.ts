@@ -56,29 +56,26 @@ export type EndpointName = 'challenge' | 'verify' | 'verify-token'
 
 /** What an endpoint needs to say no: bound once at start. */
 export class Refusals {
+  readonly #service: Service
   readonly #endpoint: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
 
-  constructor(endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
+  constructor(service: Service, endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
+    this.#service = service
     this.#endpoint = endpoint
     this.#style = style
     this.#policies = policies
   }
 
-  refuse(
-    service: Service,
-    exchange: Exchange,
-    reason: Reason,
-    more: { detail?: string; field?: string } = {},
-  ): void {
-    service.events.refused(this.#endpoint, reason, exchange)
+  refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
+    this.#service.events.refused(this.#endpoint, reason, exchange)
     if (reason === 'store-unavailable') exchange.answer(unavailableReply(this.#policies, this.#style))
     else exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
-  limit(service: Service, exchange: Exchange, limited: Limited): void {
-    service.events.refused(this.#endpoint, 'rate-limited', exchange)
+  limit(exchange: Exchange, limited: Limited): void {
+    this.#service.events.refused(this.#endpoint, 'rate-limited', exchange)
     exchange.answer(limitedReply(limited, this.#policies, this.#style))
   }
 

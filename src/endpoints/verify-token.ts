@@ -15,7 +15,7 @@ import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, apiKeyId, isApiKeyOf, type Site } from '../domain/site.ts'
 import { readToken, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS } from '../http/replies.ts'
+import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import type { RedemptionAdmission } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type Endpoint, Refusals, type Service } from './service.ts'
@@ -33,55 +33,63 @@ type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 
-export function verifyTokenEndpoint(service: Service): Endpoint {
-  const { limits, tokenLifetimeMs, bodyBytesMax, ipv6PrefixBits } = service.settings
-  const refusals = new Refusals('verify-token', 'redemption', {
-    address: limits.redeemAddress,
-    'api-key': limits.redeemApiKey,
-  })
+export class VerifyTokenEndpoint implements Endpoint {
+  readonly faultReply: Reply
+  readonly #service: Service
+  readonly #refusals: Refusals
 
-  function handle(exchange: Exchange): void {
+  constructor(service: Service) {
+    const { limits } = service.settings
+    this.#service = service
+    this.#refusals = new Refusals(service, 'verify-token', 'redemption', {
+      address: limits.redeemAddress,
+      'api-key': limits.redeemApiKey,
+    })
+    this.faultReply = this.#refusals.faultReply
+  }
+
+  handle(exchange: Exchange): void {
     const { authorization } = exchange
-    if (authorization === '') return refusals.refuse(service, exchange, 'credentials-missing')
+    if (authorization === '') return this.#refusals.refuse(exchange, 'credentials-missing')
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
-    if (keyId === undefined) return refusals.refuse(service, exchange, 'credentials-malformed')
-    exchange.readBody(bodyBytesMax, body => {
-      if (body === undefined) return refusals.refuse(service, exchange, 'body-too-large')
-      const caller = knownCaller(key, keyId)
-      if (caller !== undefined) return admit(exchange, caller, body)
+    if (keyId === undefined) return this.#refusals.refuse(exchange, 'credentials-malformed')
+    exchange.readBody(this.#service.settings.bodyBytesMax, body => {
+      if (body === undefined) return this.#refusals.refuse(exchange, 'body-too-large')
+      const caller = this.#knownCaller(key, keyId)
+      if (caller !== undefined) return this.#admit(exchange, caller, body)
       const kept = Buffer.from(body) // the look-up outlives this callback, the body's memory does not
-      loadCaller(exchange, key, keyId, found => admit(exchange, found, kept))
+      this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
     })
   }
 
   /** undefined if something has to be looked up first. */
-  function knownCaller(key: string, keyId: string): Caller | undefined {
-    const apiKey = service.sites.cachedApiKey(keyId)
+  #knownCaller(key: string, keyId: string): Caller | undefined {
+    const apiKey = this.#service.sites.cachedApiKey(keyId)
     if (apiKey === undefined) return undefined
     if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
     if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
     if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
-    const site = service.sites.cachedSite(apiKey.siteKey)
+    const site = this.#service.sites.cachedSite(apiKey.siteKey)
     if (site === undefined) return undefined
     if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
     return { status: 'known', apiKey, site }
   }
 
-  function loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
-    const unavailable = () => refusals.refuse(service, exchange, 'store-unavailable')
+  #loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
+    const unavailable = () => this.#refusals.refuse(exchange, 'store-unavailable')
     const judge = () => {
-      const caller = knownCaller(key, keyId)
+      const caller = this.#knownCaller(key, keyId)
       if (caller === undefined) unavailable()
       else done(caller)
     }
-    service.sites.loadApiKey(
+    this.#service.sites.loadApiKey(
       keyId,
       exchange.guard(apiKey => {
         if (apiKey === undefined) unavailable()
-        else if (apiKey === null || service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
+        else if (apiKey === null || this.#service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
         else
-          service.sites.loadSite(
+          this.#service.sites.loadSite(
             apiKey.siteKey,
             exchange.guard(site => (site === undefined ? unavailable() : judge())),
           )
@@ -89,81 +97,84 @@ export function verifyTokenEndpoint(service: Service): Endpoint {
     )
   }
 
-  function admit(exchange: Exchange, caller: Caller, body: Buffer): void {
+  #admit(exchange: Exchange, caller: Caller, body: Buffer): void {
     const { address } = exchange
-    if (address === undefined) return refusals.refuse(service, exchange, 'store-unavailable')
+    if (address === undefined) return this.#refusals.refuse(exchange, 'store-unavailable')
     const attempt: Attempt =
       caller.status === 'known'
-        ? evaluate(exchange, caller, body)
+        ? this.#evaluate(exchange, caller, body)
         : { verdict: 'refused', refusal: { reason: caller.reason } }
     const request = {
-      callerKey: limitKey(address, ipv6PrefixBits),
-      callerLimit: limits.redeemAddress,
+      callerKey: limitKey(address, this.#service.settings.ipv6PrefixBits),
+      callerLimit: this.#service.settings.limits.redeemAddress,
       apiKey:
         caller.status === 'known'
-          ? { id: caller.apiKey.id, limit: limits.redeemApiKey, siteKey: caller.apiKey.siteKey }
+          ? {
+              id: caller.apiKey.id,
+              limit: this.#service.settings.limits.redeemApiKey,
+              siteKey: caller.apiKey.siteKey,
+            }
           : undefined,
       redeem:
         attempt.verdict === 'redeemable'
           ? {
               nonce: attempt.claims.nonce,
               storeEpoch: attempt.claims.storeEpoch,
-              expiresAtMs: attempt.claims.issuedAtMs + tokenLifetimeMs,
+              expiresAtMs: attempt.claims.issuedAtMs + this.#service.settings.tokenLifetimeMs,
               claim: attempt.claim,
             }
           : undefined,
     }
-    service.store.redeemToken(
+    this.#service.store.redeemToken(
       request,
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            refusals.limit(service, exchange, admission)
+            this.#refusals.limit(exchange, admission)
             break
           case 'admitted':
-            conclude(exchange, attempt, admission)
+            this.#conclude(exchange, attempt, admission)
             break
           default:
-            refusals.refuse(service, exchange, 'store-unavailable')
+            this.#refusals.refuse(exchange, 'store-unavailable')
         }
       }),
     )
   }
 
-  function evaluate(exchange: Exchange, caller: Extract<Caller, { status: 'known' }>, body: Buffer): Attempt {
+  #evaluate(exchange: Exchange, caller: Extract<Caller, { status: 'known' }>, body: Buffer): Attempt {
     const parsed = parseRedemption(body, exchange.contentType)
     if (!parsed.ok) return refused(parsed.refusal)
     const { token, expectedIp, idempotencyKey } = parsed.body
-    const reading = readToken(service.keyring, token)
+    const reading = readToken(this.#service.keyring, token)
     if (reading.status !== 'genuine') {
       return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
     }
     const { claims } = reading
-    const now = service.now()
+    const now = this.#service.now()
     if (claims.issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' })
-    if (now >= claims.issuedAtMs + tokenLifetimeMs) return refused({ reason: 'token-expired' })
+    if (now >= claims.issuedAtMs + this.#service.settings.tokenLifetimeMs)
+      return refused({ reason: 'token-expired' })
     if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
     if (isOtherAddress(expectedIp, claims.address)) return refused({ reason: 'token-other-address' })
     return { verdict: 'redeemable', claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
   }
 
-  function conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
+  #conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
     if (attempt.verdict !== 'redeemable') {
-      return refusals.refuse(service, exchange, attempt.refusal.reason, attempt.refusal)
+      return this.#refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
     }
     switch (admitted.token) {
       case 'redeemed':
         exchange.answer({ status: 200, body: successBody(attempt.claims), headers: NO_HEADERS })
         break
       case 'forgotten':
-        refusals.refuse(service, exchange, 'token-forgotten')
+        this.#refusals.refuse(exchange, 'token-forgotten')
         break
       default:
-        refusals.refuse(service, exchange, 'token-used')
+        this.#refusals.refuse(exchange, 'token-used')
     }
   }
-
-  return { handle, faultReply: refusals.faultReply }
 }
 
 function refused(refusal: Refusal): Attempt {

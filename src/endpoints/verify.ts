@@ -20,7 +20,7 @@ import { type ScoreSignals, scoreOf } from '../domain/score.ts'
 import { isSiteKey, type Site } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS } from '../http/replies.ts'
+import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
@@ -42,84 +42,80 @@ type Attempt =
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-export function verifyEndpoint(service: Service): Endpoint {
-  const {
-    limits,
-    challengeLifetimeMs: lifetimeFloorMs,
-    tokenLifetimeMs,
-    bodyBytesMax,
-    ipv6PrefixBits,
-  } = service.settings
-  const refusals = new Refusals('verify', 'plain', {
-    address: limits.verifyAddress,
-    'address-site': limits.verifyAddressSite,
-  })
+export class VerifyEndpoint implements Endpoint {
+  readonly faultReply: Reply
+  readonly #service: Service
+  readonly #refusals: Refusals
 
-  function handle(exchange: Exchange): void {
+  constructor(service: Service) {
+    const { limits } = service.settings
+    this.#service = service
+    this.#refusals = new Refusals(service, 'verify', 'plain', {
+      address: limits.verifyAddress,
+      'address-site': limits.verifyAddressSite,
+    })
+    this.faultReply = this.#refusals.faultReply
+  }
+
+  handle(exchange: Exchange): void {
     const { siteKey } = exchange
-    if (siteKey === '') return refusals.refuse(service, exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return refusals.refuse(service, exchange, 'site-key-malformed')
-    exchange.readBody(bodyBytesMax, body => {
-      if (body === undefined) return refusals.refuse(service, exchange, 'body-too-large')
-      const cached = service.sites.cachedSite(siteKey)
-      if (cached !== undefined) return admit(exchange, cached, body)
+    if (siteKey === '') return this.#refusals.refuse(exchange, 'site-key-missing')
+    if (!isSiteKey(siteKey)) return this.#refusals.refuse(exchange, 'site-key-malformed')
+    exchange.readBody(this.#service.settings.bodyBytesMax, body => {
+      if (body === undefined) return this.#refusals.refuse(exchange, 'body-too-large')
+      const cached = this.#service.sites.cachedSite(siteKey)
+      if (cached !== undefined) return this.#admit(exchange, cached, body)
       const kept = Buffer.from(body) // the look-up outlives this callback, the body's memory does not
-      service.sites.loadSite(
+      this.#service.sites.loadSite(
         siteKey,
         exchange.guard(site => {
-          if (site === undefined) refusals.refuse(service, exchange, 'store-unavailable')
-          else admit(exchange, site, kept)
+          if (site === undefined) this.#refusals.refuse(exchange, 'store-unavailable')
+          else this.#admit(exchange, site, kept)
         }),
       )
     })
   }
 
-  function admit(exchange: Exchange, site: Site | null, body: Buffer): void {
+  #admit(exchange: Exchange, site: Site | null, body: Buffer): void {
     const { address } = exchange
     if (address === undefined) {
-      refusals.refuse(service, exchange, 'store-unavailable')
+      this.#refusals.refuse(exchange, 'store-unavailable')
       return
     }
-    const addressKey = limitKey(address, ipv6PrefixBits)
+    const addressKey = limitKey(address, this.#service.settings.ipv6PrefixBits)
     const attempt: Attempt =
       site === null
         ? { verdict: 'refused', refusal: { reason: 'site-unknown' } }
-        : evaluate(exchange, site, address, addressKey, body)
+        : this.#evaluate(exchange, site, address, addressKey, body)
     const request = {
       addressKey,
       siteTag: site?.logTag ?? 0,
-      addressLimit: limits.verifyAddress,
-      siteLimit: site === null ? 0 : limits.verifyAddressSite,
-      failed: isFailure(attempt, site),
+      addressLimit: this.#service.settings.limits.verifyAddress,
+      siteLimit: site === null ? 0 : this.#service.settings.limits.verifyAddressSite,
+      failed: this.#isFailure(attempt, site),
       spend:
         attempt.verdict === 'solved'
           ? { nonce: attempt.solution.nonce, expiresAtMs: attempt.expiresAtMs }
           : undefined,
     }
-    service.store.admitSolution(
+    this.#service.store.admitSolution(
       request,
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            refusals.limit(service, exchange, admission)
+            this.#refusals.limit(exchange, admission)
             break
           case 'admitted':
-            conclude(exchange, site, address, attempt, admission)
+            this.#conclude(exchange, site, address, attempt, admission)
             break
           default:
-            refusals.refuse(service, exchange, 'store-unavailable')
+            this.#refusals.refuse(exchange, 'store-unavailable')
         }
       }),
     )
   }
 
-  function evaluate(
-    exchange: Exchange,
-    site: Site,
-    address: Address,
-    addressKey: string,
-    body: Buffer,
-  ): Attempt {
+  #evaluate(exchange: Exchange, site: Site, address: Address, addressKey: string, body: Buffer): Attempt {
     const { record } = site
     if (!record.active) return refused({ reason: 'site-inactive' })
     if (!site.origins.allows(exchange.origin, record.requireOrigin))
@@ -130,16 +126,16 @@ export function verifyEndpoint(service: Service): Endpoint {
     if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
       return { verdict: 'failed', reason: 'ip-not-allowed' }
     }
-    const storeEpoch = service.store.addressEpoch(addressKey)
+    const storeEpoch = this.#service.store.addressEpoch(addressKey)
     if (storeEpoch === undefined) return refused({ reason: 'store-unavailable' })
-    const reading = readNonce(service.keyring, parsed.body.nonce, {
+    const reading = readNonce(this.#service.keyring, parsed.body.nonce, {
       siteKey: record.siteKey,
       storeEpoch,
       address,
     })
     switch (reading.status) {
       case 'genuine':
-        return evaluateSolution(exchange.siteKey, addressKey, parsed.body, reading)
+        return this.#evaluateSolution(exchange.siteKey, addressKey, parsed.body, reading)
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
@@ -147,15 +143,11 @@ export function verifyEndpoint(service: Service): Endpoint {
     }
   }
 
-  function evaluateSolution(
-    siteKey: string,
-    addressKey: string,
-    solution: Solution,
-    terms: NonceTerms,
-  ): Attempt {
-    const now = service.now()
+  #evaluateSolution(siteKey: string, addressKey: string, solution: Solution, terms: NonceTerms): Attempt {
+    const now = this.#service.now()
     const { issuedAtMs, difficulty } = terms
-    const expiresAtMs = issuedAtMs + challengeLifetimeMs(difficulty, lifetimeFloorMs)
+    const expiresAtMs =
+      issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
     if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
     if (now >= expiresAtMs) return refused({ reason: 'nonce-expired' })
     if (!checkProof(solution.nonce, solution.counter, difficulty))
@@ -166,14 +158,14 @@ export function verifyEndpoint(service: Service): Endpoint {
       solveTimeMs: solution.solveTimeMs,
       elapsedMs: Math.max(0, now - issuedAtMs),
       difficulty,
-      fingerprintAddresses: service.fingerprints.note(siteKey, fingerprint, fnv1a(addressKey), now),
+      fingerprintAddresses: this.#service.fingerprints.note(siteKey, fingerprint, fnv1a(addressKey), now),
       addressFailures: 0,
     }
     return { verdict: 'solved', solution, expiresAtMs, signals }
   }
 
   /** Whether the address will have failed, as far as that is known before the store is asked. */
-  function isFailure(attempt: Attempt, site: Site | null): boolean {
+  #isFailure(attempt: Attempt, site: Site | null): boolean {
     switch (attempt.verdict) {
       case 'solved':
         return scoreOf(attempt.signals).score < (site?.record.threshold ?? 1)
@@ -184,7 +176,7 @@ export function verifyEndpoint(service: Service): Endpoint {
     }
   }
 
-  function conclude(
+  #conclude(
     exchange: Exchange,
     site: Site | null,
     address: Address,
@@ -193,39 +185,33 @@ export function verifyEndpoint(service: Service): Endpoint {
   ): void {
     switch (attempt.verdict) {
       case 'solved':
-        if (admitted.nonce !== 'spent') refusals.refuse(service, exchange, 'nonce-used')
+        if (admitted.nonce !== 'spent') this.#refusals.refuse(exchange, 'nonce-used')
         else
-          grade(exchange, site!, address, attempt.solution, {
+          this.#grade(exchange, site!, address, attempt.solution, {
             ...attempt.signals,
             addressFailures: admitted.failures,
           })
         break
       case 'failed':
-        fail(exchange, [attempt.reason], null)
+        this.#fail(exchange, [attempt.reason], null)
         break
       default:
-        refusals.refuse(service, exchange, attempt.refusal.reason, attempt.refusal)
+        this.#refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
     }
   }
 
-  function grade(
-    exchange: Exchange,
-    site: Site,
-    address: Address,
-    solution: Solution,
-    signals: ScoreSignals,
-  ): void {
+  #grade(exchange: Exchange, site: Site, address: Address, solution: Solution, signals: ScoreSignals): void {
     const { siteKey, threshold } = site.record
     const { score, reasons } = scoreOf(signals)
-    const storeEpoch = service.store.siteEpoch(siteKey)
+    const storeEpoch = this.#service.store.siteEpoch(siteKey)
     if (score < threshold) {
-      fail(exchange, reasons, score)
+      this.#fail(exchange, reasons, score)
     } else if (storeEpoch === undefined) {
-      refusals.refuse(service, exchange, 'store-unavailable')
+      this.#refusals.refuse(exchange, 'store-unavailable')
     } else {
-      const issuedAtMs = service.now()
+      const issuedAtMs = this.#service.now()
       const { nonce, counter } = solution
-      const token = mintToken(service.keyring, {
+      const token = mintToken(this.#service.keyring, {
         issuedAtMs,
         nonce,
         counter,
@@ -236,18 +222,16 @@ export function verifyEndpoint(service: Service): Endpoint {
       })
       exchange.answer({
         status: 200,
-        body: `{"token":"${token}","passed":true,"expiresAt":${issuedAtMs + tokenLifetimeMs}}`,
+        body: `{"token":"${token}","passed":true,"expiresAt":${issuedAtMs + this.#service.settings.tokenLifetimeMs}}`,
         headers: NO_HEADERS,
       })
     }
   }
 
-  function fail(exchange: Exchange, reasons: readonly string[], score: number | null): void {
-    service.events.failed(exchange.siteKey, reasons, score, exchange)
+  #fail(exchange: Exchange, reasons: readonly string[], score: number | null): void {
+    this.#service.events.failed(exchange.siteKey, reasons, score, exchange)
     exchange.answer({ status: 200, body: FAILED_BODY, headers: NO_HEADERS })
   }
-
-  return { handle, faultReply: refusals.faultReply }
 }
 
 function refused(refusal: Refusal): Attempt {

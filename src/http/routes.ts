@@ -5,10 +5,10 @@
  */
 
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
-import { challengeEndpoint } from '../endpoints/challenge.ts'
+import { ChallengeEndpoint } from '../endpoints/challenge.ts'
 import type { Endpoint, Service } from '../endpoints/service.ts'
-import { verifyEndpoint } from '../endpoints/verify.ts'
-import { verifyTokenEndpoint } from '../endpoints/verify-token.ts'
+import { VerifyEndpoint } from '../endpoints/verify.ts'
+import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
 import { Exchange, type ExchangeHost, type ExchangeRules } from './exchange.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
 
@@ -28,21 +28,21 @@ export function buildApp(service: Service, host: ExchangeHost): TemplatedApp {
     {
       path: '/challenge',
       method: 'get',
-      endpoint: challengeEndpoint(service),
+      endpoint: new ChallengeEndpoint(service),
       isCrossOrigin: true,
       errorStyle: 'plain',
     },
     {
       path: '/verify',
       method: 'post',
-      endpoint: verifyEndpoint(service),
+      endpoint: new VerifyEndpoint(service),
       isCrossOrigin: true,
       errorStyle: 'plain',
     },
     {
       path: '/verify-token',
       method: 'post',
-      endpoint: verifyTokenEndpoint(service),
+      endpoint: new VerifyTokenEndpoint(service),
       isCrossOrigin: false,
       errorStyle: 'redemption',
     },

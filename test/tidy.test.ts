@@ -1,0 +1,106 @@
+/** Rules about the tree itself. (Function and file lengths are the linter's.) */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { test } from 'node:test'
+import { SETTINGS } from '../src/config.ts'
+import { OUTCOMES } from '../src/domain/outcome.ts'
+import { SCORE_WEIGHTS } from '../src/domain/score.ts'
+
+const ROOT = new URL('..', import.meta.url).pathname
+const SRC = join(ROOT, 'src')
+const readme = () => readFileSync(join(ROOT, 'README.md'), 'utf8')
+
+function filesOf(folder: string, extension: string): string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith(extension))
+    .map(name => join(folder, name))
+}
+
+/** Relative imports of a file, as paths below src/; packages as they are written. */
+function importsOf(file: string): string[] {
+  const text = readFileSync(file, 'utf8')
+  return [...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm)].map(([, specifier]) =>
+    specifier!.startsWith('.') ? relative(SRC, resolve(dirname(file), specifier!)) : specifier!,
+  )
+}
+
+/** What the files of a folder may import of src/. */
+const ALLOWED: Record<string, RegExp> = {
+  protocol: /^protocol\//,
+  domain: /^(domain|protocol)\//,
+  store: /^(store|domain|protocol)\/|^config\.ts$/,
+  endpoints: /^(endpoints|domain|protocol|http)\/|^store\/(store|site-directory|load-tracker)\.ts$/,
+  http: /^(http|endpoints|domain|protocol)\/|^store\/store\.ts$/,
+}
+
+test('arrows point one way: protocol <- domain <- store, endpoints <- http/routes', () => {
+  for (const [folder, allowed] of Object.entries(ALLOWED)) {
+    const files = filesOf(join(SRC, folder), '.ts')
+    assert.ok(files.length > 0)
+    for (const file of files) {
+      for (const imported of importsOf(file)) {
+        const isOurs = imported.endsWith('.ts')
+        if (isOurs) assert.match(imported, allowed, `${relative(ROOT, file)} imports ${imported}`)
+        if (folder === 'protocol') assert.ok(isOurs, `${relative(ROOT, file)} imports ${imported}`)
+      }
+    }
+  }
+})
+
+test('the domain has no I/O, clock or randomness of its own', () => {
+  for (const file of filesOf(join(SRC, 'domain'), '.ts')) {
+    const text = readFileSync(file, 'utf8')
+    assert.doesNotMatch(text, /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./, file)
+    for (const imported of importsOf(file)) {
+      if (!imported.endsWith('.ts')) assert.match(imported, /^node:(crypto|net)$/, `${file} imports ${imported}`)
+    }
+  }
+})
+
+test('only the exchange touches uWebSockets.js requests and responses', () => {
+  const touching = filesOf(SRC, '.ts').filter(file => importsOf(file).includes('uWebSockets.js'))
+  assert.deepEqual(
+    touching.map(file => relative(SRC, file)).sort(),
+    ['http/exchange.ts', 'http/routes.ts', 'server.ts'],
+  )
+  const routes = readFileSync(join(SRC, 'http/routes.ts'), 'utf8')
+  assert.doesNotMatch(routes, /\b(response|request)\.\w/, 'routes.ts only passes them on')
+})
+
+test('each Lua operation names the number of its keys, has a header, and is loaded', () => {
+  const loader = readFileSync(join(SRC, 'store/redis/scripts.ts'), 'utf8')
+  for (const file of filesOf(join(SRC, 'store/redis/lua'), '.lua')) {
+    const text = readFileSync(file, 'utf8')
+    const name = file.slice(file.lastIndexOf('/') + 1, -'.lua'.length)
+    assert.ok(loader.includes(`'${name}'`), `${name} is not loaded`)
+    assert.ok(text.startsWith('--'), name)
+    if (/-[0-9n]$/.test(name)) for (const part of ['KEYS', 'ARGV', 'returns']) assert.ok(text.includes(`-- ${part}`), `${name}: ${part}`)
+  }
+})
+
+test('versions are pinned exactly, and every dependency is explained in the README', () => {
+  const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const versions: Record<string, string> = { ...manifest.dependencies, ...manifest.devDependencies }
+  for (const [name, version] of Object.entries(versions)) {
+    assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+$/, name)
+    assert.ok(readme().includes(`\`${name}\``), `the README does not explain ${name}`)
+  }
+})
+
+test('the README lists every setting with its default, every outcome code, and every score weight', () => {
+  const text = readme()
+  for (const [name, { fallback }] of Object.entries(SETTINGS)) {
+    const row = text.split('\n').find(line => line.startsWith(`| \`${name}\` |`))
+    assert.ok(row !== undefined, `no row for ${name}`)
+    const isPerMachine = name === 'POWGATE_WORKERS'
+    if (!isPerMachine && fallback !== '') assert.ok(row.includes(`\`${fallback}\``), `${name}: default ${fallback}`)
+  }
+  for (const { status, code } of Object.values(OUTCOMES)) {
+    assert.ok(text.includes(`| ${status} | \`${code}\` |`), `no row for ${status} ${code}`)
+  }
+  for (const [reason, weight] of Object.entries(SCORE_WEIGHTS)) {
+    assert.ok(text.includes(`| \`${reason}\` | ${weight} |`), `no row for ${reason} ${weight}`)
+  }
+})
