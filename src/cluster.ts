@@ -110,6 +110,7 @@ export class Primary {
         slot.isReady = message.isReady
         break
       case 'setup-failed':
+        this.#log.error({ problem: message.line }, 'a worker cannot start')
         this.#setupFailed?.(message.line)
         break
     }

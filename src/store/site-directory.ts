@@ -12,6 +12,7 @@ const UNKNOWN_MS = 1000
 const POLL_MS = 500
 /** Look-ups under way; a flood of made-up keys must not queue without bound. */
 const LOADS_MAX = 1000
+const REFRESH_CHUNK = 200
 
 /** null: there is no such thing. undefined: it cannot be told now. */
 export type Found<Thing> = Thing | null | undefined
@@ -64,8 +65,9 @@ export class SiteDirectory {
 
   /** Reads what has changed since the last call. The revision moves on only when all of it was read. */
   async refresh(): Promise<void> {
-    const changes = await this.#store.changesSince(this.#revision ?? 0)
-    await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
+    const changes = await this.#store.changesSince(this.#revision)
+    if (changes.isReplaced) await Promise.all([this.#sites.refreshAll(), this.#apiKeys.refreshAll()])
+    else await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
     this.#revision = changes.revision
   }
 }
@@ -116,10 +118,26 @@ class Cache<Thing> {
     for (const done of waiting) done(found)
   }
 
+  /**
+   * Reads cached things anew. Nothing is ever deleted from a store (sites are disabled, keys revoked), so what is no
+   * longer there was lost with the store's memory: its last known copy goes on serving.
+   */
   async refresh(keys: readonly string[]): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
     const cached = keys.filter(key => this.#known.has(key))
-    await Promise.all(cached.map(async key => this.#keep(key, await this.#read(key))))
+    for (let start = 0; start < cached.length; start += REFRESH_CHUNK) {
+      await Promise.all(cached.slice(start, start + REFRESH_CHUNK).map(key => this.#refreshOne(key)))
+    }
+  }
+
+  refreshAll(): Promise<void> {
+    this.#unknown.clear()
+    return this.refresh([...this.#known.keys()])
+  }
+
+  async #refreshOne(key: string): Promise<void> {
+    const thing = await this.#read(key)
+    if (thing !== undefined) this.#keep(key, thing)
   }
 
   #keep(key: string, thing: Thing | undefined): void {

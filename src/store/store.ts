@@ -106,6 +106,8 @@ export interface RequestStore {
 export interface SiteChanges {
   /** Pass it to the next call. */
   readonly revision: number
+  /** The revision went back: the data was lost or replaced, and anything may have changed. */
+  readonly isReplaced: boolean
   readonly siteKeys: readonly string[]
   readonly apiKeyIds: readonly string[]
 }
@@ -119,8 +121,8 @@ export interface SiteStore {
   /** Writes a record if the stored one is still `expected`; false if somebody else changed it meanwhile. */
   writeSite(record: SiteRecord, expected: SiteRecord | undefined): Promise<boolean>
   writeApiKey(record: ApiKeyRecord, expected: ApiKeyRecord | undefined): Promise<boolean>
-  /** What was written after `revision`; revision 0 lists everything. */
-  changesSince(revision: number): Promise<SiteChanges>
+  /** What was written after `revision`; undefined asks for the present revision alone. */
+  changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 
 export interface LoadReport {

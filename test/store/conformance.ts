@@ -296,7 +296,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
 
       test('and API keys are listed, and changes are told once, at the last change', async () => {
-        const { revision } = await store().changesSince(0)
+        const { revision } = await store().changesSince(undefined)
         const site = record('site_A000000000000000000003')
         const key = {
           id: 'abcdefgh',
@@ -311,7 +311,9 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const changes = await other().changesSince(revision)
         assert.deepEqual([changes.siteKeys, changes.apiKeyIds], [[site.siteKey], [key.id]])
         assert.deepEqual((await other().changesSince(changes.revision)).siteKeys, [])
-        assert.ok((await store().changesSince(changes.revision + 1000)).siteKeys.includes(site.siteKey))
+        assert.equal(changes.isReplaced, false)
+        assert.equal((await store().changesSince(changes.revision + 1000)).isReplaced, true)
+        assert.ok((await store().changesSince(0)).siteKeys.includes(site.siteKey))
         assert.ok((await other().listSites()).some(({ siteKey }) => siteKey === site.siteKey))
         assert.deepEqual(
           (await other().listApiKeys()).filter(({ id }) => id === key.id),

@@ -6,11 +6,14 @@
  */
 
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
+import { splitMembers } from '../members.ts'
 import type { SiteChanges, SiteStore } from '../store.ts'
 import type { SitesEnvironment } from './environment.ts'
 
 const REVISION = 'revision'
 const REVISION_DIGITS = 15
+/** After every `at/...`: '0' follows '/'. */
+const CHANGES_END = 'at0'
 
 export class EmbeddedRecords implements SiteStore {
   readonly #sites: SitesEnvironment
@@ -43,17 +46,16 @@ export class EmbeddedRecords implements SiteStore {
     return this.#write(`k/${record.id}`, record, expected)
   }
 
-  async changesSince(revision: number): Promise<SiteChanges> {
+  async changesSince(revision: number | undefined): Promise<SiteChanges> {
     const { changes } = this.#sites
     const present = Number(changes.get(REVISION) ?? 0)
-    // A revision below ours means that the data was replaced: everything may have changed.
-    const from = present < revision ? 0 : revision + 1
-    const members = [...changes.getRange({ start: changeKey(from), end: 'at0' })].map(({ value }) => value)
-    return {
-      revision: present,
-      siteKeys: members.filter(member => member.startsWith('s/')).map(member => member.slice(2)),
-      apiKeyIds: members.filter(member => member.startsWith('k/')).map(member => member.slice(2)),
+    const isReplaced = revision !== undefined && present < revision
+    if (revision === undefined || isReplaced || present === revision) {
+      return { revision: present, isReplaced, siteKeys: [], apiKeyIds: [] }
     }
+    const range = changes.getRange({ start: changeKey(revision + 1), end: CHANGES_END })
+    const members = [...range].map(({ value }) => value)
+    return { revision: present, isReplaced, ...splitMembers(members) }
   }
 
   close(): Promise<void> {

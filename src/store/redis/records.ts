@@ -10,6 +10,7 @@
 import { Command } from 'ioredis'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { withDeadline } from '../deadline.ts'
+import { splitMembers } from '../members.ts'
 import type { SiteChanges, SiteStore } from '../store.ts'
 import type { Connection } from './connection.ts'
 import { WRITE_RECORD } from './scripts.ts'
@@ -52,17 +53,15 @@ export class RedisRecords implements SiteStore {
     return this.#write(`k/${record.id}`, record, expected)
   }
 
-  async changesSince(revision: number): Promise<SiteChanges> {
+  async changesSince(revision: number | undefined): Promise<SiteChanges> {
     const present = Number((await this.#call('get', `${this.#prefix}revision`)) ?? 0)
-    if (present === revision) return { revision, siteKeys: [], apiKeyIds: [] }
-    // A revision below ours means that the data was replaced: everything may have changed.
-    const from = present < revision ? '-inf' : `(${revision}`
-    const members = (await this.#call('zrangebyscore', `${this.#prefix}changes`, from, '+inf')) as string[]
-    return {
-      revision: present,
-      siteKeys: members.filter(member => member.startsWith('s/')).map(member => member.slice(2)),
-      apiKeyIds: members.filter(member => member.startsWith('k/')).map(member => member.slice(2)),
+    const isReplaced = revision !== undefined && present < revision
+    if (revision === undefined || isReplaced || present === revision) {
+      return { revision: present, isReplaced, siteKeys: [], apiKeyIds: [] }
     }
+    const from = `(${revision}`
+    const members = (await this.#call('zrangebyscore', `${this.#prefix}changes`, from, '+inf')) as string[]
+    return { revision: present, isReplaced, ...splitMembers(members) }
   }
 
   async #read<Stored>(member: string): Promise<Stored | undefined> {
