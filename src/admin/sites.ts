@@ -12,8 +12,11 @@ import {
 } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 
+/** Everything of a site that can be chosen. */
+export type SiteSettings = Omit<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>
+
 /** What may be set on a site; the rest is kept. */
-export type SiteOptions = Partial<Omit<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>>
+export type SiteOptions = Partial<SiteSettings>
 
 export interface CreatedSite {
   readonly site: SiteRecord
@@ -21,29 +24,34 @@ export interface CreatedSite {
   readonly apiKey: string
 }
 
-/** A problem that the person at the command line can mend; its message is one line. */
+/** Problems that the person at the command line can mend; the message has a line for each. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
 
+export function defaultSettings(name: string): SiteSettings {
+  return { ...SITE_DEFAULTS, name, origins: [], ipRules: { allow: [], block: [] } }
+}
+
+/** The API key is written first: if the second write fails there is no site, rather than one without a key. */
 export async function createSite(
   store: SiteStore,
   options: SiteOptions & { name: string },
 ): Promise<CreatedSite> {
   const now = Date.now()
   const site: SiteRecord = {
-    ...SITE_DEFAULTS,
-    origins: [],
-    ipRules: { allow: [], block: [] },
+    ...defaultSettings(options.name),
     ...options,
     siteKey: newSiteKey(randomBytes(96)),
     createdAt: now,
     updatedAt: now,
   }
+  const { apiKey } = await createApiKey(store, site.siteKey)
   await written(store.writeSite(site, undefined))
-  return { site, apiKey: (await createApiKey(store, site.siteKey)).apiKey }
+  return { site, apiKey }
 }
 
+/** Does not look whether the site exists. */
 export async function createApiKey(
   store: SiteStore,
   siteKey: string,
@@ -66,12 +74,14 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
   return site
 }
 
+/** @param change what to set, or how to find that from what is set now; if it throws nothing is written */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,
-  options: SiteOptions,
+  change: SiteOptions | ((before: SiteRecord) => SiteOptions),
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
+  const options = typeof change === 'function' ? change(before) : change
   const after: SiteRecord = { ...before, ...options, siteKey, updatedAt: Date.now() }
   await written(store.writeSite(after, before))
   return after

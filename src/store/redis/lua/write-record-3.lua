@@ -4,6 +4,7 @@
 -- returns  1 written | 0 changed meanwhile
 local present = redis.call('GET', KEYS[1]) or ''
 if present ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2])
+-- The record last: if one of these fails, workers may look once in vain, but never miss a change.
 redis.call('ZADD', KEYS[3], redis.call('INCR', KEYS[2]), ARGV[3])
+redis.call('SET', KEYS[1], ARGV[2])
 return 1

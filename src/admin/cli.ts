@@ -1,0 +1,85 @@
+#!/usr/bin/env node
+/**
+ * The command line. Finds the command, reads its arguments, runs it; what goes wrong becomes lines on stderr.
+ *
+ *   exit 0   done
+ *   exit 1   it could not be done: no such site or key, the store or the service refused or cannot be reached
+ *   exit 2   the call could not be understood; nothing was opened or changed
+ */
+
+import { readFileSync } from 'node:fs'
+import { type Command, readInput, UsageError } from './command.ts'
+import { commandHelp, overview } from './help.ts'
+import { KEY_COMMANDS } from './key-commands.ts'
+import { SITE_COMMANDS } from './site-commands.ts'
+import { AdminError } from './sites.ts'
+import { TRY_COMMAND } from './try-command.ts'
+
+const COMMANDS: readonly Command[] = [...SITE_COMMANDS, ...KEY_COMMANDS, TRY_COMMAND]
+
+/** Returns the exit code. Throws UsageError and AdminError. */
+async function run(args: readonly string[]): Promise<number> {
+  const [first] = args
+  if (first === undefined) {
+    process.stderr.write(overview(COMMANDS))
+    return 2
+  }
+  if (isHelp(first) || first === 'help') {
+    process.stdout.write(overview(COMMANDS))
+    return 0
+  }
+  if (first === '--version') {
+    process.stdout.write(`powgate ${version()}\n`)
+    return 0
+  }
+  const command = COMMANDS.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
+  if (command === undefined) return runGroup(first, args.slice(1))
+  const rest = args.slice(command.name.split(' ').length)
+  if (rest.some(isHelp)) process.stdout.write(commandHelp(command))
+  else await command.run(readInput(command, rest, process.env))
+  return 0
+}
+
+/** A first word alone (`powgate site --help`), or words that are no command. */
+function runGroup(first: string, [second]: readonly string[]): number {
+  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `))
+  if (group.length === 0) {
+    const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]))]
+    throw new UsageError(`${first}: there is no such command; expected ${words.join(', ')} or --help`)
+  }
+  if (second !== undefined && isHelp(second)) {
+    process.stdout.write(overview(group))
+    return 0
+  }
+  const words = group.map(({ name }) => name.split(' ')[1]).join(', ')
+  if (second === undefined) throw new UsageError(`${first}: expected one of ${words}`)
+  throw new UsageError(`${first} ${second}: there is no such command; ${first} has ${words}`)
+}
+
+function isHelp(argument: string): boolean {
+  return argument === '--help' || argument === '-h'
+}
+
+function version(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  return (JSON.parse(text) as { version: string }).version
+}
+
+/** What to print on stderr: a stack only where powgate itself is at fault. */
+function problemText(error: unknown): string {
+  if (error instanceof UsageError || error instanceof AdminError) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+// A reader like `head` may leave before everything is printed.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
+
+try {
+  process.exitCode = await run(process.argv.slice(2))
+} catch (error) {
+  process.stderr.write(`${problemText(error)}\n`)
+  process.exitCode = error instanceof UsageError ? 2 : 1
+}

@@ -1,0 +1,186 @@
+/** What a command is. One table entry gives its parsing, its error lines and its help. */
+
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+
+/** A value that is given as text: by a flag, by position or by an environment variable. */
+export interface ValueRule {
+  /** Completes "expected ..." in error lines. */
+  readonly expects: string
+  readonly accepts: (text: string) => boolean
+  /** What was probably meant by a text that is not accepted. */
+  readonly suggest?: (text: string) => string | undefined
+  /** Never repeated in an error line. */
+  readonly isSecret?: true
+}
+
+export interface FlagValue extends ValueRule {
+  /** Stands for the value in the help. */
+  readonly placeholder: string
+  /** Whether each use adds a value; otherwise a second use is an error. */
+  readonly repeats?: true
+  /** Environment variable that is read when the flag is not given. */
+  readonly variable?: string
+}
+
+export interface Flag {
+  readonly about: string
+  /** Without: a switch. */
+  readonly value?: FlagValue
+  readonly isRequired?: true
+  /** The flag that says the opposite. */
+  readonly contradicts?: string
+}
+
+export interface Positional extends ValueRule {
+  readonly name: string
+  readonly isOptional?: true
+}
+
+export interface Command {
+  /** The words that call it. */
+  readonly name: string
+  readonly about: string
+  readonly positionals: readonly Positional[]
+  readonly flags: Readonly<Record<string, Flag>>
+  /** Arguments of a call that works, for the help. */
+  readonly example: string
+  readonly run: (input: Input) => Promise<void>
+}
+
+/** A call that cannot be understood; its message is one line that names the flag or argument and what was expected. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** The values of one call, checked against the command's rules. */
+export class Input {
+  readonly #values: ReadonlyMap<string, readonly string[]>
+
+  /** @param values by the name of a flag (without dashes) or of a positional; a switch has no texts */
+  constructor(values: ReadonlyMap<string, readonly string[]>) {
+    this.#values = values
+  }
+
+  has(name: string): boolean {
+    return this.#values.has(name)
+  }
+
+  text(name: string): string | undefined {
+    return this.#values.get(name)?.[0]
+  }
+
+  texts(name: string): readonly string[] | undefined {
+    return this.#values.get(name)
+  }
+
+  /** For a value without which the command would not have been run. */
+  required(name: string): string {
+    const text = this.text(name)
+    if (text === undefined) throw new Error(`the command's table does not require ${name}`)
+    return text
+  }
+}
+
+export function usageOf({ name, positionals, flags }: Command): string {
+  const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
+  const required = Object.entries(flags)
+    .filter(([, { isRequired }]) => isRequired)
+    .map(([flag, { value }]) => `--${flag} ${value?.placeholder}`)
+  const hasMore = Object.keys(flags).length > required.length
+  return [name, ...words, ...required, ...(hasMore ? ['[flags]'] : [])].join(' ')
+}
+
+/**
+ * Reads the arguments after the command's name. Nothing has been opened or changed when it throws.
+ *
+ * @throws UsageError
+ */
+export function readInput(
+  command: Command,
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Input {
+  const { values: given, positionals } = parsed(command, args)
+  const values = new Map<string, readonly string[]>()
+  command.positionals.forEach((positional, index) => {
+    const text = positionals[index]
+    if (text !== undefined) values.set(positional.name, [checked(positional.name, positional, text)])
+    else if (!positional.isOptional)
+      throw new UsageError(`${positional.name}: missing; expected ${positional.expects}`)
+  })
+  const extra = positionals[command.positionals.length]
+  if (extra !== undefined)
+    throw new UsageError(`unexpected argument ${JSON.stringify(extra)}; usage: powgate ${usageOf(command)}`)
+  for (const [name, flag] of Object.entries(command.flags)) {
+    const texts = flagTexts(name, flag, given[name], env)
+    if (texts !== undefined) values.set(name, texts)
+  }
+  for (const [name, { contradicts }] of Object.entries(command.flags)) {
+    if (contradicts !== undefined && values.has(name) && values.has(contradicts))
+      throw new UsageError(`--${name}, --${contradicts}: expected one of the two, not both`)
+  }
+  return new Input(values)
+}
+
+/** Every flag with a value is read as a list, so that a second use is seen and not silently the one that counts. */
+function parsed(command: Command, args: readonly string[]) {
+  const options: NonNullable<ParseArgsConfig['options']> = {}
+  for (const [name, { value }] of Object.entries(command.flags)) {
+    options[name] = value === undefined ? { type: 'boolean' } : { type: 'string', multiple: true }
+  }
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
+  } catch (error) {
+    throw asUsageError(error as NodeJS.ErrnoException, command)
+  }
+}
+
+/** The messages of parseArgs run over several lines and do not say what was expected. */
+function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
+  const flag = /'(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
+  const value = flags[flag.slice(2)]?.value
+  switch (error.code) {
+    case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
+      const known = Object.keys(flags).map(known => `--${known}`)
+      return new UsageError(`${flag}: there is no such flag; ${name} has ${[...known, '--help'].join(', ')}`)
+    }
+    case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
+      return new UsageError(
+        value === undefined ? `${flag}: expected no value` : `${flag}: expected ${value.expects}`,
+      )
+    default:
+      return error
+  }
+}
+
+type Parsed = ReturnType<typeof parsed>['values'][string]
+
+/** undefined if neither the flag nor its variable is given. */
+function flagTexts(
+  name: string,
+  { value, isRequired }: Flag,
+  given: Parsed,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly string[] | undefined {
+  if (value === undefined) return given === true ? [] : undefined
+  if (Array.isArray(given)) {
+    if (given.length > 1 && !value.repeats) throw new UsageError(`--${name}: expected once`)
+    return given.map(text => checked(`--${name}`, value, String(text)))
+  }
+  const { variable } = value
+  const text = variable === undefined ? undefined : env[variable]?.trim()
+  if (variable !== undefined && text) return [checked(variable, value, text)]
+  if (isRequired) {
+    const names = variable === undefined ? `--${name}` : `--${name} or ${variable}`
+    throw new UsageError(`${names}: missing; expected ${value.expects}`)
+  }
+  return undefined
+}
+
+function checked(name: string, rule: ValueRule, text: string): string {
+  if (rule.accepts(text)) return text
+  const got = rule.isSecret ? '' : `, got ${JSON.stringify(text)}`
+  const meant = rule.suggest?.(text)
+  const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`
+  throw new UsageError(`${name}: expected ${rule.expects}${got}${suggestion}`)
+}

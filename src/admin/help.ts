@@ -1,0 +1,67 @@
+/** Help, written from the table of commands. */
+
+import { type Command, type Flag, usageOf } from './command.ts'
+
+/** How the person at the terminal called it, so that the examples can be copied. */
+export const PROGRAM = process.env.npm_lifecycle_event === 'powgate' ? 'npm run -s powgate --' : 'powgate'
+
+const HELP_FLAG: Flag = { about: 'Print this help.' }
+
+export function overview(commands: readonly Command[]): string {
+  const calls = commands.map(({ name, positionals, about }) => {
+    const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
+    return [[name, ...words].join(' '), about] as const
+  })
+  return `powgate: sites, API keys and a trial of the whole flow
+
+Usage: ${PROGRAM} COMMAND [flags]
+
+Commands:
+${columns(calls)}
+
+Flags:
+${columns([
+  ['--help', 'Print this help; after a command, its own.'],
+  ['--version', 'Print the version.'],
+])}
+
+The site and key commands work on the store of the service, also while it runs. They read the same environment:
+REDIS_URL, or without it POWGATE_DATA_DIR (./data).
+
+Example:
+  ${PROGRAM} site create --name shop --origin https://shop.example
+`
+}
+
+export function commandHelp(command: Command): string {
+  const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
+  const positionals = command.positionals.map(({ name, expects }) => [name, expects] as const)
+  return `${command.about}
+
+Usage: ${PROGRAM} ${usageOf(command)}
+
+${positionals.length === 0 ? '' : `Arguments:\n${columns(positionals)}\n\n`}Flags:
+${columns(flags.map(([name, flag]) => [flagCall(name, flag), flagText(flag)]))}
+
+Example:
+  ${PROGRAM} ${command.name} ${command.example}
+`
+}
+
+function flagCall(name: string, { value }: Flag): string {
+  return value === undefined ? `--${name}` : `--${name} ${value.placeholder}`
+}
+
+function flagText({ about, value, isRequired }: Flag): string {
+  const notes = [
+    ...(isRequired ? ['Required.'] : []),
+    ...(value?.repeats ? ['May be repeated.'] : []),
+    ...(value?.variable === undefined ? [] : [`Or ${value.variable}.`]),
+  ]
+  return [about, ...notes].join(' ')
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')
+}
