@@ -1,0 +1,72 @@
+/** One keep-alive connection of the load generator, with at most one request under way. */
+
+import { connect, type Socket } from 'node:net'
+import { answerLength, isGoodAnswer } from './answers.ts'
+
+export interface ConnectionOwner {
+  /** What the body of every answer must contain. */
+  readonly marker: Buffer
+  /** Told once, when a request can be sent. */
+  send(connection: Connection): void
+  /** Told of each answer; then a request can be sent again. */
+  answered(connection: Connection, latencyMs: number, isGood: boolean): void
+  fail(problem: string): void
+}
+
+const SHOWN_BYTES_MAX = 400
+/** Answers of the service are well below this; longer ones come in pieces. */
+const READ_BYTES = 4096
+
+export class Connection {
+  readonly #owner: ConnectionOwner
+  readonly #socket: Socket
+  /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */
+  #bytes: Buffer = Buffer.alloc(0)
+  #length = 0
+  #sentAtMs = 0
+
+  constructor(owner: ConnectionOwner, port: number) {
+    this.#owner = owner
+    const callback = (length: number, buffer: Uint8Array) => this.#take(buffer as Buffer, length)
+    const onread = { buffer: Buffer.alloc(READ_BYTES), callback }
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
+    this.#socket.once('connect', () => owner.send(this))
+    this.#socket.once('error', error => owner.fail(`a connection failed: ${error.message}`))
+    this.#socket.once('close', () => owner.fail('a connection was closed'))
+  }
+
+  send(request: Buffer): void {
+    this.#length = 0
+    this.#sentAtMs = performance.now()
+    this.#socket.write(request)
+  }
+
+  /** Start of the answer that was just read. */
+  get lastAnswer(): string {
+    return this.#bytes.toString('latin1', 0, Math.min(this.#length, SHOWN_BYTES_MAX))
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #take(chunk: Buffer, length: number): boolean {
+    if (this.#length === 0) {
+      this.#bytes = chunk
+      this.#length = length
+    } else {
+      this.#bytes = Buffer.concat([this.#bytes.subarray(0, this.#length), chunk.subarray(0, length)])
+      this.#length = this.#bytes.length
+    }
+    const expected = answerLength(this.#bytes, this.#length)
+    if (expected === this.#length) {
+      const isGood = isGoodAnswer(this.#bytes, this.#length, this.#owner.marker)
+      this.#owner.answered(this, performance.now() - this.#sentAtMs, isGood)
+    } else if (expected !== undefined && this.#length > expected) {
+      this.#owner.fail(`not one answer to one request: ${this.lastAnswer}`)
+    } else if (this.#bytes === chunk) {
+      this.#bytes = Buffer.from(chunk.subarray(0, length)) // The next chunk is read into the same memory.
+    }
+    return true
+  }
+}

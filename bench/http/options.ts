@@ -1,0 +1,98 @@
+/** The command line of `npm run bench:http`. */
+
+import { parseArgs } from 'node:util'
+import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { ENDPOINTS, type Endpoint } from './traffic.ts'
+
+export interface Options {
+  readonly stores: readonly StoreKind[]
+  readonly endpoints: readonly Endpoint[]
+  readonly seconds: number
+  readonly warmUpSeconds: number
+  readonly repeat: number
+  readonly connections: number
+  /** Whether requests come as through a load balancer, each from an address of its own. */
+  readonly isForwarded: boolean
+  readonly isJson: boolean
+}
+
+export const HELP = `
+Measures the service over HTTP on loopback: CPU time per request of one worker and of Redis, beside a bare
+uWebSockets.js server that answers the same requests with a constant body of the same size.
+
+  npm run bench:http -- [options]
+
+  --store embedded|redis|both   default both; redis needs redis-server on the path
+  --endpoint NAME               challenge, verify or verify-token; repeatable; default all three
+  --seconds N                   measured time of a case, 0.1 to 60, default 3
+  --warmup N                    seconds of load before it, 0 to 60, default 1
+  --repeat N                    repetitions, each on a fresh server and store, 1 to 100, default 5
+  --connections N               1 to 512, each with one request under way, default 128
+  --direct                      no X-Forwarded-For: one client address, limits raised
+  --json                        the figures as JSON on standard output
+  --help                        this text
+
+Ends with code 1 if any answer was not the expected one.
+`.trim()
+
+/** A mistake on the command line; its message is one line. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** undefined: help is asked for. Throws UsageError. */
+export function parseOptions(args: readonly string[]): Options | undefined {
+  const { values } = parsed(args)
+  if (values.help) return undefined
+  return {
+    stores: values.store === 'both' ? STORE_KINDS : [oneOf('--store', values.store, STORE_KINDS)],
+    endpoints: values.endpoint?.map(name => oneOf('--endpoint', name, ENDPOINTS)) ?? ENDPOINTS,
+    seconds: number('--seconds', values.seconds, 0.1, 60),
+    warmUpSeconds: number('--warmup', values.warmup, 0, 60),
+    repeat: integer('--repeat', values.repeat, 1, 100),
+    connections: integer('--connections', values.connections, 1, 512),
+    isForwarded: !values.direct,
+    isJson: values.json,
+  }
+}
+
+function parsed(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      options: {
+        store: { type: 'string', default: 'both' },
+        endpoint: { type: 'string', multiple: true },
+        seconds: { type: 'string', default: '3' },
+        warmup: { type: 'string', default: '1' },
+        repeat: { type: 'string', default: '5' },
+        connections: { type: 'string', default: '128' },
+        direct: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
+  const name = names.find(known => known === text)
+  if (name === undefined) throw new UsageError(`${option}: expected one of ${names.join(', ')}, got ${text}`)
+  return name
+}
+
+function number(option: string, text: string, min: number, max: number): number {
+  const value = Number(text)
+  if (text.trim() === '' || !(value >= min && value <= max)) {
+    throw new UsageError(`${option}: expected a number from ${min} to ${max}, got ${text}`)
+  }
+  return value
+}
+
+function integer(option: string, text: string, min: number, max: number): number {
+  const value = number(option, text, min, max)
+  if (!Number.isInteger(value)) throw new UsageError(`${option}: expected an integer, got ${text}`)
+  return value
+}

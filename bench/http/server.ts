@@ -1,0 +1,129 @@
+/** Starting what is measured: the built service on either store, as one worker, and the bare server. */
+
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createApiKey } from '../../src/admin/sites.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { readToken } from '../../src/domain/token.ts'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/support/client.ts'
+import type { Answer } from '../../test/support/http.ts'
+import { type StoreKind, TEST_SECRET, TestService } from '../../test/support/service.ts'
+import type { Endpoint, TrafficTarget } from './traffic.ts'
+
+export interface RunningServer {
+  readonly port: number
+  readonly workerPid: number
+  /** undefined without Redis. */
+  readonly redisPid: number | undefined
+  stop(): Promise<void>
+}
+
+export interface RunningService extends RunningServer {
+  readonly target: TrafficTarget
+  /** How long the body of a good answer is. */
+  readonly bodyBytes: Readonly<Record<Endpoint, number>>
+}
+
+/** What the settings allow at most. */
+const UNLIMITED = '1000000'
+/** A service at full load redeems for many customers. */
+const API_KEYS = 32
+
+/** With one worker the service is one process, so that its CPU time is the worker's. */
+function environment(isForwarded: boolean): Record<string, string> {
+  return {
+    POWGATE_WORKERS: '1',
+    // What is measured is the store: an outage must show, and a pause of a busy machine must not become one.
+    POWGATE_FAIL_OPEN: 'none',
+    POWGATE_STORE_DEADLINE_MS: '2000',
+    // Requests are built some time before they are sent.
+    POWGATE_CHALLENGE_SECONDS: '600',
+    POWGATE_LIMIT_REDEEM_ADDRESS: UNLIMITED,
+    POWGATE_LIMIT_REDEEM_API_KEY: UNLIMITED,
+    ...(isForwarded
+      ? { POWGATE_TRUSTED_PROXIES: '127.0.0.1/32' }
+      : {
+          POWGATE_LIMIT_CHALLENGE_ADDRESS: UNLIMITED,
+          POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: UNLIMITED,
+          POWGATE_LIMIT_VERIFY_ADDRESS: UNLIMITED,
+          POWGATE_LIMIT_VERIFY_ADDRESS_SITE: UNLIMITED,
+        }),
+  }
+}
+
+/** Starts the service from dist/ with a fresh store; a Redis of its own if that is the store. */
+export async function startService(kind: StoreKind, isForwarded: boolean): Promise<RunningService> {
+  const service = await TestService.start(kind, environment(isForwarded))
+  try {
+    return {
+      port: service.port,
+      workerPid: service.pid,
+      redisPid: service.redis?.pid,
+      ...(await prepare(service)),
+      stop: () => service.stop(),
+    }
+  } catch (error) {
+    await service.stop()
+    throw error
+  }
+}
+
+/** Makes a site and takes one visitor through the whole flow, which tells the store's epoch and the answers' sizes. */
+async function prepare(service: TestService): Promise<Pick<RunningService, 'target' | 'bodyBytes'>> {
+  const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  const apiKeys = [apiKey, ...(await moreApiKeys(service, siteKey, API_KEYS - 1))]
+  const client = new Client(service.url)
+  const challenge = good('/challenge', await client.challenge(siteKey))
+  const { nonce, difficulty } = challenge.json
+  const counter = solve(nonce, difficulty)
+  const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
+  const verification = good('/verify', await client.verify(siteKey, solution))
+  const { token } = verification.json
+  const redemption = good('/verify-token', await client.verifyToken(apiKey, { token }))
+  const reading = readToken(new Keyring([TEST_SECRET]), token)
+  if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
+  return {
+    target: { secret: TEST_SECRET, siteKey, apiKeys, storeEpoch: reading.claims.storeEpoch },
+    bodyBytes: {
+      challenge: challenge.text.length,
+      verify: verification.text.length,
+      'verify-token': redemption.text.length,
+    },
+  }
+}
+
+function good(path: string, answer: Answer): Answer {
+  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${answer.text}`)
+  return answer
+}
+
+async function moreApiKeys(service: TestService, siteKey: string, count: number): Promise<string[]> {
+  const store = await service.openSites()
+  try {
+    const apiKeys: string[] = []
+    while (apiKeys.length < count) apiKeys.push((await createApiKey(store, siteKey)).apiKey)
+    return apiKeys
+  } finally {
+    await store.close()
+  }
+}
+
+const BARE = new URL('./bare.ts', import.meta.url).pathname
+
+export async function startBare(bodyBytes: number): Promise<RunningServer> {
+  const child = fork(BARE, [String(bodyBytes)])
+  const ended = once(child, 'exit')
+  const port = await Promise.race([
+    once(child, 'message').then(([port]) => port as number),
+    ended.then(([code]) => Promise.reject(new Error(`the bare server ended with ${code}`))),
+  ])
+  return {
+    port,
+    workerPid: child.pid!,
+    redisPid: undefined,
+    stop: async () => {
+      child.kill()
+      await ended
+    },
+  }
+}
