@@ -1,0 +1,120 @@
+/** Contract, what is decided on top, with settings: trusted proxies, rotating master secrets, a larger body cap. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintToken, readToken } from '../../src/domain/token.ts'
+import { type Answer, freshAddress } from '../support/http.ts'
+import { TEST_SECRET } from '../support/service.ts'
+import { requestsUntilLimited } from './counting.ts'
+import { deepBodyTests } from './hostile-bodies.ts'
+import { LARGE_BODY_BYTES_MAX } from './malformed.ts'
+import {
+  assertNotRedeemed,
+  assertPassed,
+  assertRedeemed,
+  assertRefused,
+  onEachStore,
+  type Subject,
+} from './support.ts'
+
+const PROXY = '127.255.255.254'
+const NEW_SECRET = 'the secret that took over from the test secret'
+
+/** What a proxy adds, and which address the visitor then has. */
+const CHAINS: readonly { about: string; forwardedFor: string | string[]; ip: string }[] = [
+  { about: 'one address', forwardedFor: '203.0.113.1', ip: '203.0.113.1' },
+  { about: 'the rightmost, not the first', forwardedFor: '198.51.100.1, 203.0.113.2', ip: '203.0.113.2' },
+  { about: 'trusted ones are passed over', forwardedFor: `203.0.113.3, ${PROXY}`, ip: '203.0.113.3' },
+  { about: 'all lines are joined', forwardedFor: ['198.51.100.1', '203.0.113.4'], ip: '203.0.113.4' },
+  { about: 'what is left of it is never read', forwardedFor: 'nonsense, 203.0.113.5', ip: '203.0.113.5' },
+  { about: 'malformed means the peer', forwardedFor: '203.0.113.6, nonsense', ip: PROXY },
+  { about: 'IPv6 in its canonical form', forwardedFor: '2001:DB8:0:0:1:0:0:1', ip: '2001:db8::1:0:0:1' },
+  { about: 'mapped IPv4 is IPv4', forwardedFor: '::ffff:203.0.113.7', ip: '203.0.113.7' },
+]
+
+function settingTests(subject: Subject): void {
+  const through = (forwardedFor: string | string[]) => ({
+    from: PROXY,
+    headers: { 'X-Forwarded-For': forwardedFor },
+  })
+
+  for (const { about, forwardedFor, ip } of CHAINS) {
+    test(`§1.5, decided: behind a trusted proxy the visitor is who X-Forwarded-For says: ${about}`, async () => {
+      const { siteKey, apiKey } = subject.site
+      const token = await subject.client.token(siteKey, through(forwardedFor))
+      const answer = await subject.client.verifyToken(apiKey, { token, expectedIp: ip })
+      assertRedeemed(answer)
+      assert.equal(answer.json.ip, ip)
+    })
+  }
+
+  test('§1.5, decided: X-Forwarded-For of a peer that is not trusted is not read', async () => {
+    const { siteKey, apiKey } = subject.site
+    const from = freshAddress()
+    const headers = {
+      'X-Forwarded-For': '203.0.113.8',
+      'X-Real-IP': '203.0.113.8',
+      Forwarded: 'for=203.0.113.8',
+    }
+    const token = await subject.client.token(siteKey, { from, headers })
+    const answer = await subject.client.verifyToken(apiKey, { token })
+    assert.equal(answer.json.ip, from)
+  })
+
+  test('§4.2 rule 1, decided: an address is bound exactly, IPv6 to all its bits', async () => {
+    const { siteKey } = subject.site
+    const solution = await subject.client.solved(siteKey, through('2001:db8:0:7::1'))
+    const neighbour = await subject.client.verify(siteKey, solution, through('2001:db8:0:7::2'))
+    assertRefused(neighbour, 403, 'ip-mismatch')
+    assertPassed(await subject.client.verify(siteKey, solution, through('2001:0db8:0:7:0::1')))
+  })
+
+  test('§4.2 rule 1, decided: mapped IPv4 and IPv4 are the same address', async () => {
+    const { siteKey } = subject.site
+    const solution = await subject.client.solved(siteKey, through('203.0.113.9'))
+    assertPassed(await subject.client.verify(siteKey, solution, through('::ffff:cb00:7109')))
+  })
+
+  test('§8, decided: IPv4 counts per address, IPv6 per /64', async () => {
+    const { siteKey } = await subject.createSite()
+    let host = 0
+    const ask = (): Promise<Answer> => {
+      host++
+      return subject.client.challenge(siteKey, through(`2001:db8:0:8::${host.toString(16)}`))
+    }
+    assert.equal((await requestsUntilLimited(ask, 200)).admitted, 30)
+    const nextNetwork = await subject.client.challenge(siteKey, through('2001:db8:0:9::1'))
+    assert.equal(nextNetwork.status, 200)
+    for (let count = 0; count < 35; count++) {
+      const answer = await subject.client.challenge(siteKey, through(`198.51.100.${count}`))
+      assert.equal(answer.status, 200, answer.text)
+    }
+  })
+
+  test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {
+    const { siteKey, apiKey } = subject.site
+    const token = await subject.client.token(siteKey, { from: freshAddress() })
+    const reading = readToken(new Keyring([NEW_SECRET]), token)
+    assert(reading.status === 'genuine')
+    const stranger = mintToken(new Keyring(['a secret that was never in the list']), reading.claims)
+    const refused = await subject.client.verifyToken(apiKey, { token: stranger })
+    assertNotRedeemed(refused, 400, 'invalid-token')
+    const old = mintToken(new Keyring([TEST_SECRET]), reading.claims)
+    assertRedeemed(await subject.client.verifyToken(apiKey, { token: old }))
+  })
+}
+
+onEachStore(
+  {
+    'addresses and secrets': settingTests,
+    'deep bodies': deepBodyTests,
+  },
+  {
+    env: {
+      POWGATE_TRUSTED_PROXIES: PROXY,
+      POWGATE_SECRETS: `${NEW_SECRET},${TEST_SECRET}`,
+      POWGATE_BODY_MAX_BYTES: String(LARGE_BODY_BYTES_MAX),
+    },
+  },
+)

@@ -1,0 +1,256 @@
+/** What the contract's tests share: one service per store, sites that are quick to solve for, the forms of answers. */
+
+import assert from 'node:assert/strict'
+import { hash, randomInt } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import type { SiteOptions } from '../../src/admin/sites.ts'
+import { parseAddress } from '../../src/domain/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
+import { readToken, type TokenClaims } from '../../src/domain/token.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { Client, type From, HONEST_ENVIRONMENT } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Answer, freshAddress } from '../support/http.ts'
+import { STORE_KINDS, type StoreKind, TEST_SECRET, TestService, type TestSite } from '../support/service.ts'
+
+export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
+/** However busy the site of a whole section gets. */
+const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
+
+export const keyring = new Keyring([TEST_SECRET])
+
+/** The tests of one part of the contract. */
+export type Section = (subject: Subject) => void
+
+export interface SuiteOptions {
+  readonly env?: Record<string, string>
+  /** What takes long because it waits: goes on beside the other sections. */
+  readonly waiting?: Section
+}
+
+/**
+ * The same sections for every store, on one service for each, because starting one costs more than most sections.
+ * The stores go side by side, the sections of a store one after the other, each on a site of its own.
+ */
+export function onEachStore(
+  sections: Readonly<Record<string, Section>>,
+  { env = {}, waiting }: SuiteOptions = {},
+): void {
+  const hosts = STORE_KINDS.map(kind => new Host(kind))
+  describe('contract', { concurrency: true }, () => {
+    before(() => Promise.all(hosts.map(host => host.start(env))))
+    after(() => Promise.all(hosts.map(host => host.stop())))
+    for (const host of hosts) {
+      describe(`store ${host.kind}`, { concurrency: false }, () => {
+        for (const [name, section] of Object.entries(sections)) describe(name, () => host.run(section))
+      })
+      if (waiting !== undefined) {
+        describe(`store ${host.kind}, waiting`, { concurrency: true }, () => host.run(waiting))
+      }
+    }
+  })
+}
+
+/** One running service. */
+class Host {
+  readonly kind: StoreKind
+  service: TestService | undefined
+
+  constructor(kind: StoreKind) {
+    this.kind = kind
+  }
+
+  async start(env: Record<string, string>): Promise<void> {
+    // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
+    this.service = await TestService.start(this.kind, { POWGATE_STORE_DEADLINE_MS: '5000', ...env })
+  }
+
+  async stop(): Promise<void> {
+    await this.service?.stop()
+  }
+
+  run(section: Section): void {
+    const subject = new Subject()
+    before(() => subject.prepare(this.service!))
+    section(subject)
+  }
+}
+
+/** The service under test and a site on it. */
+export class Subject {
+  #service: TestService | undefined
+  #client: QuickClient | undefined
+  #site: TestSite | undefined
+  #storeEpoch: number | undefined
+
+  /** To be called before the first test. */
+  async prepare(service: TestService): Promise<void> {
+    this.#service = service
+    this.#client = new QuickClient(service.url)
+    this.#site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    await eventually(10_000, 'both workers have reached the store', () => this.#isReady())
+  }
+
+  /** A worker that has not reached the store yet answers 503; this many connections never all go to one of two. */
+  async #isReady(): Promise<boolean> {
+    const { siteKey } = this.site
+    const from = Array.from({ length: 20 }, freshAddress)
+    const answers = await Promise.all(from.map(address => this.client.challenge(siteKey, { from: address })))
+    return answers.every(answer => answer.status === 200)
+  }
+
+  get service(): TestService {
+    return this.#service!
+  }
+
+  get client(): Client {
+    return this.#client!
+  }
+
+  /** For tests that need nothing of their own; what else went on at the site must not matter to them. */
+  get site(): TestSite {
+    return this.#site!
+  }
+
+  createSite(options: SiteOptions = {}): Promise<TestSite> {
+    return this.service.createSite({ difficulty: QUICK_DIFFICULTY, ...options })
+  }
+
+  /** A solution for a challenge that was issued `ageMs` ago. */
+  async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
+    const difficulty = QUICK_DIFFICULTY.base
+    const nonce = mintNonce(
+      keyring,
+      { issuedAtMs: Date.now() - ageMs, difficulty },
+      { siteKey, storeEpoch: await this.#epoch(), address: parseAddress(from)! },
+      randomInt(2 ** NONCE_RANDOM_BITS),
+    )
+    return solutionOf(nonce, quickSolve(nonce, difficulty))
+  }
+
+  async #epoch(): Promise<number> {
+    this.#storeEpoch ??= claimsOf(
+      await this.client.token(this.site.siteKey, { from: freshAddress() }),
+    ).storeEpoch
+    return this.#storeEpoch
+  }
+}
+
+class QuickClient extends Client {
+  override async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
+    const answer = await this.challenge(siteKey, from)
+    assert.equal(answer.status, 200, answer.text)
+    const { nonce, difficulty } = answer.json
+    return { ...solutionOf(nonce, quickSolve(nonce, difficulty)), ...more }
+  }
+}
+
+function solutionOf(nonce: string, counter: number): Solution {
+  return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
+}
+
+/** Zero bits of the proof's digest, of the first 32. One-shot hashes are many times as fast as Hash objects. */
+function proofBits(nonce: string, counter: number): number {
+  const digest = hash('sha256', nonce + counter, 'binary')
+  let word = 0
+  for (let index = 0; index < 4; index++) word = (word << 8) | digest.charCodeAt(index)
+  return Math.clz32(word)
+}
+
+function quickSolve(nonce: string, difficulty: number): number {
+  for (let counter = 0; ; counter++) if (proofBits(nonce, counter) >= difficulty) return counter
+}
+
+/** A counter that is certainly no solution at any difficulty. */
+export function wrongCounter(nonce: string): number {
+  for (let counter = 0; ; counter++) if (proofBits(nonce, counter) < 16) return counter
+}
+
+export function claimsOf(token: string): TokenClaims {
+  const reading = readToken(keyring, token)
+  assert(reading.status === 'genuine', `the token is ${reading.status}`)
+  return reading.claims
+}
+
+/** So that a test's many addresses don't look like one browser everywhere, which lowers scores. */
+export function freshFingerprint(): string {
+  return hash('sha256', `browser ${randomInt(2 ** 47)}`, 'hex')
+}
+
+const BASE64URL = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+/**
+ * The character that differs in the lowest bit of base64url, which the last character of 32 bytes does not need.
+ * Digits go to digits and hexadecimal to hexadecimal.
+ */
+export function neighbour(character: string): string {
+  return BASE64URL[BASE64URL.indexOf(character) ^ 1]!
+}
+
+/** Tests of refusals that spend nothing share a solution or token, at most this many: limits are per minute. */
+const SHARING_MAX = 15
+
+/**
+ * One test for each case, that /verify refuses it, all with one solution; and one that the solution is still good
+ * after them.
+ */
+export function refusesAndSpendsNothing<Case>(
+  subject: Subject,
+  cases: readonly Case[],
+  nameOf: (one: Case) => string,
+  check: (one: Case, solution: Solution, from: string) => Promise<void>,
+): void {
+  for (let start = 0; start < cases.length; start += SHARING_MAX) {
+    const from = freshAddress()
+    let solution: Solution | undefined
+    const shared = async () => (solution ??= await subject.client.solved(subject.site.siteKey, { from }))
+    const some = cases.slice(start, start + SHARING_MAX)
+    for (const one of some) test(nameOf(one), async () => check(one, await shared(), from))
+    test(`§4.2: the solution that came with these ${some.length} still passes`, async () => {
+      assertPassed(await subject.client.verify(subject.site.siteKey, await shared(), { from }))
+    })
+  }
+}
+
+/** A key of the right form that nobody was given. */
+export const UNKNOWN_SITE_KEY = `site_${'0'.repeat(22)}`
+
+export function assertPassed(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.equal(answer.json.passed, true, answer.text)
+}
+
+/** The failed result of §2.3, to the byte: whatever the cause, it says the same. */
+export function assertFailedResult(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.deepEqual(answer.json, { token: null, passed: false, expiresAt: null })
+}
+
+/** `{error, code}`; a body's refusal may name its field besides. */
+export function assertRefused(answer: Answer, status: number, code: string): void {
+  assert.equal(answer.status, status, answer.text)
+  assert.equal(answer.json?.code, code, answer.text)
+  assertErrorBody(answer, ['code', 'error'])
+}
+
+/** The failure body of §2.4. */
+export function assertNotRedeemed(answer: Answer, status: number, code: string): void {
+  assert.equal(answer.status, status, answer.text)
+  assert.equal(answer.json?.code, code, answer.text)
+  assert.equal(answer.json.success, false)
+  assertErrorBody(answer, ['code', 'error', 'success'])
+}
+
+function assertErrorBody(answer: Answer, keys: readonly string[]): void {
+  assert.match(String(answer.headers['content-type']), /^application\/json\b/)
+  assert.equal(typeof answer.json.error, 'string')
+  assert.notEqual(answer.json.error, '')
+  const present = Object.keys(answer.json).filter(key => key !== 'field')
+  assert.deepEqual(present.sort(), [...keys].sort())
+}
+
+export function assertRedeemed(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.equal(answer.json.success, true)
+}
