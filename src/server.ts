@@ -42,6 +42,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   }
   service.sites.start()
   service.loads.start()
+  await firstContact(store)
   const app = buildApp(service, host)
   const listenSocket = await new Promise<object | false>(resolve => {
     app.listen(config.host, config.port, resolve)
@@ -107,6 +108,16 @@ function randomBitPool(): (bits: number) => number {
     const word = pool.readUInt16LE(position)
     position += 2
     return word & ((1 << bits) - 1)
+  }
+}
+
+const FIRST_CONTACT_MS = 1000
+
+/** Connections are refused until the store has answered once, or for a second: then requests are, with 503. */
+async function firstContact(store: Store): Promise<void> {
+  const giveUpAt = performance.now() + FIRST_CONTACT_MS
+  while (!store.isReady() && performance.now() < giveUpAt) {
+    await new Promise(resolve => setTimeout(resolve, 5))
   }
 }
 

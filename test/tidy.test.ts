@@ -21,8 +21,9 @@ function filesOf(folder: string, extension: string): string[] {
 /** Relative imports of a file, as paths below src/; packages as they are written. */
 function importsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8')
-  return [...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm)].map(([, specifier]) =>
-    specifier!.startsWith('.') ? relative(SRC, resolve(dirname(file), specifier!)) : specifier!,
+  return [...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm)].map(
+    ([, specifier]) =>
+      specifier!.startsWith('.') ? relative(SRC, resolve(dirname(file), specifier!)) : specifier!,
   )
 }
 
@@ -52,19 +53,25 @@ test('arrows point one way: protocol <- domain <- store, endpoints <- http/route
 test('the domain has no I/O, clock or randomness of its own', () => {
   for (const file of filesOf(join(SRC, 'domain'), '.ts')) {
     const text = readFileSync(file, 'utf8')
-    assert.doesNotMatch(text, /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./, file)
+    assert.doesNotMatch(
+      text,
+      /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./,
+      file,
+    )
     for (const imported of importsOf(file)) {
-      if (!imported.endsWith('.ts')) assert.match(imported, /^node:(crypto|net)$/, `${file} imports ${imported}`)
+      if (!imported.endsWith('.ts'))
+        assert.match(imported, /^node:(crypto|net)$/, `${file} imports ${imported}`)
     }
   }
 })
 
 test('only the exchange touches uWebSockets.js requests and responses', () => {
   const touching = filesOf(SRC, '.ts').filter(file => importsOf(file).includes('uWebSockets.js'))
-  assert.deepEqual(
-    touching.map(file => relative(SRC, file)).sort(),
-    ['http/exchange.ts', 'http/routes.ts', 'server.ts'],
-  )
+  assert.deepEqual(touching.map(file => relative(SRC, file)).sort(), [
+    'http/exchange.ts',
+    'http/routes.ts',
+    'server.ts',
+  ])
   const routes = readFileSync(join(SRC, 'http/routes.ts'), 'utf8')
   assert.doesNotMatch(routes, /\b(response|request)\.\w/, 'routes.ts only passes them on')
 })
@@ -76,7 +83,9 @@ test('each Lua operation names the number of its keys, has a header, and is load
     const name = file.slice(file.lastIndexOf('/') + 1, -'.lua'.length)
     assert.ok(loader.includes(`'${name}'`), `${name} is not loaded`)
     assert.ok(text.startsWith('--'), name)
-    if (/-[0-9n]$/.test(name)) for (const part of ['KEYS', 'ARGV', 'returns']) assert.ok(text.includes(`-- ${part}`), `${name}: ${part}`)
+    if (/-[0-9n]$/.test(name))
+      for (const part of ['KEYS', 'ARGV', 'returns'])
+        assert.ok(text.includes(`-- ${part}`), `${name}: ${part}`)
   }
 })
 
@@ -95,7 +104,8 @@ test('the README lists every setting with its default, every outcome code, and e
     const row = text.split('\n').find(line => line.startsWith(`| \`${name}\` |`))
     assert.ok(row !== undefined, `no row for ${name}`)
     const isPerMachine = name === 'POWGATE_WORKERS'
-    if (!isPerMachine && fallback !== '') assert.ok(row.includes(`\`${fallback}\``), `${name}: default ${fallback}`)
+    if (!isPerMachine && fallback !== '')
+      assert.ok(row.includes(`\`${fallback}\``), `${name}: default ${fallback}`)
   }
   for (const { status, code } of Object.values(OUTCOMES)) {
     assert.ok(text.includes(`| ${status} | \`${code}\` |`), `no row for ${status} ${code}`)

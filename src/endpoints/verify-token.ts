@@ -186,13 +186,13 @@ function isOtherAddress(expectedIp: string | undefined, address: Address): boole
 }
 
 /**
- * Names one redemption for its retries. The id has a fixed width and a token exactly four '|', so no two
- * triples make the same text.
+ * Names one redemption for its retries. As JSON no two triples make the same text: quotes delimit, and a lone surrogate,
+ * which UTF-8 cannot hold, is escaped.
  */
-function claimOf(apiKeyIdText: string, idempotencyKey: string | undefined, token: string): string {
+function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined
     ? ''
-    : hash('sha256', `${apiKeyIdText}|${idempotencyKey}|${token}`, 'base64url')
+    : hash('sha256', JSON.stringify([keyId, idempotencyKey, token]), 'base64url')
 }
 
 function successBody(claims: TokenClaims): string {

@@ -61,7 +61,12 @@ export class TestService {
   static async start(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
     const service = new TestService(kind, await freePort(), redis, env)
-    await service.boot()
+    try {
+      await service.boot()
+    } catch (error) {
+      await service.stop()
+      throw error
+    }
     return service
   }
 
