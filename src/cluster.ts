@@ -26,6 +26,8 @@ interface Slot {
   worker: Worker | undefined
   isListening: boolean
   isReady: boolean
+  /** Checks since its last word. */
+  silentChecks: number
   startedAtMs: number
   /** Crashes in a row, each soon after its start. */
   quickCrashes: number
@@ -35,6 +37,10 @@ interface Slot {
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
+/** Workers say twice a second whether they are ready. Counted, not timed: a machine that slept kills nobody. */
+const CHECK_MS = 1000
+const SILENT_CHECKS_UNHEALTHY = 5
+const SILENT_CHECKS_MAX = 15
 /** Beyond the drain time that workers are given. */
 const KILL_GRACE_MS = 2000
 
@@ -54,6 +60,7 @@ export class Primary {
       worker: undefined,
       isListening: false,
       isReady: false,
+      silentChecks: 0,
       startedAtMs: 0,
       quickCrashes: 0,
     }))
@@ -65,15 +72,18 @@ export class Primary {
       this.#allListening = resolve
       this.#setupFailed = line => reject(new Error(line))
       for (let index = 0; index < this.#slots.length; index++) this.#fork(index)
+      setInterval(() => this.#checkSilence(), CHECK_MS).unref()
     })
   }
 
   isHealthy(): boolean {
-    return this.#slots.every(slot => slot.isListening)
+    return this.#slots.every(slot => slot.isListening && slot.silentChecks < SILENT_CHECKS_UNHEALTHY)
   }
 
   isReady(): boolean {
-    return this.#slots.some(slot => slot.isListening && slot.isReady)
+    return this.#slots.some(
+      slot => slot.isListening && slot.isReady && slot.silentChecks < SILENT_CHECKS_UNHEALTHY,
+    )
   }
 
   /** Resolves when every worker has gone. */
@@ -93,6 +103,7 @@ export class Primary {
     slot.startedAtMs = performance.now()
     slot.isListening = false
     slot.isReady = false
+    slot.silentChecks = 0
     const worker = cluster.fork({ [WORKER_INDEX]: String(index), PORT: String(this.#config.port) })
     slot.worker = worker
     worker.on('message', (message: WorkerMessage) => this.#onMessage(slot, message))
@@ -101,6 +112,7 @@ export class Primary {
   }
 
   #onMessage(slot: Slot, message: WorkerMessage): void {
+    slot.silentChecks = 0
     switch (message.type) {
       case 'listening':
         slot.isListening = true
@@ -113,6 +125,18 @@ export class Primary {
         this.#log.error({ problem: message.line }, 'a worker cannot start')
         this.#setupFailed?.(message.line)
         break
+    }
+  }
+
+  /** A worker whose event loop hangs says nothing, but the kernel goes on handing it connections. */
+  #checkSilence(): void {
+    for (const slot of this.#slots) {
+      if (!slot.isListening) continue
+      slot.silentChecks++
+      if (slot.silentChecks >= SILENT_CHECKS_MAX) {
+        this.#log.error({ pid: slot.worker?.process.pid }, 'a worker hangs; it is killed')
+        slot.worker?.process.kill('SIGKILL')
+      }
     }
   }
 

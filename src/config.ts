@@ -101,7 +101,7 @@ export const SETTINGS = {
     about: 'Proxies whose X-Forwarded-For is believed.',
   },
   POWGATE_ADMIN_PORT: integer(0, 65535, 0, 'Loopback port for /healthz and /readyz; 0: none.'),
-  POWGATE_IPV6_PREFIX: integer(32, 128, 64, 'Bits of an IPv6 address that count as one visitor in limits.'),
+  POWGATE_IPV6_PREFIX: integer(48, 128, 64, 'Bits of an IPv6 address that count as one visitor in limits.'),
   POWGATE_LIMIT_CHALLENGE_ADDRESS: limit(CONTRACT_LIMITS.challengeAddress, '/challenge, per address'),
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: limit(
     CONTRACT_LIMITS.challengeAddressSite,

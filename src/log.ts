@@ -1,4 +1,4 @@
-/** Structured logs on standard output. Nothing secret is ever passed to them: no key, no token, no request header. */
+/** Structured logs on standard output. Nothing secret is ever passed to them: no API key, no token, no header. */
 
 import { type Logger, pino } from 'pino'
 import { formatAddress } from './domain/address.ts'

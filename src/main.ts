@@ -82,7 +82,11 @@ async function runWorker(): Promise<void> {
   process.on('message', (message: PrimaryMessage) => {
     if (message.type === 'drain') void leave()
   })
-  process.on('disconnect', () => void leave()) // the primary has gone
+  // The primary has gone. Without the mark node:cluster would exit at once.
+  cluster.worker!.on('disconnect', () => {
+    cluster.worker!.exitedAfterDisconnect = true
+    void leave()
+  })
   process.on('SIGTERM', () => void leave())
   process.on('SIGINT', () => {}) // a terminal sends it to all; the primary decides
 }

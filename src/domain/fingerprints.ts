@@ -9,6 +9,8 @@
 
 const BITS = 64
 const HALF_LIFE_MS = 300_000
+/** Fewer than this in one worker say nothing about the others. */
+const SAMPLE_MIN = 8
 const FINGERPRINTS_MAX = 50_000
 
 interface Seen {
@@ -51,9 +53,10 @@ export class FingerprintWatch {
 
   #estimate(low: number, high: number): number {
     const set = popCount(low) + popCount(high)
-    if (set === 1) return 1 // A lone visitor is not as many as there are workers.
     const clear = Math.max(1, BITS - set)
-    return Math.round(BITS * Math.log(BITS / clear) * this.#workers)
+    const seenHere = Math.round(BITS * Math.log(BITS / clear))
+    // A few visitors here are not that many in each other worker too.
+    return seenHere < SAMPLE_MIN ? seenHere : seenHere * this.#workers
   }
 }
 

@@ -158,21 +158,31 @@ function appendToLog(live: Buffer, time: number, request: LogRequest): Buffer {
   const slot = slotMs(
     request.siteLimit === 0 ? request.addressLimit : Math.min(request.addressLimit, request.siteLimit),
   )
-  const last = live.length - LOG_ENTRY
-  const joins =
-    last >= 0 &&
-    live[last + 3] === request.kind &&
-    live.readUIntBE(last + 4, 3) === siteTag &&
-    sharesSlot(live.readUIntBE(last, 3), time, slot) &&
-    live.readUInt16BE(last + 7) < COUNT_MAX
-  const at = joins ? last : live.length
-  const record = Buffer.allocUnsafe(at + LOG_ENTRY)
-  live.copy(record, 0, 0, at)
-  record.writeUIntBE(time, at, 3)
-  record[at + 3] = request.kind
-  record.writeUIntBE(siteTag, at + 4, 3)
-  record.writeUInt16BE(joins ? live.readUInt16BE(last + 7) + 1 : 1, at + 7)
-  return record
+  const joined = joinedEntry(live, time, slot, request.kind, siteTag)
+  const count = joined === undefined ? 1 : live.readUInt16BE(joined + 7) + 1
+  const entry = Buffer.allocUnsafe(LOG_ENTRY)
+  entry.writeUIntBE(time, 0, 3)
+  entry[3] = request.kind
+  entry.writeUIntBE(siteTag, 4, 3)
+  entry.writeUInt16BE(count, 7)
+  if (joined === undefined) return Buffer.concat([live, entry])
+  return Buffer.concat([live.subarray(0, joined), live.subarray(joined + LOG_ENTRY), entry])
+}
+
+/** Where the entry of the same slot, kind and site is. What joins it moves to the end, so that times stay in order. */
+function joinedEntry(
+  live: Buffer,
+  time: number,
+  slot: number,
+  kind: LogKind,
+  siteTag: number,
+): number | undefined {
+  for (let at = live.length - LOG_ENTRY; at >= 0; at -= LOG_ENTRY) {
+    if (!sharesSlot(live.readUIntBE(at, 3), time, slot)) return undefined
+    const isSame = live[at + 3] === kind && live.readUIntBE(at + 4, 3) === siteTag
+    if (isSame && live.readUInt16BE(at + 7) < COUNT_MAX) return at
+  }
+  return undefined
 }
 
 function sharesSlot(entryTime: number, time: number, slot: number): boolean {

@@ -92,14 +92,22 @@ export function readNonce(keyring: Keyring, nonce: string, binding: NonceBinding
     writeBinding(message, binding)
     if (!equalInConstantTime(siteMac(key), presentedSiteMac, SITE_MAC_HEX)) continue
     if (!equalInConstantTime(addressMac(key), presentedAddressMac, ADDRESS_MAC_HEX)) return OTHER_ADDRESS
-    return { status: 'genuine', issuedAtMs: issuedAtMs(high, low), difficulty: (low >>> 18) & 0x1f }
+    return { status: 'genuine', issuedAtMs: issuedAtMs(high, low), difficulty: difficultyOf(low) }
   }
   return FORGED
 }
 
-/** Issue time that a nonce states, Unix milliseconds; the caller knows that the nonce is genuine. */
-export function nonceIssuedAtMs(nonce: string): number {
-  return issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), Number.parseInt(nonce.slice(8, HEADER_HEX), 16))
+/** The terms that a nonce states; the caller knows that the nonce is genuine. */
+export function nonceTerms(nonce: string): NonceTerms {
+  const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
+  return {
+    issuedAtMs: issuedAtMs(Number.parseInt(nonce.slice(0, 8), 16), low),
+    difficulty: difficultyOf(low),
+  }
+}
+
+function difficultyOf(low: number): number {
+  return (low >>> 18) & 0x1f
 }
 
 function issuedAtMs(high: number, low: number): number {

@@ -11,6 +11,7 @@
 
 import { hash } from 'node:crypto'
 import { type Address, formatAddress, limitKey, parseAddress } from '../domain/address.ts'
+import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, apiKeyId, isApiKeyOf, type Site } from '../domain/site.ts'
 import { readToken, type TokenClaims } from '../domain/token.ts'
@@ -120,7 +121,7 @@ export class VerifyTokenEndpoint implements Endpoint {
           ? {
               nonce: attempt.claims.nonce,
               storeEpoch: attempt.claims.storeEpoch,
-              expiresAtMs: attempt.claims.issuedAtMs + this.#service.settings.tokenLifetimeMs,
+              expiresAtMs: this.#forgettableAtMs(attempt.claims),
               claim: attempt.claim,
             }
           : undefined,
@@ -140,6 +141,17 @@ export class VerifyTokenEndpoint implements Endpoint {
         }
       }),
     )
+  }
+
+  /**
+   * Until when the redemption must be remembered: as long as the nonce could yield another token (in an outage while
+   * /verify fails open), and that token could be redeemed.
+   */
+  #forgettableAtMs({ nonce, issuedAtMs }: TokenClaims): number {
+    const { challengeLifetimeMs: floorMs, tokenLifetimeMs } = this.#service.settings
+    const terms = nonceTerms(nonce)
+    const nonceExpiresAtMs = terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, floorMs)
+    return Math.max(issuedAtMs, nonceExpiresAtMs) + tokenLifetimeMs
   }
 
   #evaluate(exchange: Exchange, caller: Extract<Caller, { status: 'known' }>, body: Buffer): Attempt {

@@ -36,6 +36,7 @@ type Attempt =
   | {
       readonly verdict: 'solved'
       readonly solution: Solution
+      readonly storeEpoch: number
       readonly expiresAtMs: number
       readonly signals: ScoreSignals
     }
@@ -95,7 +96,11 @@ export class VerifyEndpoint implements Endpoint {
       failed: this.#isFailure(attempt, site),
       spend:
         attempt.verdict === 'solved'
-          ? { nonce: attempt.solution.nonce, expiresAtMs: attempt.expiresAtMs }
+          ? {
+              nonce: attempt.solution.nonce,
+              storeEpoch: attempt.storeEpoch,
+              expiresAtMs: attempt.expiresAtMs,
+            }
           : undefined,
     }
     this.#service.store.admitSolution(
@@ -127,7 +132,10 @@ export class VerifyEndpoint implements Endpoint {
       return { verdict: 'failed', reason: 'ip-not-allowed' }
     }
     const storeEpoch = this.#service.store.addressEpoch(addressKey)
-    if (storeEpoch === undefined) return refused({ reason: 'store-unavailable' })
+    // The site's too: a nonce is not spent if no token could be issued for it.
+    if (storeEpoch === undefined || this.#service.store.siteEpoch(record.siteKey) === undefined) {
+      return refused({ reason: 'store-unavailable' })
+    }
     const reading = readNonce(this.#service.keyring, parsed.body.nonce, {
       siteKey: record.siteKey,
       storeEpoch,
@@ -135,7 +143,7 @@ export class VerifyEndpoint implements Endpoint {
     })
     switch (reading.status) {
       case 'genuine':
-        return this.#evaluateSolution(exchange.siteKey, addressKey, parsed.body, reading)
+        return this.#evaluateSolution(parsed.body, reading, storeEpoch)
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
@@ -143,7 +151,7 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  #evaluateSolution(siteKey: string, addressKey: string, solution: Solution, terms: NonceTerms): Attempt {
+  #evaluateSolution(solution: Solution, terms: NonceTerms, storeEpoch: number): Attempt {
     const now = this.#service.now()
     const { issuedAtMs, difficulty } = terms
     const expiresAtMs =
@@ -152,16 +160,15 @@ export class VerifyEndpoint implements Endpoint {
     if (now >= expiresAtMs) return refused({ reason: 'nonce-expired' })
     if (!checkProof(solution.nonce, solution.counter, difficulty))
       return { verdict: 'failed', reason: 'proof-wrong' }
-    const fingerprint = solution.fingerprintHash.toLowerCase()
     const signals: ScoreSignals = {
       environment: solution.environment,
       solveTimeMs: solution.solveTimeMs,
       elapsedMs: Math.max(0, now - issuedAtMs),
       difficulty,
-      fingerprintAddresses: this.#service.fingerprints.note(siteKey, fingerprint, fnv1a(addressKey), now),
+      fingerprintAddresses: 1, // only what is admitted is counted: see #conclude
       addressFailures: 0,
     }
-    return { verdict: 'solved', solution, expiresAtMs, signals }
+    return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals }
   }
 
   /** Whether the address will have failed, as far as that is known before the store is asked. */
@@ -172,7 +179,7 @@ export class VerifyEndpoint implements Endpoint {
       case 'failed':
         return true
       default:
-        return attempt.refusal.reason === 'nonce-forged'
+        return false
     }
   }
 
@@ -189,6 +196,7 @@ export class VerifyEndpoint implements Endpoint {
         else
           this.#grade(exchange, site!, address, attempt.solution, {
             ...attempt.signals,
+            fingerprintAddresses: this.#noteFingerprint(site!, address, attempt.solution),
             addressFailures: admitted.failures,
           })
         break
@@ -198,6 +206,12 @@ export class VerifyEndpoint implements Endpoint {
       default:
         this.#refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
     }
+  }
+
+  #noteFingerprint(site: Site, address: Address, { fingerprintHash }: Solution): number {
+    const fingerprint = fingerprintHash.toLowerCase()
+    const addressHash = fnv1a(limitKey(address, this.#service.settings.ipv6PrefixBits))
+    return this.#service.fingerprints.note(site.record.siteKey, fingerprint, addressHash, this.#service.now())
   }
 
   #grade(exchange: Exchange, site: Site, address: Address, solution: Solution, signals: ScoreSignals): void {

@@ -143,7 +143,7 @@ export class Exchange {
 
   #write({ status, body, headers }: Reply): void {
     const response = this.#response
-    // A body that was not read to its end would be taken for the next request.
+    // After a body that is too large, rather than receive the rest of it.
     const closes = this.#host.isDraining || this.#isBodyPending
     response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     if (this.#rules.isCrossOrigin) for (const [name, value] of CORS_HEADERS) response.writeHeader(name, value)

@@ -101,7 +101,10 @@ function describeError(error: ErrorObject): { field: string; problem: string } {
   return { field: path, problem: error.message ?? 'is not valid' }
 }
 
-/** A key can be spelled with escapes; honest bodies have none. */
+/**
+ * Nothing here merges objects, so a `__proto__` would be harmless; but no honest client sends one, and what reads the
+ * body next might not be as careful. A key can be spelled with escapes; honest bodies have none.
+ */
 function mayHideProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\')
 }

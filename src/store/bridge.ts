@@ -21,6 +21,7 @@ import {
 
 const ADDRESSES_MAX = 100_000
 const NONCES_MAX = 200_000
+const SWEEP_MS = 1000
 
 export interface BridgeOptions {
   /** Over how many workers a limit is divided. */
@@ -112,6 +113,7 @@ export class BridgedStore implements RequestStore {
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
+  #sweptAt = 0
 
   constructor(sizeMax: number) {
     this.#sizeMax = sizeMax
@@ -124,17 +126,20 @@ class ExpiringMap<Value> {
 
   /** False if there is no room. */
   set(key: string, value: Value, expiresAt: number, now: number): boolean {
-    this.#entries.delete(key) // so that the map stays in order of last write
-    if (this.#entries.size >= this.#sizeMax) this.#removeExpired(now)
-    if (this.#entries.size >= this.#sizeMax) return false
+    if (!this.#entries.has(key)) {
+      if (this.#entries.size >= this.#sizeMax) this.#removeExpired(now)
+      if (this.#entries.size >= this.#sizeMax) return false
+    }
     this.#entries.set(key, { value, expiresAt })
     return true
   }
 
+  /** Looks at all of them, since they expire in another order than they came: at most once a second. */
   #removeExpired(now: number): void {
+    if (now < this.#sweptAt + SWEEP_MS) return
+    this.#sweptAt = now
     for (const [key, entry] of this.#entries) {
-      if (entry.expiresAt > now) break
-      this.#entries.delete(key)
+      if (entry.expiresAt <= now) this.#entries.delete(key)
     }
   }
 }

@@ -33,7 +33,7 @@ export class LoadTracker {
 
   start(): void {
     const exchange = async () => {
-      await this.exchange().catch(() => {}) // What was counted is kept for the next time.
+      await this.exchange().catch(() => {}) // The request path reports that the store is away.
       this.#timer = setTimeout(exchange, EXCHANGE_MS).unref()
     }
     void exchange()
@@ -48,17 +48,11 @@ export class LoadTracker {
       .map(([siteKey, challenges]) => ({ siteKey, challenges }))
       .sort((a, b) => b.challenges - a.challenges)
       .slice(0, REPORTS_MAX)
+    // Before the call: a report whose answer is lost may have been counted, and is not sent again.
+    for (const { siteKey } of reports) this.#counts.delete(siteKey)
     const loads = await this.#store.exchangeLoad(reports)
     const atMs = this.#now()
-    for (const { siteKey, challenges } of reports) this.#settle(siteKey, challenges)
     if (this.#loads.size > SITES_MAX) this.#loads.clear()
     for (const load of loads) this.#loads.set(load.siteKey, { ...load, atMs })
-  }
-
-  /** Challenges that came while the report was under way stay counted. */
-  #settle(siteKey: string, reported: number): void {
-    const rest = (this.#counts.get(siteKey) ?? 0) - reported
-    if (rest > 0) this.#counts.set(siteKey, rest)
-    else this.#counts.delete(siteKey)
   }
 }

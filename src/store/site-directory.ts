@@ -66,7 +66,9 @@ export class SiteDirectory {
   /** Reads what has changed since the last call. The revision moves on only when all of it was read. */
   async refresh(): Promise<void> {
     const changes = await this.#store.changesSince(this.#revision)
-    if (changes.isReplaced) await Promise.all([this.#sites.refreshAll(), this.#apiKeys.refreshAll()])
+    // What was cached before the first poll went through may have changed meanwhile.
+    const mayAllHaveChanged = changes.isReplaced || this.#revision === undefined
+    if (mayAllHaveChanged) await Promise.all([this.#sites.refreshAll(), this.#apiKeys.refreshAll()])
     else await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
     this.#revision = changes.revision
   }

@@ -51,7 +51,14 @@ export interface SolutionRequest extends AddressRequest {
   /** Whether this verification is known to fail, whatever the store answers: it counts against the address. */
   readonly failed: boolean
   /** The nonce to mark as used; undefined charges the limits and touches no nonce. */
-  readonly spend: { readonly nonce: string; readonly expiresAtMs: number } | undefined
+  readonly spend:
+    | {
+        readonly nonce: string
+        /** Under which the nonce was issued; under another it is refused as used. */
+        readonly storeEpoch: number
+        readonly expiresAtMs: number
+      }
+    | undefined
 }
 
 export type SolutionAdmission =

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { challengeLifetimeMs, mintNonce, nonceIssuedAtMs, readNonce } from '../../src/domain/nonce.ts'
+import { challengeLifetimeMs, mintNonce, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
 import { addresses, seeded, siteKeys } from '../support/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
@@ -26,7 +26,7 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
       const nonce = mintNonce(keyring, someTerms, someBinding, random)
       assert.match(nonce, /^[0-9a-f]{32}$/)
       assert.deepEqual(readNonce(keyring, nonce, someBinding), { status: 'genuine', ...someTerms })
-      assert.equal(nonceIssuedAtMs(nonce), someTerms.issuedAtMs)
+      assert.deepEqual(nonceTerms(nonce), { ...someTerms })
     }),
     seeded(3000),
   )

@@ -25,7 +25,11 @@ export function storeConformance(name: string, make: StoreMaker): void {
     const other = () => under.other
     const now = () => under.clock.now
     /** Marks of a solution and of a token that expire in two minutes. */
-    const spend = (nonce: string) => ({ nonce, expiresAtMs: now() + 120_000 })
+    const spend = (nonce: string, addressKey: string) => ({
+      nonce,
+      storeEpoch: store().addressEpoch(addressKey)!,
+      expiresAtMs: now() + 120_000,
+    })
     const redeem = (
       nonce: string,
       claim = '',
@@ -110,21 +114,31 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const nonce = freshNonce(now())
         // A nonce is bound to its address, so all its submissions carry the same key.
         const addressKey = freshKey()
-        const first = await solutionOn(store(), { addressKey, spend: spend(nonce) })
+        const first = await solutionOn(store(), { addressKey, spend: spend(nonce, addressKey) })
         assert.deepEqual(first, { status: 'admitted', nonce: 'spent', failures: 0 })
         for (const client of [store(), other()]) {
-          const again = await solutionOn(client, { addressKey, spend: spend(nonce) })
+          const again = await solutionOn(client, { addressKey, spend: spend(nonce, addressKey) })
           assert.deepEqual(again, { status: 'admitted', nonce: 'used', failures: 0 })
         }
+      })
+
+      test('of another epoch are refused as used', async () => {
+        const addressKey = freshKey()
+        const stale = { ...spend(freshNonce(now()), addressKey), storeEpoch: 1 }
+        const admission = await solutionOn(store(), { addressKey, spend: stale })
+        assert.equal(admission.status === 'admitted' && admission.nonce, 'used')
       })
 
       test('that are limited spend nothing', async () => {
         const addressKey = freshKey()
         const nonce = freshNonce(now())
         for (let count = 0; count < 20; count++) await solutionOn(store(), { addressKey })
-        assert.equal((await solutionOn(store(), { addressKey, spend: spend(nonce) })).status, 'limited')
+        assert.equal(
+          (await solutionOn(store(), { addressKey, spend: spend(nonce, addressKey) })).status,
+          'limited',
+        )
         under.clock.now += 60_000
-        const later = await solutionOn(store(), { addressKey, spend: spend(nonce) })
+        const later = await solutionOn(store(), { addressKey, spend: spend(nonce, addressKey) })
         assert.equal(later.status === 'admitted' && later.nonce, 'spent')
       })
 
@@ -134,8 +148,9 @@ export function storeConformance(name: string, make: StoreMaker): void {
             Array.from({ length: 16 }, async (_, index) => {
               const client = index % 2 ? store() : other()
               // One address, as in reality: a nonce is bound to it. The limit is out of the way.
-              const limits = { addressKey: '0c000001', addressLimit: 100_000, siteLimit: 100_000 }
-              return await solutionOn(client, { ...limits, spend: spend(nonce) })
+              const addressKey = '0c000001'
+              const limits = { addressKey, addressLimit: 100_000, siteLimit: 100_000 }
+              return await solutionOn(client, { ...limits, spend: spend(nonce, addressKey) })
             }),
           ),
         )
@@ -160,7 +175,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('a used nonce and a redeemed token are different marks', async () => {
         const nonce = freshNonce(now())
-        await solutionOn(store(), { addressKey: freshKey(), spend: spend(nonce) })
+        await solutionOn(store(), { addressKey: '0a000001', spend: spend(nonce, '0a000001') })
         const admission = await redemptionOn(store(), { callerKey: freshKey(), redeem: redeem(nonce) })
         assert.equal(admission.status === 'admitted' && admission.token, 'redeemed')
       })

@@ -47,7 +47,7 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   const { clock, state, requests } = bare(dataDir)
   const kept = freshNonce(clock.now + 600_000)
   for (let index = 0; index < 700; index++) {
-    const spend = { nonce: freshNonce(clock.now), expiresAtMs: clock.now + 120_000 }
+    const spend = { nonce: freshNonce(clock.now), storeEpoch: state.epoch, expiresAtMs: clock.now + 120_000 }
     await solutionOn(requests, { addressKey: freshKey(), spend })
     await challengeOn(requests, { addressKey: freshKey() })
   }
@@ -57,7 +57,7 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   clock.now += 600_000
   await solutionOn(requests, {
     addressKey: freshKey(),
-    spend: { nonce: kept, expiresAtMs: clock.now + 120_000 },
+    spend: { nonce: kept, storeEpoch: state.epoch, expiresAtMs: clock.now + 120_000 },
   })
   let windows = 0
   for (let swept = 1; swept > 0; windows += swept) swept = requests.sweepWindows(500)
@@ -68,7 +68,7 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   assert.equal(state.marks.getKeysCount(), 1)
   const again = await solutionOn(requests, {
     addressKey: freshKey(),
-    spend: { nonce: kept, expiresAtMs: clock.now + 120_000 },
+    spend: { nonce: kept, storeEpoch: state.epoch, expiresAtMs: clock.now + 120_000 },
   })
   assert.equal(again.status === 'admitted' && again.nonce, 'used')
   await state.root.close()

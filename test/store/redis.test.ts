@@ -108,6 +108,29 @@ test('redis: after its memory is lost, what was issued before is refused as forg
   await server.stop()
 })
 
+test('redis: restarted from a snapshot that is older than a redemption, it refuses the token as forgotten', async () => {
+  const server = await RedisServer.start()
+  const store = await openStore(server.url, { deadlineMs: 150 })
+  const admin = new Redis(server.port)
+  const storeEpoch = store.siteEpoch('site_0000000000000000000000')!
+  const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
+  await admin.save()
+  admin.disconnect()
+  const first = await redemptionOn(store, { redeem })
+  assert.equal(first.status === 'admitted' && first.token, 'redeemed')
+  await server.kill()
+  await eventually(5000, 'the loss is noticed', () => !store.isReady())
+  await server.boot()
+  const restored = new Redis(server.port)
+  assert.ok((await restored.keys('test:{0}:*')).length > 0, 'the snapshot was restored')
+  await eventually(5000, 'the store is back', () => store.isReady())
+  const again = await redemptionOn(store, { redeem })
+  assert.equal(again.status === 'admitted' && again.token, 'forgotten')
+  restored.disconnect()
+  await store.close()
+  await server.stop()
+})
+
 test('redis: keys expire, and an address at all its limits costs at most 1 KiB', async () => {
   const server = await RedisServer.start()
   const store = await openStore(server.url)
@@ -121,7 +144,7 @@ test('redis: keys expire, and an address at all its limits costs at most 1 KiB',
   const bytes = Number(await admin.call('memory', 'usage', `test:{0}:a:${addressKey}`))
   assert.ok(bytes > 0 && bytes <= 1024, String(bytes))
   for (const key of await admin.keys('*')) {
-    if (key.endsWith(':epoch')) continue
+    if (key.endsWith(':epoch') || key.endsWith(':process')) continue
     const ttl = await admin.pttl(key)
     assert.ok(ttl > 0 && ttl <= 60_000, `${key} ${ttl}`)
   }
@@ -175,6 +198,7 @@ test('REDIS_URL: good and bad forms', () => {
     ['http://localhost', undefined],
     ['redis://', undefined],
     ['redis://host:notaport', undefined],
+    ['redis://user:50%off@host', undefined],
     ['redis://host/x', undefined],
     ['redis://a,http://b', undefined],
     ['redis+sentinel://a:1', undefined],

@@ -32,6 +32,9 @@ export interface StateEnvironment {
   readonly epoch: number
 }
 
+/** Each process that has the files open holds one slot: more than there can be workers, twice for a roll. */
+const READERS_MAX = 1024
+
 /** Makes sure that the directory can be used. Throws StoreSetupError. */
 export function prepareDataDir(dataDir: string): void {
   try {
@@ -46,7 +49,7 @@ export function prepareDataDir(dataDir: string): void {
 
 export function openSites(dataDir: string): SitesEnvironment {
   return orSetupError(dataDir, () => {
-    const root = open({ path: join(dataDir, 'sites'), maxDbs: 4, cache: false })
+    const root = open({ path: join(dataDir, 'sites'), maxDbs: 4, maxReaders: READERS_MAX, cache: false })
     const text = { encoding: 'string' } as const
     return { root, records: root.openDB('records', text), changes: root.openDB('changes', text) }
   })
@@ -57,6 +60,7 @@ export function openState(dataDir: string): StateEnvironment {
     const root = open({
       path: join(dataDir, 'state'),
       maxDbs: 8,
+      maxReaders: READERS_MAX,
       noSync: true,
       overlappingSync: false,
       cache: false,
@@ -98,17 +102,19 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
  * may have the files open.
  */
 export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
+  // A machine that does not tell its boots apart may have been rebooted since.
+
   const path = join(dataDir, 'state')
   const bootFile = join(path, 'boot-id')
-  if (readOr(bootFile, '') === bootId) return
+  if (bootId !== '' && readOr(bootFile, '') === bootId) return
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true, mode: 0o700 })
   writeFileSync(bootFile, bootId)
 }
 
-/** Changes whenever the machine starts anew. */
+/** Changes whenever the machine starts anew; empty if that cannot be told. */
 function machineBootId(): string {
-  return readOr('/proc/sys/kernel/random/boot_id', 'unknown').trim()
+  return readOr('/proc/sys/kernel/random/boot_id', '').trim()
 }
 
 function readOr(path: string, otherwise: string): string {

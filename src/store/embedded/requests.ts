@@ -2,7 +2,7 @@
  * The request operations on LMDB. Those of one event-loop turn run in ONE synchronous transaction, which LMDB
  * serialises over all processes of the machine; they are answered after its commit.
  *
- * Keys start with a minute, so that what has expired lies together at the front and is swept by range:
+ * Keys start with a minute, so that what has expired lies together at the front, where it is swept:
  *
  *   windows   | minute of last write 4 | kind 1 | address or key id |  -> record of domain/limits.ts
  *   marks     | minute of the nonce's issue 4 | kind 1 | nonce 16 |    -> | expiry, seconds 4 | claim |
@@ -13,7 +13,7 @@
 
 import type { Database, RootDatabase } from 'lmdb'
 import { admitToLog, admitToWindow, LogKind, type Refused, WINDOW_MS } from '../../domain/limits.ts'
-import { nonceIssuedAtMs } from '../../domain/nonce.ts'
+import { nonceTerms } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -128,7 +128,8 @@ export class EmbeddedRequests implements RequestStore {
     const { failures } = decision
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
     const key = markKey(KIND.used, spend.nonce)
-    if (this.#isMarked(key)) return { status: 'admitted', nonce: 'used', failures }
+    if (spend.storeEpoch !== this.#state.epoch || this.#isMarked(key))
+      return { status: 'admitted', nonce: 'used', failures }
     this.#mark(key, spend.expiresAtMs, '')
     return { status: 'admitted', nonce: 'spent', failures }
   }
@@ -246,7 +247,7 @@ function windowKey(nowMs: number, kind: number, name: string): Buffer {
 
 function markKey(kind: number, nonce: string): Buffer {
   const key = Buffer.allocUnsafe(5 + nonce.length / 2)
-  key.writeUInt32BE(Math.floor(nonceIssuedAtMs(nonce) / MINUTE_MS), 0)
+  key.writeUInt32BE(Math.floor(nonceTerms(nonce).issuedAtMs / MINUTE_MS), 0)
   key[4] = kind
   key.write(nonce, 5, 'hex')
   return key

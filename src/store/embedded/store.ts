@@ -85,7 +85,7 @@ export class EmbeddedStore implements Store {
     this.#records.writeSite(record, expected)
   writeApiKey = (record: ApiKeyRecord, expected: ApiKeyRecord | undefined) =>
     this.#records.writeApiKey(record, expected)
-  changesSince = (revision: number) => this.#records.changesSince(revision)
+  changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     if (reports.length === 0) return []

@@ -48,15 +48,27 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
   if (kind === 'sentinel' && (primaryName === undefined || primaryName === '')) return undefined
   if (path.length > 1 || !/^\d{0,3}$/.test(dbText) || (dbText !== '' && !isDbAllowed)) return undefined
   const credentials = urls.find(url => url.username !== '' || url.password !== '')
+  const username = decoded(credentials?.username)
+  const password = decoded(credentials?.password)
+  if (username === null || password === null) return undefined
   if (urls.some(url => url.hostname === '')) return undefined
   return {
     kind,
     nodes: urls.map(url => ({ host: hostOf(url), port: Number(url.port || DEFAULT_PORTS[kind]) })),
     primaryName,
-    username: credentials?.username ? decodeURIComponent(credentials.username) : undefined,
-    password: credentials?.password ? decodeURIComponent(credentials.password) : undefined,
+    username,
+    password,
     db: Number(dbText),
     tls,
+  }
+}
+
+/** null if the text is not percent-encoded as a URL must be. */
+function decoded(text: string | undefined): string | undefined | null {
+  try {
+    return text ? decodeURIComponent(text) : undefined
+  } catch {
+    return null
   }
 }
 
@@ -72,6 +84,8 @@ export function describeTarget(target: RedisTarget): string {
 }
 
 export interface Connection {
+  /** When the server last answered a script, by `performance.now`. */
+  lastReplyMs: number
   readonly isCluster: boolean
   isReady(): boolean
   /** Told when the connection is lost, and when it is ready again. Of a Cluster, only when all of it is. */
@@ -98,7 +112,7 @@ const CLIENT_OPTIONS = {
   maxRetriesPerRequest: 0,
   connectTimeout: 2000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
-  reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 1 : false),
+  reconnectOnError: (error: Error) => (error.message.includes('READONLY') ? 1 : false),
   disableClientInfo: true,
 } as const
 
@@ -112,6 +126,7 @@ export function connect(target: RedisTarget): Connection {
     lastError = undefined
   })
   return {
+    lastReplyMs: performance.now(),
     isCluster: target.kind === 'cluster',
     isReady: () => client.status === 'ready',
     onChange: listener => {

@@ -56,7 +56,6 @@ export class Shard {
   #settles: Settle[] = []
   #flights: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  #lastReplyMs = 0
   #isDeadlineArmed = false
   #closed = false
 
@@ -66,12 +65,15 @@ export class Shard {
     this.keyPrefix = options.keyPrefix
   }
 
+  get #processKey(): string {
+    return `${this.keyPrefix}process`
+  }
+
   get isUp(): boolean {
     return this.#up
   }
 
   start(): void {
-    this.#lastReplyMs = performance.now()
     this.#probe()
   }
 
@@ -133,7 +135,6 @@ export class Shard {
   }
 
   #landed(flight: Flight, reply: number[]): void {
-    this.#lastReplyMs = performance.now()
     this.#remove(flight)
     if (reply.length !== 1 + flight.settles.length * ANSWER_INTEGERS) {
       this.#failed(flight, new Error('a reply of unexpected length'))
@@ -193,15 +194,15 @@ export class Shard {
   readonly #probe = (): void => {
     this.#scheduleProbe(this.#up ? PROBE_WHEN_UP_MS : PROBE_WHEN_DOWN_MS)
     if (this.#up) {
-      this.#add([`${this.keyPrefix}probe`], ['P'], () => {})
+      this.#add([this.#processKey], ['P'], () => {})
       return
     }
-    if (performance.now() - this.#lastReplyMs > SILENCE_MS_MAX) {
-      this.#lastReplyMs = performance.now()
+    if (performance.now() - this.#connection.lastReplyMs > SILENCE_MS_MAX) {
+      this.#connection.lastReplyMs = performance.now()
       this.#connection.reconnect()
     }
     if (!this.#connection.isReady()) return
-    const keys = ['2', `${this.keyPrefix}epoch`, `${this.keyPrefix}probe`]
+    const keys = ['2', `${this.keyPrefix}epoch`, this.#processKey]
     runScript(this.#connection, TURN, [...keys, '', String(this.#options.newEpoch()), 'P']).then(
       reply => this.#revived((reply as number[])[0]!),
       () => {},
@@ -209,7 +210,6 @@ export class Shard {
   }
 
   #revived(epoch: number): void {
-    this.#lastReplyMs = performance.now()
     if (this.#closed || this.#up) return
     this.epoch = epoch
     this.#up = true
@@ -229,9 +229,21 @@ function land(flight: Flight, reply: readonly number[] | undefined): void {
 /** EVALSHA, and EVAL where the server does not know the script: then nothing ran, so that is no resend. */
 export async function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {
   try {
-    return await connection.send(new Command('evalsha', [script.sha, ...args]))
+    return await send(connection, new Command('evalsha', [script.sha, ...args]))
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return await connection.send(new Command('eval', [script.text, ...args]))
+    return await send(connection, new Command('eval', [script.text, ...args]))
+  }
+}
+
+async function send(connection: Connection, command: Command): Promise<unknown> {
+  try {
+    const reply = await connection.send(command)
+    connection.lastReplyMs = performance.now()
+    return reply
+  } catch (error) {
+    // An error that the server itself sent is a sign of life too.
+    if (error instanceof Error && error.name === 'ReplyError') connection.lastReplyMs = performance.now()
+    throw error
   }
 }

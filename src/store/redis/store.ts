@@ -92,7 +92,7 @@ export class RedisStore implements Store {
 
   async open(): Promise<void> {
     const giveUpAt = performance.now() + this.#options.openMs
-    while (!this.isReady()) {
+    while (!this.#shards.every(shard => shard.isUp)) {
       const cause = this.#connection.lastError() ?? 'no answer'
       if (performance.now() > giveUpAt || /WRONGPASS|NOAUTH|NOPERM|invalid password/i.test(cause)) {
         throw new StoreSetupError(`REDIS_URL: cannot use ${this.description}: ${cause}`)
@@ -131,7 +131,7 @@ export class RedisStore implements Store {
   }
 
   isReady(): boolean {
-    return this.#shards.every(shard => shard.isUp)
+    return this.#shards.some(shard => shard.isUp)
   }
 
   addressEpoch(addressKey: string): number | undefined {
@@ -170,6 +170,7 @@ export class RedisStore implements Store {
         String(request.addressLimit),
         String(request.siteLimit),
         spend === undefined ? '0' : this.#keepMs(spend.expiresAtMs),
+        spend === undefined ? '0' : String(spend.storeEpoch),
       ],
       (reply, at) => {
         if (reply === undefined) done(UNAVAILABLE)
@@ -214,7 +215,9 @@ export class RedisStore implements Store {
         } else {
           const chargedAtTime = String(charge![chargeAt + 1])
           this.#redeemOn(siteShard, request, false, (reply, at) => {
-            if (reply?.[at] === 0) callerShard.enqueue(callerKeys, ['F', chargedAtTime], () => {})
+            // Refused or unknown: nothing was redeemed for this caller.
+            if (reply === undefined || reply[at] === 0)
+              callerShard.enqueue(callerKeys, ['F', chargedAtTime], () => {})
             done(redemption(reply, at))
           })
         }
@@ -273,7 +276,7 @@ export class RedisStore implements Store {
     this.#records.writeSite(record, expected)
   writeApiKey = (record: ApiKeyRecord, expected: ApiKeyRecord | undefined) =>
     this.#records.writeApiKey(record, expected)
-  changesSince = (revision: number) => this.#records.changesSince(revision)
+  changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   #shardOf(key: string): Shard {
     const shards = this.#shards

@@ -1,7 +1,8 @@
 -- V: charges one verification to an address and, if asked to, marks its nonce as used.
 -- KEYS     address log | used mark of the nonce (only if the time to keep it is not 0)
--- ARGV     kind (1, or 2 if it failed) | site tag | address limit | site limit | milliseconds to keep the mark, or 0
--- returns  1 spent, 2 already used, 3 no nonce touched, then failures, 0, 0  |  0, milliseconds to wait, policy, 0
+-- ARGV     kind (1, or 2 if it failed) | site tag | address limit | site limit | milliseconds to keep the mark, or 0 |
+--          epoch under which the nonce was issued
+-- returns  1 spent, 2 already used or of another epoch, 3 no nonce touched, then failures, 0, 0  |  0, milliseconds to wait, policy, 0
 operations.V = function(keys, args)
   local admitted, first, second = admit_to_log(KEYS[keys], tonumber(ARGV[args]), tonumber(ARGV[args + 1]),
     tonumber(ARGV[args + 2]), tonumber(ARGV[args + 3]))
@@ -11,10 +12,10 @@ operations.V = function(keys, args)
     answer(0, first, second, 0)
   elseif keep == '0' then
     answer(3, second, 0, 0)
-  elseif redis.call('SET', KEYS[keys + 1], '', 'NX', 'PX', keep) then
+  elseif ARGV[args + 5] == shard_epoch and redis.call('SET', KEYS[keys + 1], '', 'NX', 'PX', keep) then
     answer(1, second, 0, 0)
   else
     answer(2, second, 0, 0)
   end
-  return next_key, args + 5
+  return next_key, args + 6
 end

@@ -1,6 +1,6 @@
 -- What every operation uses: the list of answers, and the shard's epoch.
--- The epoch is a random number kept for as long as this server remembers anything; when it is gone, so may be the
--- marks of single use, and whatever was issued under another epoch is refused.
+-- The epoch is a random number that holds while this server process lives (see probe-1.lua); what was issued under
+-- another epoch is refused, since its marks of single use may be gone.
 local operations = {}
 local shard_epoch = redis.call('GET', KEYS[1])
 if not shard_epoch then

@@ -63,6 +63,20 @@ local function log_wait(entries, size, time, challenge, tag, excess)
   return 0
 end
 
+-- Where in the record the entry starts whose four values start at `index`.
+local function byte_of(index)
+  return (index - 1) / 4 * LOG_ENTRY + 1
+end
+
+-- The entry of the same slot, kind and site. What joins it moves to the end, so that times stay in order.
+local function joined_entry(entries, first, size, time, slot, kind, tag)
+  for index = size - 3, first, -4 do
+    if not shares_slot(entries[index], time, slot) then return nil end
+    if entries[index + 1] == kind and entries[index + 2] == tag and entries[index + 3] < COUNT_MAX then return index end
+  end
+  return nil
+end
+
 -- Admits one request of `kind` (0 challenge, 1 verification, 2 failed verification) or refuses it without a trace.
 -- Returns true, site count, failures; or false, milliseconds to wait, policy (1 address, 2 address and site).
 local function admit_to_log(key, kind, tag, address_limit, site_limit)
@@ -93,13 +107,15 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit)
   end
 
   local slot = slot_of(site_limit > 0 and math.min(address_limit, site_limit) or address_limit)
-  local keep_from, keep_to, count = (first - 1) / 4 * LOG_ENTRY + 1, #record, 1
-  if first <= size and entries[size - 2] == kind and entries[size - 1] == tag
-    and shares_slot(entries[size - 3], time, slot) and entries[size] < COUNT_MAX then
-    keep_to, count = keep_to - LOG_ENTRY, entries[size] + 1
+  local keep_from, joined = byte_of(first), joined_entry(entries, first, size, time, slot, kind, tag)
+  if joined then
+    local entry = struct.pack('>I3BI3I2', time, kind, tag, entries[joined + 3] + 1)
+    local rest = string.sub(record, keep_from, byte_of(joined) - 1) .. string.sub(record, byte_of(joined + 4))
+    redis.call('SET', key, rest .. entry, 'PX', WINDOW)
+  else
+    local entry = struct.pack('>I3BI3I2', time, kind, tag, 1)
+    redis.call('SET', key, string.sub(record, keep_from) .. entry, 'PX', WINDOW)
   end
-  local entry = struct.pack('>I3BI3I2', time, kind, tag, count)
-  redis.call('SET', key, string.sub(record, keep_from, keep_to) .. entry, 'PX', WINDOW)
   return true, site_count, failures
 end
 
