@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call, freshAddress } from '../support/http.ts'
-import { assertPassed, assertRefused, type Subject } from './support.ts'
+import { assertPassed, assertRefused, type Subject, wrongCounter } from './support.ts'
 
 const MALFORMED_SITE_KEYS = [
   'x',
@@ -68,8 +68,10 @@ export function challengeTests(subject: Subject): void {
   test('§2.1 difficulty, decided: failed verifications of an address raise it', async () => {
     const { siteKey } = await subject.createSite()
     const from = freshAddress()
+    const { nonce } = (await subject.client.challenge(siteKey, { from })).json
+    const wrong = { ...forgedSolution(), nonce, counter: wrongCounter(nonce) }
     for (let count = 0; count < 3; count++) {
-      await subject.client.verify(siteKey, forgedSolution(), { from })
+      assert.equal((await subject.client.verify(siteKey, wrong, { from })).json.passed, false)
     }
     const { json } = await subject.client.challenge(siteKey, { from })
     assert.ok(json.difficulty > 16, `after three failures it is ${json.difficulty}`)
