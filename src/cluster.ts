@@ -150,8 +150,9 @@ export class Primary {
       return
     }
     slot.quickCrashes = performance.now() - slot.startedAtMs < SETTLED_MS ? slot.quickCrashes + 1 : 0
+    // One crash is replaced at once, so that the service is whole again within a second; a second one soon after waits.
     const delayMs =
-      slot.quickCrashes === 0 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (slot.quickCrashes - 1))
+      slot.quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (slot.quickCrashes - 2))
     this.#log.warn(
       { worker: index, code, signal, restartsInMs: delayMs },
       'a worker has gone; it is replaced',
