@@ -59,26 +59,15 @@ async function runWorker(): Promise<void> {
   const tell = (message: WorkerMessage) => {
     if (process.connected) process.send!(message)
   }
-  const { [WORKER_INDEX]: indexText, ...env } = process.env
-  const index = Number(indexText)
-  let server: Server
-  try {
-    const config = loadConfig(env)
-    server = await startServer(config, createLogger(config.logLevel, { worker: index }), index)
-  } catch (error) {
-    tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
-    process.exit(1)
-  }
-  tell({ type: 'listening' })
-  tell({ type: 'ready', isReady: server.isReady() })
-  setInterval(() => tell({ type: 'ready', isReady: server.isReady() }), READINESS_MS).unref()
+  let server: Server | undefined
   let isLeaving = false
   const leave = async () => {
     if (isLeaving) return
     isLeaving = true
-    await server.drain()
+    await server?.drain()
     process.exit(0)
   }
+  // Before the start, which takes a moment: it may be told to leave meanwhile.
   process.on('message', (message: PrimaryMessage) => {
     if (message.type === 'drain') void leave()
   })
@@ -89,6 +78,20 @@ async function runWorker(): Promise<void> {
   })
   process.on('SIGTERM', () => void leave())
   process.on('SIGINT', () => {}) // a terminal sends it to all; the primary decides
+
+  const { [WORKER_INDEX]: indexText, ...env } = process.env
+  const index = Number(indexText)
+  try {
+    const config = loadConfig(env)
+    server = await startServer(config, createLogger(config.logLevel, { worker: index }), index)
+  } catch (error) {
+    tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
+    process.exit(1)
+  }
+  const { isReady } = server
+  tell({ type: 'listening' })
+  tell({ type: 'ready', isReady: isReady() })
+  setInterval(() => tell({ type: 'ready', isReady: isReady() }), READINESS_MS).unref()
 }
 
 /** The port that all workers will share. They set SO_REUSEPORT, so only a listener without it finds out who else is there. */

@@ -29,8 +29,8 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     sweeps: workerIndex === 0,
     deadlineMs: config.storeDeadlineMs,
     onChange: (up, cause) => {
-      if (up) log.info({ cause }, 'the store is back')
-      else log.warn({ cause }, 'the store is away')
+      if (up) log.info({ cause }, 'the store answers')
+      else log.warn({ cause }, 'the store does not answer')
     },
   })
   const service = composeService(config, store, log)

@@ -1,7 +1,7 @@
 /** Starting and stopping: what an operator sees. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -184,6 +184,21 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
     assert.equal(await code, 0)
     await service.stop()
   }
+})
+
+test('SIGTERM while a replaced worker is still starting ends the service at once', async () => {
+  const service = await TestService.start('redis')
+  const pids = execFileSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)])
+    .toString()
+    .trim()
+    .split(/\s+/)
+  await service.redis!.kill()
+  for (const pid of pids) process.kill(Number(pid), 'SIGKILL')
+  await new Promise(resolve => setTimeout(resolve, 700))
+  const askedAt = performance.now()
+  assert.equal(await service.end('SIGTERM'), 0)
+  assert.ok(performance.now() - askedAt < 5000, 'it waited for a worker that was never told')
+  await service.stop()
 })
 
 test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health and readiness answer', async () => {
