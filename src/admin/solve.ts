@@ -21,7 +21,7 @@ export interface Solved {
 
 export interface SolveOptions {
   readonly threads: number
-  /** Called ten times a second with the counters tried so far. */
+  /** Called ten times a second and at the end with the counters tried so far. */
   readonly onProgress?: (hashes: number, hashingMs: number) => void
 }
 
@@ -38,15 +38,17 @@ export async function solve(
     hashes: Atomics.load(claimedBlocks, 0) * BLOCK_SIZE,
     hashingMs: performance.now() - hashingStart,
   })
-  const timer = setInterval(() => {
+  const tell = () => {
     const { hashes, hashingMs } = progress()
     if (hashingMs > 0) onProgress?.(hashes, hashingMs)
-  }, PROGRESS_MS)
+  }
+  const timer = setInterval(tell, PROGRESS_MS)
   const workers = Array.from({ length: threads }, () => new Worker(workerEntry(), { workerData: race }))
   try {
     const counter = await firstAnswer(workers, () => {
       hashingStart = Math.min(hashingStart, performance.now())
     })
+    tell() // so that the quickest solution is seen too
     return { counter, ms: performance.now() - start, ...progress(), threads }
   } finally {
     clearInterval(timer)
