@@ -17,14 +17,12 @@
 import { randomInt } from 'node:crypto'
 import { Command } from 'ioredis'
 import { fnv1a } from '../../domain/hash.ts'
-import type { Policy } from '../../domain/limits.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { withDeadline } from '../deadline.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
   type Done,
-  type Limited,
   type LoadReport,
   MARK_MARGIN_MS,
   type RedemptionAdmission,
@@ -39,8 +37,10 @@ import {
 } from '../store.ts'
 import { type Connection, connect, describeTarget, type RedisTarget } from './connection.ts'
 import { RedisRecords } from './records.ts'
+import { limited, nonceStatus, redemption } from './replies.ts'
 import { EXCHANGE_LOAD } from './scripts.ts'
 import { runScript, Shard } from './shard.ts'
+import { evenlySpreadTags } from './shard-tags.ts'
 
 export interface RedisStoreOptions {
   readonly target: RedisTarget
@@ -55,10 +55,7 @@ export interface RedisStoreOptions {
 }
 
 const CLUSTER_SHARDS = 16
-const CLUSTER_SLOTS = 16384
 const VERSION_MIN = [6, 2] as const
-
-const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
 export class RedisStore implements Store {
   readonly mayBeBridged = true
@@ -287,49 +284,4 @@ export class RedisStore implements Store {
     const command = new Command(name, args, { replyEncoding: 'utf8' })
     return withDeadline(this.#connection.send(command), this.#options.deadlineMs, name)
   }
-}
-
-function limited(reply: readonly number[], at: number): Limited {
-  return { status: 'limited', retryAfterMs: reply[at + 1]!, policy: POLICIES[reply[at + 2]!] ?? 'address' }
-}
-
-function nonceStatus(code: number): 'spent' | 'used' | 'untouched' {
-  switch (code) {
-    case 1:
-      return 'spent'
-    case 3:
-      return 'untouched'
-    default:
-      return 'used'
-  }
-}
-
-function redemption(reply: readonly number[] | undefined, at: number): RedemptionAdmission {
-  if (reply === undefined) return UNAVAILABLE
-  switch (reply[at]) {
-    case 0:
-      return limited(reply, at)
-    case 1:
-      return { status: 'admitted', token: 'redeemed' }
-    case 2:
-      return { status: 'admitted', token: 'used' }
-    case 3:
-      return { status: 'admitted', token: 'forgotten' }
-    case 4:
-      return { status: 'admitted', token: 'untouched' }
-    default:
-      return UNAVAILABLE
-  }
-}
-
-/** Hash tags whose slots lie one in each of `count` equal ranges, so that shards spread evenly over any Cluster. */
-function evenlySpreadTags(count: number): string[] {
-  const tags: string[] = []
-  const slotsPerRange = CLUSTER_SLOTS / count
-  for (let candidate = 0; tags.filter(tag => tag !== undefined).length < count; candidate++) {
-    const tag = String(candidate)
-    const range = Math.floor((new Command('get', [`{${tag}}`]).getSlot() ?? 0) / slotsPerRange)
-    tags[range] ??= tag
-  }
-  return tags
 }
