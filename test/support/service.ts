@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import { createSite, type SiteOptions } from '../../src/admin/sites.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSiteStore } from '../../src/store/open.ts'
@@ -22,6 +23,15 @@ const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 export interface TestSite {
   readonly siteKey: string
   readonly apiKey: string
+}
+
+const running = new Set<TestService>()
+
+// A test that failed has not stopped its service, which would keep the whole run waiting.
+if (process.env.NODE_TEST_CONTEXT !== undefined) {
+  after(async () => {
+    for (const service of running) await service.stop()
+  })
 }
 
 export class TestService {
@@ -61,6 +71,7 @@ export class TestService {
   static async start(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
     const service = new TestService(kind, await freePort(), redis, env)
+    running.add(service)
     try {
       await service.boot()
     } catch (error) {
@@ -129,6 +140,7 @@ export class TestService {
 
   /** Ends everything and removes its files. */
   async stop(): Promise<void> {
+    running.delete(this)
     await this.end('SIGTERM')
     await this.redis?.stop()
     rmSync(this.dataDir, { recursive: true, force: true })
