@@ -28,7 +28,7 @@ export interface TestSite {
 const running = new Set<TestService>()
 
 // A test that failed has not stopped its service, which would keep the whole run waiting.
-if (process.env.NODE_TEST_CONTEXT !== undefined) {
+if (process.argv[1]?.endsWith('.test.ts')) {
   after(async () => {
     for (const service of running) await service.stop()
   })
