@@ -1,0 +1,132 @@
+/**
+ * As much of the WebAssembly binary format as one kernel needs (WebAssembly core specification 2.0, chapter 5): a
+ * module with one memory and one function. Code is a list of bytes; an expression is code that leaves one value.
+ */
+
+export type Code = readonly number[]
+
+export const I32 = 0x7f
+export const V128 = 0x7b
+export type ValueType = typeof I32 | typeof V128
+
+/** Unsigned LEB128. */
+function unsigned(value: number): Code {
+  const bytes: number[] = []
+  let rest = value
+  do {
+    bytes.push((rest & 0x7f) | (rest > 0x7f ? 0x80 : 0))
+    rest >>>= 7
+  } while (rest !== 0)
+  return bytes
+}
+
+/** Signed LEB128 of a 32-bit integer. */
+function signed(value: number): Code {
+  const bytes: number[] = []
+  let rest = value | 0
+  for (;;) {
+    const byte = rest & 0x7f
+    rest >>= 7
+    const isLast = (rest === 0 && (byte & 0x40) === 0) || (rest === -1 && (byte & 0x40) !== 0)
+    bytes.push(isLast ? byte : byte | 0x80)
+    if (isLast) return bytes
+  }
+}
+
+/** A SIMD instruction's opcode: a prefix and an unsigned number. */
+const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)]
+
+/** Alignment 4 (as a power of two) and a constant offset. */
+const memoryAt = (offset: number): Code => [2, ...unsigned(offset)]
+
+export const constant = (value: number): Code => [0x41, ...signed(value)]
+export const get = (local: number): Code => [0x20, ...unsigned(local)]
+export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)]
+
+/** Runs a body again while its last expression is not zero. */
+export const loopWhile = (body: Code, condition: Code): Code => [
+  0x03,
+  0x40,
+  ...body,
+  ...condition,
+  0x0d,
+  0,
+  0x0b,
+]
+export const ifThen = (condition: Code, then: Code): Code => [...condition, 0x04, 0x40, ...then, 0x0b]
+export const returns = (value: Code): Code => [...value, 0x0f]
+
+type Binary = (left: Code, right: Code) => Code
+const binary = (opcode: Code): Binary => {
+  return (left, right) => [...left, ...right, ...opcode]
+}
+
+/** Instructions on one 32-bit integer. */
+export const i32 = {
+  load: (offset: number, address: Code = constant(0)): Code => [...address, 0x28, ...memoryAt(offset)],
+  add: binary([0x6a]),
+  and: binary([0x71]),
+  xor: binary([0x73]),
+  shiftLeft: binary([0x74]),
+  shiftRight: binary([0x76]),
+  rotateRight: binary([0x78]),
+  lessUnsigned: binary([0x49]),
+  isZero: (value: Code): Code => [...value, 0x45],
+  /** Number of zero bits below the lowest one bit. */
+  trailingZeros: (value: Code): Code => [...value, 0x68],
+} as const
+
+/** Instructions on four 32-bit integers. */
+export const i32x4 = {
+  load: (offset: number, address: Code = constant(0)): Code => [
+    ...address,
+    ...simd(0x00),
+    ...memoryAt(offset),
+  ],
+  /** One integer of memory in all four lanes. */
+  loadSplat: (offset: number): Code => [...constant(0), ...simd(0x09), ...memoryAt(offset)],
+  splat: (value: Code): Code => [...value, ...simd(0x11)],
+  add: binary(simd(0xae)),
+  and: binary(simd(0x4e)),
+  or: binary(simd(0x50)),
+  xor: binary(simd(0x51)),
+  shiftLeft: binary(simd(0xab)),
+  shiftRight: binary(simd(0xad)),
+  equal: binary(simd(0x37)),
+  /** Bits of `mask` choose from `ones` where set, from `zeros` where clear. */
+  select: (ones: Code, zeros: Code, mask: Code): Code => [...ones, ...zeros, ...mask, ...simd(0x52)],
+  anyTrue: (value: Code): Code => [...value, ...simd(0x53)],
+  /** The top bit of each lane, lane 0 in bit 0. */
+  bitmask: (value: Code): Code => [...value, ...simd(0xa4)],
+} as const
+
+export interface FunctionSource {
+  readonly name: string
+  readonly params: readonly ValueType[]
+  readonly result: ValueType
+  /** Types of the locals that follow the parameters. */
+  readonly locals: readonly ValueType[]
+  readonly body: Code
+}
+
+const HEADER: Code = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0]
+const vector = (items: readonly Code[]): Code => [...unsigned(items.length), ...items.flat()]
+const sized = (content: Code): Code => [...unsigned(content.length), ...content]
+const section = (id: number, items: readonly Code[]): Code => [id, ...sized(vector(items))]
+const text = (value: string): Code => sized([...Buffer.from(value)])
+
+/** A module that exports its memory (one page of 64 KiB) as `memory`, and the function by its name. */
+export function assemble({ name, params, result, locals, body }: FunctionSource): Uint8Array {
+  const declared = locals.map(type => [1, type])
+  return Uint8Array.from([
+    ...HEADER,
+    ...section(1, [[0x60, ...vector(params.map(type => [type])), ...vector([[result]])]]),
+    ...section(3, [[0]]),
+    ...section(5, [[0, 1]]),
+    ...section(7, [
+      [...text('memory'), 2, 0],
+      [...text(name), 0, 0],
+    ]),
+    ...section(10, [sized([...vector(declared), ...body, 0x0b])]),
+  ])
+}

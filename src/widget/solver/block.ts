@@ -1,0 +1,122 @@
+/**
+ * What 10,000 counters have in common, worked out once.
+ *
+ * A counter may be any integer up to 2^53 - 1, so the solvers try only counters of 16 digits. Then the proof input is
+ * always 48 bytes, and in a block of 10,000 counters only the last four digits change, which are one whole word:
+ *
+ *   word   0 ........ 7 | 8 ....... 10 | 11          | 12         13  14  15
+ *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
+ *                       | digits       | digits      |
+ *
+ * So 11 of the 64 rounds are done once a block, and everything in the message schedule that word 11 does not reach is
+ * one constant. A schedule word is the sum of four terms; its constant terms are added up here:
+ *
+ *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
+ */
+
+import { COUNTER_MAX, proofInput } from '../../protocol/proof.ts'
+import type { BlockScan, Search } from './search.ts'
+import { blocksOf, digestWords, INITIAL_STATE, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
+
+/** Counters in a block. */
+export const BLOCK_SIZE = 10_000
+/** The first counter of 16 digits. */
+export const FIRST_COUNTER = 1e15
+/** The message word that changes within a block. */
+export const VARYING_WORD = 11
+
+/** Whether schedule word t is the same for the whole block. */
+export const isConstant: readonly boolean[] = constantWords()
+
+function constantWords(): boolean[] {
+  const constant: boolean[] = []
+  for (let t = 0; t < 16; t++) constant.push(t !== VARYING_WORD)
+  for (let t = 16; t < 64; t++) {
+    constant.push(constant[t - 2]! && constant[t - 7]! && constant[t - 15]! && constant[t - 16]!)
+  }
+  return constant
+}
+
+export class Block {
+  /** State after round 11, a to h, but for word 11, which is still to be added to a and to e. */
+  readonly state = new Int32Array(8)
+  /** By round: what is added besides the varying schedule word; all of it where the word is constant. */
+  readonly roundInputs = new Int32Array(64)
+  /** By schedule word: the sum of its constant terms. */
+  readonly scheduleSums = new Int32Array(64)
+
+  /** @param start the block's first counter, a multiple of 10,000 of 16 digits */
+  set(nonce: string, start: number): void {
+    const [words] = blocksOf(new TextEncoder().encode(proofInput(nonce, start)))
+    const { state, roundInputs, scheduleSums } = this
+    scheduleSums.set(words!)
+    scheduleSums[VARYING_WORD] = 0
+    const sums = (t: number) => (isConstant[t] ? scheduleSums[t]! : 0)
+    for (let t = 16; t < 64; t++) {
+      const ofSigma1 = isConstant[t - 2] ? sigma1(sums(t - 2)) : 0
+      const ofSigma0 = isConstant[t - 15] ? sigma0(sums(t - 15)) : 0
+      scheduleSums[t] = ofSigma1 + sums(t - 7) + ofSigma0 + sums(t - 16)
+    }
+    for (let t = 0; t < 64; t++) roundInputs[t] = ROUND_CONSTANTS[t]! + sums(t)
+    state.set(INITIAL_STATE)
+    for (let t = 0; t <= VARYING_WORD; t++) round(state, roundInputs[t]!)
+  }
+}
+
+/** By the last four digits of a counter: their ASCII codes as a big-endian word. */
+export function digitWords(): Int32Array {
+  const words = new Int32Array(BLOCK_SIZE)
+  for (let value = 0; value < BLOCK_SIZE; value++) {
+    for (let rest = value, shift = 0; shift < 32; shift += 8, rest = Math.floor(rest / 10)) {
+      words[value]! |= (0x30 + (rest % 10)) << shift
+    }
+  }
+  return words
+}
+
+/** The bits of a digest's first word that must be zero. */
+export function difficultyMask(difficulty: number): number {
+  if (!(difficulty >= 0 && difficulty <= 32)) throw new RangeError(`difficulty: expected 0 to 32 bits`)
+  return difficulty === 0 ? 0 : -1 << (32 - difficulty)
+}
+
+/**
+ * A search over any counters out of a scan of whole blocks. Counters of fewer digits, which no solver tries, are
+ * looked at one by one.
+ *
+ * @param enter prepares the scan of the block that starts at a counter
+ * @param step `from` and `to` of a scan differ by a multiple of it
+ */
+export function searchBlocks(
+  nonce: string,
+  difficulty: number,
+  enter: (start: number) => BlockScan,
+  step: number,
+): Search {
+  const mask = difficultyMask(difficulty)
+  const isProof = (counter: number) => (digestWords(proofInput(nonce, counter))[0]! & mask) === 0
+  let entered = -1
+  let scan: BlockScan
+  return (start, count) => {
+    const end = Math.min(start + count, COUNTER_MAX + 1)
+    for (let counter = start; counter < end; ) {
+      const from = counter % BLOCK_SIZE
+      const blockStart = counter - from
+      const length = Math.min(BLOCK_SIZE - from, end - counter)
+      const scanned = counter < FIRST_COUNTER ? 0 : length - (length % step)
+      if (scanned === 0) {
+        if (isProof(counter)) return counter
+        counter++
+        continue
+      }
+      if (entered !== blockStart) {
+        scan = enter(blockStart)
+        entered = blockStart
+      }
+      const found = scan!(from, from + scanned)
+      if (found >= 0) return blockStart + found
+      counter += scanned
+    }
+    return -1
+  }
+}

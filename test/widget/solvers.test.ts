@@ -1,0 +1,138 @@
+/** All three solvers find the same counters, which are those that the server's check accepts, and the first such. */
+
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { checkProof } from '../../src/domain/pow.ts'
+import { COUNTER_MAX } from '../../src/protocol/proof.ts'
+import { buildKernel } from '../../src/widget/kernel/kernel.ts'
+import { BLOCK_SIZE, FIRST_COUNTER } from '../../src/widget/solver/block.ts'
+import { scriptSolver } from '../../src/widget/solver/script.ts'
+import type { Solver } from '../../src/widget/solver/search.ts'
+import { INITIAL_STATE, ROUND_CONSTANTS, sha256Hex } from '../../src/widget/solver/sha256.ts'
+import { wasmSolver } from '../../src/widget/solver/wasm.ts'
+import { nonces, seeded } from '../support/arbitraries.ts'
+
+interface GoldenProof {
+  nonce: string
+  start?: number
+  counter: number
+  zeroBits: number
+}
+
+const SOLVERS: Readonly<Record<string, Solver>> = {
+  simd: wasmSolver(buildKernel('simd')),
+  scalar: wasmSolver(buildKernel('scalar')),
+  script: scriptSolver,
+}
+const golden: { first: GoldenProof[]; sixteenDigits: GoldenProof[] } = JSON.parse(
+  readFileSync(new URL('../vectors/proof.json', import.meta.url), 'utf8'),
+)
+
+/** What the definition says, with the server's check. */
+function firstProof(nonce: string, difficulty: number, start: number, count: number): number {
+  for (let counter = start; counter < Math.min(start + count, COUNTER_MAX + 1); counter++) {
+    if (checkProof(nonce, counter, difficulty)) return counter
+  }
+  return -1
+}
+
+for (const [name, solver] of Object.entries(SOLVERS)) {
+  test(`${name}: golden vectors of 16-digit counters`, () => {
+    assert.ok(golden.sixteenDigits.length > 30)
+    for (const { nonce, start, counter, zeroBits } of golden.sixteenDigits) {
+      assert.equal(solver(nonce, zeroBits)(start!, 300_000), counter)
+      assert.equal(solver(nonce, zeroBits)(counter, 1), counter)
+      assert.equal(solver(nonce, zeroBits + 1)(start!, counter - start! + 1), -1)
+    }
+  })
+
+  test(`${name}: golden vectors of small counters`, () => {
+    for (const { nonce, counter, zeroBits } of golden.first) {
+      const from = Math.max(0, counter - 20_000)
+      assert.equal(solver(nonce, zeroBits)(from, 30_000), counter)
+    }
+  })
+
+  test(`${name}: every difficulty from 0 to 20 bits`, () => {
+    for (let difficulty = 0; difficulty <= 20; difficulty++) {
+      const arbitrary = fc.tuple(nonces, fc.integer({ min: 0, max: 7_000_000_000 }))
+      fc.assert(
+        fc.property(arbitrary, ([nonce, offset]) => {
+          const start = FIRST_COUNTER + offset
+          const found = solver(nonce, difficulty)(start, 2 ** 26)
+          assert.ok(checkProof(nonce, found, difficulty), `${nonce} ${found} ${difficulty}`)
+          const reference = SOLVERS.script!(nonce, difficulty)(start, 2 ** 26)
+          assert.equal(found, reference)
+          if (difficulty <= 12) assert.equal(found, firstProof(nonce, difficulty, start, 2 ** 20))
+        }),
+        seeded(difficulty <= 12 ? 12 : 3),
+      )
+    }
+  })
+
+  test(`${name}: across every change of digit count, block and lane, up to 2^53 - 1`, () => {
+    const edges = [0, COUNTER_MAX - 12, FIRST_COUNTER + BLOCK_SIZE, COUNTER_MAX - 991, 9e15]
+    for (let power = 1; power <= 15; power++) edges.push(10 ** power)
+    const starts = fc.constantFrom(...edges).chain(edge =>
+      fc.record({
+        start: fc.integer({ min: Math.max(0, edge - 9), max: edge + 9 }),
+        count: fc.integer({ min: 1, max: 40 }),
+      }),
+    )
+    fc.assert(
+      fc.property(nonces, starts, fc.integer({ min: 0, max: 8 }), (nonce, { start, count }, difficulty) => {
+        const expected = firstProof(nonce, difficulty, start, count)
+        assert.equal(solver(nonce, difficulty)(start, count), expected)
+      }),
+      seeded(2000),
+    )
+  })
+
+  test(`${name}: nothing in a range gives -1, and no difficulty beyond 32 bits is taken for a smaller one`, () => {
+    const nonce = 'f'.repeat(32)
+    assert.equal(solver(nonce, 32)(FIRST_COUNTER, 50_000), -1)
+    assert.equal(solver(nonce, 0)(FIRST_COUNTER, 0), -1)
+    for (const difficulty of [33, -1, Number.NaN]) {
+      assert.throws(() => solver(nonce, difficulty)(FIRST_COUNTER, 1), RangeError)
+    }
+  })
+
+  test(`${name}: two searches at once do not disturb each other`, () => {
+    const one = solver('a'.repeat(32), 9)
+    const two = solver('b'.repeat(32), 11)
+    for (let start = FIRST_COUNTER; start < FIRST_COUNTER + 8 * 997; start += 997) {
+      assert.equal(one(start, 997), firstProof('a'.repeat(32), 9, start, 997))
+      assert.equal(two(start, 997), firstProof('b'.repeat(32), 11, start, 997))
+    }
+  })
+}
+
+test('the constants are those of FIPS 180-4, and far enough from a rounding edge for any browser', () => {
+  assert.equal(INITIAL_STATE[0], 0x6a09e667)
+  assert.equal(INITIAL_STATE[7], 0x5be0cd19)
+  assert.equal(ROUND_CONSTANTS[0], 0x428a2f98)
+  assert.equal(ROUND_CONSTANTS[63]! >>> 0, 0xc67178f2)
+  // `**` may differ by some units in the last place between engines: the bits after the 32nd must not be all alike.
+  const primes = Array.from({ length: 310 }, (_, index) => index + 2).filter(
+    value => !Array.from({ length: value - 2 }, (_, index) => index + 2).some(divisor => value % divisor === 0),
+  )
+  assert.equal(primes.length, 64)
+  for (const root of [...primes.map(prime => prime ** (1 / 3)), ...primes.slice(0, 8).map(Math.sqrt)]) {
+    const rest = ((root % 1) * 2 ** 32) % 1
+    assert.ok(rest > 2 ** -14 && rest < 1 - 2 ** -14)
+  }
+})
+
+test('the fingerprint digest is SHA-256 of the UTF-8 bytes', () => {
+  const expected = (text: string) => createHash('sha256').update(text).digest('hex')
+  assert.equal(sha256Hex(''), expected(''))
+  fc.assert(
+    fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), text => {
+      assert.equal(sha256Hex(text), expected(text.toWellFormed()))
+    }),
+    seeded(300),
+  )
+})
