@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import { checkProof } from '../../src/domain/pow.ts'
 import { COUNTER_MAX } from '../../src/protocol/proof.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
-import { BLOCK_SIZE, FIRST_COUNTER } from '../../src/widget/solver/block.ts'
+import { BLOCK_SIZE, FIRST_COUNTER } from '../../src/widget/solver/ranges.ts'
 import { scriptSolver } from '../../src/widget/solver/script.ts'
 import type { Solver } from '../../src/widget/solver/search.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS, sha256Hex } from '../../src/widget/solver/sha256.ts'
@@ -117,7 +117,8 @@ test('the constants are those of FIPS 180-4, and far enough from a rounding edge
   assert.equal(ROUND_CONSTANTS[63]! >>> 0, 0xc67178f2)
   // `**` may differ by some units in the last place between engines: the bits after the 32nd must not be all alike.
   const primes = Array.from({ length: 310 }, (_, index) => index + 2).filter(
-    value => !Array.from({ length: value - 2 }, (_, index) => index + 2).some(divisor => value % divisor === 0),
+    value =>
+      !Array.from({ length: value - 2 }, (_, index) => index + 2).some(divisor => value % divisor === 0),
   )
   assert.equal(primes.length, 64)
   for (const root of [...primes.map(prime => prime ** (1 / 3)), ...primes.slice(0, 8).map(Math.sqrt)]) {

@@ -15,13 +15,10 @@
  */
 
 import { COUNTER_MAX, proofInput } from '../../protocol/proof.ts'
+import { BLOCK_SIZE, FIRST_COUNTER } from './ranges.ts'
 import type { BlockScan, Search } from './search.ts'
 import { blocksOf, digestWords, INITIAL_STATE, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
 
-/** Counters in a block. */
-export const BLOCK_SIZE = 10_000
-/** The first counter of 16 digits. */
-export const FIRST_COUNTER = 1e15
 /** The message word that changes within a block. */
 export const VARYING_WORD = 11
 

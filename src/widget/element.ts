@@ -1,0 +1,308 @@
+/** The element <pow-gate>: states, events, renewal. What it does in between is in flow.ts, how it looks in view.ts. */
+
+import { obtainToken, type Passed } from './flow.ts'
+import { FormLink } from './form.ts'
+import { PowGateError, type WaitReason } from './service.ts'
+import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
+import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
+import { type State, View } from './view.ts'
+
+/** Share of a token's life after which a new one is fetched, and after which it counts as expired. */
+const RENEW_AT = 0.8
+const EXPIRE_AT = 0.97
+/** Between two verifications that nobody asked for, however short tokens live. */
+const RENEW_MS_MIN = 1000
+
+interface Verification {
+  readonly promise: Promise<string>
+  readonly controller: AbortController
+}
+
+export class PowGateElement extends HTMLElement {
+  static readonly formAssociated = true
+  static readonly observedAttributes = [
+    'site-key',
+    'endpoint',
+    'worker-src',
+    'solver',
+    'auto',
+    'lang',
+    'name',
+  ]
+
+  readonly #view: View
+  readonly #form: FormLink
+  #language: Language = DEFAULT_LANGUAGE
+  #state: State = 'idle'
+  #passed: Passed | undefined
+  #error: PowGateError | undefined
+  #waiting: { readonly text: TextKey; readonly untilMs: number } | undefined
+  #verification: Verification | undefined
+  #isDisabled = false
+  /** Between connectedCallback and disconnectedCallback; attributes are announced before the first. */
+  #isAttached = false
+  #expiresAtMs = 0
+  #timers: ReturnType<typeof setTimeout>[] = []
+  #tick: ReturnType<typeof setInterval> | undefined
+
+  constructor() {
+    super()
+    const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
+    this.#view = new View(root, () => this.#startQuietly())
+    this.#form = new FormLink(this, this.#view.box, {
+      onFocus: () => this.#startIf('focus'),
+      onSubmit: () => {
+        if (this.#isDisabled || (autoOf(this) === 'off' && this.#verification === undefined)) return undefined
+        return this.execute()
+      },
+    })
+  }
+
+  /** idle, working, verified, failed or expired. */
+  get state(): State {
+    return this.#state
+  }
+
+  get token(): string | null {
+    return this.#passed?.token ?? null
+  }
+
+  /** Unix time in milliseconds, by the service's clock. */
+  get expiresAt(): number | null {
+    return this.#passed?.expiresAt ?? null
+  }
+
+  get error(): PowGateError | null {
+    return this.#error ?? null
+  }
+
+  get form(): HTMLFormElement | null {
+    return this.#form.form
+  }
+
+  /** Resolves with a token that was not handed out by a reset before; verifies first where needed. Rejects with a PowGateError. */
+  execute(): Promise<string> {
+    if (this.#verification !== undefined && this.#passed === undefined) return this.#verification.promise
+    if (this.#passed !== undefined) return Promise.resolve(this.#passed.token)
+    return this.#verify()
+  }
+
+  /** Forgets the token, for instance once it was sent. Starts anew if it starts on load. */
+  reset(): void {
+    this.cancel()
+    this.#passed = undefined
+    this.#enter('idle')
+    this.#startIf('load')
+  }
+
+  /** Ends a verification that is under way. */
+  cancel(): void {
+    this.#verification?.controller.abort()
+    this.#verification = undefined
+    this.#stopTimers()
+    if (this.#state === 'working') this.#enter('idle')
+  }
+
+  connectedCallback(): void {
+    this.#isAttached = true
+    document.addEventListener('visibilitychange', this.#onVisible)
+    addEventListener('pageshow', this.#onPageShow)
+    this.#form.attach()
+    this.#render()
+    // Attributes that a framework sets right after it put the element in are then there.
+    setTimeout(() => {
+      void this.#speak()
+      this.#startIf('load')
+    })
+  }
+
+  /** In the language of the page around it, or else in the visitor's. */
+  async #speak(): Promise<void> {
+    const nearest = this.closest<HTMLElement>('[lang]')?.lang ?? document.documentElement.lang
+    const code = languageCode([nearest, ...(navigator.languages ?? [])])
+    this.#language = await loadLanguage(code, baseOf(this))
+    this.#view.setLanguage(this.#language)
+    this.#render()
+  }
+
+  disconnectedCallback(): void {
+    this.#isAttached = false
+    document.removeEventListener('visibilitychange', this.#onVisible)
+    removeEventListener('pageshow', this.#onPageShow)
+    this.#form.detach()
+    this.cancel()
+  }
+
+  attributeChangedCallback(name: string): void {
+    if (!this.#isAttached) return
+    if (name === 'lang') void this.#speak()
+    else if (name === 'name') this.#render()
+    else if (this.#state !== 'idle') this.reset()
+    else this.#startIf('load')
+  }
+
+  formAssociatedCallback(): void {
+    if (this.#isAttached) this.#form.attach()
+  }
+
+  formResetCallback(): void {
+    this.reset()
+  }
+
+  formDisabledCallback(isDisabled: boolean): void {
+    this.#isDisabled = isDisabled
+    if (isDisabled) this.cancel()
+    this.#render()
+    this.#startIf('load')
+  }
+
+  readonly #onVisible = () => {
+    if (document.hidden) return
+    // Timers may have stood still while the machine slept.
+    if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
+    if (this.#state === 'expired' && autoOf(this) !== 'off') this.#startQuietly()
+    else this.#startIf('load')
+  }
+
+  /** Back from the page that the form led to: the token was sent. */
+  readonly #onPageShow = ({ persisted }: PageTransitionEvent) => {
+    if (persisted) this.reset()
+  }
+
+  /** Starts by itself, if it is to start at this occasion and has not yet. */
+  #startIf(occasion: Auto): void {
+    const isHidden = document.hidden // nobody sees the page; it may never be looked at
+    if (this.#state !== 'idle' || !this.#isAttached || this.#isDisabled || isHidden) return
+    if (autoOf(this) === occasion) this.#startQuietly()
+  }
+
+  /** The element and its events tell what goes wrong, so nobody needs the promise. */
+  #startQuietly(): void {
+    if (this.#verification === undefined && !this.#isDisabled) this.#verify().catch(() => {})
+  }
+
+  /** Also renews: then the state stays `verified` until the old token expires. */
+  #verify(): Promise<string> {
+    const controller = new AbortController()
+    const verification = { controller, promise: this.#run(controller.signal) }
+    this.#verification = verification
+    return verification.promise
+  }
+
+  async #run(signal: AbortSignal): Promise<string> {
+    this.#error = undefined
+    this.#waiting = undefined
+    if (this.#passed === undefined) this.#enter('working')
+    this.#view.progress(0)
+    try {
+      const passed = await obtainToken({
+        ...targetOf(this),
+        signal,
+        onProgress: share => {
+          if (signal.aborted) return
+          this.#view.progress(share)
+          this.#tell('progress', { share })
+        },
+        onWait: (reason, ms) => this.#wait(reason, ms),
+      })
+      if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
+      this.#verification = undefined
+      this.#pass(passed)
+      return passed.token
+    } catch (error) {
+      if (!signal.aborted) {
+        this.#verification = undefined
+        this.#fail(error as PowGateError)
+      }
+      throw error
+    }
+  }
+
+  #wait(reason: WaitReason, ms: number): void {
+    const isOver = ms === 0 && reason !== 'offline'
+    const text = reason === 'offline' ? 'offline' : 'busy'
+    this.#waiting = isOver ? undefined : { text, untilMs: performance.now() + ms }
+    clearInterval(this.#tick)
+    if (ms > 0) this.#tick = setInterval(() => this.#render(), 1000)
+    this.#render()
+  }
+
+  #pass(passed: Passed): void {
+    this.#passed = passed
+    this.#stopTimers()
+    this.#expiresAtMs = Date.now() + passed.lifetimeMs * EXPIRE_AT
+    const renewInMs = Math.max(RENEW_MS_MIN, passed.lifetimeMs * RENEW_AT)
+    this.#timers = [
+      setTimeout(() => this.#renew(), renewInMs),
+      setTimeout(() => this.#expire(), passed.lifetimeMs * EXPIRE_AT),
+    ]
+    this.#enter('verified')
+    const { token, expiresAt, difficulty, solveTimeMs, mode, solved } = passed
+    const { solver, threads, tries } = solved
+    this.#tell('verified', { token, expiresAt, difficulty, solveTimeMs, mode, solver, threads, tries })
+  }
+
+  #renew(): void {
+    if (!document.hidden && autoOf(this) !== 'off') this.#startQuietly()
+  }
+
+  #expire(): void {
+    this.#passed = undefined
+    this.#enter(this.#verification === undefined ? 'expired' : 'working')
+    this.#tell('expired', {})
+  }
+
+  #fail(error: PowGateError): void {
+    this.#error = error
+    if (error.text === 'setup') console.error(`pow-gate: ${error.message} (${error.code})`, this)
+    // A renewal that failed leaves the token that is still good.
+    if (this.#passed === undefined) this.#enter('failed')
+    const { code, message, status } = error
+    this.#tell('failed', { code, message, status })
+  }
+
+  #stopTimers(): void {
+    clearInterval(this.#tick)
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers = []
+  }
+
+  #enter(state: State): void {
+    const isNew = state !== this.#state
+    this.#state = state
+    if (state !== 'working') this.#waiting = undefined
+    this.setAttribute('state', state)
+    this.#render()
+    if (isNew) this.#tell('statechange', { state })
+  }
+
+  #render(): void {
+    const state = this.#state
+    const error = state === 'failed' ? this.#error : undefined
+    const seconds = Math.ceil(((this.#waiting?.untilMs ?? 0) - performance.now()) / 1000)
+    const key = this.#waiting?.text ?? error?.text ?? (state as TextKey)
+    this.#view.show({
+      state,
+      text: this.#text(key),
+      detail:
+        seconds > 0
+          ? this.#text('wait').replace('{s}', `${seconds}`)
+          : error?.text === 'setup'
+            ? error.code
+            : '',
+      button: state === 'working' || state === 'verified' ? undefined : this.#text(error ? 'retry' : 'start'),
+      label: this.#text('label'),
+      isDisabled: this.#isDisabled,
+    })
+    this.#form.set(this.token ?? undefined, this.#text('required'))
+  }
+
+  /** The attribute `text-KEY`, or the language's own. */
+  #text(key: TextKey): string {
+    return this.getAttribute(`text-${key}`) ?? this.#language.texts[key]
+  }
+
+  #tell(type: string, detail: object): void {
+    this.dispatchEvent(new CustomEvent(type, { detail }))
+  }
+}

@@ -1,0 +1,102 @@
+/** From nothing to a token: challenge, proof, verification, and over again where a fresh challenge helps. */
+
+import type { Solution } from '../protocol/wire.ts'
+import { type ModeSettings, openWorkplace, type Workplace } from './modes.ts'
+import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
+import { environmentFlags, fingerprintHash } from './signals.ts'
+import type { Solved } from './solver/job.ts'
+
+/** Challenges asked for in one verification. */
+const ROUNDS_MAX = 4
+
+/** Refusals of /verify that a fresh challenge may mend: it is too old, the address has changed, or it is spent. */
+const STALE_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce']
+
+export interface FlowSettings extends ServiceSettings, ModeSettings {
+  /** @param share 0 to 1: how likely a solver is done by now, which is as good as progress gets here */
+  readonly onProgress: (share: number) => void
+}
+
+export interface Passed {
+  readonly token: string
+  /** Unix time by the service's clock, milliseconds. */
+  readonly expiresAt: number
+  /** How long the token lives from its issue on. */
+  readonly lifetimeMs: number
+  readonly solveTimeMs: number
+  readonly difficulty: number
+  readonly mode: Workplace['mode']
+  readonly solved: Solved
+}
+
+/** @throws PowGateError */
+export async function obtainToken(settings: FlowSettings): Promise<Passed> {
+  for (let round = 1; ; round++) {
+    try {
+      return await oneRound(settings)
+    } catch (error) {
+      const isStale = error instanceof PowGateError && STALE_CODES.includes(error.code)
+      if (!isStale) throw asPowGateError(error)
+      if (round === ROUNDS_MAX) throw new PowGateError(error.code, 'rejected', error.message, error.status)
+    }
+  }
+}
+
+async function oneRound(settings: FlowSettings): Promise<Passed> {
+  const { signal, onProgress } = settings
+  // Workers start while the challenge is on its way.
+  const opening = openWorkplace(settings)
+  const close = () =>
+    void opening.then(
+      workplace => workplace.close(),
+      () => {},
+    )
+  signal.addEventListener('abort', close)
+  try {
+    const { nonce, difficulty } = await getChallenge(settings)
+    const beganMs = performance.now()
+    const expected = 2 ** difficulty
+    const workplace = await opening
+    throwIfAborted(signal)
+    const solved = await untilAborted(
+      workplace.solve({ nonce, difficulty }, tries => onProgress(1 - Math.exp(-tries / expected)), signal),
+      signal,
+    )
+    const solveTimeMs = Math.round(performance.now() - beganMs)
+    const solution: Solution = {
+      nonce,
+      counter: solved.counter,
+      solveTimeMs,
+      fingerprintHash: fingerprintHash(solved.renderer),
+      environment: environmentFlags(solved.renderer),
+    }
+    const result = await postSolution(settings, solution)
+    if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
+    const { token, expiresAt } = result
+    // The token starts with the time of its issue: the visitor's clock may be wrong, a lifetime is not.
+    const lifetimeMs = expiresAt - Number.parseInt(token, 10)
+    return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
+  } finally {
+    signal.removeEventListener('abort', close)
+    close()
+  }
+}
+
+/** A closed workplace never answers. */
+function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    work.then(resolve, reject)
+    signal.addEventListener('abort', () => {
+      try {
+        throwIfAborted(signal)
+      } catch (error) {
+        reject(error)
+      }
+    })
+  })
+}
+
+function asPowGateError(error: unknown): PowGateError {
+  if (error instanceof PowGateError) return error
+  return new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
+}

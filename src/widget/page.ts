@@ -1,0 +1,48 @@
+/** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in short slices. */
+
+import { rendererName } from './renderer.ts'
+import { chooseSolver } from './solver/choose.ts'
+import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
+import { rangeStart } from './solver/ranges.ts'
+
+/** A slice leaves time for input and drawing within a frame of 16 ms. */
+const SLICE_MS = 8
+const FIRST_SLICE = 1000
+
+/** @throws the signal's reason */
+export async function solveInSlices(
+  { nonce, difficulty }: Puzzle,
+  kernel: ArrayBuffer | undefined,
+  onProgress: OnProgress,
+  signal: AbortSignal,
+): Promise<Solved> {
+  const { solver, kind } = chooseSolver(kernel)
+  const search = solver(nonce, difficulty)
+  const start = rangeStart(0, 1)
+  let slice = FIRST_SLICE
+  for (let tries = 0; ; ) {
+    const beganMs = performance.now()
+    const counter = search(start + tries, slice)
+    if (counter >= 0) {
+      tries = counter - start + 1
+      return { counter, tries, threads: 1, solver: kind, renderer: rendererName() }
+    }
+    tries += slice
+    onProgress(tries)
+    // At most twice as many as before: the compiler makes the loop faster only after some slices.
+    const wanted = (slice * SLICE_MS) / Math.max(0.1, performance.now() - beganMs)
+    slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))
+    await turn()
+    if (signal.aborted) throw signal.reason
+  }
+}
+
+const channel = new MessageChannel()
+
+/** Lets everything else that waits for the thread run. Unlike timers, it is not slowed to once a second. */
+function turn(): Promise<void> {
+  return new Promise(resolve => {
+    channel.port1.onmessage = () => resolve()
+    channel.port2.postMessage(0)
+  })
+}

@@ -1,0 +1,110 @@
+/** Types of the element <pow-gate>, which /widget.js defines. Add this file to your project, or copy what you need. */
+
+export type PowGateState = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
+
+export interface PowGateVerified {
+  token: string
+  /** Unix time by the service's clock, milliseconds. */
+  expiresAt: number
+  /** Leading zero bits. */
+  difficulty: number
+  solveTimeMs: number
+  mode: 'worker' | 'frame' | 'blob' | 'page'
+  solver: 'wasm' | 'script'
+  threads: number
+  /** Hashes computed, by all threads together. */
+  tries: number
+}
+
+export interface PowGateFailed {
+  /** Stable: the service's code, or one of the widget's own. */
+  code: string
+  /** For the integrator, in English. */
+  message: string
+  /** HTTP status, if the service answered. */
+  status?: number
+}
+
+export interface PowGateError extends Error {
+  readonly name: 'PowGateError'
+  readonly code: string
+  readonly status: number | undefined
+}
+
+/** None of the events bubbles. */
+export interface PowGateEventMap {
+  verified: CustomEvent<PowGateVerified>
+  failed: CustomEvent<PowGateFailed>
+  expired: CustomEvent<Record<string, never>>
+  statechange: CustomEvent<{ state: PowGateState }>
+  /** `share`, 0 to 1: how likely a solver is done by now. */
+  progress: CustomEvent<{ share: number }>
+}
+
+export interface PowGateElement extends HTMLElement {
+  readonly state: PowGateState
+  readonly token: string | null
+  readonly expiresAt: number | null
+  readonly error: PowGateError | null
+  readonly form: HTMLFormElement | null
+  /** Resolves with the token, after a verification where there is none. Rejects with a PowGateError. */
+  execute(): Promise<string>
+  /** Forgets the token, for instance once it was sent; starts anew with `auto="load"`. */
+  reset(): void
+  /** Ends a verification that is under way. */
+  cancel(): void
+  addEventListener<Type extends keyof PowGateEventMap>(
+    type: Type,
+    listener: (this: PowGateElement, event: PowGateEventMap[Type]) => unknown,
+    options?: boolean | AddEventListenerOptions,
+  ): void
+  addEventListener(
+    type: string,
+    listener: EventListenerOrEventListenerObject,
+    options?: boolean | AddEventListenerOptions,
+  ): void
+}
+
+/** Keys of the texts that an attribute `text-KEY` replaces. */
+export type PowGateTextKey =
+  | 'label'
+  | 'idle'
+  | 'working'
+  | 'verified'
+  | 'expired'
+  | 'start'
+  | 'retry'
+  | 'rejected'
+  | 'network'
+  | 'unavailable'
+  | 'setup'
+  | 'offline'
+  | 'busy'
+  | 'wait'
+  | 'required'
+
+/** Attributes, as JSX writes them. */
+export type PowGateAttributes = {
+  'site-key': string
+  /** Address of the service; by default where the script came from. */
+  endpoint?: string
+  /** When to start; `load` by default. */
+  auto?: 'load' | 'focus' | 'submit' | 'off'
+  theme?: 'light' | 'dark'
+  /** Shows nothing unless it fails. */
+  invisible?: boolean | ''
+  /** Name of the form field; `powgate-token` by default. */
+  name?: string
+  disabled?: boolean
+  lang?: string
+  /** A copy of the worker file on the page's own origin. */
+  'worker-src'?: string
+  /** The only place to solve in, before the page's own thread. */
+  solver?: 'worker' | 'frame' | 'blob' | 'page'
+} & { [Key in PowGateTextKey as `text-${Key}`]?: string }
+
+declare global {
+  interface HTMLElementTagNameMap {
+    'pow-gate': PowGateElement
+  }
+}

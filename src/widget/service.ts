@@ -1,0 +1,153 @@
+/** The two calls of the service that a browser makes, with the patience that its answers ask for. */
+
+import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
+
+/** Why a verification ended without a token. Codes are stable; the service's own codes are passed on. */
+export class PowGateError extends Error {
+  override readonly name = 'PowGateError'
+  readonly code: string
+  /** Which of the texts tells the visitor. */
+  readonly text: FailureText
+  /** HTTP status, if the service answered. */
+  readonly status: number | undefined
+
+  constructor(code: string, text: FailureText, message: string, status?: number) {
+    super(message)
+    this.code = code
+    this.text = text
+    this.status = status
+  }
+}
+
+export type FailureText = 'rejected' | 'network' | 'unavailable' | 'setup'
+
+export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
+
+export interface ServiceSettings {
+  readonly siteKey: string
+  /** Address of the service, without a slash at its end. */
+  readonly endpoint: string
+  readonly signal: AbortSignal
+  /** Told before each wait, and with 0 when it goes on. */
+  readonly onWait: (reason: WaitReason, ms: number) => void
+}
+
+/** Tries of one call, the first included. */
+const TRIES_MAX = 5
+const TIMEOUT_MS = 15_000
+const BACK_OFF_MS = 1000
+/** Visitors of one site do not come back all at the same moment. */
+const JITTER_MS = 500
+/** A longer wait than this is the visitor's to decide. */
+const WAIT_MS_MAX = 120_000
+
+export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
+  call<Challenge>(settings, '/challenge', {}, answer => typeof answer.nonce === 'string')
+
+export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
+  call<VerificationResult>(
+    settings,
+    '/verify',
+    { method: 'POST', body: JSON.stringify(solution) },
+    answer => typeof answer.passed === 'boolean',
+  )
+
+/** What one try came to: an answer, a refusal that stands, or one that may pass. */
+type Attempt<Answer> =
+  | { readonly answer: Answer }
+  | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
+
+async function call<Answer>(
+  settings: ServiceSettings,
+  path: string,
+  init: RequestInit,
+  isAnswer: (body: Answer) => boolean,
+): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    const attempt = await once(settings, path, init, isAnswer)
+    if ('answer' in attempt) return attempt.answer
+    const { error, reason, retryAfterMs = 0 } = attempt
+    if (reason === undefined || tries === TRIES_MAX || retryAfterMs > WAIT_MS_MAX) throw error
+    if (reason === 'network' && !navigator.onLine) {
+      settings.onWait('offline', 0)
+      await untilOnline(settings.signal)
+      continue
+    }
+    const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
+    settings.onWait(reason, waitMs)
+    await pause(waitMs, settings.signal)
+    settings.onWait(reason, 0)
+  }
+}
+
+async function once<Answer>(
+  { endpoint, siteKey, signal }: ServiceSettings,
+  path: string,
+  init: RequestInit,
+  isAnswer: (body: Answer) => boolean,
+): Promise<Attempt<Answer>> {
+  const limited = new AbortController()
+  const timer = setTimeout(() => limited.abort(), TIMEOUT_MS)
+  const abort = () => limited.abort()
+  signal.addEventListener('abort', abort)
+  try {
+    const headers = { 'X-Site-Key': siteKey, ...(init.body ? { 'Content-Type': 'application/json' } : {}) }
+    const response = await fetch(endpoint + path, {
+      ...init,
+      headers,
+      credentials: 'omit',
+      cache: 'no-store',
+      signal: limited.signal,
+    })
+    const body = await response.json().catch(() => undefined)
+    if (!response.ok) return refusalOf(response, body)
+    if (body && isAnswer(body)) return { answer: body }
+    const message = 'what answers is not a powgate service'
+    return { error: new PowGateError('unexpected-answer', 'setup', message, response.status) }
+  } catch (error) {
+    throwIfAborted(signal)
+    return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+function refusalOf(
+  { status, headers }: Response,
+  body?: { error?: unknown; code?: unknown },
+): Attempt<never> {
+  const code = String(body?.code ?? `status-${status}`)
+  const message = String(body?.error ?? `status ${status}`)
+  const retryAfterMs = Number(headers.get('Retry-After') ?? 0) * 1000 || 0
+  if (status === 429) {
+    return { error: new PowGateError(code, 'unavailable', message, status), retryAfterMs, reason: 'busy' }
+  }
+  if (status >= 500) {
+    return {
+      error: new PowGateError(code, 'unavailable', message, status),
+      retryAfterMs,
+      reason: 'unavailable',
+    }
+  }
+  return { error: new PowGateError(code, 'setup', message, status) }
+}
+
+export function throwIfAborted(signal: AbortSignal): void {
+  if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return settleOn(signal, resume => setTimeout(resume, ms))
+}
+
+function untilOnline(signal: AbortSignal): Promise<void> {
+  return settleOn(signal, resume => addEventListener('online', resume, { once: true }))
+}
+
+function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {
+  return new Promise<void>(resolve => {
+    arrange(resolve)
+    signal.addEventListener('abort', () => resolve(), { once: true })
+  }).then(() => throwIfAborted(signal))
+}

@@ -1,0 +1,85 @@
+/** The element's attributes, checked. */
+
+import type { Mode } from './modes.ts'
+import { PowGateError } from './service.ts'
+
+export type Auto = 'load' | 'focus' | 'submit' | 'off'
+
+const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
+const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
+
+/** The address of the service that this script came from, if that can be told. */
+const scriptEndpoint = endpointOf(
+  (document.currentScript as HTMLScriptElement | null)?.src ??
+    // Modules are not told; take the script tag that looks like this script's.
+    [...document.scripts].map(({ src }) => src).find(src => endpointOf(src) !== undefined),
+)
+
+function endpointOf(src: string | undefined): string | undefined {
+  const match = /^(https?:.*)\/(widget\/)?widget(\.[0-9a-f]+)?\.js([?#]|$)/.exec(src ?? '')
+  return match?.[1]
+}
+
+/** When to start by itself: at once, or as the attribute says. */
+export function autoOf(element: Element): Auto {
+  const auto = element.getAttribute('auto')
+  return auto === 'focus' || auto === 'submit' || auto === 'off' ? auto : 'load'
+}
+
+export interface Target {
+  readonly siteKey: string
+  readonly endpoint: string
+  readonly base: string
+  readonly workerSrc: string | undefined
+  readonly mode: Mode | undefined
+}
+
+/** @throws PowGateError that tells the integrator which attribute is wrong, and what was expected */
+export function targetOf(element: Element): Target {
+  const siteKey = element.getAttribute('site-key')
+  if (!siteKey) throw setupError('site-key-missing', 'the attribute site-key is missing')
+  if (!SITE_KEY.test(siteKey)) {
+    throw setupError(
+      'site-key-malformed',
+      `site-key: expected site_ and 22 letters or digits, not "${siteKey}"`,
+    )
+  }
+  const endpoint = addressOf(element.getAttribute('endpoint') ?? scriptEndpoint)
+  const mode = element.getAttribute('solver')
+  if (mode !== null && !MODES.includes(mode)) {
+    throw setupError('solver-unknown', `solver: expected one of ${MODES.join(', ')}, not "${mode}"`)
+  }
+  return {
+    siteKey,
+    endpoint,
+    base: assetsOf(endpoint),
+    workerSrc: element.getAttribute('worker-src') ?? undefined,
+    mode: (mode ?? undefined) as Mode | undefined,
+  }
+}
+
+const assetsOf = (endpoint: string) => `${endpoint}/widget/`
+
+/** Where the assets are; a relative address, where nothing will be found, if the endpoint is wrong. */
+export function baseOf(element: Element): string {
+  try {
+    return assetsOf(addressOf(element.getAttribute('endpoint') ?? scriptEndpoint))
+  } catch {
+    return assetsOf('.')
+  }
+}
+
+function addressOf(text: string | undefined): string {
+  if (text === undefined) {
+    throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
+  }
+  try {
+    const { protocol, href } = new URL(text, document.baseURI)
+    if (/^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
+  } catch {
+    // Below, as for other protocols.
+  }
+  throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"`)
+}
+
+const setupError = (code: string, message: string) => new PowGateError(code, 'setup', message)

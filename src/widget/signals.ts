@@ -1,0 +1,60 @@
+/**
+ * What the widget tells the service about the browser: seven yes-or-no answers and one hash. What is read for them is
+ * listed in the README ("What leaves the browser"); nothing is stored, and no value that goes into the hash is sent.
+ */
+
+import type { Environment } from '../protocol/wire.ts'
+import { sha256Hex } from './solver/sha256.ts'
+
+interface Hints {
+  readonly deviceMemory?: number
+  readonly userAgentData?: { readonly mobile: boolean }
+}
+
+/** Drawn in software: no GPU, as on a server. */
+const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
+
+/** @param renderer what draws WebGL, if known */
+export function environmentFlags(renderer: string | undefined): Required<Environment> {
+  const { userAgent, plugins, languages, webdriver } = navigator
+  const isMobile = isMobileBrowser()
+  return {
+    webdriver: webdriver === true,
+    // Says it is Chrome, but lacks what every Chrome page has; web views of apps lack it too.
+    chromeAbsent: /Chrome\/\d/.test(userAgent) && !/; wv\)/.test(userAgent) && !('chrome' in window),
+    swiftShader: SOFTWARE_RENDERERS.test(renderer ?? ''),
+    // Phones have none.
+    noPlugins: !isMobile && plugins?.length === 0,
+    notificationDenied: isNotificationDenied(),
+    zeroScreen: screen.width === 0 || screen.height === 0,
+    noLanguages: !(languages?.length > 0),
+  }
+}
+
+function isMobileBrowser(): boolean {
+  const { userAgentData } = navigator as Navigator & Hints
+  return userAgentData?.mobile ?? /Mobi|Android|iPad/.test(navigator.userAgent)
+}
+
+/** Pages without a secure context may not ask anyway: there, "denied" says nothing of the visitor. */
+function isNotificationDenied(): boolean {
+  return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
+}
+
+/** SHA-256 of what tells kinds of browser and device apart; many visitors share each value. */
+export function fingerprintHash(renderer: string | undefined): string {
+  const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator
+  const { deviceMemory } = navigator as Navigator & Hints
+  const traits: unknown[] = [
+    userAgent,
+    languages,
+    platform,
+    hardwareConcurrency,
+    deviceMemory,
+    maxTouchPoints,
+    [screen.width, screen.height, screen.colorDepth, devicePixelRatio],
+    Intl.DateTimeFormat().resolvedOptions().timeZone,
+    renderer,
+  ]
+  return sha256Hex(JSON.stringify(traits))
+}

@@ -1,0 +1,83 @@
+/** The page's side of the frame: puts it into the page unseen, and talks to it. */
+
+import type { ModeSettings, Workplace } from '../modes.ts'
+import type { FrameJob, FrameReport, Solved } from './job.ts'
+
+/** The frame, its script and its worker come from the network the first time. */
+const READY_MS_MAX = 10_000
+/** A frame that has loaded without a word was refused, or is an error page. */
+const SILENT_MS_MAX = 1000
+
+export async function openFrame({ base }: ModeSettings): Promise<Workplace> {
+  const frame = document.createElement('iframe')
+  frame.hidden = true
+  frame.title = 'powgate'
+  frame.src = base + ASSET_NAMES['frame.html']
+  const { origin } = new URL(base)
+  let onReport: (report: FrameReport) => void = () => {}
+  const listen = ({ source, origin: sender, data }: MessageEvent<FrameReport>) => {
+    if (source === frame.contentWindow && sender === origin && data?.powgate) onReport(data)
+  }
+  addEventListener('message', listen)
+  const close = () => {
+    removeEventListener('message', listen)
+    frame.remove()
+  }
+  try {
+    await untilReady(frame, report => {
+      onReport = report
+    })
+  } catch (error) {
+    close()
+    throw error
+  }
+  return {
+    mode: 'frame',
+    close,
+    solve: (puzzle, onProgress) =>
+      new Promise<Solved>((resolve, reject) => {
+        onReport = report => {
+          if (report.powgate === 'progress') onProgress(report.tries)
+          else if (report.powgate === 'solved') resolve(report.solved)
+          else if (report.powgate === 'failed') reject(new Error(report.message))
+        }
+        const job: FrameJob = { ...puzzle, powgate: 'solve' }
+        frame.contentWindow?.postMessage(job, origin)
+      }).finally(close),
+  }
+}
+
+/** Puts the frame into the page; rejects as soon as it is clear that it will not work. */
+function untilReady(
+  frame: HTMLIFrameElement,
+  hear: (onReport: (report: FrameReport) => void) => void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refused = ({ blockedURI }: SecurityPolicyViolationEvent) => {
+      // Browsers give the whole address or the origin alone.
+      if (blockedURI !== '' && frame.src.startsWith(blockedURI)) give('the page does not allow the frame')
+    }
+    const give = (message?: string) => {
+      clearTimeout(timer)
+      document.removeEventListener('securitypolicyviolation', refused)
+      if (message === undefined) resolve()
+      else reject(new Error(message))
+    }
+    let isLoading = false
+    let timer = setTimeout(() => give('the frame did not load'), READY_MS_MAX)
+    document.addEventListener('securitypolicyviolation', refused)
+    frame.onload = () => {
+      if (isLoading) return
+      clearTimeout(timer)
+      timer = setTimeout(() => give('the frame says nothing'), SILENT_MS_MAX)
+    }
+    hear(report => {
+      if (report.powgate === 'loading') {
+        isLoading = true
+        clearTimeout(timer)
+        timer = setTimeout(() => give('the frame does not get ready'), READY_MS_MAX)
+      } else give(report.powgate === 'failed' ? report.message : undefined)
+    })
+    document.documentElement.append(frame)
+  })
+}

@@ -1,0 +1,53 @@
+/** What is said between a widget, its frame and its workers. */
+
+/** From the pool to a worker. */
+export interface WorkerJob {
+  readonly nonce: string
+  readonly difficulty: number
+  /** The first counter to try; the worker goes on upwards. */
+  readonly start: number
+  /** The module of the best kernel that the browser takes; without it, plain JavaScript. */
+  readonly kernel: ArrayBuffer | undefined
+  /** Whether to look at the renderer first. One worker does, since it takes the GPU process a while to answer. */
+  readonly looksAtRenderer: boolean
+}
+
+export type SolverKind = 'wasm' | 'script'
+
+/** From a worker to the pool. */
+export type WorkerReport =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'renderer'; readonly renderer: string | undefined }
+  | { readonly kind: 'progress'; readonly tries: number }
+  | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
+
+export interface Puzzle {
+  readonly nonce: string
+  readonly difficulty: number
+}
+
+export interface Solved {
+  readonly counter: number
+  /** By all threads together. */
+  readonly tries: number
+  readonly threads: number
+  readonly solver: SolverKind
+  /** What draws WebGL, if the browser tells. */
+  readonly renderer: string | undefined
+}
+
+/** Hears of the tries so far, by all threads together, a few times a second. */
+export type OnProgress = (tries: number) => void
+
+/** From the widget to its frame. */
+export interface FrameJob extends Puzzle {
+  readonly powgate: 'solve'
+}
+
+/** From the frame to the widget. */
+export type FrameReport =
+  /** `loading` as soon as its script runs, `ready` once its workers do. */
+  | { readonly powgate: 'loading' | 'ready' }
+  | { readonly powgate: 'progress'; readonly tries: number }
+  | { readonly powgate: 'solved'; readonly solved: Solved }
+  | { readonly powgate: 'failed'; readonly message: string }

@@ -1,0 +1,22 @@
+/** The kernel that a browser loads. Apart from the solvers, which only workers need. */
+
+/** The smallest module with a SIMD instruction: (func (result v128) i32.const 0 i8x16.splat). */
+const SIMD_PROBE = [
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11,
+]
+
+/**
+ * Fetches the module of the best kernel that the browser takes; undefined if it takes none or the fetch fails.
+ *
+ * @param base where the assets are, ending in a slash
+ */
+export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined> {
+  if (typeof WebAssembly !== 'object') return undefined
+  const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
+  try {
+    const response = await fetch(base + ASSET_NAMES[hasSimd ? 'simd.wasm' : 'scalar.wasm'])
+    return response.ok ? await response.arrayBuffer() : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * What the element says. English is built in; every other language is a file of its own (texts/*.json), of which a
+ * visitor loads at most one.
+ */
+
+export const ENGLISH = {
+  /** Name of the element for assistive technology. */
+  label: 'Human verification',
+  idle: 'Not verified yet',
+  working: 'Verifying…',
+  verified: 'Verified',
+  expired: 'Verification expired',
+  /** Buttons. */
+  start: 'Verify',
+  retry: 'Try again',
+  /** Failures. */
+  rejected: 'Verification failed',
+  network: 'The verification service cannot be reached',
+  unavailable: 'The verification service is busy',
+  setup: 'Verification is not set up correctly',
+  /** Waiting; {s} becomes a number of seconds, and is not announced. */
+  offline: 'Offline. Goes on when you are back online',
+  busy: 'Busy',
+  wait: 'Goes on in {s} s',
+  /** What the browser says of a form that is sent too early. */
+  required: 'Please wait for the verification',
+}
+
+export type TextKey = keyof typeof ENGLISH
+export type Texts = Readonly<Record<TextKey, string>>
+
+/** For each there is a file of texts. */
+export const LANGUAGES = 'de fr es pt it nl pl sv cs tr ru uk ar he hi zh ja ko'.split(' ')
+
+const RIGHT_TO_LEFT = ['ar', 'he']
+
+export interface Language {
+  /** As in `lang`. */
+  readonly code: string
+  readonly direction: 'ltr' | 'rtl'
+  readonly texts: Texts
+}
+
+export const DEFAULT_LANGUAGE: Language = { code: 'en', direction: 'ltr', texts: ENGLISH }
+
+/** The first of the wanted languages (BCP 47, `de-AT`) that is known; else English. */
+export function languageCode(wanted: readonly string[]): string {
+  const codes = wanted.map(tag => tag.toLowerCase().split('-')[0]!)
+  return (
+    codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code)) ?? DEFAULT_LANGUAGE.code
+  )
+}
+
+const loaded: Record<string, Promise<Language>> = {}
+
+/** English where the texts cannot be had. @param base where the assets are, ending in a slash */
+export function loadLanguage(code: string, base: string): Promise<Language> {
+  if (code === DEFAULT_LANGUAGE.code) return Promise.resolve(DEFAULT_LANGUAGE)
+  loaded[base + code] ??= fetch(`${base}texts-${code}.json`)
+    .then(async response => {
+      const texts: Partial<Texts> = await response.json()
+      const direction: Language['direction'] = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'
+      return { code, direction, texts: { ...ENGLISH, ...texts } }
+    })
+    .catch(() => DEFAULT_LANGUAGE)
+  return loaded[base + code]!
+}

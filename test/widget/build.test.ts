@@ -1,0 +1,96 @@
+/** The widget's build: the same bytes each time, names that tell the content, little enough to load. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { Script } from 'node:vm'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import type { WidgetManifest } from '../../src/http/widget-files.ts'
+import { bundleWidget } from '../../src/widget/build/bundle.ts'
+import { VISIT_BYTES_MAX, VISITS, visitsOf } from '../../src/widget/build/sizes.ts'
+import { writeWidget } from '../../src/widget/build/write.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-widget-'))
+const folders = ['first', 'second'].map(name => join(dir, name))
+let manifest: WidgetManifest
+
+before(async () => {
+  for (const folder of folders) manifest = writeWidget(pathToFileURL(`${folder}/`), await bundleWidget())
+})
+after(() => rmSync(dir, { recursive: true }))
+
+const read = (fileName: string) => readFileSync(join(folders[0]!, fileName))
+const text = (name: string) => read(manifest.files.find(file => file.name === name)!.fileName).toString()
+
+test('two builds make the same files', () => {
+  const [first, second] = folders.map(folder => readdirSync(folder).sort())
+  assert.deepEqual(first, second)
+  for (const name of first!) {
+    assert.ok(read(name).equals(readFileSync(join(folders[1]!, name))), name)
+  }
+  const expected = manifest.files.flatMap(({ fileName }) => [fileName, `${fileName}.br`, `${fileName}.gz`])
+  assert.deepEqual(first, [...expected, 'manifest.json'].sort())
+})
+
+test('the manifest tells the truth: hashes, sizes, compressed forms, integrity', () => {
+  assert.deepEqual(JSON.parse(read('manifest.json').toString()), manifest)
+  for (const { name, fileName, hash, bytes, brotliBytes, gzipBytes } of manifest.files) {
+    const content = read(fileName)
+    assert.equal(hash, createHash('sha256').update(content).digest('hex').slice(0, 10), name)
+    assert.equal(fileName, name === 'powgate.d.ts' ? name : name.replace(/\.\w+$/, `.${hash}$&`))
+    const [brotli, gzip] = [read(`${fileName}.br`), read(`${fileName}.gz`)]
+    assert.deepEqual([bytes, brotliBytes, gzipBytes], [content.length, brotli.length, gzip.length], name)
+    assert.ok(brotliDecompressSync(brotli).equals(content), name)
+    assert.ok(gunzipSync(gzip).equals(content), name)
+  }
+  const integrity = createHash('sha384').update(text('widget.js')).digest('base64')
+  assert.equal(manifest.integrity, `sha384-${integrity}`)
+})
+
+test('widget.js is a script as well as a module; the others are what loads them', () => {
+  const check = (name: string, ending: 'mjs' | 'cjs') => {
+    const file = join(dir, `checked.${ending}`)
+    writeFileSync(file, text(name))
+    execFileSync(process.execPath, ['--check', file], { stdio: 'pipe' })
+  }
+  for (const name of ['widget.js', 'worker.js', 'frame.js']) assert.ok(new Script(text(name)), name)
+  for (const name of ['widget.js', 'page.js']) check(name, 'mjs')
+  assert.doesNotMatch(text('widget.js'), /import\.meta/)
+})
+
+test('both kernels are WebAssembly, of which one is SIMD', () => {
+  for (const name of ['simd.wasm', 'scalar.wasm']) {
+    const { fileName } = manifest.files.find(file => file.name === name)!
+    assert.ok(WebAssembly.validate(read(fileName)), name)
+  }
+  assert.notEqual(text('simd.wasm'), text('scalar.wasm'))
+})
+
+test('names of assets inside a file are those of this build', () => {
+  const known = new Set(manifest.files.map(({ fileName }) => fileName))
+  for (const { name, contentType } of manifest.files) {
+    if (contentType === 'application/wasm') continue
+    for (const [mention] of text(name).matchAll(/\b\w+\.[0-9a-f]{10}\.\w+/g)) {
+      assert.ok(known.has(mention), `${name} mentions ${mention}`)
+    }
+  }
+  assert.ok(text('frame.html').includes(manifest.files.find(({ name }) => name === 'frame.js')!.fileName))
+})
+
+test(`no visitor loads more than ${VISIT_BYTES_MAX} bytes`, () => {
+  const visits = visitsOf(manifest)
+  for (const { about, bytes } of visits) assert.ok(bytes <= VISIT_BYTES_MAX, `${about}: ${bytes}`)
+  assert.deepEqual(visits.map(({ about }) => about).sort(), Object.keys(VISITS).sort())
+})
+
+test('a visit is the sum of its files, the largest comes first', () => {
+  const size = (name: string) => (name === 'scalar.wasm' ? 5 : name === 'frame.html' ? 100 : 1)
+  const files = manifest.files.map(file => ({ ...file, brotliBytes: size(file.name) }))
+  const [largest] = visitsOf({ files })
+  assert.deepEqual([largest!.about, largest!.bytes], ['in the frame, no SIMD', 108])
+})
