@@ -3,7 +3,8 @@
  *
  * Each worker watches the connections that the kernel hands it, a random sample, and multiplies by the number of
  * workers: common devices share a fingerprint anyway, so only large counts mean anything, and those are estimated well
- * without asking the store. Linear counting over 64 bits per fingerprint (Whang et al., 1990), in two halves of five
+ * without asking the store. Many visitors have the same phone, so what counts as many depends on how busy the site is: a
+ * fingerprint that is only a small part of the site's visits is never suspicious. Linear counting over 64 bits per fingerprint (Whang et al., 1990), in two halves of five
  * minutes each, so that what is old is forgotten.
  */
 
@@ -12,16 +13,26 @@ const HALF_LIFE_MS = 300_000
 /** Fewer than this in one worker say nothing about the others. */
 const SAMPLE_MIN = 8
 const FINGERPRINTS_MAX = 50_000
+/** The most popular device of one place has a share of about a tenth; a botnet with one browser image has far more. */
+const SUSPICIOUS_SHARE = 0.25
 
 interface Seen {
   low: number
   high: number
+  visits: number
+}
+
+/** Five minutes of sightings. */
+class Half {
+  readonly fingerprints = new Map<string, Seen>()
+  /** Visits by site. */
+  readonly sites = new Map<string, number>()
 }
 
 export class FingerprintWatch {
   readonly #workers: number
-  #present = new Map<string, Seen>()
-  #before = new Map<string, Seen>()
+  #present = new Half()
+  #before = new Half()
   #turnsAtMs = 0
 
   /** @param workers how many workers share the traffic */
@@ -30,24 +41,30 @@ export class FingerprintWatch {
   }
 
   /**
-   * Notes one sighting and estimates the number of addresses.
+   * Notes one sighting and estimates the number of addresses; 1 if the fingerprint is just popular.
    *
    * @param fingerprint hexadecimal
    * @param addressHash any well-mixed unsigned 32-bit hash of the address
    */
   note(siteKey: string, fingerprint: string, addressHash: number, nowMs: number): number {
-    if (nowMs >= this.#turnsAtMs || this.#present.size >= FINGERPRINTS_MAX) {
+    if (nowMs >= this.#turnsAtMs || this.#present.fingerprints.size >= FINGERPRINTS_MAX) {
       this.#before = this.#present
-      this.#present = new Map()
+      this.#present = new Half()
       this.#turnsAtMs = nowMs + HALF_LIFE_MS
     }
+    const { fingerprints, sites } = this.#present
+    sites.set(siteKey, (sites.get(siteKey) ?? 0) + 1)
     const key = siteKey + fingerprint
-    let seen = this.#present.get(key)
-    if (seen === undefined) this.#present.set(key, (seen = { low: 0, high: 0 }))
+    let seen = fingerprints.get(key)
+    if (seen === undefined) fingerprints.set(key, (seen = { low: 0, high: 0, visits: 0 }))
     const bit = addressHash % BITS
     if (bit < 32) seen.low |= 1 << bit
     else seen.high |= 1 << (bit - 32)
-    const before = this.#before.get(key)
+    seen.visits++
+    const before = this.#before.fingerprints.get(key)
+    const visits = seen.visits + (before?.visits ?? 0)
+    const siteVisits = sites.get(siteKey)! + (this.#before.sites.get(siteKey) ?? 0)
+    if (visits < SUSPICIOUS_SHARE * siteVisits) return 1
     return this.#estimate(seen.low | (before?.low ?? 0), seen.high | (before?.high ?? 0))
   }
 

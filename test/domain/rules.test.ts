@@ -172,6 +172,20 @@ test('fingerprints: one visitor is one; many addresses are counted within a quar
   assert.equal(watch.note('s', 'f', fnv1a('a'), 600_003), 1)
 })
 
+test('a fingerprint that is common because the device is popular is not suspicious on a busy site', () => {
+  const watch = new FingerprintWatch(4)
+  let popular = 0
+  let botnet = 0
+  for (let visit = 0; visit < 3000; visit++) {
+    const addressHash = fnv1a(`address ${visit}`)
+    if (visit % 10 === 0) popular = watch.note('s', 'phone', addressHash, visit)
+    else if (visit % 10 < 4) botnet = watch.note('s', 'image', addressHash, visit)
+    else watch.note('s', `browser ${visit}`, addressHash, visit)
+  }
+  assert.equal(popular, 1)
+  assert.ok(botnet > 256)
+})
+
 test('origins: exact, wildcards, none', () => {
   const list = new OriginList(['https://example.com', 'https://*.shop.example', 'http://localhost:3000'])
   const rows: [origin: string, allowed: boolean][] = [
