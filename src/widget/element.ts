@@ -36,7 +36,7 @@ export class PowGateElement extends HTMLElement {
   #state: State = 'idle'
   #passed: Passed | undefined
   #error: PowGateError | undefined
-  #waiting: { readonly text: TextKey; readonly untilMs: number } | undefined
+  #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   #verification: Verification | undefined
   #isDisabled = false
   /** Between connectedCallback and disconnectedCallback; attributes are announced before the first. */
@@ -220,8 +220,7 @@ export class PowGateElement extends HTMLElement {
 
   #wait(reason: WaitReason, ms: number): void {
     const isOver = ms === 0 && reason !== 'offline'
-    const text = reason === 'offline' ? 'offline' : 'busy'
-    this.#waiting = isOver ? undefined : { text, untilMs: performance.now() + ms }
+    this.#waiting = isOver ? undefined : { reason, untilMs: performance.now() + ms }
     clearInterval(this.#tick)
     if (ms > 0) this.#tick = setInterval(() => this.#render(), 1000)
     this.#render()
@@ -280,7 +279,7 @@ export class PowGateElement extends HTMLElement {
     const state = this.#state
     const error = state === 'failed' ? this.#error : undefined
     const seconds = Math.ceil(((this.#waiting?.untilMs ?? 0) - performance.now()) / 1000)
-    const key = this.#waiting?.text ?? error?.text ?? (state as TextKey)
+    const key = this.#waiting?.reason ?? error?.text ?? (state as TextKey)
     this.#view.show({
       state,
       text: this.#text(key),

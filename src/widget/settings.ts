@@ -16,7 +16,7 @@ const scriptEndpoint = endpointOf(
 )
 
 function endpointOf(src: string | undefined): string | undefined {
-  const match = /^(https?:.*)\/(widget\/)?widget(\.[0-9a-f]+)?\.js([?#]|$)/.exec(src ?? '')
+  const match = /^(https?:.*?)\/(widget\/)?widget(\.[0-9a-f]+)?\.js([?#]|$)/.exec(src ?? '')
   return match?.[1]
 }
 

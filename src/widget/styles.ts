@@ -11,11 +11,11 @@ export const STYLES = `
 --_edge:light-dark(#6b7480,#8a94a1);--_soft:light-dark(#dfe3e8,#39404a);--_main:light-dark(#1f56c3,#8ab4ff);
 --_on:light-dark(#fff,#10131a);--_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
 :host([hidden]),:host([invisible]) .box:not(.failed){display:none}
-.box{box-sizing:border-box;display:flex;align-items:center;gap:.75em;inline-size:20em;max-inline-size:100%;min-block-size:3.5em;
+.box{box-sizing:border-box;display:flex;flex-wrap:wrap;align-items:center;gap:.5em .75em;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.body{flex:1;min-inline-size:0;overflow-wrap:anywhere}
+.body{flex:1 1 8.5em;min-inline-size:0;overflow-wrap:break-word}
 .detail{display:block;font-size:.8125em}.detail:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_soft))}
@@ -26,7 +26,7 @@ transform-origin:center;transition:stroke-dashoffset .2s}
 .verified svg{color:var(--powgate-success,var(--_good))}.failed svg,.expired svg{color:var(--powgate-error,var(--_bad))}
 .verified .ring,.failed .ring,.expired .ring{stroke:currentColor;stroke-dashoffset:0}
 .working svg{animation:turn 1.6s linear infinite}@keyframes turn{to{transform:rotate(1turn)}}
-button{flex:none;font:inherit;font-weight:600;min-block-size:2.25em;padding:.3em .8em;cursor:pointer;color:var(--powgate-button-color,var(--_on));
+button{flex:none;margin-inline-start:auto;font:inherit;font-weight:600;min-block-size:2.25em;padding:.3em .8em;cursor:pointer;color:var(--powgate-button-color,var(--_on));
 background:var(--powgate-accent,var(--_main));border:1px solid transparent;border-radius:calc(var(--powgate-radius,.5em)*.7)}
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 button[hidden]{display:none}button:disabled{opacity:.6;cursor:default}

@@ -1,0 +1,89 @@
+/** The widget's sources -> the files that browsers load, in memory. The same sources give the same bytes. */
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type BuildOptions, build } from 'esbuild'
+import { buildKernel } from '../kernel/kernel.ts'
+
+export interface BuiltFile {
+  /** `worker.js` */
+  readonly name: string
+  /** First 10 hexadecimal characters of the content's SHA-256. */
+  readonly hash: string
+  /** `worker.0123456789.js` */
+  readonly fileName: string
+  readonly content: Buffer
+}
+
+const SOURCES = new URL('../', import.meta.url)
+/** One file a language. */
+const TEXTS = new URL('texts/', SOURCES)
+const HASH_LENGTH = 10
+
+/**
+ * In the order of dependencies, because each script is told the names of those before it: whoever changes a file
+ * changes the names of all that load it.
+ *
+ * @throws Error listing what esbuild objects to, warnings included
+ */
+export async function bundleWidget(): Promise<BuiltFile[]> {
+  const files: BuiltFile[] = []
+  const add = (name: string, content: Uint8Array | string) =>
+    files.push(builtFile(name, Buffer.from(content)))
+  const addScript = async (name: string, entry: string, format: 'iife' | 'esm') => {
+    add(name, await bundle(entry, format, names(files)))
+  }
+  add('simd.wasm', buildKernel('simd'))
+  add('scalar.wasm', buildKernel('scalar'))
+  await addScript('worker.js', 'worker.ts', 'iife')
+  await addScript('page.js', 'page.ts', 'esm')
+  await addScript('frame.js', 'frame.ts', 'iife')
+  add('frame.html', frameHtml(names(files)['frame.js']!))
+  // Not a module: then the same file works in <script>, with type="module" and without, and in an import.
+  await addScript('widget.js', 'main.ts', 'iife')
+  for (const file of readdirSync(TEXTS).sort()) {
+    // A visitor loads one of them at most, by its stable name: so the script need not carry the hash of each.
+    add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
+  }
+  const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
+  files.push({ ...types, fileName: types.name }) // people load it, not pages: nothing needs its hash
+  return files
+}
+
+export function builtFile(name: string, content: Buffer): BuiltFile {
+  const hash = createHash('sha256').update(content).digest('hex').slice(0, HASH_LENGTH)
+  const dot = name.lastIndexOf('.')
+  return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
+}
+
+function names(files: readonly BuiltFile[]): Record<string, string> {
+  return Object.fromEntries(files.map(({ name, fileName }) => [name, fileName]))
+}
+
+function frameHtml(script: string): string {
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>powgate solver</title><script src="${script}"></script>\n`
+}
+
+async function bundle(
+  entry: string,
+  format: NonNullable<BuildOptions['format']>,
+  assetNames: Record<string, string>,
+): Promise<Uint8Array> {
+  const { outputFiles, warnings } = await build({
+    absWorkingDir: fileURLToPath(SOURCES),
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    format,
+    minify: true,
+    target: 'es2022',
+    charset: 'utf8',
+    legalComments: 'none',
+    define: { ASSET_NAMES: JSON.stringify(assetNames) },
+    logLevel: 'silent', // an error is thrown with its text
+  })
+  // One of them is `import.meta` outside a module, which would break the page that loads it.
+  if (warnings.length > 0) throw new Error(warnings.map(({ text }) => `${entry}: ${text}`).join('\n'))
+  return outputFiles[0]!.contents
+}
