@@ -3,11 +3,16 @@
 import { us_listen_socket_close } from 'uWebSockets.js'
 import { randomFillSync } from 'node:crypto'
 import type { Config } from './config.ts'
+import { demoRoutes } from './demo/routes.ts'
+import { demoApiKey } from './demo/site.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
 import type { Service } from './endpoints/service.ts'
+import { widgetRoutes } from './http/assets.ts'
+import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange.ts'
 import { buildApp } from './http/routes.ts'
+import { findWidget } from './http/widget-files.ts'
 import { type Logger, loggedEvents } from './log.ts'
 import { resolveSecrets } from './secrets.ts'
 import { BridgedStore } from './store/bridge.ts'
@@ -43,7 +48,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   service.sites.start()
   service.loads.start()
   await firstContact(store)
-  const app = buildApp(service, host)
+  const app = buildApp(service, host, contentRoutes(config, log))
   const listenSocket = await new Promise<object | false>(resolve => {
     app.listen(config.host, config.port, resolve)
   })
@@ -71,6 +76,16 @@ export class ListenError extends Error {
   ) {
     super(`HOST, PORT: cannot listen on ${config.host}:${config.port}: ${cause}`)
   }
+}
+
+function contentRoutes(config: Config, log: Logger): ContentRoute[] {
+  const widget = findWidget()
+  if (widget === undefined)
+    log.warn('the widget is not built, so /widget.js is not served: run npm run build')
+  return [
+    ...(widget === undefined ? [] : widgetRoutes(widget)),
+    ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : []),
+  ]
 }
 
 function composeService(config: Config, store: Store, log: Logger): Service {

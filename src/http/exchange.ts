@@ -7,7 +7,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
 import { clientAddress } from '../domain/client-address.ts'
-import type { HeaderList, Reply } from './replies.ts'
+import type { ContentReply, HeaderList, Reply } from './replies.ts'
 
 /** What a server tells its exchanges. */
 export interface ExchangeHost {
@@ -31,12 +31,14 @@ export interface ExchangeRules {
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',
   204: '204 No Content',
+  304: '304 Not Modified',
   400: '400 Bad Request',
   401: '401 Unauthorized',
   403: '403 Forbidden',
   404: '404 Not Found',
   405: '405 Method Not Allowed',
   413: '413 Content Too Large',
+  415: '415 Unsupported Media Type',
   429: '429 Too Many Requests',
   503: '503 Service Unavailable',
 }
@@ -141,6 +143,24 @@ export class Exchange {
     this.#response.cork(() => this.#write(reply))
   }
 
+  /** The same with a body that is no JSON. Apart from `answer`, which the three endpoints pay for. */
+  answerContent(reply: ContentReply): void {
+    if (this.#isOver) return
+    this.#end()
+    this.#response.cork(() => this.#writeContent(reply))
+  }
+
+  #writeContent({ status, body, headers }: ContentReply): void {
+    const response = this.#response
+    const closes = this.#host.isDraining || this.#isBodyPending
+    response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
+    for (const [name, value] of headers) response.writeHeader(name, value)
+    if (status === 304)
+      response.endWithoutBody() // see #write
+    else if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
+    else response.end(body, closes)
+  }
+
   #write({ status, body, headers }: Reply): void {
     const response = this.#response
     // After a body that is too large, rather than receive the rest of it.
@@ -154,8 +174,18 @@ export class Exchange {
     }
     response.writeHeader('Content-Type', 'application/json')
     response.writeHeader('Cache-Control', 'no-store')
-    if (this.#isHead) response.endWithoutBody(Buffer.byteLength(body), closes)
+    if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else response.end(body, closes)
+  }
+
+  /** A length passed to `endWithoutBody` leaves the answer unfinished, and breaks the connection's next request off. */
+  #endHead(bytes: number, closes: boolean): void {
+    if (closes) {
+      this.#response.endWithoutBody(bytes, true)
+      return
+    }
+    this.#response.writeHeader('Content-Length', String(bytes))
+    this.#response.endWithoutBody()
   }
 
   #fail(error: unknown): void {
@@ -167,6 +197,25 @@ export class Exchange {
     if (this.#isOver) return
     this.#isOver = true
     this.#host.underWay--
+  }
+}
+
+/** What files and pages are chosen by. The three endpoints do without, so an exchange does not read it. */
+export interface ContentRequest {
+  readonly path: string
+  /** Header values, empty when absent. */
+  readonly accept: string
+  readonly acceptEncoding: string
+  readonly ifNoneMatch: string
+}
+
+/** To be called before the handler of the request returns. */
+export function contentRequest(request: HttpRequest): ContentRequest {
+  return {
+    path: request.getUrl(),
+    accept: request.getHeader('accept'),
+    acceptEncoding: request.getHeader('accept-encoding'),
+    ifNoneMatch: request.getHeader('if-none-match'),
   }
 }
 

@@ -12,6 +12,14 @@ export interface Reply {
   readonly headers: HeaderList
 }
 
+/** A file or a page; its headers are all there are, Content-Type and Cache-Control among them. */
+export interface ContentReply {
+  readonly status: number
+  /** Not sent with 304. */
+  readonly body: Buffer | string
+  readonly headers: HeaderList
+}
+
 /** How an endpoint words its errors: /verify-token has a field `success` in every answer. */
 export type ErrorStyle = 'plain' | 'redemption'
 

@@ -9,7 +9,8 @@ import { ChallengeEndpoint } from '../endpoints/challenge.ts'
 import type { Endpoint, Service } from '../endpoints/service.ts'
 import { VerifyEndpoint } from '../endpoints/verify.ts'
 import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
-import { Exchange, type ExchangeHost, type ExchangeRules } from './exchange.ts'
+import type { ContentRoute } from './content.ts'
+import { contentRequest, Exchange, type ExchangeHost, type ExchangeRules } from './exchange.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
 
 interface Route {
@@ -23,7 +24,12 @@ interface Route {
 
 const PREFLIGHT_SECONDS = 86_400
 
-export function buildApp(service: Service, host: ExchangeHost): TemplatedApp {
+/** @param contents what is served besides the three endpoints: the widget, the demo page */
+export function buildApp(
+  service: Service,
+  host: ExchangeHost,
+  contents: readonly ContentRoute[],
+): TemplatedApp {
   const routes: readonly Route[] = [
     {
       path: '/challenge',
@@ -49,6 +55,7 @@ export function buildApp(service: Service, host: ExchangeHost): TemplatedApp {
   ]
   const app = App()
   for (const route of routes) addRoute(app, route, host)
+  for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   app.any('/*', always(notFound, host, { isCrossOrigin: false, faultReply: notFound }))
   return app
@@ -71,6 +78,21 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
     exchange.run(() => endpoint.handle(exchange))
   })
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, rules))
+  app.any(path, always(wrongMethod, host, rules))
+}
+
+function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost): void {
+  const { path, methods } = content
+  const allow = methods.map(method => method.toUpperCase()).join(', ')
+  const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, 'plain', [['Allow', allow]])
+  const rules = { isCrossOrigin: false, faultReply: refusalReply({ reason: 'internal' }, 'plain') }
+  for (const method of methods) {
+    app[method](path, (response, request) => {
+      const asked = contentRequest(request)
+      const exchange = new Exchange(response, request, host, rules)
+      exchange.run(() => content.handle(exchange, asked))
+    })
+  }
   app.any(path, always(wrongMethod, host, rules))
 }
 

@@ -1,0 +1,97 @@
+/**
+ * The widget's files, from memory.
+ *
+ *   /widget.js, /widget/<name>          stable addresses: kept for minutes, then asked about by their ETag
+ *   /widget/<name with its hash>        never changes: kept for ever
+ *   /widget/<name with another hash>    the present content, kept by nobody: behind a load balancer, while hosts are
+ *                                       upgraded one by one, a page that has one version asks a host that has the other
+ *
+ * They draw on no limit and no store, so a page can load the widget while everything else is refused.
+ */
+
+import { readFileSync } from 'node:fs'
+import { type ContentRoute, StaticFile } from './content.ts'
+import type { ContentRequest, Exchange } from './exchange.ts'
+import { type HeaderList, refusalReply } from './replies.ts'
+import { BROTLI_ENDING, GZIP_ENDING, type Widget, type WidgetFile } from './widget-files.ts'
+
+/**
+ * Five minutes, after which an upgrade is seen. A copy up to a day old may serve once more while a new one is fetched:
+ * no visitor waits, and whatever the old copy asks for is there, as above.
+ */
+const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
+const FOR_EVER = 'public, max-age=31536000, immutable'
+const NEVER = 'no-cache'
+
+/** Any page may load the files, also one that is cross-origin isolated, and measure how long that took. */
+const SHARED_HEADERS: HeaderList = [
+  ['Access-Control-Allow-Origin', '*'],
+  ['Cross-Origin-Resource-Policy', 'cross-origin'],
+  ['Timing-Allow-Origin', '*'],
+]
+
+/** What runs in a document or worker of its own obeys the policy that came with it, not its page's. */
+const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
+  'frame.html': [
+    [
+      'Content-Security-Policy',
+      "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; frame-ancestors *",
+    ],
+    // A page that is cross-origin isolated embeds only frames that ask the same of what they load.
+    ['Cross-Origin-Embedder-Policy', 'require-corp'],
+    ['Referrer-Policy', 'no-referrer'],
+  ],
+  'worker.js': [
+    [
+      'Content-Security-Policy',
+      "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'",
+    ],
+    ['Cross-Origin-Embedder-Policy', 'require-corp'],
+  ],
+}
+
+/** `worker.0123456789.js` */
+const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
+
+const PREFIX = '/widget/'
+
+interface Asset {
+  readonly file: StaticFile
+  readonly cacheControl: string
+}
+
+/** Reads the files once. */
+export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
+  const byName = new Map<string, StaticFile>()
+  const byPath = new Map<string, Asset>()
+  for (const widgetFile of files) {
+    const file = readStatic(folder, widgetFile)
+    byName.set(widgetFile.name, file)
+    byPath.set(PREFIX + widgetFile.name, { file, cacheControl: STABLE })
+    if (widgetFile.fileName !== widgetFile.name) {
+      byPath.set(PREFIX + widgetFile.fileName, { file, cacheControl: FOR_EVER })
+    }
+  }
+  byPath.set('/widget.js', byPath.get(`${PREFIX}widget.js`)!)
+  const ofOtherVersion = (path: string): Asset | undefined => {
+    const [, stem, ending] = HASHED.exec(path.slice(PREFIX.length)) ?? []
+    const file = byName.get(`${stem}${ending}`)
+    return file === undefined ? undefined : { file, cacheControl: NEVER }
+  }
+  const notFound = refusalReply({ reason: 'not-found' }, 'plain')
+  const handle = (exchange: Exchange, asked: ContentRequest): void => {
+    const asset = byPath.get(asked.path) ?? ofOtherVersion(asked.path)
+    if (asset === undefined) exchange.answer(notFound)
+    else asset.file.answer(exchange, asked, asset.cacheControl)
+  }
+  return ['/widget.js', `${PREFIX}*`].map(path => ({ path, methods: ['get', 'head'], handle }))
+}
+
+function readStatic(folder: URL, { name, fileName, contentType }: WidgetFile): StaticFile {
+  const read = (ending: string) => readFileSync(new URL(fileName + ending, folder))
+  return new StaticFile(read(''), {
+    contentType,
+    compressed: { br: read(BROTLI_ENDING), gzip: read(GZIP_ENDING) },
+    headers: [...SHARED_HEADERS, ...(OWN_HEADERS[name] ?? [])],
+  })
+}

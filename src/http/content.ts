@@ -1,0 +1,68 @@
+/** What is served besides the three endpoints: files with their validators and codings, and pages. */
+
+import { createHash } from 'node:crypto'
+import type { ContentRequest, Exchange } from './exchange.ts'
+import { CODINGS, type Coding, matchesEtag, preferredCoding } from './negotiation.ts'
+import type { HeaderList } from './replies.ts'
+
+export interface ContentRoute {
+  /** May end with `/*`. */
+  readonly path: string
+  /** All other methods get 405. */
+  readonly methods: readonly ('get' | 'head' | 'post')[]
+  handle(exchange: Exchange, asked: ContentRequest): void
+}
+
+export interface StaticFileOptions {
+  readonly contentType: string
+  /** The same content compressed. What is no shorter is not used. */
+  readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
+  /** Sent besides those that every file has. */
+  readonly headers?: HeaderList
+}
+
+interface Variant {
+  readonly body: Buffer
+  /** Strong: each coding has its own (RFC 9110, 8.8.3.3). */
+  readonly etag: string
+  /** Of the content alone: not sent with 304. */
+  readonly headers: HeaderList
+}
+
+const ETAG_CHARACTERS = 22
+
+/** A file in memory, as one of its codings or as 304. */
+export class StaticFile {
+  readonly #variants: Readonly<Partial<Record<Coding, Variant>>> & { readonly identity: Variant }
+  readonly #codings: readonly Coding[]
+  readonly #headers: HeaderList
+
+  constructor(content: Buffer, { contentType, compressed = {}, headers = [] }: StaticFileOptions) {
+    const hash = createHash('sha256').update(content).digest('base64url').slice(0, ETAG_CHARACTERS)
+    const type = ['Content-Type', contentType] as const
+    const variants: Partial<Record<Coding, Variant>> & { identity: Variant } = {
+      identity: { body: content, etag: `"${hash}"`, headers: [type] },
+    }
+    for (const coding of ['br', 'gzip'] as const) {
+      const body = compressed[coding]
+      if (body === undefined || body.length >= content.length) continue
+      variants[coding] = {
+        body,
+        etag: `"${hash}-${coding}"`,
+        headers: [type, ['Content-Encoding', coding]],
+      }
+    }
+    this.#variants = variants
+    this.#codings = CODINGS.filter(coding => variants[coding] !== undefined)
+    this.#headers = [['Vary', 'Accept-Encoding'], ['X-Content-Type-Options', 'nosniff'], ...headers]
+  }
+
+  answer(exchange: Exchange, asked: ContentRequest, cacheControl: string): void {
+    const coding = preferredCoding(asked.acceptEncoding, this.#codings)
+    const { body, etag, headers } = this.#variants[coding] ?? this.#variants.identity
+    const shared: HeaderList = [['ETag', etag], ['Cache-Control', cacheControl], ...this.#headers]
+    if (matchesEtag(asked.ifNoneMatch, etag))
+      exchange.answerContent({ status: 304, body: '', headers: shared })
+    else exchange.answerContent({ status: 200, body, headers: [...headers, ...shared] })
+  }
+}

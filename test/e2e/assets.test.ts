@@ -1,0 +1,270 @@
+/** The widget's files over HTTP: validators, codings, caching, what other origins and strict pages need. */
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { type IncomingHttpHeaders, request } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import type { WidgetFile, WidgetManifest } from '../../src/http/widget-files.ts'
+import { eventually } from '../support/eventually.ts'
+import { call } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
+import { TestService } from '../support/service.ts'
+
+const ROOT = new URL('../../', import.meta.url).pathname
+const DIST = join(ROOT, 'dist')
+
+const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
+const FOR_EVER = 'public, max-age=31536000, immutable'
+
+let service: TestService
+let manifest: WidgetManifest
+
+before(async () => {
+  service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
+  manifest = JSON.parse(readFileSync(join(DIST, 'widget/manifest.json'), 'utf8'))
+})
+after(() => service.stop())
+
+interface RawAnswer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** Like `call`, with the body as it came: compressed bodies are no text. */
+function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    const outgoing = request(service.url + path, { method, headers }, incoming => {
+      const chunks: Buffer[] = []
+      incoming.on('data', chunk => chunks.push(chunk))
+      incoming.on('end', () => {
+        resolve({ status: incoming.statusCode!, headers: incoming.headers, body: Buffer.concat(chunks) })
+      })
+    })
+    outgoing.on('error', reject)
+    outgoing.end()
+  })
+}
+
+const content = ({ fileName }: WidgetFile) => readFileSync(join(DIST, 'widget', fileName))
+const named = (name: string) => manifest.files.find(file => file.name === name)!
+
+const DECODERS = {
+  br: brotliDecompressSync,
+  gzip: gunzipSync,
+} as const
+
+test('every file at its stable address and at the one that never changes, in every coding', async () => {
+  for (const file of manifest.files) {
+    const expected = content(file)
+    for (const path of new Set([`/widget/${file.name}`, `/widget/${file.fileName}`])) {
+      for (const coding of ['identity', 'gzip', 'br'] as const) {
+        const about = `${path} ${coding}`
+        const { status, headers, body } = await get(path, { 'Accept-Encoding': coding })
+        assert.equal(status, 200, about)
+        const decode = DECODERS[headers['content-encoding'] as keyof typeof DECODERS]
+        // The smallest files are no shorter compressed, and then they are sent as they are.
+        if (expected.length > 1000) assert.equal(headers['content-encoding'] ?? 'identity', coding, about)
+        assert.ok((decode?.(body) ?? body).equals(expected), about)
+        assert.equal(headers['content-length'], String(body.length), about)
+        assert.equal(headers['content-type'], file.contentType, about)
+        assert.equal(headers['cache-control'], path.endsWith(file.name) ? STABLE : FOR_EVER, about)
+        assert.equal(headers.vary, 'Accept-Encoding', about)
+        assert.equal(headers['access-control-allow-origin'], '*', about)
+        assert.equal(headers['cross-origin-resource-policy'], 'cross-origin', about)
+        assert.equal(headers['timing-allow-origin'], '*', about)
+        assert.equal(headers['x-content-type-options'], 'nosniff', about)
+      }
+    }
+  }
+})
+
+test('content types', () => {
+  const types = manifest.files.map(({ name, contentType }) => [
+    name.slice(name.lastIndexOf('.')),
+    contentType,
+  ])
+  assert.deepEqual(Object.fromEntries(types), {
+    '.js': 'text/javascript; charset=utf-8',
+    '.wasm': 'application/wasm',
+    '.html': 'text/html; charset=utf-8',
+    '.json': 'application/json',
+    '.ts': 'text/plain; charset=utf-8',
+  })
+})
+
+test('/widget.js is the widget', async () => {
+  const { status, headers, body } = await get('/widget.js')
+  assert.deepEqual([status, headers['cache-control']], [200, STABLE])
+  assert.ok(body.equals(content(named('widget.js'))))
+})
+
+test('another hash of a known name gives the present content, for no cache', async () => {
+  for (const name of ['widget.js', 'worker.js', 'simd.wasm', 'frame.html']) {
+    const path = `/widget/${name.replace('.', '.0123456789.')}`
+    const { status, headers, body } = await get(path)
+    assert.deepEqual([status, headers['cache-control']], [200, 'no-cache'], path)
+    assert.ok(body.equals(content(named(name))), path)
+    assert.equal(headers['access-control-allow-origin'], '*')
+  }
+})
+
+test('what is no file of the widget is not found', async () => {
+  for (const path of [
+    '/widget',
+    '/widget/',
+    '/widget/other.js',
+    '/widget/other.0123456789.js',
+    '/widget/worker.012345678.js',
+    '/widget/worker.0123456789A.js',
+    '/widget/worker.js/',
+    '/widget/worker.js.br',
+    '/widget/manifest.json',
+    '/widget/..%2fmain.js',
+    '/widget/constructor',
+    '/widget/__proto__',
+    '/widget.js/',
+    '/Widget.js',
+  ]) {
+    const { status, body } = await get(path)
+    assert.equal(status, 404, path)
+    assert.equal(JSON.parse(body.toString()).code, 'not-found', path)
+  }
+})
+
+test('a query is ignored', async () => {
+  const { status, headers } = await get(`/widget/${named('worker.js').fileName}?v=2`)
+  assert.deepEqual([status, headers['cache-control']], [200, FOR_EVER])
+})
+
+test('304 to whoever has the file in the coding that they would get', async () => {
+  const path = `/widget/${named('simd.wasm').fileName}`
+  const tags = new Map<string, string>()
+  for (const coding of ['identity', 'gzip', 'br']) {
+    tags.set(coding, (await get(path, { 'Accept-Encoding': coding })).headers.etag!)
+  }
+  assert.equal(new Set(tags.values()).size, 3)
+  for (const [coding, etag] of tags) {
+    assert.match(etag, /^"[\w-]+"$/)
+    for (const [ifNoneMatch, status] of [
+      [etag, 304],
+      [`W/${etag}`, 304],
+      [`"other", W/"another" , ${etag}`, 304],
+      ['*', 304],
+      ['"other"', 200],
+      [tags.get(coding === 'br' ? 'gzip' : 'br')!, 200],
+    ] as const) {
+      for (const method of ['GET', 'HEAD']) {
+        const headers = { 'Accept-Encoding': coding, 'If-None-Match': ifNoneMatch }
+        const answer = await get(path, headers, method)
+        assert.equal(answer.status, status, `${method} ${coding} ${ifNoneMatch}`)
+        assert.equal(answer.headers.etag, etag)
+        assert.equal(answer.headers['cache-control'], FOR_EVER)
+        assert.equal(answer.headers.vary, 'Accept-Encoding')
+        assert.equal(answer.headers['access-control-allow-origin'], '*')
+        if (status === 304) {
+          assert.equal(answer.body.length, 0)
+          assert.equal(answer.headers['content-length'], undefined)
+          assert.equal(answer.headers['content-encoding'], undefined)
+        }
+      }
+    }
+  }
+})
+
+test('HEAD: the same headers, no body', async () => {
+  const headers = { 'Accept-Encoding': 'br' }
+  const [head, whole] = await Promise.all([
+    get('/widget.js', headers, 'HEAD'),
+    get('/widget.js', headers, 'GET'),
+  ])
+  const { date: _, ...headHeaders } = head.headers
+  const { date: __, ...wholeHeaders } = whole.headers
+  assert.deepEqual(headHeaders, wholeHeaders)
+  assert.equal(head.body.length, 0)
+})
+
+test('HEAD leaves the connection usable, whatever the answer', async () => {
+  // The agent of these calls keeps one connection, so each answer is the one before the next call's.
+  for (const path of ['/widget.js', '/widget.js', '/nothing', '/nothing', '/challenge', '/widget.js']) {
+    const { status } = await call(service.url + path, { method: 'HEAD' })
+    assert.ok(status >= 200 && status < 500, path)
+  }
+})
+
+test('other methods: 405 with Allow', async () => {
+  for (const path of ['/widget.js', `/widget/${named('worker.js').fileName}`]) {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+      const { status, headers } = await call(service.url + path, { method })
+      assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], `${method} ${path}`)
+    }
+  }
+})
+
+test('the frame and the worker bring policies of their own, the other files none', async () => {
+  const policies = async (name: string) => {
+    const { headers } = await get(`/widget/${named(name).fileName}`)
+    return ['content-security-policy', 'cross-origin-embedder-policy'].map(header => headers[header])
+  }
+  assert.deepEqual(await policies('frame.html'), [
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; frame-ancestors *",
+    'require-corp',
+  ])
+  const frame = await get('/widget/frame.html')
+  assert.equal(frame.headers['referrer-policy'], 'no-referrer')
+  assert.equal(frame.headers['x-frame-options'], undefined)
+  const [workerPolicy, workerEmbedding] = await policies('worker.js')
+  assert.match(String(workerPolicy), /script-src 'self' 'wasm-unsafe-eval'/)
+  assert.equal(workerEmbedding, 'require-corp')
+  for (const name of ['widget.js', 'page.js', 'simd.wasm', 'powgate.d.ts']) {
+    assert.deepEqual(await policies(name), [undefined, undefined], name)
+  }
+})
+
+test('the files draw on no limit and no store', async () => {
+  const site = await service.createSite()
+  const from = '127.200.0.1'
+  for (let count = 0; count < 200; count++) {
+    assert.equal((await call(`${service.url}/widget.js`, { from })).status, 200)
+  }
+  const headers = { 'X-Site-Key': site.siteKey }
+  assert.equal((await call(`${service.url}/challenge`, { from, headers })).status, 200)
+})
+
+test('nothing of it reaches /verify-token', async () => {
+  const { status, headers } = await call(`${service.url}/verify-token`, {
+    method: 'OPTIONS',
+    headers: { Origin: 'https://a.example', 'If-None-Match': '*', 'Accept-Encoding': 'br' },
+  })
+  assert.equal(status, 405)
+  for (const name of Object.keys(headers)) assert.doesNotMatch(name, /^access-control|^etag|^vary/)
+})
+
+test('a service whose widget was not built starts all the same, and says so', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'powgate-assets-'))
+  cpSync(DIST, join(dir, 'dist'), { recursive: true })
+  rmSync(join(dir, 'dist/widget'), { recursive: true })
+  cpSync(join(ROOT, 'package.json'), join(dir, 'package.json'))
+  symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
+  const port = await freePort()
+  const { PATH, HOME } = process.env
+  const child = spawn(process.execPath, [join(dir, 'dist/main.js')], {
+    env: { PATH, HOME, HOST: '127.0.0.1', PORT: String(port), POWGATE_DATA_DIR: dir, POWGATE_WORKERS: '1' },
+  })
+  try {
+    let output = ''
+    child.stdout.on('data', chunk => (output += chunk))
+    await eventually(10_000, 'listening', () => output.includes('powgate listens'))
+    assert.match(output, /the widget is not built/)
+    for (const path of ['/widget.js', '/widget/worker.js']) {
+      assert.equal((await call(`http://127.0.0.1:${port}${path}`)).status, 404)
+    }
+  } finally {
+    child.kill('SIGKILL')
+    rmSync(dir, { recursive: true })
+  }
+})
