@@ -104,7 +104,13 @@ export class Primary {
     slot.isListening = false
     slot.isReady = false
     slot.silentChecks = 0
-    const worker = cluster.fork({ [WORKER_INDEX]: String(index), PORT: String(this.#config.port) })
+    // What the primary has decided goes before what it was told.
+    const { port, demo } = this.#config
+    const worker = cluster.fork({
+      [WORKER_INDEX]: String(index),
+      PORT: String(port),
+      POWGATE_DEMO: demo,
+    })
     slot.worker = worker
     worker.on('message', (message: WorkerMessage) => this.#onMessage(slot, message))
     worker.on('exit', (code, signal) => this.#onExit(index, code, signal))

@@ -30,7 +30,11 @@ export interface Config {
   readonly bodyBytesMax: number
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly drainMs: number
+  readonly demo: DemoMode
 }
+
+/** `auto`: on while the service runs that made the first start. The primary decides; workers get one of the others. */
+export type DemoMode = 'auto' | 'on' | 'off'
 
 export interface Setting {
   readonly schema: TSchema
@@ -136,6 +140,12 @@ export const SETTINGS = {
     about: 'Starts every key in Redis.',
   },
   POWGATE_DRAIN_SECONDS: integer(0, 300, 10, 'Longest wait for requests under way when stopping.'),
+  POWGATE_DEMO: {
+    schema: Type.Enum(['auto', 'on', 'off']),
+    fallback: 'auto',
+    expects: 'auto, on or off',
+    about: 'Whether /demo is served; auto: only by the first start, which makes the demo site.',
+  },
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof SETTINGS
@@ -212,7 +222,14 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
+    demo: text('POWGATE_DEMO') as DemoMode,
   })
+}
+
+/** The address that a person on this machine opens. */
+export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
 function checkedRedis(url: string, problems: string[]): RedisTarget | undefined {

@@ -2,27 +2,27 @@
 
 import cluster from 'node:cluster'
 import { createServer } from 'node:net'
-import { prepareFirstStart } from './admin/first-start.ts'
+import { prepareStart } from './admin/first-start.ts'
 import { startHealthServer } from './admin/health.ts'
 import { Primary, type PrimaryMessage, WORKER_INDEX, type WorkerMessage } from './cluster.ts'
-import { type Config, ConfigError, loadConfig } from './config.ts'
+import { type Config, ConfigError, loadConfig, localUrl } from './config.ts'
 import { createLogger } from './log.ts'
 import { ListenError, type Server, startServer } from './server.ts'
 import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   try {
-    const config = loadConfig(process.env)
-    const log = createLogger(config.logLevel)
-    const store = await prepareFirstStart(config, log)
-    const port = await claimPort(config)
-    const supervised =
-      config.workers === 1 ? await runSingle({ ...config, port }) : await runMany({ ...config, port })
+    const loaded = loadConfig(process.env)
+    const log = createLogger(loaded.logLevel)
+    // Before the store is touched: a start that cannot listen makes no site and prints no key.
+    const claimed = { ...loaded, port: await claimPort(loaded) }
+    const { store, demo } = await prepareStart(claimed, log)
+    const config: Config = { ...claimed, demo }
+    const supervised = config.workers === 1 ? await runSingle(config) : await runMany(config)
     const health = await startHealthServer(config.adminPort, supervised)
-    log.info(
-      { host: config.host, port, workers: config.workers, store },
-      `powgate listens on ${urlOf(config, port)}`,
-    )
+    const { host, port, workers } = config
+    if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
+    log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
     onStopSignal(async signal => {
       log.info({ signal }, 'stopping: requests under way are finished first')
       health?.close()
@@ -108,11 +108,6 @@ function claimPort(config: Config): Promise<number> {
       probe.close(() => resolve(port))
     })
   })
-}
-
-function urlOf(config: Config, port: number): string {
-  const host = config.host === '0.0.0.0' || config.host === '::' ? 'localhost' : config.host
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
 function onStopSignal(stop: (signal: string) => Promise<void>): void {

@@ -14,8 +14,9 @@ import { KEY_COMMANDS } from './key-commands.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
 import { AdminError } from './sites.ts'
 import { TRY_COMMAND } from './try-command.ts'
+import { WIDGET_COMMAND } from './widget-command.ts'
 
-const COMMANDS: readonly Command[] = [...SITE_COMMANDS, ...KEY_COMMANDS, TRY_COMMAND]
+const COMMANDS: readonly Command[] = [...SITE_COMMANDS, ...KEY_COMMANDS, TRY_COMMAND, WIDGET_COMMAND]
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 async function run(args: readonly string[]): Promise<number> {

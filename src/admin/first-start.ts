@@ -1,6 +1,7 @@
-/** What the primary does before it forks: reach the store once, and on a new embedded store make a demo site. */
+/** What the primary does before it forks: reach the store once, and make the sites of a first start and of the demo. */
 
-import type { Config } from '../config.ts'
+import { type Config, type DemoMode, localUrl } from '../config.ts'
+import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { Logger } from '../log.ts'
 import { resolveSecrets } from '../secrets.ts'
 import { discardStaleState, prepareDataDir } from '../store/embedded/environment.ts'
@@ -11,13 +12,20 @@ import { createSite } from './sites.ts'
 /** Time for calls before any request is served, where patience costs nothing. */
 const PATIENT_MS = 2000
 
-/** Returns the store's description. Throws StoreSetupError. */
-export async function prepareFirstStart(config: Config, log: Logger): Promise<string> {
+export interface Start {
+  /** The store, in words. */
+  readonly store: string
+  /** Decided: whether the demo page is on. */
+  readonly demo: Exclude<DemoMode, 'auto'>
+}
+
+/** @throws StoreSetupError */
+export async function prepareStart(config: Config, log: Logger): Promise<Start> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir)
     discardStaleState(config.dataDir)
   }
-  resolveSecrets(config)
+  const secrets = resolveSecrets(config)
   const store = createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
   try {
     await store.open()
@@ -25,23 +33,26 @@ export async function prepareFirstStart(config: Config, log: Logger): Promise<st
       const warning = await store.evictionWarning()
       if (warning !== undefined) log.warn(warning)
     }
-    const sites = await store.listSites()
-    if (sites.length === 0 && config.redis === undefined) {
+    const sites = (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    const isFirst = sites.length === 0 && config.redis === undefined
+    const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
+    if (isFirst) {
       const { site, apiKey } = await createSite(store, { name: 'demo' })
-      printDemo(site.siteKey, apiKey)
+      printFirstSite(site.siteKey, apiKey, demo === 'on' ? `${localUrl(config)}/demo` : undefined)
     } else if (sites.length === 0) {
       process.stdout.write(
         'There are no sites yet. Create one: npm run -s powgate -- site create --name NAME\n',
       )
     }
-    return store.description
+    if (demo === 'on') await prepareDemoSite(store, demoApiKey(secrets[0]!))
+    return { store: store.description, demo }
   } finally {
     await store.close()
   }
 }
 
 /** The only time that the API key is shown. */
-function printDemo(siteKey: string, apiKey: string): void {
+function printFirstSite(siteKey: string, apiKey: string, demoPage: string | undefined): void {
   process.stdout.write(`
 First start: a demo site was created, open to every origin.
 
@@ -52,5 +63,5 @@ Try the whole flow from another terminal:
 
   npm run -s powgate -- try --site-key ${siteKey} --api-key ${apiKey}
 
-`)
+${demoPage === undefined ? '' : `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${demoPage}\n\n`}`)
 }

@@ -12,7 +12,7 @@ export function overview(commands: readonly Command[]): string {
     const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
     return [[name, ...words].join(' '), about] as const
   })
-  return `powgate: sites, API keys and a trial of the whole flow
+  return `powgate: sites, API keys, a trial of the whole flow, and what a page needs
 
 Usage: ${PROGRAM} COMMAND [flags]
 

@@ -1,6 +1,26 @@
-/** One HTTP call to a running service. */
+/** A running service: its address, and one HTTP call to it. */
 
+import type { Flag } from './command.ts'
 import { AdminError } from './sites.ts'
+
+export const DEFAULT_URL = 'http://127.0.0.1:8080'
+
+export const URL_FLAG: Flag = {
+  about: `Address of the service. Default: ${DEFAULT_URL}.`,
+  value: {
+    placeholder: 'URL',
+    variable: 'POWGATE_URL',
+    expects: 'http:// or https:// and a host, without user, password or query',
+    accepts: isServiceUrl,
+    isSecret: true, // it may hold a password
+  },
+}
+
+function isServiceUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, username, password, search, hash } = new URL(text)
+  return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
+}
 
 export interface Call {
   readonly method: 'GET' | 'POST'

@@ -19,13 +19,11 @@ import type {
 } from '../protocol/wire.ts'
 import type { Command, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
-import { callService, type Timed } from './service-call.ts'
+import { callService, DEFAULT_URL, type Timed, URL_FLAG } from './service-call.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { AdminError } from './sites.ts'
 import type { Solved } from './solve.ts'
 import { effortText, solveWithProgress } from './solve-progress.ts'
-
-const DEFAULT_URL = 'http://127.0.0.1:8080'
 
 export const TRY_COMMAND: Command = {
   name: 'try',
@@ -53,16 +51,7 @@ export const TRY_COMMAND: Command = {
         isSecret: true,
       },
     },
-    url: {
-      about: `Address of the service. Default: ${DEFAULT_URL}.`,
-      value: {
-        placeholder: 'URL',
-        variable: 'POWGATE_URL',
-        expects: 'http:// or https:// and a host, without user, password or query',
-        accepts: isServiceUrl,
-        isSecret: true, // it may hold a password
-      },
-    },
+    url: URL_FLAG,
     origin: {
       about: 'Origin header to send, for a site that requires one. Default: none.',
       value: {
@@ -172,10 +161,4 @@ function printSolved(solved: Solved): void {
 
 function millisecondsText(ms: number): string {
   return `${ms.toFixed(1).padStart(8)} ms`
-}
-
-function isServiceUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, username, password, search, hash } = new URL(text)
-  return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }

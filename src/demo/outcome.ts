@@ -1,0 +1,94 @@
+/** What the demo's backend makes of a form: decided here, shown by pages.ts (as HTML) or demo.js (from JSON). */
+
+import { SITE_DEFAULTS } from '../domain/site.ts'
+import type { RedemptionResult } from '../protocol/wire.ts'
+import type { Redemption } from './redemption.ts'
+
+export interface Outcome {
+  readonly status: number
+  readonly accepted: boolean
+  readonly title: string
+  readonly text: string
+  /** Stable, of the refusal; null if it was accepted. */
+  readonly code: string | null
+  readonly facts: readonly (readonly [name: string, value: string])[]
+  /** What /verify-token was asked and answered; null if it was not asked. */
+  readonly redemption: Redemption | null
+}
+
+export interface Form {
+  readonly name: string
+  readonly token: string
+  /** As the page measured it; undefined if it did not. */
+  readonly solveMs: number | undefined
+}
+
+const NAME_CHARACTERS_MAX = 80
+const SOLVE_MS_MAX = 3_600_000
+
+/** @param body urlencoded */
+export function readForm(body: string): Form {
+  const fields = new URLSearchParams(body)
+  const solveMs = Number(fields.get('solve-ms') || Number.NaN)
+  return {
+    name: (fields.get('name') ?? '').trim().slice(0, NAME_CHARACTERS_MAX),
+    token: fields.get('powgate-token') ?? '',
+    solveMs: solveMs >= 0 && solveMs <= SOLVE_MS_MAX ? solveMs : undefined,
+  }
+}
+
+/** A refusal before /verify-token was asked. */
+export function refusedForm(status: number, code: string, text: string): Outcome {
+  return { status, accepted: false, title: 'Not accepted', text, code, facts: [], redemption: null }
+}
+
+/** What a backend decides: only `success` lets a visitor in, and whatever is not a clear answer does not. */
+export function decide({ name, solveMs }: Form, redemption: Redemption): Outcome {
+  const { status } = redemption
+  const answer = (redemption.answer ?? {}) as Partial<Record<string, unknown>>
+  const times = [...solveTime(solveMs), ['Redeeming the token took', milliseconds(redemption.ms)]] as const
+  if (status === 200 && answer.success === true) {
+    const result = answer as unknown as Extract<RedemptionResult, { success: true }>
+    return {
+      status: 200,
+      accepted: true,
+      title: 'Accepted',
+      text: `Thank you${name === '' ? '' : `, ${name}`}. The message would be delivered now.`,
+      code: null,
+      facts: [...scoreFacts(result), ...times],
+      redemption,
+    }
+  }
+  const isAnswered = status === 400
+  return {
+    status: isAnswered ? 403 : 503,
+    accepted: false,
+    title: isAnswered ? 'Refused' : 'Not now',
+    text: typeof answer.error === 'string' ? answer.error : 'The service did not answer.',
+    code: typeof answer.code === 'string' ? answer.code : 'no-answer',
+    facts: [['/verify-token answered', status === 0 ? 'nothing' : String(status)], ...times],
+    redemption,
+  }
+}
+
+function scoreFacts({
+  score,
+  ip,
+  solvedAt,
+}: Extract<RedemptionResult, { success: true }>): [string, string][] {
+  const { threshold } = SITE_DEFAULTS
+  return [
+    ['Score', `${score} (0: a bot, 1: a person)`],
+    [`At the usual threshold of ${threshold}`, score >= threshold ? 'would pass' : 'would not pass'],
+    ['Solved from', ip],
+    ['Solved at', new Date(solvedAt).toISOString()],
+  ]
+}
+
+function solveTime(solveMs: number | undefined): [string, string][] {
+  return solveMs === undefined ? [] : [['Solving took (measured by the page)', milliseconds(solveMs)]]
+}
+
+function milliseconds(ms: number): string {
+  return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`
+}

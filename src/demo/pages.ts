@@ -1,0 +1,108 @@
+/** The demo's two pages. Every address in them is relative: a proxy may put the service below a path of its own. */
+
+import type { Outcome } from './outcome.ts'
+import { DEMO_SITE_KEY } from './site.ts'
+
+/** @param base relative path from the page to the service's root */
+function page(title: string, base: string, main: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${base}demo/demo.css">
+${main}
+</html>
+`
+}
+
+export const FORM_PAGE = page(
+  'powgate: a form that bots pay for',
+  '',
+  `<script src="widget.js" async></script>
+<script src="demo/demo.js" defer></script>
+</head>
+<body>
+<main>
+<h1>A form that bots pay for</h1>
+<p>This form is protected by powgate: while you write, your browser solves a small computation. There is no puzzle, no
+cookie and no third party. Send it to see what the site&#39;s backend learns.</p>
+
+<form id="form" action="demo/submit" method="post">
+  <label for="name">Name</label>
+  <input id="name" name="name" required maxlength="80" autocomplete="name">
+  <label for="message">Message</label>
+  <textarea id="message" name="message" required maxlength="1000" rows="4"></textarea>
+  <pow-gate site-key="${DEMO_SITE_KEY}"></pow-gate>
+  <input type="hidden" id="solve-ms" name="solve-ms">
+  <noscript><p class="note">Without JavaScript nothing is solved: the form is sent without a token, and refused.</p></noscript>
+  <button type="submit">Send</button>
+</form>
+
+<section id="result" class="result" role="status" tabindex="-1" hidden></section>
+
+<h2>What happens</h2>
+<ol>
+  <li>The widget asks the service for a challenge: <code>GET /challenge</code>.</li>
+  <li>A worker of your browser tries counters until a SHA-256 digest starts with enough zero bits.</li>
+  <li>The solution earns a token, good for one use within five minutes: <code>POST /verify</code>.</li>
+  <li>The form carries the token to the site&#39;s backend, here <code>demo/submit</code>, which redeems it:
+    <code>POST /verify-token</code>. It never sees more of you than the form, your address and a score.</li>
+</ol>
+
+<h2>In a page of your own</h2>
+<pre tabindex="0"><code>&lt;script src=&quot;https://captcha.example.com/widget.js&quot; async&gt;&lt;/script&gt;
+
+&lt;form method=&quot;post&quot;&gt;
+  &lt;pow-gate site-key=&quot;site_...&quot;&gt;&lt;/pow-gate&gt;
+  &lt;button&gt;Send&lt;/button&gt;
+&lt;/form&gt;</code></pre>
+<p>The token arrives as the form field <code>powgate-token</code>. <code>powgate site create</code> makes the keys, and
+<code>powgate widget</code> prints this with your own address. For scripts: the widget&#39;s
+<a href="widget/powgate.d.ts">types</a>.</p>
+<p class="note">This page&#39;s own site lets everybody through, so that you can see any score. It is served because
+<code>POWGATE_DEMO</code> is on.</p>
+</main>
+</body>`,
+)
+
+/** For browsers without script, whose form is sent as it is. */
+export function resultPage(outcome: Outcome): string {
+  const { accepted, title, text, code, facts, redemption } = outcome
+  const rows = facts.map(([name, value]) => `  <dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`)
+  return page(
+    `powgate: ${escaped(title.toLowerCase())}`,
+    '../',
+    `</head>
+<body>
+<main>
+<section class="result ${accepted ? 'accepted' : 'refused'}">
+<h1>${escaped(title)}</h1>
+<p>${escaped(text)}${code === null ? '' : ` <code>${escaped(code)}</code>`}</p>
+${rows.length === 0 ? '' : `<dl>\n${rows.join('\n')}\n</dl>\n`}${redemption === null ? '' : answerHtml(redemption.answer)}</section>
+<p><a href="../demo">Back to the form</a></p>
+</main>
+</body>`,
+  )
+}
+
+function answerHtml(answer: unknown): string {
+  const json = JSON.stringify(answer ?? null, undefined, 2)
+  return `<h2>What /verify-token answered</h2>\n<pre tabindex="0"><code>${escaped(json)}</code></pre>\n`
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+/** For text and for attribute values in quotes. */
+function escaped(text: string): string {
+  return text.replace(/[&<>"']/g, character => ENTITIES[character]!)
+}

@@ -1,0 +1,111 @@
+/**
+ * The demo page and its backend, which is an integrator's example: it knows of the service only what is public, and
+ * redeems tokens by a call over HTTP.
+ */
+
+import { readFileSync } from 'node:fs'
+import { type Address, formatAddress } from '../domain/address.ts'
+import { type ContentRoute, StaticFile } from '../http/content.ts'
+import type { ContentRequest, Exchange } from '../http/exchange.ts'
+import type { ContentReply, HeaderList } from '../http/replies.ts'
+import { decide, type Form, type Outcome, readForm, refusedForm } from './outcome.ts'
+import { FORM_PAGE, resultPage } from './pages.ts'
+import { type Listener, redeem } from './redemption.ts'
+
+/** A message of 1,000 characters takes up to nine bytes for each. */
+const BODY_BYTES_MAX = 16_384
+
+const NO_STORE = 'no-store'
+/** Asked about each time, by the ETag: whoever changes the demo sees it. */
+const REVALIDATED = 'no-cache'
+
+/** As strict as a page's can be: the widget works under it without a word more. */
+const PAGE_HEADERS: HeaderList = [
+  [
+    'Content-Security-Policy',
+    [
+      "default-src 'none'",
+      "script-src 'self'",
+      "style-src 'self'",
+      "connect-src 'self'",
+      "frame-src 'self'",
+      "worker-src 'self'",
+      "img-src 'self' data:",
+      "form-action 'self'",
+      "base-uri 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+  ],
+  ['Referrer-Policy', 'same-origin'],
+]
+const HTML = 'text/html; charset=utf-8'
+
+export function demoRoutes(listener: Listener, apiKey: string): ContentRoute[] {
+  const form = new StaticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
+  return [
+    file('/demo', form, NO_STORE),
+    file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
+    file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
+    {
+      path: '/demo/submit',
+      methods: ['post'],
+      handle: (exchange, asked) =>
+        handleSubmit(exchange, asked, form => redeemForm(listener, apiKey, form, exchange.address)),
+    },
+  ]
+}
+
+function file(path: string, content: StaticFile, cacheControl: string): ContentRoute {
+  return {
+    path,
+    methods: ['get', 'head'],
+    handle: (exchange, asked) => content.answer(exchange, asked, cacheControl),
+  }
+}
+
+function readStatic(name: string, contentType: string): StaticFile {
+  return new StaticFile(readFileSync(new URL(name, import.meta.url)), { contentType })
+}
+
+const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
+
+function handleSubmit(
+  exchange: Exchange,
+  asked: ContentRequest,
+  process: (form: Form) => Promise<Outcome>,
+): void {
+  const answer = (outcome: Outcome) => exchange.answerContent(outcomeReply(outcome, asked))
+  exchange.readBody(BODY_BYTES_MAX, body => {
+    if (body === undefined) return answer(refusedForm(413, 'body-too-large', 'The form is too large.'))
+    if (!URLENCODED.test(exchange.contentType))
+      return answer(refusedForm(415, 'content-type', 'The form must be sent urlencoded.'))
+    const form = readForm(body.toString('utf8'))
+    if (form.token === '')
+      return answer(refusedForm(400, 'no-token', 'The form came without a token: nothing was solved.'))
+    process(form).then(exchange.guard(answer))
+  })
+}
+
+async function redeemForm(
+  listener: Listener,
+  apiKey: string,
+  form: Form,
+  address: Address | undefined,
+): Promise<Outcome> {
+  const expectedIp = address === undefined ? {} : { expectedIp: formatAddress(address) }
+  return decide(form, await redeem(listener, apiKey, { token: form.token, ...expectedIp }))
+}
+
+function outcomeReply(outcome: Outcome, { accept }: ContentRequest): ContentReply {
+  const isJson = accept.includes('application/json')
+  return {
+    status: outcome.status,
+    body: isJson ? JSON.stringify(outcome) : resultPage(outcome),
+    headers: [
+      ['Content-Type', isJson ? 'application/json' : HTML],
+      ['Cache-Control', NO_STORE],
+      ['X-Content-Type-Options', 'nosniff'],
+      ...PAGE_HEADERS,
+    ],
+  }
+}

@@ -1,0 +1,61 @@
+/** `powgate widget`: what it prints is what the build made, and a page can paste it. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import type { WidgetManifest } from '../../src/http/widget-files.ts'
+import { Powgate } from './cli-process.ts'
+
+const SITE_KEY = 'site_0123456789ABCDEFabcdef'
+const URL_TEXT = 'https://captcha.example.com'
+
+const manifest: WidgetManifest = JSON.parse(
+  readFileSync(new URL('../../dist/widget/manifest.json', import.meta.url), 'utf8'),
+)
+const { fileName } = manifest.files.find(({ name }) => name === 'widget.js')!
+
+for (const isBuilt of [true, false]) {
+  const powgate = new Powgate({}, { isBuilt })
+
+  test(`as JSON, from the ${isBuilt ? 'build' : 'source'}`, async () => {
+    assert.deepEqual(await powgate.json('widget', '--url', `${URL_TEXT}/`, '--site-key', SITE_KEY), {
+      url: `${URL_TEXT}/`,
+      script: `<script src="${URL_TEXT}/widget.js" async></script>`,
+      pinnedScript: `<script src="${URL_TEXT}/widget/${fileName}" integrity="${manifest.integrity}" crossorigin="anonymous" async></script>`,
+      element: `<pow-gate site-key="${SITE_KEY}"></pow-gate>`,
+      csp: [`script-src ${URL_TEXT}`, `connect-src ${URL_TEXT}`, `frame-src ${URL_TEXT}`],
+      ...manifest,
+    })
+  })
+}
+
+test('as text: the same, and the sizes of the files', async () => {
+  const powgate = new Powgate({ POWGATE_URL: URL_TEXT, POWGATE_SITE_KEY: SITE_KEY }, { isBuilt: true })
+  const text = await powgate.text('widget')
+  const { script, pinnedScript, element, csp } = await powgate.json('widget')
+  for (const line of [script, pinnedScript, element, csp.join('; ')])
+    assert.ok(text.includes(`  ${line}\n`), line)
+  assert.ok(text.includes(manifest.integrity))
+  for (const { fileName, brotliBytes } of manifest.files) {
+    assert.match(text, new RegExp(`^${fileName.replaceAll('.', '\\.')} .* ${brotliBytes} `, 'm'))
+  }
+})
+
+test('without flags: a placeholder, and the default address', async () => {
+  const { script, element } = await new Powgate({}, { isBuilt: true }).json('widget')
+  assert.equal(script, '<script src="http://127.0.0.1:8080/widget.js" async></script>')
+  assert.equal(element, '<pow-gate site-key="site_..."></pow-gate>')
+})
+
+test('an address below a path, with what HTML would take for its own', async () => {
+  const powgate = new Powgate({}, { isBuilt: true })
+  const { script, csp } = await powgate.json('widget', '--url', `https://a.example:8443/a&b/"c'>/`)
+  assert.equal(script, '<script src="https://a.example:8443/a&amp;b/%22c&#39;%3E/widget.js" async></script>')
+  assert.equal(csp[0], 'script-src https://a.example:8443')
+})
+
+test('values that are wrong', async () => {
+  const powgate = new Powgate({}, { isBuilt: true })
+  assert.match(await powgate.problem(2, 'widget', '--url', 'captcha.example.com'), /^--url: expected http/)
+  assert.match(await powgate.problem(2, 'widget', '--site-key', 'shop'), /^--site-key: expected site_/)
+})

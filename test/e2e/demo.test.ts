@@ -1,0 +1,293 @@
+/** The demo page and its backend over HTTP: when it is there, what it accepts, what it says. */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { DEMO_SITE_KEY } from '../../src/demo/site.ts'
+import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
+import { type Answer, call, freshAddress } from '../support/http.ts'
+import { STORE_KINDS, TestService } from '../support/service.ts'
+
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+const DEMO_PATHS = ['/demo', '/demo/demo.css', '/demo/demo.js', '/demo/submit']
+
+interface Submit {
+  readonly from?: string
+  readonly isJson?: boolean
+  readonly headers?: Record<string, string>
+}
+
+function submit(service: TestService, fields: Record<string, string> | string, options: Submit = {}) {
+  const { from, isJson = true, headers = {} } = options
+  return call(`${service.url}/demo/submit`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/x-www-form-urlencoded;charset=UTF-8',
+      ...(isJson ? { Accept: 'application/json' } : { Accept: 'text/html,*/*;q=0.8' }),
+      ...headers,
+    },
+    body: typeof fields === 'string' ? fields : new URLSearchParams(fields).toString(),
+    ...(from === undefined ? {} : { from }),
+  })
+}
+
+function assertPage(answer: Answer, status: number): void {
+  assert.equal(answer.status, status)
+  assert.equal(answer.headers['content-type'], 'text/html; charset=utf-8')
+  assert.equal(answer.headers['content-security-policy'], POLICY)
+  assert.equal(answer.headers['cache-control'], 'no-store')
+  assert.equal(answer.headers['x-content-type-options'], 'nosniff')
+  assert.match(answer.text, /^<!doctype html>\n<html lang="en">/)
+  // What the policy would not let run, and addresses that would not survive a proxy's path.
+  assert.doesNotMatch(answer.text, /<style|<script(?! src=)| style=| on\w+=|(?:src|href|action)="\//)
+}
+
+for (const kind of STORE_KINDS) {
+  describe(`on the ${kind} store, with POWGATE_DEMO=on`, () => {
+    let service: TestService
+    let client: Client
+
+    before(async () => {
+      service = await TestService.start(kind, { POWGATE_DEMO: 'on' })
+      client = new Client(service.url)
+    })
+    after(() => service.stop())
+
+    test('the page, its style sheet and its script', async () => {
+      const page = await call(`${service.url}/demo`)
+      assertPage(page, 200)
+      assert.ok(page.text.includes(`<pow-gate site-key="${DEMO_SITE_KEY}">`))
+      assert.ok(page.text.includes('<script src="widget.js" async>'))
+      for (const [path, type] of [
+        ['demo/demo.css', 'text/css; charset=utf-8'],
+        ['demo/demo.js', 'text/javascript; charset=utf-8'],
+      ] as const) {
+        assert.ok(page.text.includes(`"${path}"`))
+        const { status, headers } = await call(`${service.url}/${path}`)
+        assert.deepEqual([status, headers['content-type']], [200, type])
+        const again = await call(`${service.url}/${path}`, { headers: { 'If-None-Match': headers.etag! } })
+        assert.equal(again.status, 304)
+      }
+    })
+
+    test('a token is redeemed through /verify-token, once', async () => {
+      const from = freshAddress()
+      const token = await client.token(DEMO_SITE_KEY, { from })
+      const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token, 'solve-ms': '123' }
+      const { status, json, headers } = await submit(service, fields, { from })
+      assert.deepEqual([status, json.accepted, json.code], [200, true, null])
+      assert.equal(headers['content-type'], 'application/json')
+      const { answer, ms, status: redeemed } = json.redemption
+      assert.deepEqual([redeemed, answer.success, answer.score, answer.ip], [200, true, 1, from])
+      assert.ok(Math.abs(answer.solvedAt - Date.now()) < 10_000)
+      assert.ok(ms > 0)
+      assert.match(json.text, /Ada/)
+      const facts = Object.fromEntries(json.facts)
+      assert.equal(facts['At the usual threshold of 0.5'], 'would pass')
+      assert.equal(facts['Solved from'], from)
+      assert.equal(facts['Solving took (measured by the page)'], '123 ms')
+
+      const again = await submit(service, fields, { from })
+      assert.deepEqual([again.status, again.json.accepted, again.json.code], [403, false, 'token-used'])
+    })
+
+    test('a low score passes here, and is told what it is', async () => {
+      const from = freshAddress()
+      const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noLanguages: true }
+      const solution = await client.solved(DEMO_SITE_KEY, { from }, { environment })
+      const { token, passed } = (await client.verify(DEMO_SITE_KEY, solution, { from })).json
+      assert.equal(passed, true)
+      const { json } = await submit(service, { 'powgate-token': token }, { from })
+      assert.ok(json.accepted && json.redemption.answer.score < 0.5)
+      assert.equal(Object.fromEntries(json.facts)['At the usual threshold of 0.5'], 'would not pass')
+    })
+
+    test('a token of another address or another site is refused', async () => {
+      const from = freshAddress()
+      const token = await client.token(DEMO_SITE_KEY, { from })
+      const stolen = await submit(service, { 'powgate-token': token }, { from: freshAddress() })
+      assert.deepEqual([stolen.status, stolen.json.code], [403, 'ip-mismatch'])
+      const site = await service.createSite()
+      const others = await client.token(site.siteKey, { from })
+      const foreign = await submit(service, { 'powgate-token': others }, { from })
+      assert.deepEqual([foreign.status, foreign.json.code], [403, 'site-mismatch'])
+      assert.equal((await submit(service, { 'powgate-token': token }, { from })).status, 200, 'not spent')
+    })
+  })
+}
+
+describe('a first start', () => {
+  let service: TestService
+  before(async () => {
+    service = await TestService.start('embedded')
+  })
+  after(() => service.stop())
+
+  test('turns the demo on, says where, and keeps its keys to itself', async () => {
+    assert.ok(service.output.includes(`\n  ${service.url}/demo\n`))
+    assert.match(service.output, /the demo page is at http/)
+    assert.equal((await call(`${service.url}/demo`)).status, 200)
+    assert.ok(!service.output.includes(DEMO_SITE_KEY))
+    assert.equal(service.output.match(/API key {3}sk_/g)?.length, 1)
+  })
+
+  test('a form without script gets a page, with everything in it escaped', async () => {
+    const from = freshAddress()
+    const token = await new Client(service.url).token(DEMO_SITE_KEY, { from })
+    const fields = { name: `<script>"'&`, message: '<b>', 'powgate-token': token }
+    const accepted = await submit(service, fields, { from, isJson: false })
+    assertPage(accepted, 200)
+    assert.ok(accepted.text.includes('Thank you, &lt;script&gt;&quot;&#39;&amp;.'))
+    assert.match(accepted.text, /<dt>Solved from<\/dt><dd>127\./)
+    assert.ok(accepted.text.includes('href="../demo/demo.css"') && accepted.text.includes('href="../demo"'))
+    const refused = await submit(service, fields, { from, isJson: false })
+    assertPage(refused, 403)
+    assert.ok(refused.text.includes('<code>token-used</code>'))
+    assertPage(await submit(service, { name: 'x' }, { isJson: false }), 400)
+  })
+
+  test('forms that are none', async () => {
+    for (const [body, headers, status, code] of [
+      ['', {}, 400, 'no-token'],
+      ['powgate-token=', {}, 400, 'no-token'],
+      ['%%%=%E0&powgate-token', {}, 400, 'no-token'],
+      ['powgate-token=abc', {}, 403, 'invalid-token'],
+      ['powgate-token=a%00%F0%9F%98%80', {}, 403, 'invalid-token'],
+      [`powgate-token=${'x'.repeat(2000)}`, {}, 403, 'invalid-body'],
+      ['{"powgate-token":"x"}', { 'Content-Type': 'application/json' }, 415, 'content-type'],
+      ['powgate-token=abc', { 'Content-Type': 'text/plain' }, 415, 'content-type'],
+      [`message=${'x'.repeat(16_384)}`, {}, 413, 'body-too-large'],
+    ] as const) {
+      const answer = await submit(service, body, { headers })
+      assert.deepEqual([answer.status, answer.json?.code], [status, code], body.slice(0, 40))
+      assert.equal(answer.json.accepted, false)
+    }
+    const odd = await submit(service, 'powgate-token=abc&solve-ms=1e999&name=%20')
+    assert.doesNotMatch(JSON.stringify(odd.json.facts), /measured by the page/)
+  })
+
+  test('a flood of the demo spends the limit of its own backend, and then says so', async () => {
+    const site = await service.createSite()
+    const answers: Answer[] = []
+    for (let count = 0; count < 110; count++) answers.push(await submit(service, 'powgate-token=abc'))
+    const last = answers.at(-1)!
+    assert.deepEqual([last.status, last.json.code], [503, 'rate-limited'])
+    assert.equal(last.json.redemption.status, 429)
+    const other = await new Client(service.url).verifyToken(site.apiKey, { token: 'abc' })
+    assert.equal(other.status, 400, 'a backend on 127.0.0.1 has its own limit')
+  })
+
+  test('methods', async () => {
+    for (const [path, allow] of [
+      ['/demo', 'GET, HEAD'],
+      ['/demo/demo.css', 'GET, HEAD'],
+      ['/demo/submit', 'POST'],
+    ]) {
+      const { status, headers } = await call(`${service.url}${path}`, { method: 'PUT' })
+      assert.deepEqual([status, headers.allow], [405, allow], path)
+    }
+    assert.equal((await call(`${service.url}/demo/submit`)).status, 405)
+    assert.equal((await call(`${service.url}/demo/other`)).status, 404)
+  })
+
+  test('no secret of it is in any environment or on any command line', () => {
+    const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
+    const parents = new Map(pids.map(pid => [pid, parentOf(pid)]))
+    const family = pids.filter(pid => pid === String(service.pid) || parents.get(pid) === String(service.pid))
+    assert.equal(family.length, 3)
+    for (const pid of family) {
+      for (const file of ['environ', 'cmdline']) {
+        assert.doesNotMatch(readFileSync(`/proc/${pid}/${file}`, 'utf8'), /sk_/, file)
+      }
+    }
+  })
+
+  test('the second start has no demo, and keeps the site that it had', async () => {
+    await service.end()
+    await service.boot()
+    for (const path of DEMO_PATHS) assert.equal((await call(service.url + path)).status, 404, path)
+    const store = await service.openSites()
+    const sites = await store.listSites()
+    assert.deepEqual(sites.map(({ name }) => name).sort(), ['demo', 'demo page', 'test'])
+    await store.close()
+  })
+})
+
+function parentOf(pid: string): string | undefined {
+  try {
+    return /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+  } catch {
+    return undefined // it has ended
+  }
+}
+
+describe('starts', () => {
+  test('off: not there, and no site for it', async () => {
+    const service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
+    for (const path of DEMO_PATHS) {
+      assert.equal((await call(service.url + path)).json.code, 'not-found', path)
+      assert.equal((await call(service.url + path, { method: 'POST' })).status, 404, path)
+    }
+    assert.doesNotMatch(service.output, /demo page/)
+    const store = await service.openSites()
+    assert.deepEqual(
+      (await store.listSites()).map(({ name }) => name),
+      ['demo'],
+    )
+    await store.close()
+    await service.stop()
+  })
+
+  test('auto on Redis: not there', async () => {
+    const service = await TestService.start('redis')
+    assert.equal((await call(`${service.url}/demo`)).status, 404)
+    assert.match(service.output, /There are no sites yet/)
+    await service.stop()
+  })
+
+  test('on, again and again, with one worker: one site, one API key, which goes on working', async () => {
+    const service = await TestService.start('redis', { POWGATE_DEMO: 'on', POWGATE_WORKERS: '1' })
+    const client = new Client(service.url)
+    const from = freshAddress()
+    for (let start = 0; start < 3; start++) {
+      const token = await client.token(DEMO_SITE_KEY, { from })
+      assert.equal((await submit(service, { 'powgate-token': token }, { from })).status, 200)
+      assert.match(service.output, /the demo page is at http/)
+      await service.end()
+      await service.boot()
+    }
+    const store = await service.openSites()
+    assert.deepEqual(
+      (await store.listSites()).map(({ name }) => name),
+      ['demo page'],
+    )
+    assert.equal((await store.listApiKeys()).length, 1)
+    await store.close()
+    // The demo's own site is none that a person made.
+    assert.equal(service.output.match(/There are no sites yet/g)?.length, 4)
+    await service.stop()
+  })
+
+  test('without a store the demo says that it cannot tell', async () => {
+    const service = await TestService.start('redis', { POWGATE_DEMO: 'on' })
+    const token = await new Client(service.url).token(DEMO_SITE_KEY)
+    await service.redis!.kill()
+    const { status, json } = await submit(service, { 'powgate-token': token })
+    assert.deepEqual([status, json.accepted, json.code], [503, false, 'unavailable'])
+    await service.stop()
+  })
+
+  test('behind a trusted proxy the visitor is who the proxy says', async () => {
+    const service = await TestService.start('embedded', {
+      POWGATE_DEMO: 'on',
+      POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+    })
+    const headers = { 'X-Forwarded-For': '203.0.113.7' }
+    const token = await new Client(service.url).token(DEMO_SITE_KEY, { headers })
+    const { json } = await submit(service, { 'powgate-token': token }, { headers })
+    assert.deepEqual([json.accepted, json.redemption.answer.ip], [true, '203.0.113.7'])
+    await service.stop()
+  })
+})
