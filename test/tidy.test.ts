@@ -34,6 +34,7 @@ const ALLOWED: Record<string, RegExp> = {
   store: /^(store|domain|protocol)\/|^config\.ts$/,
   endpoints: /^(endpoints|domain|protocol|http)\/|^store\/(store|site-directory|load-tracker)\.ts$/,
   http: /^(http|endpoints|domain|protocol)\/|^store\/store\.ts$/,
+  demo: /^(demo|http|domain|protocol)\/|^store\/store\.ts$/,
 }
 
 test('arrows point one way: protocol <- domain <- store, endpoints <- http/routes', () => {
@@ -46,6 +47,22 @@ test('arrows point one way: protocol <- domain <- store, endpoints <- http/route
         if (isOurs) assert.match(imported, allowed, `${relative(ROOT, file)} imports ${imported}`)
         if (folder === 'protocol') assert.ok(isOurs, `${relative(ROOT, file)} imports ${imported}`)
       }
+    }
+  }
+})
+
+test('what runs in browsers imports nothing but the widget and the protocol', () => {
+  const files = filesOf(join(SRC, 'widget'), '.ts').filter(
+    file => !/^(build|kernel)\//.test(relative(join(SRC, 'widget'), file)), // these run when it is built
+  )
+  assert.ok(files.length > 0)
+  for (const file of files) {
+    for (const imported of importsOf(file)) {
+      assert.match(
+        imported,
+        /^(widget\/(?!build\/|kernel\/)|protocol\/)/,
+        `${relative(ROOT, file)} imports ${imported}`,
+      )
     }
   }
 })
