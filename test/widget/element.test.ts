@@ -1,0 +1,396 @@
+/** The element in a page: how it starts, what it gives the form, events, renewal, several at once, other origins. */
+
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
+import { eventually } from '../support/eventually.ts'
+import { TestService, type TestSite } from '../support/service.ts'
+import {
+  closePage,
+  EmbeddingSite,
+  formPage,
+  Gateway,
+  openBrowser,
+  openPage,
+  untilState,
+} from '../support/widget-pages.ts'
+
+const TOKEN_SECONDS = 6
+
+let browser: Browser
+let service: TestService
+let site: TestSite
+let gateway: Gateway
+let pages: EmbeddingSite
+
+before(async () => {
+  service = await TestService.start('embedded', {
+    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+    POWGATE_TOKEN_SECONDS: String(TOKEN_SECONDS),
+    POWGATE_LIMIT_VERIFY_ADDRESS: '1000',
+    POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000',
+    POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000',
+    POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000',
+  })
+  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  gateway = await Gateway.start(service.port)
+  pages = await EmbeddingSite.start()
+  browser = await openBrowser()
+})
+
+const widget = (attributes = '') => `<script src="${gateway.url}/widget.js" ${attributes}></script>`
+
+async function open(
+  html: string,
+  options: BrowserContextOptions = {},
+  set?: (page: Page) => Promise<unknown>,
+) {
+  pages.add('/form', { html })
+  pages.posts.length = 0
+  gateway.requests.length = 0
+  return openPage(browser, `${pages.origin()}/form`, options, set)
+}
+
+const simple = (attributes = '', form = '') =>
+  formPage(`site-key="${site.siteKey}" ${attributes}`, { script: widget(), form })
+
+async function redeem(token: string, apiKey = site.apiKey) {
+  const answer = await fetch(`${service.url}/verify-token`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${apiKey}` },
+    body: JSON.stringify({ token }),
+  })
+  return (await answer.json()) as { success: boolean; score: number; ip: string; code?: string }
+}
+
+/** The token that the site's backend got with the form. */
+async function postedToken(): Promise<string> {
+  const post = await eventually(15_000, 'the form arrives', () => pages.posts[0])
+  assert.equal(post.get('name'), 'Ada')
+  const tokens = post.getAll('powgate-token')
+  assert.equal(tokens.length, 1)
+  return tokens[0]!
+}
+
+test('on load: verified without a touch; the form carries the token, which the backend redeems', async () => {
+  const { page, notes } = await open(simple())
+  await untilState(page, 'verified')
+  await page.click('text=Send')
+  const answer = await redeem(await postedToken())
+  assert.equal(answer.success, true)
+  assert.equal(answer.ip, gateway.address)
+  assert.deepEqual(notes.pageErrors, [])
+  await closePage(page)
+})
+
+test('on load, sent at once: the form waits for the token and goes off by itself, once', async () => {
+  gateway.fail({ path: '/verify', times: 1, delayMs: 1000 })
+  const { page } = await open(simple())
+  await untilState(page, 'working')
+  assert.equal(await page.evaluate('document.forms[0].checkValidity()'), false)
+  await page.click('text=Send')
+  await page.click('text=Send')
+  await page.locator('input[name=name]').press('Enter')
+  assert.equal(pages.posts.length, 0)
+  assert.equal((await redeem(await postedToken())).success, true)
+  assert.equal(pages.posts.length, 1)
+  await closePage(page)
+})
+
+test('on focus: nothing until somebody uses the form', async () => {
+  const { page } = await open(simple('auto="focus"'))
+  await page.waitForTimeout(400)
+  assert.equal(gateway.count('/challenge'), 0)
+  await page.locator('input[name=name]').focus()
+  await untilState(page, 'verified')
+  assert.equal(gateway.count('/challenge'), 1)
+  await closePage(page)
+})
+
+for (const [how, form, submit] of [
+  ['a click', '', (page: Page) => page.click('text=Send')],
+  ['the Enter key', '', (page: Page) => page.locator('input[name=name]').press('Enter')],
+  ['a click, in a form without validation', 'novalidate', (page: Page) => page.click('text=Send')],
+] as const) {
+  test(`on submit, by ${how}: verified first, then sent`, async () => {
+    const { page } = await open(simple('auto="submit"', form))
+    await page.waitForTimeout(300)
+    assert.equal(gateway.count('/challenge'), 0)
+    await submit(page)
+    assert.equal((await redeem(await postedToken())).success, true)
+    await closePage(page)
+  })
+}
+
+test('the button that was pressed is sent along, also when the form had to wait', async () => {
+  const html = simple('auto="submit"').replace(
+    '<button>Send</button>',
+    '<button name="action" value="save">Send</button>',
+  )
+  const { page } = await open(html)
+  await page.click('text=Send')
+  await postedToken()
+  assert.equal(pages.posts[0]!.get('action'), 'save')
+  await closePage(page)
+})
+
+test('a form with another invalid field is not sent, and says so', async () => {
+  const html = simple('auto="submit"').replace('value="Ada"', 'required')
+  const { page } = await open(html)
+  await page.click('text=Send')
+  await untilState(page, 'verified')
+  await page.waitForTimeout(300)
+  assert.equal(pages.posts.length, 0)
+  assert.equal(await page.evaluate('document.activeElement.name'), 'name')
+  await closePage(page)
+})
+
+test('off: the form stays invalid until code or the button starts it', async () => {
+  const { page } = await open(simple('auto="off"'))
+  await page.click('text=Send')
+  await page.waitForTimeout(300)
+  assert.equal(gateway.count('/challenge'), 0)
+  assert.equal(pages.posts.length, 0)
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+  await closePage(page)
+})
+
+test('execute() gives the token; several calls share one verification; reset() starts anew', async () => {
+  const { page } = await open(simple('auto="off"'))
+  await page.waitForFunction('customElements.get("pow-gate")')
+  const tokens = (await page.evaluate(`(() => {
+    const gate = document.querySelector('pow-gate')
+    return Promise.all([gate.execute(), gate.execute(), gate.execute()])
+  })()`)) as string[]
+  assert.equal(new Set(tokens).size, 1)
+  assert.equal(gateway.count('/challenge'), 1)
+  assert.equal((await redeem(tokens[0]!)).success, true)
+  assert.equal(await page.evaluate(`document.querySelector('pow-gate').execute()`), tokens[0])
+  const next = (await page.evaluate(
+    `(() => { const gate = document.querySelector('pow-gate'); gate.reset(); return gate.execute() })()`,
+  )) as string
+  assert.notEqual(next, tokens[0])
+  assert.equal((await redeem(next)).success, true)
+  await closePage(page)
+})
+
+test('cancel() and leaving the document end a verification, and nothing of it is left', async () => {
+  gateway.fail({ path: '/challenge', times: 2, delayMs: 700 })
+  const { page, notes } = await open(simple('auto="off"'))
+  await page.waitForFunction('customElements.get("pow-gate")')
+  const codes = await page.evaluate(`(async () => {
+    const gate = document.querySelector('pow-gate')
+    const codes = []
+    const first = gate.execute()
+    gate.cancel()
+    await first.catch(error => codes.push(error.name, error.code, gate.state))
+    const second = gate.execute()
+    gate.remove()
+    await second.catch(error => codes.push(error.code))
+    return codes
+  })()`)
+  assert.deepEqual(codes, ['PowGateError', 'cancelled', 'idle', 'cancelled'])
+  await page.waitForTimeout(1000)
+  assert.equal(gateway.count('/verify'), 0)
+  assert.equal(page.frames().length, 1)
+  assert.deepEqual(notes.pageErrors, [])
+  await closePage(page)
+})
+
+test('invisible: nothing to see, and the form works; when it fails it shows why', async () => {
+  const { page } = await open(simple('invisible'))
+  await untilState(page, 'verified')
+  assert.equal(await page.locator('pow-gate .box').isVisible(), false)
+  await page.click('text=Send')
+  await postedToken()
+  await closePage(page)
+
+  gateway.fail({
+    path: '/verify',
+    times: 1,
+    answer: { status: 200, body: { token: null, passed: false, expiresAt: null } },
+  })
+  const failing = await open(simple('invisible'))
+  await untilState(failing.page, 'failed')
+  assert.equal(await failing.page.locator('pow-gate .box').isVisible(), true)
+  await closePage(failing.page)
+})
+
+test('the token is renewed before it expires, in silence', async () => {
+  const { page } = await open(simple('auto="load"'))
+  await untilState(page, 'verified')
+  const states = page.evaluate(`new Promise(resolve => {
+    const gate = document.querySelector('pow-gate')
+    const seen = []
+    const first = gate.token
+    gate.addEventListener('statechange', event => seen.push(event.detail.state))
+    gate.addEventListener('verified', event => resolve({ seen, isOther: event.detail.token !== first, same: event.detail.token === gate.token }))
+  })`)
+  assert.deepEqual(await states, { seen: [], isOther: true, same: true })
+  const token = (await page.evaluate(`document.querySelector('pow-gate').token`)) as string
+  assert.equal((await redeem(token)).success, true)
+  await closePage(page)
+})
+
+test('without renewal it expires: the form is invalid again, and the button verifies again', async () => {
+  const { page } = await open(simple('auto="off"'))
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+  assert.equal(await page.evaluate('document.forms[0].checkValidity()'), true)
+  await untilState(page, 'expired', 'pow-gate', TOKEN_SECONDS * 1000)
+  assert.equal(await page.evaluate('document.forms[0].checkValidity()'), false)
+  assert.equal(await page.evaluate(`document.querySelector('pow-gate').token`), null)
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+  await closePage(page)
+})
+
+test('two elements on a page: each has its own token', async () => {
+  const two = simple().replace(
+    '</form>',
+    `</form><form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" id="second"></pow-gate><button>Other</button></form>`,
+  )
+  const { page } = await open(two)
+  await untilState(page, 'verified', 'pow-gate:not(#second)')
+  await untilState(page, 'verified', '#second')
+  const tokens = (await page.evaluate(
+    `[...document.querySelectorAll('pow-gate')].map(gate => gate.token)`,
+  )) as string[]
+  assert.equal(new Set(tokens).size, 2)
+  await page.click('text=Other')
+  assert.equal(await postedToken(), tokens[1])
+  await closePage(page)
+})
+
+test('a form that is reset, and a page that comes back, start anew; a disabled element does nothing', async () => {
+  const { page } = await open(simple())
+  await untilState(page, 'verified')
+  const before = await page.evaluate(`document.querySelector('pow-gate').token`)
+  await page.evaluate('document.forms[0].reset()')
+  await untilState(page, 'verified')
+  const after = await page.evaluate(`document.querySelector('pow-gate').token`)
+  assert.notEqual(after, before)
+  await page.evaluate(`dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))`)
+  await untilState(page, 'verified')
+  assert.notEqual(await page.evaluate(`document.querySelector('pow-gate').token`), after)
+  await closePage(page)
+
+  const disabled = await open(simple('disabled'))
+  await disabled.page.waitForTimeout(300)
+  assert.equal(gateway.count('/challenge'), 0)
+  assert.equal(await disabled.page.getByRole('button', { name: 'Verify' }).isDisabled(), true)
+  assert.equal(await disabled.page.evaluate('document.forms[0].checkValidity()'), true)
+  await disabled.page.evaluate(`document.querySelector('pow-gate').removeAttribute('disabled')`)
+  await untilState(disabled.page, 'verified')
+  await closePage(disabled.page)
+})
+
+test('attributes that come late, a site key that is put right, another field name', async () => {
+  const { page } = await open(formPage('', { script: widget() }))
+  await untilState(page, 'failed')
+  await page.evaluate(
+    `document.querySelector('pow-gate').setAttribute('site-key', ${JSON.stringify(site.siteKey)})`,
+  )
+  await untilState(page, 'verified')
+  await page.evaluate(`document.querySelector('pow-gate').setAttribute('name', 'proof')`)
+  await page.click('text=Send')
+  const post = await eventually(5000, 'the form arrives', () => pages.posts[0])
+  assert.match(post.get('proof')!, /^\d{13}\|/)
+  assert.equal(post.get('powgate-token'), null)
+  await closePage(page)
+})
+
+test('as a module, with integrity, by its versioned name, imported, and twice', async () => {
+  const manifest = (await import('node:fs')).readFileSync(
+    new URL('../../dist/widget/manifest.json', import.meta.url),
+    'utf8',
+  )
+  const { integrity, files } = JSON.parse(manifest)
+  const { fileName } = files.find((file: { name: string }) => file.name === 'widget.js')
+  const scripts = [
+    widget('type="module"'),
+    `<script src="${gateway.url}/widget/${fileName}" integrity="${integrity}" crossorigin="anonymous"></script>`,
+    `<script type="module">import '${gateway.url}/widget.js'</script>`,
+    widget() + widget('type="module"') + widget('async'),
+  ]
+  for (const script of scripts) {
+    // An import tells the script nothing of where it came from.
+    const endpoint = script.includes('import ') ? `endpoint="${gateway.url}/"` : ''
+    const { page, notes } = await open(formPage(`site-key="${site.siteKey}" ${endpoint}`, { script }))
+    await untilState(page, 'verified').catch(() => assert.fail(`${script} ${JSON.stringify(notes)}`))
+    assert.deepEqual(notes, { violations: [], consoleErrors: [], pageErrors: [] }, script)
+    await closePage(page)
+  }
+})
+
+test('allowed origins: a page of one works, a page of another is told so in the element and on the console', async () => {
+  const guarded = await service.createSite({
+    origins: [pages.origin('allowed.example')],
+    difficulty: { base: 16, min: 16, max: 28 },
+  })
+  pages.add('/form', { html: formPage(`site-key="${guarded.siteKey}"`, { script: widget() }) })
+  const allowed = await openPage(browser, `${pages.origin('allowed.example')}/form`)
+  await untilState(allowed.page, 'verified')
+  const token = (await allowed.page.evaluate(`document.querySelector('pow-gate').token`)) as string
+  assert.equal((await redeem(token, guarded.apiKey)).success, true)
+
+  const other = await openPage(browser, `${pages.origin('other.example')}/form`)
+  await untilState(other.page, 'failed')
+  assert.equal(
+    await other.page.evaluate(`document.querySelector('pow-gate').error.code`),
+    'origin-not-allowed',
+  )
+  assert.ok(other.notes.consoleErrors.some(text => text.includes('origin is not allowed')))
+  assert.match((await other.page.locator('pow-gate .detail').textContent())!, /origin-not-allowed/)
+  assert.deepEqual(other.notes.pageErrors, [])
+  await closePage(allowed.page)
+  await closePage(other.page)
+})
+
+test('headless Chromium as it comes is a bot: its own flags lower the score as documented', async () => {
+  const honest = await openBrowser([])
+  const open = await service.createSite({ threshold: 0, difficulty: { base: 16, min: 16, max: 28 } })
+  pages.add('/form', { html: formPage(`site-key="${open.siteKey}"`, { script: widget() }) })
+  gateway.address = '203.0.113.77'
+  const { page } = await openPage(honest, `${pages.origin()}/form`)
+  const sent = page.waitForRequest(
+    request => request.url().endsWith('/verify') && request.method() === 'POST',
+  )
+  const { environment, fingerprintHash } = (await sent).postDataJSON()
+  assert.match(fingerprintHash, /^[0-9a-f]{64}$/)
+  assert.equal(Object.keys(environment).length, 7)
+  assert.equal(environment.webdriver, true)
+  assert.equal(environment.swiftShader, true)
+  await untilState(page, 'verified')
+  const token = (await page.evaluate(`document.querySelector('pow-gate').token`)) as string
+  const { score } = await redeem(token, open.apiKey)
+  const penalty = Object.entries(environment).reduce(
+    (sum, [flag, isSet]) => sum + (isSet ? SCORE_WEIGHTS[flag as 'webdriver'] : 0),
+    0,
+  )
+  assert.equal(score, Math.max(0, Math.round((1 - penalty) * 100) / 100))
+
+  // At the usual threshold it does not pass, and the page learns nothing but that.
+  pages.add('/form', { html: simple() })
+  const refused = await openPage(honest, `${pages.origin()}/form`)
+  await untilState(refused.page, 'failed')
+  assert.equal(await refused.page.evaluate(`document.querySelector('pow-gate').error.code`), 'not-passed')
+  assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
+})
+
+test('nothing is stored, and nobody but the service is asked', async () => {
+  const hosts = new Set<string>()
+  const { page } = await open(simple(), {}, async page => {
+    page.on('request', request => hosts.add(new URL(request.url()).origin))
+  })
+  await untilState(page, 'verified')
+  assert.deepEqual([...hosts].sort(), [pages.origin(), gateway.url].sort())
+  const left = await page.evaluate(
+    `(async () => [document.cookie, localStorage.length, sessionStorage.length, (await indexedDB.databases()).length, (await caches.keys()).length])()`,
+  )
+  assert.deepEqual(left, ['', 0, 0, 0, 0])
+  assert.deepEqual(await page.context().cookies(), [])
+  await closePage(page)
+})
