@@ -253,7 +253,8 @@ export class PowGateElement extends HTMLElement {
 
   #fail(error: PowGateError): void {
     this.#error = error
-    if (error.text === 'setup') console.error(`pow-gate: ${error.message} (${error.code})`, this)
+    // A visitor who fails is no mistake of the page.
+    if (error.text !== 'rejected') console.error(`pow-gate: ${error.message} (${error.code})`, this)
     // A renewal that failed leaves the token that is still good.
     if (this.#passed === undefined) this.#enter('failed')
     const { code, message, status } = error

@@ -45,17 +45,21 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
 async function oneRound(settings: FlowSettings): Promise<Passed> {
   const { signal, onProgress } = settings
   // Workers start while the challenge is on its way.
-  const opening = openWorkplace(settings)
-  const close = () =>
-    void opening.then(
+  let opening = openWorkplace(settings)
+  opening.catch(() => {}) // whether it failed is looked at when it is needed
+  const close = () => {
+    opening.then(
       workplace => workplace.close(),
       () => {},
     )
+  }
   signal.addEventListener('abort', close)
   try {
     const { nonce, difficulty } = await getChallenge(settings)
     const beganMs = performance.now()
     const expected = 2 ** difficulty
+    // It may have failed for want of a network that is back by now.
+    opening = opening.catch(() => openWorkplace(settings))
     const workplace = await opening
     throwIfAborted(signal)
     const solved = await untilAborted(

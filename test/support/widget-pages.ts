@@ -105,8 +105,12 @@ export interface Fault {
     readonly headers?: Readonly<Record<string, string>>
     readonly body: object
   }
-  /** Waits before it goes on. */
+  /** Passes it on after a wait. */
   readonly delayMs?: number
+  /** Passes it on as from another address. */
+  readonly address?: string
+  /** Passes it on, and cuts the connection instead of giving the answer back. */
+  readonly losesAnswer?: boolean
 }
 
 /** Between the browser and the service, as a proxy that the service trusts. */
@@ -144,20 +148,25 @@ export class Gateway {
     const body = await bodyOf(message)
     if (fault !== undefined && method !== 'OPTIONS') {
       fault.times--
-      if (fault.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))
-      else if (fault.answer === undefined) return void message.destroy()
-      else {
+      const { delayMs, address: other, losesAnswer = false } = fault
+      const passesOn = delayMs !== undefined || other !== undefined || losesAnswer
+      if (fault.answer === undefined && !passesOn) return void message.socket.destroy()
+      if (delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, delayMs))
+      if (fault.answer !== undefined) {
         const cors = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Retry-After' }
         response.writeHead(fault.answer.status, { ...cors, ...fault.answer.headers })
         return void response.end(JSON.stringify(fault.answer.body))
       }
     }
-    const headers = { ...message.headers, 'x-forwarded-for': this.address }
+    const isFaulty = fault !== undefined && method !== 'OPTIONS'
+    const from = isFaulty ? (fault.address ?? this.address) : this.address
+    const headers = { ...message.headers, 'x-forwarded-for': from }
     const onward = request({ host: '127.0.0.1', port, path, method, headers }, answer => {
+      if (isFaulty && fault.losesAnswer) return void answer.resume().on('end', () => message.socket.destroy())
       response.writeHead(answer.statusCode!, answer.headers)
       answer.pipe(response)
     })
-    onward.on('error', () => message.destroy())
+    onward.on('error', () => message.socket.destroy())
     onward.end(body)
   }
 }
