@@ -14,7 +14,7 @@ export const STYLES = `
 .box{box-sizing:border-box;display:flex;flex-wrap:wrap;align-items:center;gap:.5em .75em;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
-.box:focus{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
+.box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 .body{flex:1 1 8.5em;min-inline-size:0;overflow-wrap:break-word}
 .detail{display:block;font-size:.8125em}.detail:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
