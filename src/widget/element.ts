@@ -2,6 +2,7 @@
 
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
+import type { PowGateElement as Declared, PowGateEventMap } from './powgate.d.ts'
 import { PowGateError, type WaitReason } from './service.ts'
 import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
@@ -18,7 +19,8 @@ interface Verification {
   readonly controller: AbortController
 }
 
-export class PowGateElement extends HTMLElement {
+/** What integrators may rely on is declared in powgate.d.ts, which this class is held to. */
+export class PowGateElement extends HTMLElement implements Declared {
   static readonly formAssociated = true
   static readonly observedAttributes = [
     'site-key',
@@ -302,7 +304,7 @@ export class PowGateElement extends HTMLElement {
     return this.getAttribute(`text-${key}`) ?? this.#language.texts[key]
   }
 
-  #tell(type: string, detail: object): void {
+  #tell<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {
     this.dispatchEvent(new CustomEvent(type, { detail }))
   }
 }

@@ -22,7 +22,7 @@ export interface PowGateFailed {
   /** For the integrator, in English. */
   message: string
   /** HTTP status, if the service answered. */
-  status?: number
+  status?: number | undefined
 }
 
 export interface PowGateError extends Error {
