@@ -111,7 +111,10 @@ export class FormLink {
     this.#isWaiting = true
     verification
       .then(() => {
-        if (this.#hasToken) this.form?.requestSubmit(submitter)
+        if (!this.#hasToken) return
+        // Older browsers: a click submits as well.
+        if (this.form?.requestSubmit) this.form.requestSubmit(submitter)
+        else submitter?.click()
       })
       .catch(() => {}) // the element shows what went wrong
       .finally(() => {

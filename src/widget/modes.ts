@@ -49,23 +49,33 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
   page: async settings => openPage(settings),
 }
 
+/** What worked last on this page: a renewal does not try again what is forbidden. */
+let proven: Mode | undefined
+
 /** @throws Error if even the page's own thread cannot be used, because its script could not be loaded */
 export async function openWorkplace(settings: ModeSettings): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
-      return await OPENERS[mode](settings)
+      const workplace = await OPENERS[mode](settings)
+      proven = mode
+      return workplace
     } catch (error) {
       // The integrator can see why it is not the mode that was expected; nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
     }
   }
-  return OPENERS.page(settings)
+  const workplace = await OPENERS.page(settings)
+  proven = 'page'
+  return workplace
 }
 
 function modesFor({ base, workerSrc, mode }: ModeSettings): Mode[] {
   if (mode !== undefined) return mode === 'page' ? [] : [mode]
+  if (proven === 'page') return []
   const isOwnOrigin = new URL(base).origin === location.origin
-  return workerSrc !== undefined || isOwnOrigin ? ['worker', 'frame', 'blob'] : ['frame', 'blob']
+  const modes: Mode[] =
+    workerSrc !== undefined || isOwnOrigin ? ['worker', 'frame', 'blob'] : ['frame', 'blob']
+  return proven !== undefined && modes.includes(proven) ? [proven, ...modes.filter(m => m !== proven)] : modes
 }
 
 async function openPool(

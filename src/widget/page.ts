@@ -8,6 +8,7 @@ import { rangeStart } from './solver/ranges.ts'
 /** A slice leaves time for input and drawing within a frame of 16 ms. */
 const SLICE_MS = 8
 const FIRST_SLICE = 1000
+const PROGRESS_MS = 100
 
 /** @throws the signal's reason */
 export async function solveInSlices(
@@ -20,6 +21,7 @@ export async function solveInSlices(
   const search = solver(nonce, difficulty)
   const start = rangeStart(0, 1)
   let slice = FIRST_SLICE
+  let toldMs = performance.now()
   for (let tries = 0; ; ) {
     const beganMs = performance.now()
     const counter = search(start + tries, slice)
@@ -28,7 +30,10 @@ export async function solveInSlices(
       return { counter, tries, threads: 1, solver: kind, renderer: rendererName() }
     }
     tries += slice
-    onProgress(tries)
+    if (beganMs - toldMs >= PROGRESS_MS) {
+      toldMs = beganMs
+      onProgress(tries)
+    }
     // At most twice as many as before: the compiler makes the loop faster only after some slices.
     const wanted = (slice * SLICE_MS) / Math.max(0.1, performance.now() - beganMs)
     slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))

@@ -55,7 +55,6 @@ export class View {
     box.className = `box ${state}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
-    box.setAttribute('aria-busy', String(state === 'working'))
     // Setting the same text again would be announced again.
     if (this.#text.textContent !== text) this.#text.textContent = text
     this.#detail.textContent = detail

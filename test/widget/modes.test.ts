@@ -164,9 +164,13 @@ test('mode page: where the page allows nothing', async () => {
 })
 
 test('by itself it finds the page’s own thread where all else is refused, at the price of one report an attempt', async () => {
-  const { detail, notes } = await verifiedOn(strict(''))
+  const { detail, notes, page } = await verifiedOn(strict(''))
   assert.equal(detail.mode, 'page')
   assert.deepEqual(notes.pageErrors, [])
+  // And not again when it starts anew.
+  await page.evaluate(
+    `(() => { const gate = document.querySelector('pow-gate'); gate.reset(); return gate.execute() })()`,
+  )
   assert.deepEqual(
     notes.violations.map(violation => violation.split(' ')[1]),
     ['frame-src', 'worker-src'],
