@@ -6,6 +6,7 @@ const NEEDED = [
   { program: 'redis-server', package: 'redis-server' },
   { program: 'ps', package: 'procps' },
   { program: 'ss', package: 'iproute2' },
+  { program: 'chromium', package: 'chromium' },
 ]
 
 function isThere(program: string): boolean {

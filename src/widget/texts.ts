@@ -58,7 +58,7 @@ export function loadLanguage(code: string, base: string): Promise<Language> {
   if (code === DEFAULT_LANGUAGE.code) return Promise.resolve(DEFAULT_LANGUAGE)
   loaded[base + code] ??= fetch(`${base}texts-${code}.json`)
     .then(async response => {
-      const texts: Partial<Texts> = await response.json()
+      const texts = (await response.json()) as Partial<Texts>
       const direction: Language['direction'] = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'
       return { code, direction, texts: { ...ENGLISH, ...texts } }
     })

@@ -6,18 +6,11 @@ import { join } from 'node:path'
 import { before, test } from 'node:test'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
+import { openBrowser } from '../support/browser.ts'
+import { PageServer } from '../support/browser-pages.ts'
+import { type Fault, FaultyProxy } from '../support/browser-proxy.ts'
 import { TestService, type TestSite } from '../support/service.ts'
-import {
-  assertAccessible,
-  closePage,
-  EmbeddingSite,
-  type Fault,
-  formPage,
-  Gateway,
-  openBrowser,
-  openPage,
-  untilState,
-} from '../support/widget-pages.ts'
+import { assertAccessible, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
 const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
@@ -25,8 +18,8 @@ const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
 let browser: Browser
 let service: TestService
 let site: TestSite
-let gateway: Gateway
-let pages: EmbeddingSite
+let gateway: FaultyProxy
+let pages: PageServer
 
 before(async () => {
   service = await TestService.start('embedded', {
@@ -35,8 +28,8 @@ before(async () => {
     POWGATE_DEMO: 'on',
   })
   site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  gateway = await Gateway.start(service.port)
-  pages = await EmbeddingSite.start()
+  gateway = await FaultyProxy.start(service.port)
+  pages = await PageServer.start()
   browser = await openBrowser()
 })
 
@@ -57,13 +50,13 @@ const LOOKS: readonly Look[] = [
 ]
 
 async function open({ options, lang }: Look, attributes = '', faults: readonly Fault[] = []) {
-  gateway.address = `198.51.100.${1 + (lastAddress++ % 250)}`
+  gateway.clientAddress = `198.51.100.${1 + (lastAddress++ % 250)}`
   for (const fault of faults) gateway.fail(fault)
-  const script = `<script src="${gateway.url}/widget.js"></script>`
+  const script = `<script src="${gateway.origin()}/widget.js"></script>`
   const siteKey = attributes.includes('site-key') ? '' : `site-key="${site.siteKey}"`
-  pages.add('/form', { html: formPage(`${siteKey} ${attributes}`, { script, lang }) })
+  pages.add('/form', formPage(`${siteKey} ${attributes}`, { script, lang }))
   const viewport = { viewport: { width: 420, height: 300 } }
-  return openPage(browser, `${pages.origin()}/form`, { ...viewport, ...options })
+  return visit(browser, `${pages.origin()}/form`, { ...viewport, ...options })
 }
 
 async function look(page: Page, name: string): Promise<void> {
@@ -211,13 +204,13 @@ test('the language is the page’s, or the visitor’s; texts can be replaced; E
   assert.deepEqual(await shown(page('xx')), [ENGLISH.idle, 'ltr'])
   assert.deepEqual(await shown(page('de'), 'auto="off" lang="es"'), [texts('es').idle, 'ltr'])
   assert.deepEqual(await shown(page('de'), 'auto="off" text-idle="Gleich"'), ['Gleich', 'ltr'])
-  gateway.fail({ path: '/widget/texts-ko.json', times: 1 })
+  gateway.fail({ path: '/widget/texts-ko.json', isDropped: true })
   assert.deepEqual(await shown(page('ko')), [ENGLISH.idle, 'ltr'])
 })
 
 test('the demo page: from the form to the score, in light and dark, without a fault or a violation', async () => {
   for (const colorScheme of ['light', 'dark'] as const) {
-    const { page, notes } = await openPage(browser, `${service.url}/demo`, { colorScheme })
+    const { page, notes } = await visit(browser, `${service.url}/demo`, { colorScheme })
     await page.getByLabel('Name').fill('Ada <b>')
     await page.getByLabel('Message').fill('Hello')
     await untilState(page, 'verified')
@@ -237,7 +230,7 @@ test('the demo page: from the form to the score, in light and dark, without a fa
     if (SCREENSHOTS !== undefined) {
       await page.screenshot({ path: join(SCREENSHOTS, `demo-${colorScheme}.png`), fullPage: true })
     }
-    assert.deepEqual(notes, { violations: [], consoleErrors: notes.consoleErrors, pageErrors: [] })
+    assert.deepEqual([notes.violations, notes.pageErrors], [[], []])
     // The refusal's status is all there is on the console.
     assert.ok(
       notes.consoleErrors.every(line => /status of 403/.test(line)),

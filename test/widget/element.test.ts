@@ -2,27 +2,22 @@
 
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
+import { openBrowser, type VisitOptions } from '../support/browser.ts'
+import { PageServer } from '../support/browser-pages.ts'
+import { FaultyProxy } from '../support/browser-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { TestService, type TestSite } from '../support/service.ts'
-import {
-  closePage,
-  EmbeddingSite,
-  formPage,
-  Gateway,
-  openBrowser,
-  openPage,
-  untilState,
-} from '../support/widget-pages.ts'
+import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
 
 const TOKEN_SECONDS = 6
 
 let browser: Browser
 let service: TestService
 let site: TestSite
-let gateway: Gateway
-let pages: EmbeddingSite
+let gateway: FaultyProxy
+let pages: PageServer
 
 before(async () => {
   service = await TestService.start('embedded', {
@@ -34,22 +29,18 @@ before(async () => {
     POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000',
   })
   site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  gateway = await Gateway.start(service.port)
-  pages = await EmbeddingSite.start()
+  gateway = await FaultyProxy.start(service.port)
+  pages = await PageServer.start()
   browser = await openBrowser()
 })
 
-const widget = (attributes = '') => `<script src="${gateway.url}/widget.js" ${attributes}></script>`
+const widget = (attributes = '') => `<script src="${gateway.origin()}/widget.js" ${attributes}></script>`
 
-async function open(
-  html: string,
-  options: BrowserContextOptions = {},
-  set?: (page: Page) => Promise<unknown>,
-) {
-  pages.add('/form', { html })
-  pages.posts.length = 0
+async function open(html: string, options: VisitOptions = {}) {
+  pages.add('/form', html)
+  pages.forms.length = 0
   gateway.requests.length = 0
-  return openPage(browser, `${pages.origin()}/form`, options, set)
+  return visit(browser, `${pages.origin()}/form`, options)
 }
 
 const simple = (attributes = '', form = '') =>
@@ -66,7 +57,7 @@ async function redeem(token: string, apiKey = site.apiKey) {
 
 /** The token that the site's backend got with the form. */
 async function postedToken(): Promise<string> {
-  const post = await eventually(15_000, 'the form arrives', () => pages.posts[0])
+  const post = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
   assert.equal(post.get('name'), 'Ada')
   const tokens = post.getAll('powgate-token')
   assert.equal(tokens.length, 1)
@@ -79,7 +70,7 @@ test('on load: verified without a touch; the form carries the token, which the b
   await page.click('text=Send')
   const answer = await redeem(await postedToken())
   assert.equal(answer.success, true)
-  assert.equal(answer.ip, gateway.address)
+  assert.equal(answer.ip, gateway.clientAddress)
   assert.deepEqual(notes.pageErrors, [])
   await closePage(page)
 })
@@ -92,19 +83,19 @@ test('on load, sent at once: the form waits for the token and goes off by itself
   await page.click('text=Send')
   await page.click('text=Send')
   await page.locator('input[name=name]').press('Enter')
-  assert.equal(pages.posts.length, 0)
+  assert.equal(pages.forms.length, 0)
   assert.equal((await redeem(await postedToken())).success, true)
-  assert.equal(pages.posts.length, 1)
+  assert.equal(pages.forms.length, 1)
   await closePage(page)
 })
 
 test('on focus: nothing until somebody uses the form', async () => {
   const { page } = await open(simple('auto="focus"'))
   await page.waitForTimeout(400)
-  assert.equal(gateway.count('/challenge'), 0)
+  assert.equal(gateway.count('GET /challenge'), 0)
   await page.locator('input[name=name]').focus()
   await untilState(page, 'verified')
-  assert.equal(gateway.count('/challenge'), 1)
+  assert.equal(gateway.count('GET /challenge'), 1)
   await closePage(page)
 })
 
@@ -116,7 +107,7 @@ for (const [how, form, submit] of [
   test(`on submit, by ${how}: verified first, then sent`, async () => {
     const { page } = await open(simple('auto="submit"', form))
     await page.waitForTimeout(300)
-    assert.equal(gateway.count('/challenge'), 0)
+    assert.equal(gateway.count('GET /challenge'), 0)
     await submit(page)
     assert.equal((await redeem(await postedToken())).success, true)
     await closePage(page)
@@ -131,7 +122,7 @@ test('the button that was pressed is sent along, also when the form had to wait'
   const { page } = await open(html)
   await page.click('text=Send')
   await postedToken()
-  assert.equal(pages.posts[0]!.get('action'), 'save')
+  assert.equal(pages.forms[0]!.fields.get('action'), 'save')
   await closePage(page)
 })
 
@@ -141,7 +132,7 @@ test('a form with another invalid field is not sent, and says so', async () => {
   await page.click('text=Send')
   await untilState(page, 'verified')
   await page.waitForTimeout(300)
-  assert.equal(pages.posts.length, 0)
+  assert.equal(pages.forms.length, 0)
   assert.equal(await page.evaluate('document.activeElement.name'), 'name')
   await closePage(page)
 })
@@ -150,8 +141,8 @@ test('off: the form stays invalid until code or the button starts it', async () 
   const { page } = await open(simple('auto="off"'))
   await page.click('text=Send')
   await page.waitForTimeout(300)
-  assert.equal(gateway.count('/challenge'), 0)
-  assert.equal(pages.posts.length, 0)
+  assert.equal(gateway.count('GET /challenge'), 0)
+  assert.equal(pages.forms.length, 0)
   await page.getByRole('button', { name: 'Verify' }).click()
   await untilState(page, 'verified')
   await closePage(page)
@@ -165,7 +156,7 @@ test('execute() gives the token; several calls share one verification; reset() s
     return Promise.all([gate.execute(), gate.execute(), gate.execute()])
   })()`)) as string[]
   assert.equal(new Set(tokens).size, 1)
-  assert.equal(gateway.count('/challenge'), 1)
+  assert.equal(gateway.count('GET /challenge'), 1)
   assert.equal((await redeem(tokens[0]!)).success, true)
   assert.equal(await page.evaluate(`document.querySelector('pow-gate').execute()`), tokens[0])
   const next = (await page.evaluate(
@@ -193,7 +184,7 @@ test('cancel() and leaving the document end a verification, and nothing of it is
   })()`)
   assert.deepEqual(codes, ['PowGateError', 'cancelled', 'idle', 'cancelled'])
   await page.waitForTimeout(1000)
-  assert.equal(gateway.count('/verify'), 0)
+  assert.equal(gateway.count('POST /verify'), 0)
   assert.equal(page.frames().length, 1)
   assert.deepEqual(notes.pageErrors, [])
   await closePage(page)
@@ -279,7 +270,7 @@ test('a form that is reset, and a page that comes back, start anew; a disabled e
 
   const disabled = await open(simple('disabled'))
   await disabled.page.waitForTimeout(300)
-  assert.equal(gateway.count('/challenge'), 0)
+  assert.equal(gateway.count('GET /challenge'), 0)
   assert.equal(await disabled.page.getByRole('button', { name: 'Verify' }).isDisabled(), true)
   assert.equal(await disabled.page.evaluate('document.forms[0].checkValidity()'), true)
   await disabled.page.evaluate(`document.querySelector('pow-gate').removeAttribute('disabled')`)
@@ -296,7 +287,7 @@ test('attributes that come late, a site key that is put right, another field nam
   await untilState(page, 'verified')
   await page.evaluate(`document.querySelector('pow-gate').setAttribute('name', 'proof')`)
   await page.click('text=Send')
-  const post = await eventually(5000, 'the form arrives', () => pages.posts[0])
+  const post = await eventually(5000, 'the form arrives', () => pages.forms[0]?.fields)
   assert.match(post.get('proof')!, /^\d{13}\|/)
   assert.equal(post.get('powgate-token'), null)
   await closePage(page)
@@ -311,16 +302,16 @@ test('as a module, with integrity, by its versioned name, imported, and twice', 
   const { fileName } = files.find((file: { name: string }) => file.name === 'widget.js')
   const scripts = [
     widget('type="module"'),
-    `<script src="${gateway.url}/widget/${fileName}" integrity="${integrity}" crossorigin="anonymous"></script>`,
-    `<script type="module">import '${gateway.url}/widget.js'</script>`,
+    `<script src="${gateway.origin()}/widget/${fileName}" integrity="${integrity}" crossorigin="anonymous"></script>`,
+    `<script type="module">import '${gateway.origin()}/widget.js'</script>`,
     widget() + widget('type="module"') + widget('async'),
   ]
   for (const script of scripts) {
     // An import tells the script nothing of where it came from.
-    const endpoint = script.includes('import ') ? `endpoint="${gateway.url}/"` : ''
+    const endpoint = script.includes('import ') ? `endpoint="${gateway.origin()}/"` : ''
     const { page, notes } = await open(formPage(`site-key="${site.siteKey}" ${endpoint}`, { script }))
-    await untilState(page, 'verified').catch(() => assert.fail(`${script} ${JSON.stringify(notes)}`))
-    assert.deepEqual(notes, { violations: [], consoleErrors: [], pageErrors: [] }, script)
+    await untilState(page, 'verified').catch(() => assert.fail(`${script} ${notes.troubles}`))
+    assertQuiet(notes, script)
     await closePage(page)
   }
 })
@@ -330,13 +321,13 @@ test('allowed origins: a page of one works, a page of another is told so in the 
     origins: [pages.origin('allowed.example')],
     difficulty: { base: 16, min: 16, max: 28 },
   })
-  pages.add('/form', { html: formPage(`site-key="${guarded.siteKey}"`, { script: widget() }) })
-  const allowed = await openPage(browser, `${pages.origin('allowed.example')}/form`)
+  pages.add('/form', formPage(`site-key="${guarded.siteKey}"`, { script: widget() }))
+  const allowed = await visit(browser, `${pages.origin('allowed.example')}/form`)
   await untilState(allowed.page, 'verified')
   const token = (await allowed.page.evaluate(`document.querySelector('pow-gate').token`)) as string
   assert.equal((await redeem(token, guarded.apiKey)).success, true)
 
-  const other = await openPage(browser, `${pages.origin('other.example')}/form`)
+  const other = await visit(browser, `${pages.origin('other.example')}/form`)
   await untilState(other.page, 'failed')
   assert.equal(
     await other.page.evaluate(`document.querySelector('pow-gate').error.code`),
@@ -350,11 +341,11 @@ test('allowed origins: a page of one works, a page of another is told so in the 
 })
 
 test('headless Chromium as it comes is a bot: its own flags lower the score as documented', async () => {
-  const honest = await openBrowser([])
+  const honest = await openBrowser({ isAutomated: true })
   const open = await service.createSite({ threshold: 0, difficulty: { base: 16, min: 16, max: 28 } })
-  pages.add('/form', { html: formPage(`site-key="${open.siteKey}"`, { script: widget() }) })
-  gateway.address = '203.0.113.77'
-  const { page } = await openPage(honest, `${pages.origin()}/form`)
+  pages.add('/form', formPage(`site-key="${open.siteKey}"`, { script: widget() }))
+  gateway.clientAddress = '203.0.113.77'
+  const { page } = await visit(honest, `${pages.origin()}/form`)
   const sent = page.waitForRequest(
     request => request.url().endsWith('/verify') && request.method() === 'POST',
   )
@@ -373,8 +364,8 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   assert.equal(score, Math.max(0, Math.round((1 - penalty) * 100) / 100))
 
   // At the usual threshold it does not pass, and the page learns nothing but that.
-  pages.add('/form', { html: simple() })
-  const refused = await openPage(honest, `${pages.origin()}/form`)
+  pages.add('/form', simple())
+  const refused = await visit(honest, `${pages.origin()}/form`)
   await untilState(refused.page, 'failed')
   assert.equal(await refused.page.evaluate(`document.querySelector('pow-gate').error.code`), 'not-passed')
   assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
@@ -382,11 +373,11 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
 
 test('nothing is stored, and nobody but the service is asked', async () => {
   const hosts = new Set<string>()
-  const { page } = await open(simple(), {}, async page => {
-    page.on('request', request => hosts.add(new URL(request.url()).origin))
+  const { page } = await open(simple(), {
+    prepare: async page => page.on('request', request => hosts.add(new URL(request.url()).origin)),
   })
   await untilState(page, 'verified')
-  assert.deepEqual([...hosts].sort(), [pages.origin(), gateway.url].sort())
+  assert.deepEqual([...hosts].sort(), [pages.origin(), gateway.origin()].sort())
   const left = await page.evaluate(
     `(async () => [document.cookie, localStorage.length, sessionStorage.length, (await indexedDB.databases()).length, (await caches.keys()).length])()`,
   )

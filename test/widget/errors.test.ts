@@ -3,26 +3,20 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
+import { openBrowser } from '../support/browser.ts'
+import { PageServer } from '../support/browser-pages.ts'
+import { type Fault, FaultyProxy } from '../support/browser-proxy.ts'
 import { freePort } from '../support/ports.ts'
 import { TestService, type TestSite } from '../support/service.ts'
-import {
-  closePage,
-  EmbeddingSite,
-  type Fault,
-  formPage,
-  Gateway,
-  openBrowser,
-  openPage,
-  untilState,
-} from '../support/widget-pages.ts'
+import { closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
 
 const CHALLENGE_SECONDS = 10
 
 let browser: Browser
 let service: TestService
 let site: TestSite
-let gateway: Gateway
-let pages: EmbeddingSite
+let gateway: FaultyProxy
+let pages: PageServer
 
 before(async () => {
   service = await TestService.start('embedded', {
@@ -30,8 +24,8 @@ before(async () => {
     POWGATE_CHALLENGE_SECONDS: String(CHALLENGE_SECONDS),
   })
   site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  gateway = await Gateway.start(service.port)
-  pages = await EmbeddingSite.start()
+  gateway = await FaultyProxy.start(service.port)
+  pages = await PageServer.start()
   browser = await openBrowser()
 })
 
@@ -39,13 +33,13 @@ let lastAddress = 0
 
 /** A page whose element has not started yet, if `auto="off"` is among its attributes. */
 async function open(attributes = '', faults: readonly Fault[] = []) {
-  gateway.address = `198.51.100.${++lastAddress}`
+  gateway.clientAddress = `198.51.100.${++lastAddress}`
   gateway.requests.length = 0
   for (const fault of faults) gateway.fail(fault)
   const siteKey = attributes.includes('site-key') ? '' : `site-key="${site.siteKey}"`
-  const script = `<script src="${gateway.url}/widget.js"></script>`
-  pages.add('/form', { html: formPage(`${siteKey} ${attributes}`, { script }) })
-  return openPage(browser, `${pages.origin()}/form`)
+  const script = `<script src="${gateway.origin()}/widget.js"></script>`
+  pages.add('/form', formPage(`${siteKey} ${attributes}`, { script }))
+  return visit(browser, `${pages.origin()}/form`)
 }
 
 const text = (page: Page) => page.locator('pow-gate .text').textContent()
@@ -63,10 +57,10 @@ test('429: waits as long as Retry-After says, with a count-down, then goes on', 
   await page.locator('pow-gate .text:has-text("Busy")').waitFor()
   assert.match((await detail(page))!, /^Goes on in [1-4] s$/)
   const startedMs = performance.now()
-  assert.equal(gateway.count('/challenge'), 1)
+  assert.equal(gateway.count('GET /challenge'), 1)
   await untilState(page, 'verified')
   assert.ok(performance.now() - startedMs > 2500)
-  assert.equal(gateway.count('/challenge'), 2)
+  assert.equal(gateway.count('GET /challenge'), 2)
   assert.deepEqual(notes.pageErrors, [])
   await closePage(page)
 })
@@ -74,7 +68,7 @@ test('429: waits as long as Retry-After says, with a count-down, then goes on', 
 test('the real limit: 31 challenges in a minute are too many, and its Retry-After is what the element waits for', async () => {
   const { page } = await open('auto="off"')
   for (let count = 0; count < 30; count++) {
-    const headers = { 'X-Site-Key': site.siteKey, 'X-Forwarded-For': gateway.address }
+    const headers = { 'X-Site-Key': site.siteKey, 'X-Forwarded-For': gateway.clientAddress }
     assert.equal((await fetch(`${service.url}/challenge`, { headers })).status, 200)
   }
   await page.getByRole('button', { name: 'Verify' }).click()
@@ -96,16 +90,16 @@ test('a wait of hours is not waited for: it fails, and the button tries again', 
 test('429 of /verify: the same solution is sent again', async () => {
   const { page } = await open('', [{ path: '/verify', times: 1, answer: limited(1) }])
   await untilState(page, 'verified')
-  assert.equal(gateway.count('/challenge'), 1)
-  assert.equal(gateway.count('/verify'), 2)
+  assert.equal(gateway.count('GET /challenge'), 1)
+  assert.equal(gateway.count('POST /verify'), 2)
   await closePage(page)
 })
 
 test('403 IP mismatch, as when a phone changes networks: a fresh challenge', async () => {
-  const { page, notes } = await open('', [{ path: '/verify', times: 1, address: '203.0.113.9' }])
+  const { page, notes } = await open('', [{ path: '/verify', times: 1, clientAddress: '203.0.113.9' }])
   await untilState(page, 'verified')
-  assert.equal(gateway.count('/challenge'), 2)
-  assert.equal(gateway.count('/verify'), 2)
+  assert.equal(gateway.count('GET /challenge'), 2)
+  assert.equal(gateway.count('POST /verify'), 2)
   assert.deepEqual(notes.pageErrors, [])
   await closePage(page)
 })
@@ -114,15 +108,15 @@ test('400 expired: a fresh challenge', async () => {
   const delayMs = CHALLENGE_SECONDS * 1000 + 500
   const { page } = await open('', [{ path: '/verify', times: 1, delayMs }])
   await untilState(page, 'verified', 'pow-gate', delayMs + 10_000)
-  assert.equal(gateway.count('/challenge'), 2)
+  assert.equal(gateway.count('GET /challenge'), 2)
   await closePage(page)
 })
 
 test('an answer that is lost on its way back: the nonce is used, so a fresh challenge', async () => {
-  const { page } = await open('', [{ path: '/verify', times: 1, losesAnswer: true }])
+  const { page } = await open('', [{ path: '/verify', times: 1, isAnswerLost: true }])
   await untilState(page, 'verified')
-  assert.equal(gateway.count('/verify'), 3)
-  assert.equal(gateway.count('/challenge'), 2)
+  assert.equal(gateway.count('POST /verify'), 3)
+  assert.equal(gateway.count('GET /challenge'), 2)
   await closePage(page)
 })
 
@@ -135,7 +129,7 @@ test('503 twice: waits, says so, and goes on', async () => {
   const { page } = await open('', [{ path: '/challenge', times: 2, answer }])
   await page.locator('pow-gate .text:has-text("service is busy")').waitFor()
   await untilState(page, 'verified')
-  assert.equal(gateway.count('/challenge'), 3)
+  assert.equal(gateway.count('GET /challenge'), 3)
   await closePage(page)
 })
 
@@ -151,7 +145,7 @@ test('503 for good: fails, tells the integrator why, and offers to try again', a
   assert.equal(await errorCode(page), 'unavailable')
   assert.match((await text(page))!, /service is busy/)
   assert.ok(notes.consoleErrors.some(line => line.includes('pow-gate: Away.')))
-  fault.times = 0
+  gateway.recover()
   await page.getByRole('button', { name: 'Try again' }).click()
   await untilState(page, 'verified')
   assert.equal(await errorCode(page), undefined)
@@ -171,9 +165,9 @@ test('offline: waits for the network, and goes on when it is back', async () => 
 })
 
 test('a connection that is cut twice is tried again', async () => {
-  const { page } = await open('', [{ path: '/challenge', times: 2 }])
+  const { page } = await open('', [{ path: '/challenge', times: 2, isDropped: true }])
   await untilState(page, 'verified')
-  assert.equal(gateway.count('/challenge'), 3)
+  assert.equal(gateway.count('GET /challenge'), 3)
   await closePage(page)
 })
 
@@ -186,7 +180,7 @@ test('a result that does not pass: failed, not retried by itself, and no reason 
   assert.deepEqual(notes.consoleErrors, [])
   assert.equal(await page.evaluate('document.forms[0].checkValidity()'), false)
   await page.waitForTimeout(500)
-  assert.equal(gateway.count('/challenge'), 1)
+  assert.equal(gateway.count('GET /challenge'), 1)
   await page.getByRole('button', { name: 'Try again' }).click()
   await untilState(page, 'verified')
   await closePage(page)
@@ -223,10 +217,7 @@ for (const [about, attributes, code, told] of MISTAKES) {
 }
 
 test('an endpoint where something else answers', async () => {
-  pages.add('/other/challenge', {
-    html: '<h1>A shop</h1>',
-    headers: { 'Access-Control-Allow-Origin': '*', 'Access-Control-Allow-Headers': '*' },
-  })
+  pages.add('/other/challenge', '<h1>A shop</h1>')
   const { page, notes } = await open('endpoint="/other"')
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'unexpected-answer')

@@ -3,24 +3,18 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
+import { openBrowser, type Visit } from '../support/browser.ts'
+import { PageServer } from '../support/browser-pages.ts'
+import { FaultyProxy } from '../support/browser-proxy.ts'
 import { TestService, type TestSite } from '../support/service.ts'
-import {
-  closePage,
-  EmbeddingSite,
-  formPage,
-  Gateway,
-  longestTaskMs,
-  openBrowser,
-  openPage,
-  untilState,
-} from '../support/widget-pages.ts'
+import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
 
 let browser: Browser
 let service: TestService
 let site: TestSite
 let slowSite: TestSite
-let gateway: Gateway
-let pages: EmbeddingSite
+let gateway: FaultyProxy
+let pages: PageServer
 
 before(async () => {
   service = await TestService.start('embedded', {
@@ -29,8 +23,8 @@ before(async () => {
   })
   site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
   slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
-  gateway = await Gateway.start(service.port)
-  pages = await EmbeddingSite.start()
+  gateway = await FaultyProxy.start(service.port)
+  pages = await PageServer.start()
   browser = await openBrowser()
 })
 
@@ -49,18 +43,24 @@ async function verifiedOn(
   options: { browser?: Browser; before?: (page: Page) => Promise<unknown>; host?: string; key?: string } = {},
 ) {
   const { key = site.siteKey, host } = options
-  const script = `<script src="${gateway.url}/widget.js"></script><script src="/listen.js"></script>`
+  const script = `<script src="${gateway.origin()}/widget.js"></script><script src="/listen.js"></script>`
   const reportUri = policy === '' ? '' : `${policy}; report-uri /csp-reports; form-action 'self'`
-  gateway.address = nextAddress()
+  gateway.clientAddress = nextAddress()
   pages.reports.length = 0
-  pages.add('/listen.js', {
-    html: "window.done=new Promise((y,n)=>{const g=document.querySelector('pow-gate');g.addEventListener('verified',e=>y(e.detail));g.addEventListener('failed',e=>n(JSON.stringify(e.detail)))})",
-  })
-  pages.add('/form', {
-    html: formPage(`site-key="${key}" ${attributes}`, { script }),
-    headers: reportUri === '' ? {} : { 'Content-Security-Policy': reportUri },
-  })
-  const opened = await openPage(options.browser ?? browser, `${pages.origin(host)}/form`, {}, options.before)
+  pages.add(
+    '/listen.js',
+    "window.done=new Promise((y,n)=>{const g=document.querySelector('pow-gate');g.addEventListener('verified',e=>y(e.detail));g.addEventListener('failed',e=>n(JSON.stringify(e.detail)))})",
+  )
+  pages.add(
+    '/form',
+    formPage(`site-key="${key}" ${attributes}`, { script }),
+    reportUri === '' ? {} : { 'Content-Security-Policy': reportUri },
+  )
+  const opened = await visit(
+    options.browser ?? browser,
+    `${pages.origin(host)}/form`,
+    options.before === undefined ? {} : { prepare: options.before },
+  )
   const detail = (await opened.page.evaluate('window.done')) as Verified
   await untilState(opened.page, 'verified')
   return { ...opened, detail }
@@ -71,16 +71,17 @@ const nextAddress = () => `198.51.100.${1 + (lastAddress++ % 250)}`
 
 /** Everything is forbidden but what the table of the README says that a mode needs. */
 const strict = (more: string) =>
-  `default-src 'none'; script-src 'self' ${gateway.url}; connect-src ${gateway.url}${more}`
+  `default-src 'none'; script-src 'self' ${gateway.origin()}; connect-src ${gateway.origin()}${more}`
 const TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types powgate"
 
 async function workerFile(headers: Record<string, string> = {}): Promise<void> {
   const worker = await (await fetch(`${service.url}/widget/worker.js`)).text()
-  pages.add('/powgate-worker.js', { html: worker, headers })
+  pages.add('/powgate-worker.js', worker, headers)
 }
 
-function assertQuiet(notes: { violations: string[]; consoleErrors: string[]; pageErrors: string[] }): void {
-  assert.deepEqual(notes, { violations: [], consoleErrors: [], pageErrors: [] })
+/** Neither the page nor the site's owner hears of anything. */
+function assertSilent(notes: Visit): void {
+  assertQuiet(notes)
   assert.deepEqual(pages.reports, [])
 }
 
@@ -90,7 +91,7 @@ test('mode worker: a file of the page’s own origin, with Trusted Types', async
   const { detail, notes, page } = await verifiedOn(policy, 'worker-src="/powgate-worker.js"')
   assert.equal(detail.mode, 'worker')
   assert.equal(detail.solver, 'wasm')
-  assertQuiet(notes)
+  assertSilent(notes)
   await page.close()
 })
 
@@ -98,60 +99,57 @@ test('mode worker: script-src self is enough', async () => {
   await workerFile()
   const { detail, notes } = await verifiedOn(strict(''), 'worker-src="/powgate-worker.js"')
   assert.equal(detail.mode, 'worker')
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('mode worker: on the service’s own origin its worker file is used', async () => {
   const asked: string[] = []
-  const { page, notes } = await openPage(browser, `${service.url}/demo`, {}, async opened => {
-    opened.on('request', request => asked.push(new URL(request.url()).pathname))
+  const { page, notes } = await visit(browser, `${service.url}/demo`, {
+    prepare: async opened => opened.on('request', request => asked.push(new URL(request.url()).pathname)),
   })
   await untilState(page, 'verified')
   assert.ok(asked.some(path => path.startsWith('/widget/worker.')))
   assert.ok(!asked.some(path => path.startsWith('/widget/frame.')))
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('mode frame: the first choice elsewhere; no unsafe-inline, unsafe-eval, blob: or wasm; Trusted Types without a policy', async () => {
   const policy = strict(
-    `; frame-src ${gateway.url}; require-trusted-types-for 'script'; trusted-types 'none'`,
+    `; frame-src ${gateway.origin()}; require-trusted-types-for 'script'; trusted-types 'none'`,
   )
   const { detail, notes, page } = await verifiedOn(policy)
   assert.equal(detail.mode, 'frame')
   assert.equal(detail.solver, 'wasm')
   assert.ok(detail.threads >= 1)
-  assertQuiet(notes)
+  assertSilent(notes)
   assert.equal(page.frames().length, 1, 'the frame is gone again')
 })
 
 test('mode frame: a page with nothing but script-src', async () => {
-  const { detail, notes } = await verifiedOn(`script-src 'self' ${gateway.url}`)
+  const { detail, notes } = await verifiedOn(`script-src 'self' ${gateway.origin()}`)
   assert.equal(detail.mode, 'frame')
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('mode frame: in a cross-origin isolated page', async () => {
-  const script = `<script src="${gateway.url}/widget.js" crossorigin></script>`
-  gateway.address = nextAddress()
-  pages.add('/isolated', {
-    html: formPage(`site-key="${site.siteKey}"`, { script }),
-    headers: {
-      'Cross-Origin-Embedder-Policy': 'require-corp',
-      'Cross-Origin-Opener-Policy': 'same-origin',
-    },
+  const script = `<script src="${gateway.origin()}/widget.js" crossorigin></script>`
+  gateway.clientAddress = nextAddress()
+  pages.add('/isolated', formPage(`site-key="${site.siteKey}"`, { script }), {
+    'Cross-Origin-Embedder-Policy': 'require-corp',
+    'Cross-Origin-Opener-Policy': 'same-origin',
   })
-  const { page, notes } = await openPage(browser, `${pages.origin()}/isolated`)
+  const { page, notes } = await visit(browser, `${pages.origin()}/isolated`)
   await untilState(page, 'verified')
   assert.equal(await page.evaluate('crossOriginIsolated'), true)
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('mode blob: where the page allows it', async () => {
-  const policy = `default-src 'none'; script-src 'self' ${gateway.url} 'wasm-unsafe-eval'; connect-src ${gateway.url}; worker-src blob:${TRUSTED_TYPES}`
+  const policy = `default-src 'none'; script-src 'self' ${gateway.origin()} 'wasm-unsafe-eval'; connect-src ${gateway.origin()}; worker-src blob:${TRUSTED_TYPES}`
   const { detail, notes } = await verifiedOn(policy, 'solver="blob"')
   assert.equal(detail.mode, 'blob')
   assert.equal(detail.solver, 'wasm')
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('mode page: where the page allows nothing', async () => {
@@ -160,7 +158,7 @@ test('mode page: where the page allows nothing', async () => {
   assert.equal(detail.mode, 'page')
   assert.equal(detail.solver, 'script')
   assert.equal(detail.threads, 1)
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('by itself it finds the page’s own thread where all else is refused, at the price of one report an attempt', async () => {
@@ -172,7 +170,7 @@ test('by itself it finds the page’s own thread where all else is refused, at t
     `(() => { const gate = document.querySelector('pow-gate'); gate.reset(); return gate.execute() })()`,
   )
   assert.deepEqual(
-    notes.violations.map(violation => violation.split(' ')[1]),
+    notes.violations.map(({ directive }) => directive),
     ['frame-src', 'worker-src'],
   )
 })
@@ -182,28 +180,27 @@ test('a page on plain http, without crypto.subtle', async () => {
   assert.equal(await page.evaluate('isSecureContext'), false)
   assert.equal(await page.evaluate('crypto.subtle'), undefined)
   assert.equal(detail.solver, 'wasm')
-  assertQuiet(notes)
+  assertSilent(notes)
 })
 
 test('no WebAssembly, no SIMD, no workers: still solved', async () => {
   // Without its compilers V8 has no WebAssembly either.
-  const noWasm = await openBrowser(['--disable-blink-features=AutomationControlled', '--js-flags=--jitless'])
+  const noWasm = await openBrowser({ flags: ['--js-flags=--jitless'] })
   const plain = await verifiedOn('', '', { browser: noWasm })
   assert.equal(await plain.page.evaluate('typeof WebAssembly'), 'undefined')
   assert.equal(plain.detail.solver, 'script')
   assert.equal(plain.detail.mode, 'frame')
-  await noWasm.close()
 
-  const noSimd = await openBrowser([
-    '--disable-blink-features=AutomationControlled',
-    '--js-flags=--no-enable-ssse3 --no-enable-sse4-1 --no-enable-sse4-2 --no-enable-avx --no-enable-avx2',
-  ])
+  const noSimd = await openBrowser({
+    flags: [
+      '--js-flags=--no-enable-ssse3 --no-enable-sse4-1 --no-enable-sse4-2 --no-enable-avx --no-enable-avx2',
+    ],
+  })
   gateway.requests.length = 0
   const scalar = await verifiedOn('', '', { browser: noSimd })
   assert.equal(scalar.detail.solver, 'wasm')
-  assert.ok(gateway.requests.some(({ path }) => path.includes('scalar.')))
-  assert.ok(!gateway.requests.some(({ path }) => path.includes('simd.')))
-  await noSimd.close()
+  assert.ok(gateway.requests.some(asked => asked.includes('scalar.')))
+  assert.ok(!gateway.requests.some(asked => asked.includes('simd.')))
 
   const noWorker = await verifiedOn('', '', {
     before: page => page.addInitScript('delete window.Worker'),
@@ -223,9 +220,9 @@ test('an old host behind the same address serves what it has for a newer name', 
 async function bestLongestTask(attributes: string): Promise<number> {
   let best = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < 5; attempt++) {
-    const { page, detail } = await verifiedOn('', attributes, { key: slowSite.siteKey })
+    const { page, notes, detail } = await verifiedOn('', attributes, { key: slowSite.siteKey })
     assert.ok(detail.tries > 0)
-    best = Math.min(best, await longestTaskMs(page))
+    best = Math.min(best, await notes.longestTaskMs())
     await closePage(page)
     if (best === 0) break
   }

@@ -1,0 +1,143 @@
+/** A site of the test's own: pages with any headers, and what browsers post to it. */
+
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { extname } from 'node:path'
+import { after } from 'node:test'
+
+/** Where a page's policy may send its reports: `report-uri /csp-reports`. */
+export const REPORT_PATH = '/csp-reports'
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json',
+  '.wasm': 'application/wasm',
+}
+const HTML = 'text/html; charset=utf-8'
+
+export interface PostedForm {
+  readonly path: string
+  readonly fields: URLSearchParams
+}
+
+/** A violation as a browser reports it to a site. */
+export interface PolicyReport {
+  readonly directive: string
+  readonly blocked: string
+  readonly document: string
+}
+
+interface Served {
+  readonly body: string | Uint8Array
+  readonly headers: OutgoingHttpHeaders
+}
+
+const running = new Set<LoopbackServer>()
+
+if (process.argv[1]?.endsWith('.test.ts')) {
+  after(async () => {
+    for (const server of running) await server.stop()
+  })
+}
+
+/** An HTTP server on a free port of 127.0.0.1; stopped when the test file ends, if not before. */
+export class LoopbackServer {
+  readonly #server: Server
+
+  protected constructor(server: Server) {
+    this.#server = server
+    running.add(this)
+  }
+
+  protected async listen(): Promise<this> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+    return this
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Other hosts (`localhost`, or one of the browser's `hosts`) are other origins of the same server. */
+  origin(host = '127.0.0.1'): string {
+    return `http://${host}:${this.port}`
+  }
+
+  async stop(): Promise<void> {
+    if (!running.delete(this)) return
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeAllConnections()
+    await closed
+  }
+}
+
+export class PageServer extends LoopbackServer {
+  /** What was posted, but for reports. */
+  readonly forms: PostedForm[] = []
+  /** What was posted to REPORT_PATH. */
+  readonly reports: PolicyReport[] = []
+  /** Each request, such as `GET /form`. */
+  readonly requests: string[] = []
+  /** Browsers ask for the icon by themselves; without one, each page would have an error on its console. */
+  readonly #pages = new Map<string, Served>([['/favicon.ico', { body: '', headers: {} }]])
+
+  private constructor() {
+    const server = createServer()
+    super(server)
+    server.on('request', async (message, response) => {
+      const body = await bodyOf(message)
+      const path = message.url!.split('?', 1)[0]!
+      this.requests.push(`${message.method} ${path}`)
+      if (message.method === 'POST') this.#note(path, body)
+      const page = this.#pages.get(path) ?? (message.method === 'POST' ? RECEIVED : undefined)
+      const type = CONTENT_TYPES[extname(path)] ?? HTML
+      response.writeHead(page === undefined ? 404 : 200, { 'Content-Type': type, ...page?.headers })
+      response.end(page?.body)
+    })
+  }
+
+  static start(): Promise<PageServer> {
+    return new PageServer().listen()
+  }
+
+  /** @param path without a query, which is ignored; its ending gives the content type */
+  add(path: string, body: string | Uint8Array, headers: OutgoingHttpHeaders = {}): void {
+    this.#pages.set(path, { body, headers })
+  }
+
+  addFile(path: string, file: string | URL, headers: OutgoingHttpHeaders = {}): void {
+    this.add(path, readFileSync(file), headers)
+  }
+
+  #note(path: string, body: Buffer): void {
+    if (path === REPORT_PATH) this.reports.push(policyReport(body))
+    else this.forms.push({ path, fields: new URLSearchParams(body.toString()) })
+  }
+}
+
+/** What a form gets that is posted where no page is. */
+const RECEIVED: Served = {
+  body: '<!doctype html><html lang="en"><title>Received</title>',
+  headers: {},
+}
+
+/** CSP level 3, section 5.3: the body of a report to a `report-uri`. */
+function policyReport(body: Buffer): PolicyReport {
+  const { 'csp-report': report } = JSON.parse(body.toString())
+  return {
+    directive: report['effective-directive'],
+    blocked: report['blocked-uri'],
+    document: report['document-uri'],
+  }
+}
+
+export async function bodyOf(message: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of message) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks)
+}

@@ -1,0 +1,171 @@
+/** A real browser: Debian's Chromium, headless, and pages of which everything that goes wrong is noted. */
+
+import { accessSync, constants } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { after } from 'node:test'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+/** Chromium sets `navigator.webdriver` when it is driven, which a test that is not about that does not want. */
+const LIKE_A_PERSON = '--disable-blink-features=AutomationControlled'
+
+/** Without these it talks to hosts of its own. Playwright turns its sandbox off, without which root cannot start it. */
+const QUIET = [
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+]
+
+export interface BrowserOptions {
+  /** Names that lead to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
+  readonly hosts?: readonly string[]
+  /** Whether `navigator.webdriver` tells the truth. */
+  readonly isAutomated?: boolean
+  /** More of Chromium's command line. */
+  readonly flags?: readonly string[]
+}
+
+const opened = new Map<string, Promise<Browser>>()
+
+if (process.argv[1]?.endsWith('.test.ts')) {
+  after(async () => {
+    for (const browser of opened.values()) await (await browser).close()
+  })
+}
+
+/** One browser for all tests of a file that want the same options; closed when the file ends. */
+export function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
+  const key = JSON.stringify(options)
+  let browser = opened.get(key)
+  if (browser === undefined) opened.set(key, (browser = launchBrowser(options)))
+  return browser
+}
+
+/** A browser that the caller closes. */
+export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
+  const { hosts = ['*.example'], isAutomated = false, flags = [] } = options
+  const rules = hosts.map(host => `MAP ${host} 127.0.0.1`).join(', ')
+  const args = [...QUIET, `--host-resolver-rules=${rules}`, ...(isAutomated ? [] : [LIKE_A_PERSON]), ...flags]
+  return chromium.launch({ executablePath: chromiumPath(), args })
+}
+
+function chromiumPath(): string {
+  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
+    const path = join(folder, 'chromium')
+    try {
+      accessSync(path, constants.X_OK)
+      return path
+    } catch {
+      // Not here.
+    }
+  }
+  throw new Error("Chromium is not on the path: install with 'apt-get install chromium'")
+}
+
+export interface Violation {
+  /** The directive that was broken, such as `worker-src`. */
+  readonly directive: string
+  /** What was refused: an address, an origin, or a word such as `inline`, `eval`, `wasm-eval`. */
+  readonly blocked: string
+  /** Address of the document, which may be that of a frame. */
+  readonly document: string
+}
+
+/** A page, and what went wrong in it and in all its frames. Workers report only to their policy's `report-uri`. */
+export class Visit {
+  readonly page: Page
+  readonly violations: Violation[] = []
+  readonly consoleErrors: string[] = []
+  /** Exceptions and rejected promises that nobody caught. */
+  readonly pageErrors: string[] = []
+  /** Requests that got no answer. */
+  readonly failedRequests: string[] = []
+
+  constructor(page: Page) {
+    this.page = page
+    page.on('console', message => {
+      if (message.type() === 'error') this.consoleErrors.push(message.text())
+    })
+    page.on('pageerror', error => this.pageErrors.push(error.message))
+    page.on('requestfailed', request => {
+      this.failedRequests.push(`${request.method()} ${request.url()}: ${request.failure()?.errorText}`)
+    })
+  }
+
+  /** Everything noted so far, a line each: for `assert.deepEqual(visit.troubles, [])`. */
+  get troubles(): string[] {
+    return [
+      ...this.violations.map(({ directive, blocked, document }) => `${directive}: ${blocked} in ${document}`),
+      ...this.consoleErrors,
+      ...this.pageErrors,
+      ...this.failedRequests,
+    ]
+  }
+
+  /** The longest task of the page's main thread so far in milliseconds; 0 if none took 50 ms. */
+  longestTaskMs(): Promise<number> {
+    return this.page.evaluate(() => (globalThis as unknown as ObservedWindow).longTasks.longestMs())
+  }
+
+  async close(): Promise<void> {
+    await this.page.context().close()
+  }
+}
+
+export interface VisitOptions extends BrowserContextOptions {
+  /** Done to the page before it opens its address. */
+  readonly prepare?: (page: Page) => Promise<unknown>
+}
+
+/** Opens an address in a fresh profile: no cookies, no cache. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  { prepare, ...options }: VisitOptions = {},
+): Promise<Visit> {
+  const context = await browser.newContext(options)
+  const visit = new Visit(await context.newPage())
+  await context.exposeBinding('noteViolation', (_, violation: Violation) => {
+    visit.violations.push(violation)
+  })
+  await context.addInitScript(observe)
+  await prepare?.(visit.page)
+  await visit.page.goto(url)
+  return visit
+}
+
+/** What `observe` uses and leaves behind; the tests are compiled without the types of browsers. */
+interface ObservedWindow {
+  noteViolation(violation: Violation): unknown
+  addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void
+  longTasks: { longestMs(): number }
+}
+
+interface ViolationEvent {
+  readonly effectiveDirective: string
+  readonly blockedURI: string
+  readonly documentURI: string
+}
+
+/**
+ * Runs in every document before its own scripts. Like all functions that are sent to a page, it holds no other function
+ * with a name: tsx wraps those in a helper that pages lack.
+ */
+function observe(): void {
+  const page = globalThis as unknown as ObservedWindow
+  page.addEventListener('securitypolicyviolation', ({ effectiveDirective, blockedURI, documentURI }) => {
+    page.noteViolation({ directive: effectiveDirective, blocked: blockedURI, document: documentURI })
+  })
+  const durationsMs: number[] = []
+  const observer = new PerformanceObserver(list => {
+    durationsMs.push(...list.getEntries().map(({ duration }) => duration))
+  })
+  observer.observe({ type: 'longtask' as 'measure', buffered: true })
+  page.longTasks = {
+    longestMs() {
+      durationsMs.push(...observer.takeRecords().map(({ duration }) => duration))
+      return Math.max(0, ...durationsMs)
+    },
+  }
+}
