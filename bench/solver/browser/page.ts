@@ -1,0 +1,91 @@
+/** Entry of the bench's page: starts workers and puts together what they report. */
+
+import type { OnProgress, Puzzle, Solved } from '../../../src/widget/solver/job.ts'
+import type { BenchPage, ContenderName, Order, PoolResult, RunResult } from '../contenders.ts'
+
+/** What is used of browsers, whose types the project's benches are compiled without. */
+interface BrowserWorker {
+  onmessage: (event: { readonly data: unknown }) => void
+  onerror: (event: { readonly message: string }) => void
+  postMessage(order: Order): void
+  terminate(): void
+}
+interface BrowserScope {
+  readonly Worker: new (path: string, options?: { type: 'module' }) => BrowserWorker
+  bench: BenchPage
+}
+
+/** The widget's own modules, which are served as they are built for it. */
+interface PoolModule {
+  readonly WorkerPool: new (
+    start: () => BrowserWorker,
+    threads: number,
+  ) => {
+    readonly ready: Promise<void>
+    solve(puzzle: Puzzle, kernel: ArrayBuffer, onProgress: OnProgress): Promise<Solved>
+  }
+}
+interface ThreadsModule {
+  threadCount(): Promise<number>
+}
+
+const scope = globalThis as unknown as BrowserScope
+const load = <Module>(path: string) => import(path) as Promise<Module>
+const kernel = fetch('/simd.wasm').then(response => response.arrayBuffer())
+
+/** One contender on some threads, for as long as `use` takes. */
+async function withThreads<Result>(
+  contender: ContenderName,
+  nonce: string,
+  threads: number,
+  use: (order: <Answer>(order: Order) => Promise<Answer[]>) => Promise<Result>,
+): Promise<Result> {
+  const workers = Array.from({ length: threads }, () => new scope.Worker('/worker.js', { type: 'module' }))
+  const ask = <Answer>(order: Order) => Promise.all(workers.map(worker => answerTo<Answer>(worker, order)))
+  try {
+    await ask({ kind: 'open', contender, nonce })
+    return await use(ask)
+  } finally {
+    for (const worker of workers) worker.terminate()
+  }
+}
+
+function answerTo<Answer>(worker: BrowserWorker, order: Order): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data as Answer)
+    worker.onerror = ({ message }) => reject(new Error(message || 'the worker could not be loaded'))
+    worker.postMessage(order)
+  })
+}
+
+scope.bench = {
+  async threadCount() {
+    const { threadCount } = await load<ThreadsModule>('/threads.js')
+    return threadCount()
+  },
+
+  rate: (contender, { nonce, threads, warmUpMs, ms }) =>
+    withThreads(contender, nonce, threads, async ask => {
+      await ask({ kind: 'run', ms: warmUpMs })
+      const results = await ask<RunResult>({ kind: 'run', ms })
+      return results.reduce((sum, result) => sum + (1000 * result.hashes) / result.ms, 0)
+    }),
+
+  find: (contender, nonce, bits) =>
+    withThreads(contender, nonce, 1, async ask => (await ask<number>({ kind: 'find', bits }))[0]!),
+
+  async solve(puzzle, threads): Promise<PoolResult> {
+    const { WorkerPool } = await load<PoolModule>('/pool.js')
+    const module = await kernel
+    const startMs = performance.now()
+    const pool = new WorkerPool(() => new scope.Worker('/widget-worker.js'), threads)
+    await pool.ready
+    const readyMs = performance.now()
+    let foundMs = readyMs
+    // The last time that the pool tells of progress is when the counter is there.
+    const { counter } = await pool.solve(puzzle, module, () => {
+      foundMs = performance.now()
+    })
+    return { counter, searchMs: foundMs - readyMs, totalMs: performance.now() - startMs }
+  },
+}

@@ -1,0 +1,45 @@
+/** Entry of a worker of the bench: one contender on one thread. */
+
+import type { Order, RunResult } from '../contenders.ts'
+import { HASHERS, type Hasher } from './hashers.ts'
+
+/** The project's benches are compiled without the types of browsers. */
+interface WorkerScope {
+  onmessage: (event: { readonly data: Order }) => void
+  postMessage(result: RunResult | number | undefined): void
+}
+
+const scope = globalThis as unknown as WorkerScope
+let hasher: Hasher
+
+scope.onmessage = ({ data }) => {
+  carryOut(data).then(
+    result => scope.postMessage(result),
+    // The page hears of errors, but not of rejected promises.
+    error =>
+      setTimeout(() => {
+        throw error
+      }),
+  )
+}
+
+async function carryOut(order: Order): Promise<RunResult | number | undefined> {
+  switch (order.kind) {
+    case 'open':
+      hasher = await HASHERS[order.contender](order.nonce)
+      return
+    case 'run':
+      return run(order.ms)
+    case 'find':
+      return hasher.find(order.bits)
+  }
+}
+
+async function run(ms: number): Promise<RunResult> {
+  const startMs = performance.now()
+  for (let hashes = 0; ; ) {
+    hashes += await hasher.step()
+    const elapsedMs = performance.now() - startMs
+    if (elapsedMs >= ms) return { hashes, ms: elapsedMs }
+  }
+}

@@ -1,0 +1,49 @@
+/** Who is measured. The browser's side imports this too. */
+
+export const CONTENDERS = {
+  simd: { label: 'powgate, WASM SIMD', isOurs: true, firstCounter: 1e15 },
+  scalar: { label: 'powgate, WASM', isOurs: true, firstCounter: 1e15 },
+  script: { label: 'powgate, JavaScript', isOurs: true, firstCounter: 1e15 },
+  cap: { label: '@cap.js/wasm', isOurs: false, firstCounter: 0 },
+  hashWasm: { label: 'hash-wasm', isOurs: false, firstCounter: 1e15 },
+  webCrypto: { label: 'WebCrypto', isOurs: false, firstCounter: 1e15 },
+} as const
+
+export type ContenderName = keyof typeof CONTENDERS
+
+export const CONTENDER_NAMES = Object.keys(CONTENDERS) as ContenderName[]
+
+/** To a worker. */
+export type Order =
+  | { readonly kind: 'open'; readonly contender: ContenderName; readonly nonce: string }
+  /** Hash for so long; twice, the first time as a warm-up. */
+  | { readonly kind: 'run'; readonly ms: number }
+  /** Find the contender's first counter that gives the nonce so many zero bits, a multiple of four. */
+  | { readonly kind: 'find'; readonly bits: number }
+
+export interface RunResult {
+  readonly hashes: number
+  readonly ms: number
+}
+
+/** One puzzle, solved by the widget's own workers. */
+export interface PoolResult {
+  readonly counter: number
+  /** From the puzzle to its counter, with workers that had started before. */
+  readonly searchMs: number
+  /** All of it: the workers' start, and what the pool waits for besides the counter. */
+  readonly totalMs: number
+}
+
+/** What the page offers to the bench, as `globalThis.bench`. */
+export interface BenchPage {
+  /** As the widget decides it. */
+  threadCount(): Promise<number>
+  /** Hashes per second of so many threads together. */
+  rate(
+    contender: ContenderName,
+    options: { nonce: string; threads: number; warmUpMs: number; ms: number },
+  ): Promise<number>
+  find(contender: ContenderName, nonce: string, bits: number): Promise<number>
+  solve(puzzle: { nonce: string; difficulty: number }, threads: number): Promise<PoolResult>
+}

@@ -1,0 +1,65 @@
+/** `npm run bench:solver`: see options.ts for what it does and takes. */
+
+import { writeFileSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { launchBrowser } from '../../test/support/browser.ts'
+import { HELP, type Options, parseOptions, UsageError } from './options.ts'
+import { installPeers, wantedVersions } from './peers.ts'
+import { type Report, reportOf, reportText } from './report.ts'
+import { checkAll, measureRates, measureSolves, widgetThreads } from './runs.ts'
+import { startSite } from './site.ts'
+
+const tell = (line: string) => process.stderr.write(`${line}\n`)
+
+async function main(): Promise<void> {
+  const options = parseOptions(process.argv.slice(2))
+  if (options === undefined) {
+    process.stdout.write(`${HELP}\n`)
+    return
+  }
+  installPeers(tell)
+  const report = await bench(options)
+  if (options.jsonFile !== undefined) {
+    writeFileSync(options.jsonFile, `${JSON.stringify(report, undefined, 2)}\n`)
+  }
+  process.stdout.write(`${reportText(report)}\n`)
+}
+
+async function bench(options: Options): Promise<Report> {
+  const loadAverage = loadavg()[0]!
+  const site = await startSite()
+  const browser = await launchBrowser().catch(async error => {
+    await site.stop()
+    throw error
+  })
+  try {
+    const page = await browser.newPage()
+    await page.goto(site.origin())
+    await page.waitForFunction(() => 'bench' in globalThis)
+    const threads = await widgetThreads(page)
+    await checkAll(page, options.contenders)
+    tell('all solvers find the right counters')
+    const rates = await measureRates(page, options, threads === 1 ? [1] : [1, threads], tell)
+    const isOursWanted = options.contenders.includes('simd')
+    const solves = isOursWanted ? await measureSolves(page, options, threads, tell) : []
+    const surroundings = {
+      cpu: cpus()[0]!.model,
+      cores: availableParallelism(),
+      chromium: browser.version(),
+      loadAverage,
+      peers: wantedVersions(),
+    }
+    return reportOf(surroundings, options, rates, solves)
+  } finally {
+    await browser.close()
+    await site.stop()
+  }
+}
+
+try {
+  await main()
+} catch (error) {
+  const isUsage = error instanceof UsageError
+  tell(isUsage ? error.message : String((error as Error).stack))
+  process.exitCode = isUsage ? 2 : 1
+}

@@ -1,0 +1,215 @@
+/** From measurements to what is printed. */
+
+import { rangeStart } from '../../src/widget/solver/ranges.ts'
+import { type Spread, spreadOf } from '../support/statistics.ts'
+import { type Column, renderTable, spreadText } from '../support/table.ts'
+import { CONTENDERS, type ContenderName } from './contenders.ts'
+import { isDisturbed, type Measured } from './disturbance.ts'
+import type { Options } from './options.ts'
+import type { Rate, Solves } from './runs.ts'
+
+export interface Surroundings {
+  readonly cpu: string
+  readonly cores: number
+  readonly chromium: string
+  /** Processes that wanted a core when the bench started, averaged over a minute. */
+  readonly loadAverage: number
+  /** By package name. */
+  readonly peers: Readonly<Record<string, string>>
+}
+
+export interface RateRow {
+  readonly contender: ContenderName
+  readonly label: string
+  readonly threads: number
+  readonly hashesPerSecond: Spread
+  /** Against @cap.js/wasm with as many threads, in the same round. */
+  readonly timesCap?: Spread
+  /** Cores that others used meanwhile, by median. */
+  readonly othersBusy: number | undefined
+}
+
+export interface SolveRow {
+  readonly difficulty: number
+  readonly nonces: number
+  readonly searchMs: { readonly median: number; readonly p95: number; readonly mean: number }
+  /** 2^difficulty tries, at the rate measured between these puzzles. */
+  readonly expectedMs: { readonly median: number; readonly p95: number; readonly mean: number }
+  /** Tries against 2^difficulty: above 1, these nonces took more than others would. */
+  readonly luck: number
+  /** With the workers' start and all that the pool waits for. */
+  readonly totalMs: { readonly median: number; readonly p95: number }
+  readonly othersBusy: number | undefined
+}
+
+export interface Aim {
+  readonly about: string
+  readonly timesCapMin: number
+  readonly timesCap: number
+  readonly isMet: boolean
+}
+
+export interface Report {
+  readonly surroundings: Surroundings
+  readonly options: Options
+  readonly rates: readonly RateRow[]
+  readonly solves: readonly SolveRow[]
+  readonly aims: readonly Aim[]
+}
+
+/** On one thread. */
+const AIMS: readonly { readonly contender: ContenderName; readonly timesCapMin: number }[] = [
+  { contender: 'simd', timesCapMin: 4 },
+  { contender: 'scalar', timesCapMin: 1 },
+]
+
+export function reportOf(
+  surroundings: Surroundings,
+  options: Options,
+  rates: readonly Rate[],
+  solves: readonly Solves[],
+): Report {
+  const rows = rates.map(rate => rateRow(rate, rates))
+  const aims = AIMS.flatMap(({ contender, timesCapMin }) => {
+    const timesCap = rows.find(row => row.contender === contender && row.threads === 1)?.timesCap?.median
+    if (timesCap === undefined) return []
+    return [{ about: CONTENDERS[contender].label, timesCapMin, timesCap, isMet: timesCap >= timesCapMin }]
+  })
+  return {
+    surroundings,
+    options,
+    rates: rows,
+    solves: solves.map(solveRow),
+    aims,
+  }
+}
+
+function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]): RateRow {
+  const row = {
+    contender,
+    label: CONTENDERS[contender].label,
+    threads,
+    hashesPerSecond: spreadOf(samples.map(({ value }) => value)),
+    othersBusy: medianOthersBusy(samples),
+  }
+  const cap = rates.find(rate => rate.contender === 'cap' && rate.threads === threads)
+  if (cap === undefined) return row
+  return { ...row, timesCap: spreadOf(samples.map(({ value }, round) => value / cap.samples[round]!.value)) }
+}
+
+function medianOthersBusy(samples: readonly Measured<unknown>[]): number | undefined {
+  const known = samples.flatMap(({ othersBusy }) => othersBusy ?? [])
+  return known.length === 0 ? undefined : spreadOf(known).median
+}
+
+function solveRow({ difficulty, threads, results, rates }: Solves): SolveRow {
+  const searchMs = results.map(({ value }) => value.searchMs)
+  const totalMs = results.map(({ value }) => value.totalMs)
+  const tries = meanOf(results.map(({ value }) => triesOf(value.counter, threads)))
+  const expectedMeanMs = (1000 * 2 ** difficulty) / spreadOf(rates).median
+  return {
+    difficulty,
+    nonces: results.length,
+    searchMs: { median: quantile(searchMs, 0.5), p95: quantile(searchMs, 0.95), mean: meanOf(searchMs) },
+    // Tries are geometric: a share q of puzzles takes at most -ln(1 - q) times the mean.
+    expectedMs: {
+      median: Math.LN2 * expectedMeanMs,
+      p95: Math.log(20) * expectedMeanMs,
+      mean: expectedMeanMs,
+    },
+    luck: tries / 2 ** difficulty,
+    totalMs: { median: quantile(totalMs, 0.5), p95: quantile(totalMs, 0.95) },
+    othersBusy: medianOthersBusy(results),
+  }
+}
+
+/** By all threads, if each tried as many as the one that found the counter: the pool hears of the others only now and then. */
+function triesOf(counter: number, threads: number): number {
+  let start = rangeStart(0, threads)
+  for (let index = 1; index < threads && rangeStart(index, threads) <= counter; index++) {
+    start = rangeStart(index, threads)
+  }
+  return threads * (counter - start + 1)
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}
+
+/** The smallest value that at least such a share of all do not exceed. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
+}
+
+const RATE_COLUMNS: readonly Column[] = [
+  { title: 'solver', align: 'left' },
+  { title: 'threads', align: 'right' },
+  { title: 'million hashes/s', align: 'right' },
+  { title: 'x @cap.js/wasm', align: 'right' },
+  { title: 'notes', align: 'left' },
+]
+
+const SOLVE_COLUMNS: readonly Column[] = [
+  { title: 'bits', align: 'right' },
+  { title: 'nonces', align: 'right' },
+  { title: 'median ms', align: 'right' },
+  { title: 'expected', align: 'right' },
+  { title: 'p95 ms', align: 'right' },
+  { title: 'expected', align: 'right' },
+  { title: 'mean ms', align: 'right' },
+  { title: 'expected', align: 'right' },
+  { title: 'tries / 2^bits', align: 'right' },
+  { title: 'all: median ms', align: 'right' },
+  { title: 'p95 ms', align: 'right' },
+  { title: 'notes', align: 'left' },
+]
+
+export function reportText(report: Report): string {
+  const parts = [renderTable(RATE_COLUMNS, report.rates.map(rateCells))]
+  if (report.solves.length > 0) parts.push(renderTable(SOLVE_COLUMNS, report.solves.map(solveCells)))
+  if (report.aims.length > 0) parts.push(report.aims.map(aimLine).join('\n'))
+  return [...parts, legend(report)].join('\n\n')
+}
+
+function rateCells({ label, threads, hashesPerSecond, timesCap, othersBusy }: RateRow): string[] {
+  const { median, min, max } = hashesPerSecond
+  const millions = spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
+  const times = timesCap === undefined ? '-' : spreadText(timesCap, 2)
+  return [label, String(threads), millions, times, notes(othersBusy)]
+}
+
+function solveCells({
+  difficulty,
+  nonces,
+  searchMs,
+  expectedMs,
+  luck,
+  totalMs,
+  othersBusy,
+}: SolveRow): string[] {
+  const pairs = (['median', 'p95', 'mean'] as const).flatMap(figure => [
+    searchMs[figure].toFixed(0),
+    expectedMs[figure].toFixed(0),
+  ])
+  const all = [totalMs.median.toFixed(0), totalMs.p95.toFixed(0)]
+  return [String(difficulty), String(nonces), ...pairs, luck.toFixed(2), ...all, notes(othersBusy)]
+}
+
+function notes(othersBusy: number | undefined): string {
+  return isDisturbed({ othersBusy }) ? `others used ${(othersBusy! * 100).toFixed(0)}% of a core` : ''
+}
+
+function aimLine({ about, timesCapMin, timesCap, isMet }: Aim): string {
+  const verdict = isMet ? 'met' : 'NOT met'
+  return `aim: ${about} at least ${timesCapMin} x @cap.js/wasm on one thread: ${verdict}, ${timesCap.toFixed(2)} x`
+}
+
+function legend({ surroundings, options }: Report): string {
+  const { cpu, cores, chromium, loadAverage, peers } = surroundings
+  const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`)
+  return `${cpu}, ${cores} cores, Chromium ${chromium}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.
+Rates: median (range) of ${options.repeat} x ${options.measureMs} ms in turn, each in fresh workers after ${options.warmUpMs} ms; ratios within a round.
+WebCrypto with 64 calls under way. Solving, by the widget's workers: from the puzzle to its counter; expected at the
+rate measured in between; all: also until the workers run, and until the pool has what else it waits for.`
+}

@@ -1,0 +1,126 @@
+/** The measurements, one after the other, in one page of one browser. */
+
+import type { Page } from 'playwright-core'
+import type { Puzzle } from '../../src/widget/solver/job.ts'
+import { firstProof, isProof, nonceOf } from './check.ts'
+import { type BenchPage, CONTENDERS, type ContenderName, type PoolResult } from './contenders.ts'
+import { leastDisturbed, type Measured, measured } from './disturbance.ts'
+import type { Options } from './options.ts'
+
+export interface Rate {
+  readonly contender: ContenderName
+  readonly threads: number
+  /** Hashes per second, one for each repetition. */
+  readonly samples: Measured<number>[]
+}
+
+export interface Solves {
+  readonly difficulty: number
+  readonly threads: number
+  readonly results: Measured<PoolResult>[]
+  /** Hashes per second of our best solver on as many threads, measured between the puzzles. */
+  readonly rates: number[]
+}
+
+type Tell = (line: string) => void
+
+/** Solving ends early after this, with fewer nonces, but never with none. */
+const SOLVES_MS_MAX = 110_000
+/** The speed of a machine changes within minutes, so what to expect is measured after so many puzzles. */
+const SOLVES_PER_RATE = 10
+const CHECK_BITS = 12
+const CHECK_NONCES = 3
+
+interface BenchScope {
+  readonly bench: BenchPage
+}
+
+export function widgetThreads(page: Page): Promise<number> {
+  return page.evaluate(() => (globalThis as unknown as BenchScope).bench.threadCount())
+}
+
+/** Throws Error naming the contender that finds another counter than node:crypto. */
+export async function checkAll(page: Page, contenders: readonly ContenderName[]): Promise<void> {
+  for (const contender of contenders) {
+    for (let index = 0; index < CHECK_NONCES; index++) {
+      const nonce = nonceOf(`check ${index}`)
+      const found = await page.evaluate(
+        ([name, text, bits]) => (globalThis as unknown as BenchScope).bench.find(name, text, bits),
+        [contender, nonce, CHECK_BITS] as const,
+      )
+      const expected = firstProof(contender, nonce, CHECK_BITS)
+      if (found !== expected) {
+        const { label } = CONTENDERS[contender]
+        throw new Error(`${label}: the counter of ${nonce} is ${expected}, but it finds ${found}`)
+      }
+    }
+  }
+}
+
+/** In turn, A B C A B C, so that whatever else the machine does befalls all alike. */
+export async function measureRates(
+  page: Page,
+  options: Options,
+  threadCounts: readonly number[],
+  tell: Tell,
+): Promise<Rate[]> {
+  const { contenders, repeat, warmUpMs, measureMs: ms, retryMs } = options
+  const giveUpAtMs = performance.now() + retryMs
+  const rates = threadCounts.flatMap(threads =>
+    contenders.map((contender): Rate => ({ contender, threads, samples: [] })),
+  )
+  for (let round = 0; round < repeat; round++) {
+    for (const { contender, threads, samples } of rates) {
+      const run = { nonce: nonceOf(`rate ${round}`), threads, warmUpMs, ms }
+      samples.push(await leastDisturbed(() => rateOf(page, contender, run), giveUpAtMs))
+    }
+    tell(`rates: round ${round + 1} of ${repeat}`)
+  }
+  return rates
+}
+
+type RateRun = Parameters<BenchPage['rate']>[1]
+
+function rateOf(page: Page, contender: ContenderName, run: RateRun): Promise<number> {
+  return page.evaluate(([name, options]) => (globalThis as unknown as BenchScope).bench.rate(name, options), [
+    contender,
+    run,
+  ] as const)
+}
+
+/** Throws Error if a counter is no proof. */
+export async function measureSolves(
+  page: Page,
+  { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Options,
+  threads: number,
+  tell: Tell,
+): Promise<Solves[]> {
+  const all: Solves[] = []
+  const endMs = performance.now() + SOLVES_MS_MAX
+  for (const difficulty of difficulties) {
+    const results: Measured<PoolResult>[] = []
+    const rates: number[] = []
+    while (results.length < noncesPerDifficulty && (results.length === 0 || performance.now() < endMs)) {
+      const nonce = nonceOf(`solve ${results.length} at ${difficulty} bits`)
+      if (results.length % SOLVES_PER_RATE === 0) {
+        rates.push(await rateOf(page, 'simd', { nonce, threads, warmUpMs, ms }))
+      }
+      const result = await measured(() => solveOn(page, { nonce, difficulty }, threads))
+      const { counter } = result.value
+      if (!isProof(nonce, counter, difficulty)) {
+        throw new Error(`the pool's ${counter} is no proof of ${difficulty} bits for ${nonce}`)
+      }
+      results.push(result)
+    }
+    all.push({ difficulty, threads, results, rates })
+    tell(`solving: ${results.length} nonces at ${difficulty} bits`)
+  }
+  return all
+}
+
+function solveOn(page: Page, puzzle: Puzzle, threads: number): Promise<PoolResult> {
+  return page.evaluate(
+    ([wanted, count]) => (globalThis as unknown as BenchScope).bench.solve(wanted, count),
+    [puzzle, threads] as const,
+  )
+}

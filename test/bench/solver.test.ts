@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import type { Page } from 'playwright-core'
+import { firstProof, isProof, nonceOf } from '../../bench/solver/check.ts'
+import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
+import { parseOptions, UsageError } from '../../bench/solver/options.ts'
+import { quantile, type Report, reportOf, reportText } from '../../bench/solver/report.ts'
+import { checkAll } from '../../bench/solver/runs.ts'
+
+const MAIN = new URL('../../bench/solver/main.ts', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
+after(() => rmSync(folder, { recursive: true }))
+
+function runBench(...args: string[]) {
+  return promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, ...args], { timeout: 120_000 })
+}
+
+test('a short run measures every solver, and all find what node:crypto finds', async () => {
+  const jsonFile = join(folder, 'report.json')
+  const { stdout, stderr } = await runBench('--quick', '--json', jsonFile)
+  const { surroundings, rates, solves, aims } = JSON.parse(readFileSync(jsonFile, 'utf8')) as Report
+  assert.match(stderr, /all solvers find the right counters\n/)
+  const threads = [...new Set(rates.map(row => row.threads))]
+  assert.equal(threads[0], 1)
+  assert.deepEqual(
+    rates.map(row => [row.threads, row.contender]),
+    threads.flatMap(count => CONTENDER_NAMES.map(name => [count, name])),
+  )
+  for (const { label, hashesPerSecond, timesCap } of rates) {
+    for (const { min, median, max } of [hashesPerSecond, timesCap!]) {
+      assert.ok(0 < min && min <= median && median <= max && Number.isFinite(max), label)
+    }
+  }
+  assert.deepEqual(
+    solves.map(({ difficulty, nonces }) => [difficulty, nonces]),
+    [
+      [16, 3],
+      [18, 3],
+    ],
+  )
+  for (const { difficulty, searchMs, expectedMs, luck, totalMs } of solves) {
+    const figures = [searchMs, expectedMs, totalMs].flatMap(group => Object.values(group))
+    assert.ok(
+      [...figures, luck].every(figure => figure > 0 && Number.isFinite(figure)),
+      `${difficulty} bits`,
+    )
+    assert.ok(totalMs.median >= searchMs.median)
+  }
+  assert.equal(aims.length, 2)
+  assert.match(surroundings.chromium, /^\d+\./)
+  assert.match(stdout, /^solver .*\n-.*\npowgate, WASM SIMD .*\n/)
+  assert.equal(stdout.match(/^aim: .* (met|NOT met), [\d.]+ x$/gm)?.length, 2)
+})
+
+test('some solvers only, by a part of their names', async () => {
+  const { stdout } = await runBench('--quick', '--filter', 'hash-wasm', '--filter', 'CAP.JS')
+  assert.match(stdout, /^solver .*\n-.*\n@cap\.js\/wasm +1 .*\nhash-wasm +1 /)
+  assert.doesNotMatch(stdout, /powgate|aim:|bits/)
+})
+
+test('mistakes on the command line are told in one line', async () => {
+  await assert.rejects(runBench('--filter', 'nothing like it'), {
+    code: 2,
+    stderr: /^--filter: expected a part of one of: powgate, WASM SIMD; .*\n$/,
+  })
+  assert.equal(parseOptions(['--help']), undefined)
+  for (const args of [['--fast'], ['x'], ['--json']]) {
+    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
+  }
+})
+
+test('a solver that finds another counter than the first is told of', async () => {
+  const finding = (find: (nonce: string) => number) =>
+    ({ evaluate: async (_: unknown, [, nonce]: [string, string]) => find(nonce) }) as unknown as Page
+  const right = (nonce: string) => firstProof('cap', nonce, 12)
+  await checkAll(finding(right), ['cap'])
+  const next = (nonce: string) => {
+    for (let counter = right(nonce) + 1; ; counter++) if (isProof(nonce, counter, 12)) return counter
+  }
+  await assert.rejects(
+    checkAll(finding(next), ['cap']),
+    /^Error: @cap\.js\/wasm: the counter of \w+ is \d+, but/,
+  )
+})
+
+test('proofs are checked as the service checks them', () => {
+  const nonce = nonceOf('test')
+  const counter = firstProof('simd', nonce, 12)
+  assert.ok(counter >= 1e15 && isProof(nonce, counter, 12))
+  assert.ok(!isProof(nonce, counter, 256) && !isProof(nonceOf('another'), counter, 12))
+})
+
+test('ratios are of the same round, and an aim that is missed is called so', () => {
+  const surroundings = { cpu: 'a CPU', cores: 1, chromium: '1', loadAverage: 0, peers: {} }
+  const samples = (values: readonly number[], othersBusy?: number) =>
+    values.map(value => ({ value: value * 1e6, othersBusy }))
+  const report = reportOf(
+    surroundings,
+    parseOptions([])!,
+    [
+      { contender: 'simd', threads: 1, samples: samples([12, 40, 3]) },
+      { contender: 'scalar', threads: 1, samples: samples([4, 10, 1], 0.5) },
+      { contender: 'cap', threads: 1, samples: samples([4, 10, 1]) },
+    ],
+    [],
+  )
+  assert.deepEqual(report.rates[0]!.timesCap, { median: 3, min: 3, max: 4 })
+  assert.deepEqual(
+    report.aims.map(aim => aim.isMet),
+    [false, true],
+  )
+  const text = reportText(report)
+  assert.match(text, /WASM SIMD at least 4 x .*: NOT met, 3\.00 x\n/)
+  assert.match(text, /others used 50% of a core/)
+})
+
+test('a quantile is a value that enough others do not exceed', () => {
+  const values = Array.from({ length: 20 }, (_, index) => 20 - index)
+  assert.equal(quantile(values, 0.95), 19)
+  assert.equal(quantile(values, 0.951), 20)
+  assert.equal(quantile(values, 0.5), 10)
+  assert.equal(quantile([7], 0), 7)
+})
