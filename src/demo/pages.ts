@@ -42,7 +42,7 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
   <button type="submit">Send</button>
 </form>
 
-<section id="result" class="result" role="status" tabindex="-1" hidden></section>
+<section id="result" class="result" tabindex="-1" hidden></section>
 
 <h2>What happens</h2>
 <ol>

@@ -72,7 +72,7 @@ const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 function handleSubmit(
   exchange: Exchange,
   asked: ContentRequest,
-  process: (form: Form) => Promise<Outcome>,
+  redeemed: (form: Form) => Promise<Outcome>,
 ): void {
   const answer = (outcome: Outcome) => exchange.answerContent(outcomeReply(outcome, asked))
   exchange.readBody(BODY_BYTES_MAX, body => {
@@ -82,7 +82,12 @@ function handleSubmit(
     const form = readForm(body.toString('utf8'))
     if (form.token === '')
       return answer(refusedForm(400, 'no-token', 'The form came without a token: nothing was solved.'))
-    process(form).then(exchange.guard(answer))
+    redeemed(form).then(
+      exchange.guard(answer),
+      exchange.guard(error => {
+        throw error
+      }),
+    )
   })
 }
 

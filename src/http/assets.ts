@@ -35,7 +35,8 @@ const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   'frame.html': [
     [
       'Content-Security-Policy',
-      "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; frame-ancestors *",
+      // Without frame-ancestors: even `*` shuts out pages from files and from sandboxes.
+      "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
     ],
     // A page that is cross-origin isolated embeds only frames that ask the same of what they load.
     ['Cross-Origin-Embedder-Policy', 'require-corp'],

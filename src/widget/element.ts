@@ -3,7 +3,7 @@
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
 import type { PowGateElement as Declared, PowGateEventMap } from './powgate.d.ts'
-import { PowGateError, type WaitReason } from './service.ts'
+import { type PowGateError, throwIfAborted, type WaitReason } from './service.ts'
 import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
@@ -35,6 +35,7 @@ export class PowGateElement extends HTMLElement implements Declared {
   readonly #view: View
   readonly #form: FormLink
   #language: Language = DEFAULT_LANGUAGE
+  #wantedLanguage = ''
   #state: State = 'idle'
   #passed: Passed | undefined
   #error: PowGateError | undefined
@@ -44,6 +45,7 @@ export class PowGateElement extends HTMLElement implements Declared {
   /** Between connectedCallback and disconnectedCallback; attributes are announced before the first. */
   #isAttached = false
   #expiresAtMs = 0
+  #renewsAtMs = 0
   #timers: ReturnType<typeof setTimeout>[] = []
   #tick: ReturnType<typeof setInterval> | undefined
 
@@ -52,10 +54,13 @@ export class PowGateElement extends HTMLElement implements Declared {
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
     this.#view = new View(root, () => this.#startQuietly())
     this.#form = new FormLink(this, this.#view.box, {
-      onFocus: () => this.#startIf('focus'),
+      onUse: () => {
+        this.#expireIfDue()
+        this.#startIf('focus')
+      },
       onSubmit: () => {
-        if (this.#isDisabled || (autoOf(this) === 'off' && this.#verification === undefined)) return undefined
-        return this.execute()
+        const isOff = autoOf(this) === 'off' && this.#verification === undefined
+        return this.#isDisabled || isOff ? undefined : this.execute()
       },
     })
   }
@@ -66,6 +71,7 @@ export class PowGateElement extends HTMLElement implements Declared {
   }
 
   get token(): string | null {
+    this.#expireIfDue()
     return this.#passed?.token ?? null
   }
 
@@ -82,26 +88,26 @@ export class PowGateElement extends HTMLElement implements Declared {
     return this.#form.form
   }
 
-  /** Resolves with a token that was not handed out by a reset before; verifies first where needed. Rejects with a PowGateError. */
+  /** Resolves with the token; verifies first where there is none. Rejects with a PowGateError. */
   execute(): Promise<string> {
-    if (this.#verification !== undefined && this.#passed === undefined) return this.#verification.promise
+    this.#expireIfDue()
     if (this.#passed !== undefined) return Promise.resolve(this.#passed.token)
-    return this.#verify()
+    return this.#verification?.promise ?? this.#verify()
   }
 
   /** Forgets the token, for instance once it was sent. Starts anew if it starts on load. */
   reset(): void {
     this.cancel()
-    this.#passed = undefined
+    this.#forget()
     this.#enter('idle')
     this.#startIf('load')
   }
 
-  /** Ends a verification that is under way. */
+  /** Ends a verification that is under way; a token that is there stays. */
   cancel(): void {
     this.#verification?.controller.abort()
     this.#verification = undefined
-    this.#stopTimers()
+    clearInterval(this.#tick)
     if (this.#state === 'working') this.#enter('idle')
   }
 
@@ -110,6 +116,8 @@ export class PowGateElement extends HTMLElement implements Declared {
     document.addEventListener('visibilitychange', this.#onVisible)
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
+    this.#expireIfDue()
+    this.setAttribute('state', this.#state)
     this.#render()
     // Attributes that a framework sets right after it put the element in are then there.
     setTimeout(() => {
@@ -122,7 +130,10 @@ export class PowGateElement extends HTMLElement implements Declared {
   async #speak(): Promise<void> {
     const nearest = this.closest<HTMLElement>('[lang]')?.lang ?? document.documentElement.lang
     const code = languageCode([nearest, ...(navigator.languages ?? [])])
-    this.#language = await loadLanguage(code, baseOf(this))
+    this.#wantedLanguage = code
+    const language = await loadLanguage(code, baseOf(this))
+    if (this.#wantedLanguage !== code) return
+    this.#language = language
     this.#view.setLanguage(this.#language)
     this.#render()
   }
@@ -135,11 +146,11 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.cancel()
   }
 
-  attributeChangedCallback(name: string): void {
-    if (!this.#isAttached) return
-    if (name === 'lang') void this.#speak()
-    else if (name === 'name') this.#render()
-    else if (this.#state !== 'idle') this.reset()
+  attributeChangedCallback(name: string, before: string | null, after: string | null): void {
+    if (!this.#isAttached || before === after) return
+    if (name === 'lang' || name === 'endpoint') void this.#speak()
+    if (name === 'name') this.#render()
+    else if (name !== 'lang' && this.#state !== 'idle') this.reset()
     else this.#startIf('load')
   }
 
@@ -160,9 +171,10 @@ export class PowGateElement extends HTMLElement implements Declared {
 
   readonly #onVisible = () => {
     if (document.hidden) return
-    // Timers may have stood still while the machine slept.
-    if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
-    if (this.#state === 'expired' && autoOf(this) !== 'off') this.#startQuietly()
+    this.#expireIfDue()
+    if (autoOf(this) === 'off') return
+    const isDue = this.#passed !== undefined && Date.now() >= this.#renewsAtMs
+    if (isDue || this.#state === 'expired') this.#startQuietly()
     else this.#startIf('load')
   }
 
@@ -186,12 +198,15 @@ export class PowGateElement extends HTMLElement implements Declared {
   /** Also renews: then the state stays `verified` until the old token expires. */
   #verify(): Promise<string> {
     const controller = new AbortController()
-    const verification = { controller, promise: this.#run(controller.signal) }
+    // Runs once it is known to be under way: handlers of the first event may cancel it, or ask for the same.
+    const promise = Promise.resolve().then(() => this.#run(controller.signal))
+    const verification = { controller, promise }
     this.#verification = verification
     return verification.promise
   }
 
   async #run(signal: AbortSignal): Promise<string> {
+    throwIfAborted(signal)
     this.#error = undefined
     this.#waiting = undefined
     if (this.#passed === undefined) this.#enter('working')
@@ -207,7 +222,7 @@ export class PowGateElement extends HTMLElement implements Declared {
         },
         onWait: (reason, ms) => this.#wait(reason, ms),
       })
-      if (signal.aborted) throw new PowGateError('cancelled', 'rejected', 'the verification was cancelled')
+      throwIfAborted(signal)
       this.#verification = undefined
       this.#pass(passed)
       return passed.token
@@ -220,37 +235,48 @@ export class PowGateElement extends HTMLElement implements Declared {
     }
   }
 
-  #wait(reason: WaitReason, ms: number): void {
-    const isOver = ms === 0 && reason !== 'offline'
-    this.#waiting = isOver ? undefined : { reason, untilMs: performance.now() + ms }
+  #wait(reason: WaitReason | undefined, ms: number): void {
+    this.#waiting = reason === undefined ? undefined : { reason, untilMs: performance.now() + ms }
     clearInterval(this.#tick)
     if (ms > 0) this.#tick = setInterval(() => this.#render(), 1000)
     this.#render()
   }
 
   #pass(passed: Passed): void {
+    this.#forget()
     this.#passed = passed
-    this.#stopTimers()
-    this.#expiresAtMs = Date.now() + passed.lifetimeMs * EXPIRE_AT
     const renewInMs = Math.max(RENEW_MS_MIN, passed.lifetimeMs * RENEW_AT)
-    this.#timers = [
-      setTimeout(() => this.#renew(), renewInMs),
-      setTimeout(() => this.#expire(), passed.lifetimeMs * EXPIRE_AT),
-    ]
+    const expireInMs = passed.lifetimeMs * EXPIRE_AT
+    this.#renewsAtMs = Date.now() + renewInMs
+    this.#expiresAtMs = Date.now() + expireInMs
+    this.#timers = [setTimeout(() => this.#renew(), renewInMs), setTimeout(() => this.#expire(), expireInMs)]
     this.#enter('verified')
     const { token, expiresAt, difficulty, solveTimeMs, mode, solved } = passed
     const { solver, threads, tries } = solved
     this.#tell('verified', { token, expiresAt, difficulty, solveTimeMs, mode, solver, threads, tries })
   }
 
+  #forget(): void {
+    this.#passed = undefined
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers = []
+  }
+
   #renew(): void {
     if (!document.hidden && autoOf(this) !== 'off') this.#startQuietly()
   }
 
+  /** Timers stand still while the machine sleeps, the clock does not. */
+  #expireIfDue(): void {
+    if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
+  }
+
   #expire(): void {
-    this.#passed = undefined
+    this.#forget()
     this.#enter(this.#verification === undefined ? 'expired' : 'working')
     this.#tell('expired', {})
+    // Somebody looks at the page: they would find it expired when they send the form.
+    if (!document.hidden && this.#isAttached && autoOf(this) !== 'off') this.#startQuietly()
   }
 
   #fail(error: PowGateError): void {
@@ -261,12 +287,6 @@ export class PowGateElement extends HTMLElement implements Declared {
     if (this.#passed === undefined) this.#enter('failed')
     const { code, message, status } = error
     this.#tell('failed', { code, message, status })
-  }
-
-  #stopTimers(): void {
-    clearInterval(this.#tick)
-    for (const timer of this.#timers) clearTimeout(timer)
-    this.#timers = []
   }
 
   #enter(state: State): void {
@@ -281,27 +301,26 @@ export class PowGateElement extends HTMLElement implements Declared {
   #render(): void {
     const state = this.#state
     const error = state === 'failed' ? this.#error : undefined
-    const seconds = Math.ceil(((this.#waiting?.untilMs ?? 0) - performance.now()) / 1000)
-    const key = this.#waiting?.reason ?? error?.text ?? (state as TextKey)
+    const waiting = state === 'working' ? this.#waiting : undefined
+    const seconds = Math.ceil(((waiting?.untilMs ?? 0) - performance.now()) / 1000)
+    const code = error?.text === 'setup' ? error.code : ''
+    const hasButton = state !== 'working' && state !== 'verified'
     this.#view.show({
       state,
-      text: this.#text(key),
-      detail:
-        seconds > 0
-          ? this.#text('wait').replace('{s}', `${seconds}`)
-          : error?.text === 'setup'
-            ? error.code
-            : '',
-      button: state === 'working' || state === 'verified' ? undefined : this.#text(error ? 'retry' : 'start'),
+      text: this.#text(waiting?.reason ?? error?.text ?? (state as TextKey)),
+      detail: seconds > 0 ? this.#text('wait').replace('{s}', `${seconds}`) : code,
+      button: hasButton ? this.#text(error ? 'retry' : 'start') : undefined,
       label: this.#text('label'),
       isDisabled: this.#isDisabled,
     })
-    this.#form.set(this.token ?? undefined, this.#text('required'))
+    // "Please wait" would be wrong where nothing starts by itself.
+    const complaint = hasButton && autoOf(this) === 'off' ? 'idle' : 'required'
+    this.#form.set(this.#passed?.token, this.#text(complaint))
   }
 
   /** The attribute `text-KEY`, or the language's own. */
   #text(key: TextKey): string {
-    return this.getAttribute(`text-${key}`) ?? this.#language.texts[key]
+    return this.getAttribute(`text-${key}`) || this.#language.texts[key]
   }
 
   #tell<Type extends keyof PowGateEventMap>(type: Type, detail: PowGateEventMap[Type]['detail']): void {

@@ -1,7 +1,7 @@
 /** From nothing to a token: challenge, proof, verification, and over again where a fresh challenge helps. */
 
 import type { Solution } from '../protocol/wire.ts'
-import { type ModeSettings, openWorkplace, type Workplace } from './modes.ts'
+import { distrust, type ModeSettings, openWorkplace, type Workplace } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { environmentFlags, fingerprintHash } from './signals.ts'
 import type { Solved } from './solver/job.ts'
@@ -9,8 +9,11 @@ import type { Solved } from './solver/job.ts'
 /** Challenges asked for in one verification. */
 const ROUNDS_MAX = 4
 
-/** Refusals of /verify that a fresh challenge may mend: it is too old, the address has changed, or it is spent. */
-const STALE_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce']
+/**
+ * What a fresh challenge may mend: the old one is too old, spent, or of another address; or the solver failed, and
+ * another place to solve in may not.
+ */
+const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 export interface FlowSettings extends ServiceSettings, ModeSettings {
   /** @param share 0 to 1: how likely a solver is done by now, which is as good as progress gets here */
@@ -35,9 +38,10 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
     try {
       return await oneRound(settings)
     } catch (error) {
-      const isStale = error instanceof PowGateError && STALE_CODES.includes(error.code)
-      if (!isStale) throw asPowGateError(error)
-      if (round === ROUNDS_MAX) throw new PowGateError(error.code, 'rejected', error.message, error.status)
+      if (!(error instanceof PowGateError)) throw error
+      const { code, message, status } = error
+      if (!AGAIN_CODES.includes(code)) throw error
+      if (round === ROUNDS_MAX) throw new PowGateError(code, 'unavailable', message, status)
     }
   }
 }
@@ -60,12 +64,19 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
     const expected = 2 ** difficulty
     // It may have failed for want of a network that is back by now.
     opening = opening.catch(() => openWorkplace(settings))
-    const workplace = await opening
-    throwIfAborted(signal)
-    const solved = await untilAborted(
-      workplace.solve({ nonce, difficulty }, tries => onProgress(1 - Math.exp(-tries / expected)), signal),
+    opening.catch(() => {})
+    const workplace = await untilAborted(opening, signal).catch(error => {
+      throw solverError(error)
+    })
+    const solving = workplace.solve(
+      { nonce, difficulty },
+      tries => onProgress(1 - Math.exp(-tries / expected)),
       signal,
     )
+    const solved = await untilAborted(solving, signal).catch(error => {
+      if (!signal.aborted) distrust(workplace.mode)
+      throw solverError(error)
+    })
     const solveTimeMs = Math.round(performance.now() - beganMs)
     const solution: Solution = {
       nonce,
@@ -89,18 +100,20 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
 /** A closed workplace never answers. */
 function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
-    work.then(resolve, reject)
-    signal.addEventListener('abort', () => {
+    const check = () => {
       try {
         throwIfAborted(signal)
       } catch (error) {
         reject(error)
       }
-    })
+    }
+    check()
+    signal.addEventListener('abort', check)
+    work.then(resolve, reject)
   })
 }
 
-function asPowGateError(error: unknown): PowGateError {
+function solverError(error: unknown): PowGateError {
   if (error instanceof PowGateError) return error
   return new PowGateError('solver', 'unavailable', `the solver failed: ${error}`)
 }

@@ -4,13 +4,21 @@
  */
 
 export interface FormHooks {
-  /** Somebody has begun to use the form. */
-  readonly onFocus: () => void
+  /** Somebody uses the form. */
+  readonly onUse: () => void
   /** The form is being submitted without a token: what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
 }
 
 export const FIELD = 'powgate-token'
+
+/** A click or key that submits the form, unless a handler of the page prevents it. */
+interface Submitting {
+  readonly event: Event
+  readonly submitter: HTMLButtonElement | null
+}
+
+type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 
 export class FormLink {
   readonly #host: HTMLElement
@@ -21,8 +29,7 @@ export class FormLink {
   /** For browsers without form-associated elements. */
   #input: HTMLInputElement | undefined
   #hasToken = false
-  /** Set while the browser handles a click or key that submits: the button, or undefined for a form without one. */
-  #submitting: { readonly submitter: HTMLElement | null } | undefined
+  #submitting: Submitting | undefined
   #isWaiting = false
   #detach: () => void = () => {}
 
@@ -32,8 +39,10 @@ export class FormLink {
     this.#hooks = hooks
     this.#internals = host.attachInternals?.()
     host.addEventListener('invalid', event => {
-      if (this.#submitting !== undefined && this.#goOnLater(this.#submitting.submitter))
-        event.preventDefault()
+      // A page that calls checkValidity() in a handler submits nothing: then the event is still being dispatched.
+      const { event: cause, submitter } = this.#submitting ?? {}
+      if (cause === undefined || cause.defaultPrevented || cause.eventPhase !== Event.NONE) return
+      if (this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
   }
 
@@ -64,62 +73,93 @@ export class FormLink {
     this.#input.value = token ?? ''
   }
 
+  /** Listens at the root, which may be a shadow root: controls may belong to a form that they are not inside of. */
   attach(): void {
     this.#detach()
     const { form } = this
+    const root = this.#host.getRootNode()
     const abort = new AbortController()
-    const on = (target: EventTarget, type: string, listener: (event: Event) => void) =>
-      target.addEventListener(type, listener, { capture: true, signal: abort.signal })
-    on(form ?? document, 'focusin', this.#hooks.onFocus)
-    if (form !== null) {
-      const { ownerDocument } = form
-      on(ownerDocument, 'click', ({ target }) => {
-        const button = target instanceof Element ? target.closest<HTMLButtonElement>('button,input') : null
-        if (button?.form === form && /submit|image/.test(button.type)) this.#noteSubmitting(button)
-      })
-      on(form, 'keydown', event => {
-        if ((event as KeyboardEvent).key === 'Enter') this.#noteSubmitting(null)
-      })
-      // Comes only if the form does not validate, or this browser does not know that the element is invalid.
-      on(ownerDocument, 'submit', event => {
-        if (event.target !== form || this.#hasToken) return
-        if (!this.#goOnLater((event as SubmitEvent).submitter)) return
-        event.preventDefault()
-        event.stopImmediatePropagation()
-      })
-    }
+    const on = (type: string, listener: (event: Event, control: Control) => void) =>
+      root.addEventListener(
+        type,
+        event => {
+          const [target] = event.composedPath()
+          const control =
+            target instanceof Element ? target.closest<Control>('button,input,select,textarea,form') : null
+          const isOurs = control !== null && (control === form || control.form === form)
+          if (form === null || isOurs) listener(event, control ?? this.#host)
+        },
+        { capture: true, signal: abort.signal },
+      )
+    on('focusin', this.#hooks.onUse)
+    on('click', (event, control) => {
+      this.#hooks.onUse()
+      const button = control as HTMLButtonElement
+      if (/^(submit|image)$/.test(button.type)) this.#noteSubmitting({ event, submitter: button })
+    })
+    on('keydown', (event, control) => {
+      const isEnter = (event as KeyboardEvent).key === 'Enter' && control.localName === 'input'
+      if (isEnter) this.#noteSubmitting({ event, submitter: null })
+    })
+    on('submit', event => this.#onSubmit(event as SubmitEvent))
     this.#detach = () => abort.abort()
+    if (form?.contains(document.activeElement)) this.#hooks.onUse()
   }
 
   detach(): void {
     this.#detach()
   }
 
-  #noteSubmitting(submitter: HTMLElement | null): void {
-    const noted = { submitter }
+  /** Comes without a token only if nothing was validated, or if this browser does not know that the element is invalid. */
+  #onSubmit(event: SubmitEvent): void {
+    const submitter = event.submitter as HTMLButtonElement | null
+    if (event.target !== this.form || this.#hasToken || submitter?.formNoValidate) return
+    if (!this.#goOnLater(submitter, true)) return
+    event.preventDefault()
+    event.stopImmediatePropagation()
+  }
+
+  #noteSubmitting(noted: Submitting): void {
     this.#submitting = noted
     setTimeout(() => {
       if (this.#submitting === noted) this.#submitting = undefined
     })
   }
 
-  /** Returns whether the submission will be repeated. */
-  #goOnLater(submitter: HTMLElement | null): boolean {
-    if (this.#isWaiting) return true
+  #areOthersValid(): boolean {
+    const controls = [...(this.form?.elements ?? [])] as (Element & { validity?: ValidityState })[]
+    return controls.every(control => control === this.#host || control.validity?.valid !== false)
+  }
+
+  /**
+   * Starts what the form waits for. Returns whether there is anything to wait for.
+   *
+   * @param isComplete otherwise the visitor has to mend other fields and send the form again
+   */
+  #goOnLater(submitter: HTMLButtonElement | null, isComplete: boolean): boolean {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
+    if (this.#isWaiting || !isComplete) {
+      verification.catch(() => {})
+      return true
+    }
     this.#isWaiting = true
     verification
       .then(() => {
-        if (!this.#hasToken) return
-        // Older browsers: a click submits as well.
-        if (this.form?.requestSubmit) this.form.requestSubmit(submitter)
-        else submitter?.click()
+        if (this.#hasToken) this.#submit(submitter)
       })
       .catch(() => {}) // the element shows what went wrong
       .finally(() => {
         this.#isWaiting = false
       })
     return true
+  }
+
+  #submit(submitter: HTMLButtonElement | null): void {
+    const { form } = this
+    // The button may have been replaced meanwhile, and older browsers know only clicks.
+    const present = submitter?.form === form ? submitter : null
+    if (form?.requestSubmit) form.requestSubmit(present)
+    else present?.click()
   }
 }

@@ -10,20 +10,19 @@ import { fetchKernel } from './solver/kernel-file.ts'
 import { WorkerPool } from './solver/pool.ts'
 import { threadCount } from './solver/threads.ts'
 
-const tell = (report: FrameReport, origin = '*') => parent.postMessage(report, origin)
+/** To anybody: nothing of it is secret, and some pages (from files, in sandboxes) have no origin to name. */
+const tell = (report: FrameReport) => parent.postMessage(report, '*')
 const fail = (error: unknown) => tell({ powgate: 'failed', message: String(error) })
 
 async function open(): Promise<void> {
-  const kernel = fetchKernel('')
-  const pool = new WorkerPool(() => new Worker(ASSET_NAMES['worker.js']), await threadCount())
-  addEventListener('message', ({ data, source, origin }: MessageEvent<FrameJob>) => {
+  const start = () => new Worker(ASSET_NAMES['worker.js'])
+  const pool = new WorkerPool(start, await threadCount(), fetchKernel(''))
+  addEventListener('message', ({ data, source }: MessageEvent<FrameJob>) => {
     if (source !== parent || data?.powgate !== 'solve' || !isNonceText(data.nonce)) return
     const { nonce, difficulty } = data
-    kernel
-      .then(module =>
-        pool.solve({ nonce, difficulty }, module, tries => tell({ powgate: 'progress', tries }, origin)),
-      )
-      .then(solved => tell({ powgate: 'solved', solved }, origin), fail)
+    pool
+      .solve({ nonce, difficulty }, tries => tell({ powgate: 'progress', tries }))
+      .then(solved => tell({ powgate: 'solved', solved }), fail)
   })
   await pool.ready
   tell({ powgate: 'ready' })

@@ -12,6 +12,7 @@ import { openFrame } from './solver/frame-host.ts'
 import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
 import { fetchKernel } from './solver/kernel-file.ts'
 import { WorkerPool } from './solver/pool.ts'
+import { patience, RefusedError } from './solver/refused.ts'
 import { threadCount } from './solver/threads.ts'
 
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
@@ -19,6 +20,11 @@ export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 export interface ModeSettings {
   /** Where the service's assets are, ending in a slash. */
   readonly base: string
+  /**
+   * Where scripts may come from that run with the page's rights (`blob` and `page`): from where this script came, if
+   * that is known. The page trusts that origin already; `endpoint` is only markup, which it may not.
+   */
+  readonly codeBase: string
   /** A copy of the worker file on the page's own origin. */
   readonly workerSrc: string | undefined
   /** The only mode to use, apart from `page`, which is always the last resort. */
@@ -39,43 +45,65 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: async ({ base, workerSrc }) =>
     openPool('worker', workerSrc ?? base + ASSET_NAMES['worker.js'], fetchKernel(base)),
   frame: openFrame,
-  blob: async ({ base }) => {
+  blob: async ({ base, codeBase }) => {
+    await probeBlobWorker()
     const kernel = fetchKernel(base)
-    const response = await fetch(base + ASSET_NAMES['worker.js'])
+    const response = await fetch(codeBase + ASSET_NAMES['worker.js'], { signal: patience() })
     if (!response.ok) throw new Error(`worker: status ${response.status}`)
-    const url = URL.createObjectURL(new Blob([await response.text()], { type: 'text/javascript' }))
-    return openPool('blob', url, kernel).finally(() => URL.revokeObjectURL(url))
+    return openPool('blob', blobUrl(await response.text()), kernel)
   },
   page: async settings => openPage(settings),
 }
 
-/** What worked last on this page: a renewal does not try again what is forbidden. */
-let proven: Mode | undefined
+/** What the page was seen to refuse, and what has failed there: not tried again by the next renewal. */
+const refused = new Set<Mode>()
+
+/** A solver failed in it. */
+export function distrust(mode: Mode): void {
+  if (mode !== 'page') refused.add(mode)
+}
 
 /** @throws Error if even the page's own thread cannot be used, because its script could not be loaded */
 export async function openWorkplace(settings: ModeSettings): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
-      const workplace = await OPENERS[mode](settings)
-      proven = mode
-      return workplace
+      return await OPENERS[mode](settings)
     } catch (error) {
+      if (error instanceof RefusedError) refused.add(mode)
       // The integrator can see why it is not the mode that was expected; nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
     }
   }
-  const workplace = await OPENERS.page(settings)
-  proven = 'page'
-  return workplace
+  return OPENERS.page(settings)
 }
 
 function modesFor({ base, workerSrc, mode }: ModeSettings): Mode[] {
-  if (mode !== undefined) return mode === 'page' ? [] : [mode]
-  if (proven === 'page') return []
+  if (mode === 'page') return []
   const isOwnOrigin = new URL(base).origin === location.origin
+  const hasWorkerFile = workerSrc !== undefined || isOwnOrigin
   const modes: Mode[] =
-    workerSrc !== undefined || isOwnOrigin ? ['worker', 'frame', 'blob'] : ['frame', 'blob']
-  return proven !== undefined && modes.includes(proven) ? [proven, ...modes.filter(m => m !== proven)] : modes
+    mode === undefined ? [...(hasWorkerFile ? (['worker'] as const) : []), 'frame', 'blob'] : [mode]
+  return modes.filter(candidate => !refused.has(candidate))
+}
+
+const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { type: 'text/javascript' }))
+
+/** Whether workers may be made of blobs at all, before anything is loaded for one. Throws RefusedError. */
+async function probeBlobWorker(): Promise<void> {
+  const url = blobUrl('postMessage(0)')
+  const worker = new Worker(trusted(url))
+  try {
+    await new Promise<unknown>((resolve, reject) => {
+      worker.onmessage = resolve
+      worker.onerror = event => {
+        event.preventDefault()
+        reject(new RefusedError('the page does not allow blob workers'))
+      }
+    })
+  } finally {
+    worker.terminate()
+    URL.revokeObjectURL(url)
+  }
 }
 
 async function openPool(
@@ -84,13 +112,18 @@ async function openPool(
   kernel: Promise<ArrayBuffer | undefined>,
 ): Promise<Workplace> {
   const scriptUrl = trusted(url)
-  const pool = new WorkerPool(() => new Worker(scriptUrl), await threadCount())
-  await pool.ready
-  return {
-    mode,
-    solve: async (puzzle, onProgress) => pool.solve(puzzle, await kernel, onProgress),
-    close: () => pool.close(),
+  const pool = new WorkerPool(() => new Worker(scriptUrl), await threadCount(), kernel)
+  const close = () => {
+    pool.close()
+    if (mode === 'blob') URL.revokeObjectURL(url) // not before: some workers may still be loading it
   }
+  try {
+    await pool.ready
+  } catch (error) {
+    close()
+    throw error
+  }
+  return { mode, close, solve: (puzzle, onProgress) => pool.solve(puzzle, onProgress) }
 }
 
 interface TrustedTypes {
@@ -111,11 +144,15 @@ function trusted(url: string): string {
   return policy === undefined ? url : policy.createScriptURL(url)
 }
 
-async function openPage({ base, mode }: ModeSettings): Promise<Workplace> {
+async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workplace> {
   // A page that refused all else has a strict policy: compiling WebAssembly would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
-  const { solveInSlices } = (await import(base + ASSET_NAMES['page.js'])) as typeof import('./page.ts')
+  const late = new Promise<never>((_, reject) => {
+    patience().addEventListener('abort', () => reject(new Error('the script did not load')))
+  })
+  const script: Promise<typeof import('./page.ts')> = import(codeBase + ASSET_NAMES['page.js'])
+  const { solveInSlices } = await Promise.race([script, late])
   return {
     mode: 'page',
     solve: async (puzzle, onProgress, signal) => solveInSlices(puzzle, await kernel, onProgress, signal),

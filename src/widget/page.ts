@@ -20,6 +20,7 @@ export async function solveInSlices(
   const { solver, kind } = chooseSolver(kernel)
   const search = solver(nonce, difficulty)
   const start = rangeStart(0, 1)
+  const channel = new MessageChannel() // its own: several elements may be solving
   let slice = FIRST_SLICE
   let toldMs = performance.now()
   for (let tries = 0; ; ) {
@@ -27,6 +28,7 @@ export async function solveInSlices(
     const counter = search(start + tries, slice)
     if (counter >= 0) {
       tries = counter - start + 1
+      channel.port1.close()
       return { counter, tries, threads: 1, solver: kind, renderer: rendererName() }
     }
     tries += slice
@@ -37,17 +39,15 @@ export async function solveInSlices(
     // At most twice as many as before: the compiler makes the loop faster only after some slices.
     const wanted = (slice * SLICE_MS) / Math.max(0.1, performance.now() - beganMs)
     slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))
-    await turn()
+    await turn(channel)
     if (signal.aborted) throw signal.reason
   }
 }
 
-const channel = new MessageChannel()
-
-/** Lets everything else that waits for the thread run. Unlike timers, it is not slowed to once a second. */
-function turn(): Promise<void> {
+/** Lets everything else that waits for the thread run. Unlike timers, a channel is not slowed to once a second. */
+function turn({ port1, port2 }: MessageChannel): Promise<void> {
   return new Promise(resolve => {
-    channel.port1.onmessage = () => resolve()
-    channel.port2.postMessage(0)
+    port1.onmessage = () => resolve()
+    port2.postMessage(0)
   })
 }

@@ -12,7 +12,7 @@ export interface PowGateVerified {
   mode: 'worker' | 'frame' | 'blob' | 'page'
   solver: 'wasm' | 'script'
   threads: number
-  /** Hashes computed, by all threads together. */
+  /** Hashes computed by all threads together, about. */
   tries: number
 }
 

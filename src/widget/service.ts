@@ -28,8 +28,8 @@ export interface ServiceSettings {
   /** Address of the service, without a slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
-  /** Told before each wait, and with 0 when it goes on. */
-  readonly onWait: (reason: WaitReason, ms: number) => void
+  /** Told before each wait (offline, there is no telling how long), and without a reason when it goes on. */
+  readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
 /** Tries of one call, the first included. */
@@ -45,12 +45,12 @@ export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
   call<Challenge>(settings, '/challenge', {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
-  call<VerificationResult>(
-    settings,
-    '/verify',
-    { method: 'POST', body: JSON.stringify(solution) },
-    answer => typeof answer.passed === 'boolean',
-  )
+  call<VerificationResult>(settings, '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
+
+/** A token starts with the time of its issue. */
+function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
+  return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
+}
 
 /** What one try came to: an answer, a refusal that stands, or one that may pass. */
 type Attempt<Answer> =
@@ -71,12 +71,13 @@ async function call<Answer>(
     if (reason === 'network' && !navigator.onLine) {
       settings.onWait('offline', 0)
       await untilOnline(settings.signal)
+      settings.onWait(undefined, 0)
       continue
     }
     const waitMs = Math.max(retryAfterMs, BACK_OFF_MS * 2 ** (tries - 1)) + Math.random() * JITTER_MS
     settings.onWait(reason, waitMs)
     await pause(waitMs, settings.signal)
-    settings.onWait(reason, 0)
+    settings.onWait(undefined, 0)
   }
 }
 
@@ -119,7 +120,7 @@ function refusalOf(
 ): Attempt<never> {
   const code = String(body?.code ?? `status-${status}`)
   const message = String(body?.error ?? `status ${status}`)
-  const retryAfterMs = Number(headers.get('Retry-After') ?? 0) * 1000 || 0
+  const retryAfterMs = waitOf(headers.get('Retry-After') ?? '')
   if (status === 429) {
     return { error: new PowGateError(code, 'unavailable', message, status), retryAfterMs, reason: 'busy' }
   }
@@ -131,6 +132,12 @@ function refusalOf(
     }
   }
   return { error: new PowGateError(code, 'setup', message, status) }
+}
+
+/** Seconds, as the service says it, or a date, as a proxy before it may. */
+function waitOf(retryAfter: string): number {
+  const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
+  return ms > 0 ? ms : 0
 }
 
 export function throwIfAborted(signal: AbortSignal): void {

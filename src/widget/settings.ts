@@ -9,11 +9,17 @@ const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
 /** The address of the service that this script came from, if that can be told. */
-const scriptEndpoint = endpointOf(
-  (document.currentScript as HTMLScriptElement | null)?.src ??
-    // Modules are not told; take the script tag that looks like this script's.
-    [...document.scripts].map(({ src }) => src).find(src => endpointOf(src) !== undefined),
-)
+const scriptEndpoint =
+  endpointOf((document.currentScript as HTMLScriptElement | null)?.src) ?? moduleEndpoint()
+
+/** Modules are not told where they came from: it is the only module whose name is this script's, if there is one. */
+function moduleEndpoint(): string | undefined {
+  const modules = [...document.querySelectorAll<HTMLScriptElement>('script[type=module][src]')]
+  const endpoints = new Set(
+    modules.map(({ src }) => endpointOf(src)).filter(endpoint => endpoint !== undefined),
+  )
+  return endpoints.size === 1 ? [...endpoints][0] : undefined
+}
 
 function endpointOf(src: string | undefined): string | undefined {
   const match = /^(https?:.*?)\/(widget\/)?widget(\.[0-9a-f]+)?\.js([?#]|$)/.exec(src ?? '')
@@ -30,6 +36,7 @@ export interface Target {
   readonly siteKey: string
   readonly endpoint: string
   readonly base: string
+  readonly codeBase: string
   readonly workerSrc: string | undefined
   readonly mode: Mode | undefined
 }
@@ -53,6 +60,7 @@ export function targetOf(element: Element): Target {
     siteKey,
     endpoint,
     base: assetsOf(endpoint),
+    codeBase: assetsOf(scriptEndpoint ?? endpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
     mode: (mode ?? undefined) as Mode | undefined,
   }
@@ -60,12 +68,12 @@ export function targetOf(element: Element): Target {
 
 const assetsOf = (endpoint: string) => `${endpoint}/widget/`
 
-/** Where the assets are; a relative address, where nothing will be found, if the endpoint is wrong. */
-export function baseOf(element: Element): string {
+/** Where the assets are; undefined if the endpoint is wrong. */
+export function baseOf(element: Element): string | undefined {
   try {
     return assetsOf(addressOf(element.getAttribute('endpoint') ?? scriptEndpoint))
   } catch {
-    return assetsOf('.')
+    return undefined
   }
 }
 

@@ -10,7 +10,7 @@ export const STYLES = `
 @supports (color:light-dark(#000,#fff)){:host{--_fg:light-dark(#1b1f24,#eceff3);--_bg:light-dark(#fff,#171a1f);
 --_edge:light-dark(#6b7480,#8a94a1);--_soft:light-dark(#dfe3e8,#39404a);--_main:light-dark(#1f56c3,#8ab4ff);
 --_on:light-dark(#fff,#10131a);--_good:light-dark(#14702f,#6fdc8c);--_bad:light-dark(#b42318,#ff9a91)}}
-:host([hidden]),:host([invisible]) .box:not(.failed){display:none}
+:host([hidden]),:host([invisible]) .box:not(.needed){display:none}
 .box{box-sizing:border-box;display:flex;flex-wrap:wrap;align-items:center;gap:.5em .75em;inline-size:21em;max-inline-size:100%;min-block-size:3.5em;
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}

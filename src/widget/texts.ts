@@ -51,17 +51,22 @@ export function languageCode(wanted: readonly string[]): string {
   )
 }
 
-const loaded: Record<string, Promise<Language>> = {}
+const loaded = new Map<string, Language>()
 
 /** English where the texts cannot be had. @param base where the assets are, ending in a slash */
-export function loadLanguage(code: string, base: string): Promise<Language> {
-  if (code === DEFAULT_LANGUAGE.code) return Promise.resolve(DEFAULT_LANGUAGE)
-  loaded[base + code] ??= fetch(`${base}texts-${code}.json`)
-    .then(async response => {
-      const texts = (await response.json()) as Partial<Texts>
-      const direction: Language['direction'] = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'
-      return { code, direction, texts: { ...ENGLISH, ...texts } }
-    })
-    .catch(() => DEFAULT_LANGUAGE)
-  return loaded[base + code]!
+export async function loadLanguage(code: string, base: string | undefined): Promise<Language> {
+  if (code === DEFAULT_LANGUAGE.code || base === undefined) return DEFAULT_LANGUAGE
+  const known = loaded.get(code)
+  if (known !== undefined) return known
+  try {
+    const response = await fetch(`${base}texts-${code}.json`)
+    if (!response.ok) return DEFAULT_LANGUAGE
+    const texts = (await response.json()) as Partial<Texts>
+    const direction = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'
+    const language: Language = { code, direction, texts: { ...ENGLISH, ...texts } }
+    loaded.set(code, language)
+    return language
+  } catch {
+    return DEFAULT_LANGUAGE
+  }
 }

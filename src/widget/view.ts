@@ -30,6 +30,8 @@ export class View {
   readonly #mark = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
+  #wasNeeded = false
+
   constructor(root: ShadowRoot, onButton: () => void) {
     addStyles(root)
     const icon = shape('svg', 'icon', { viewBox: '0 0 24 24', 'aria-hidden': 'true' })
@@ -52,7 +54,9 @@ export class View {
 
   show({ state, text, detail, button, label, isDisabled }: Shown): void {
     const { box } = this
-    box.className = `box ${state}`
+    // Invisible elements appear when they fail, and stay: the visitor is using them.
+    this.#wasNeeded ||= state === 'failed'
+    box.className = `box ${state}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
     // Setting the same text again would be announced again.

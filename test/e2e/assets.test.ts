@@ -211,7 +211,7 @@ test('the frame and the worker bring policies of their own, the other files none
     return ['content-security-policy', 'cross-origin-embedder-policy'].map(header => headers[header])
   }
   assert.deepEqual(await policies('frame.html'), [
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; frame-ancestors *",
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
     'require-corp',
   ])
   const frame = await get('/widget/frame.html')

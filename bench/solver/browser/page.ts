@@ -20,14 +20,18 @@ interface PoolModule {
   readonly WorkerPool: new (
     start: () => BrowserWorker,
     threads: number,
+    kernel: Promise<ArrayBuffer>,
   ) => {
     readonly ready: Promise<void>
-    solve(puzzle: Puzzle, kernel: ArrayBuffer, onProgress: OnProgress): Promise<Solved>
+    solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved>
   }
 }
 interface ThreadsModule {
   threadCount(): Promise<number>
 }
+
+/** A challenge takes its time to come, in which workers get ready. */
+const CHALLENGE_MS = 40
 
 const scope = globalThis as unknown as BrowserScope
 const load = <Module>(path: string) => import(path) as Promise<Module>
@@ -76,16 +80,17 @@ scope.bench = {
 
   async solve(puzzle, threads): Promise<PoolResult> {
     const { WorkerPool } = await load<PoolModule>('/pool.js')
-    const module = await kernel
+    await kernel
     const startMs = performance.now()
-    const pool = new WorkerPool(() => new scope.Worker('/widget-worker.js'), threads)
+    const pool = new WorkerPool(() => new scope.Worker('/widget-worker.js'), threads, kernel)
     await pool.ready
+    await new Promise(resolve => setTimeout(resolve, CHALLENGE_MS))
     const readyMs = performance.now()
     let foundMs = readyMs
     // The last time that the pool tells of progress is when the counter is there.
-    const { counter } = await pool.solve(puzzle, module, () => {
+    const { counter } = await pool.solve(puzzle, () => {
       foundMs = performance.now()
     })
-    return { counter, searchMs: foundMs - readyMs, totalMs: performance.now() - startMs }
+    return { counter, searchMs: foundMs - readyMs, totalMs: performance.now() - startMs - CHALLENGE_MS }
   },
 }

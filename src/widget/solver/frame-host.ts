@@ -2,6 +2,7 @@
 
 import type { ModeSettings, Workplace } from '../modes.ts'
 import type { FrameJob, FrameReport, Solved } from './job.ts'
+import { RefusedError } from './refused.ts'
 
 /** The frame, its script and its worker come from the network the first time. */
 const READY_MS_MAX = 10_000
@@ -55,28 +56,29 @@ function untilReady(
   return new Promise((resolve, reject) => {
     const refused = ({ blockedURI }: SecurityPolicyViolationEvent) => {
       // Browsers give the whole address or the origin alone.
-      if (blockedURI !== '' && frame.src.startsWith(blockedURI)) give('the page does not allow the frame')
+      if (blockedURI !== '' && frame.src.startsWith(blockedURI))
+        give(new RefusedError('the page does not allow the frame'))
     }
-    const give = (message?: string) => {
+    const give = (error?: Error) => {
       clearTimeout(timer)
       document.removeEventListener('securitypolicyviolation', refused)
-      if (message === undefined) resolve()
-      else reject(new Error(message))
+      if (error === undefined) resolve()
+      else reject(error)
     }
     let isLoading = false
-    let timer = setTimeout(() => give('the frame did not load'), READY_MS_MAX)
+    let timer = setTimeout(() => give(new Error('the frame did not load')), READY_MS_MAX)
     document.addEventListener('securitypolicyviolation', refused)
     frame.onload = () => {
       if (isLoading) return
       clearTimeout(timer)
-      timer = setTimeout(() => give('the frame says nothing'), SILENT_MS_MAX)
+      timer = setTimeout(() => give(new Error('the frame says nothing')), SILENT_MS_MAX)
     }
     hear(report => {
       if (report.powgate === 'loading') {
         isLoading = true
         clearTimeout(timer)
-        timer = setTimeout(() => give('the frame does not get ready'), READY_MS_MAX)
-      } else give(report.powgate === 'failed' ? report.message : undefined)
+        timer = setTimeout(() => give(new Error('the frame does not get ready')), READY_MS_MAX)
+      } else give(report.powgate === 'failed' ? new Error(report.message) : undefined)
     })
     document.documentElement.append(frame)
   })

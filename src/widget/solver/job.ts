@@ -1,16 +1,21 @@
 /** What is said between a widget, its frame and its workers. */
 
-/** From the pool to a worker. */
-export interface WorkerJob {
-  readonly nonce: string
-  readonly difficulty: number
-  /** The first counter to try; the worker goes on upwards. */
-  readonly start: number
-  /** The module of the best kernel that the browser takes; without it, plain JavaScript. */
-  readonly kernel: ArrayBuffer | undefined
-  /** Whether to look at the renderer first. One worker does, since it takes the GPU process a while to answer. */
-  readonly looksAtRenderer: boolean
-}
+/** From the pool to a worker: first `prepare`, while the challenge is on its way, then `solve`. */
+export type WorkerOrder =
+  | {
+      readonly kind: 'prepare'
+      /** The module of the best kernel that the browser takes; without it, plain JavaScript. */
+      readonly kernel: ArrayBuffer | undefined
+      /** Whether to look at the renderer. One worker does, since it takes the GPU process a while to answer. */
+      readonly looksAtRenderer: boolean
+    }
+  | {
+      readonly kind: 'solve'
+      readonly nonce: string
+      readonly difficulty: number
+      /** The first counter to try; the worker goes on upwards. */
+      readonly start: number
+    }
 
 export type SolverKind = 'wasm' | 'script'
 
@@ -28,7 +33,7 @@ export interface Puzzle {
 
 export interface Solved {
   readonly counter: number
-  /** By all threads together. */
+  /** By all threads together, about: those that did not find it are taken to be as fast as the one that did. */
   readonly tries: number
   readonly threads: number
   readonly solver: SolverKind

@@ -1,5 +1,7 @@
 /** The kernel that a browser loads. Apart from the solvers, which only workers need. */
 
+import { patience } from './refused.ts'
+
 /** The smallest module with a SIMD instruction: (func (result v128) i32.const 0 i8x16.splat). */
 const SIMD_PROBE = [
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11,
@@ -14,7 +16,9 @@ export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
   try {
-    const response = await fetch(base + ASSET_NAMES[hasSimd ? 'simd.wasm' : 'scalar.wasm'])
+    const response = await fetch(base + ASSET_NAMES[hasSimd ? 'simd.wasm' : 'scalar.wasm'], {
+      signal: patience(),
+    })
     return response.ok ? await response.arrayBuffer() : undefined
   } catch {
     return undefined

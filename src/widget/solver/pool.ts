@@ -1,31 +1,53 @@
 /** Workers that solve one puzzle together, each on its own range of counters. The first answer wins. */
 
-import type { OnProgress, Puzzle, Solved, WorkerJob, WorkerReport } from './job.ts'
+import type { OnProgress, Puzzle, Solved, WorkerOrder, WorkerReport } from './job.ts'
 import { rangeStart } from './ranges.ts'
+import { RefusedError } from './refused.ts'
 
 /** Workers of which none has said anything for so long were not allowed to run, or did not arrive. */
 const START_MS_MAX = 8000
 /** An answer does not wait longer than this for the name of the renderer. */
 const RENDERER_WAIT_MS = 300
 
+type Found = Extract<WorkerReport, { kind: 'found' }>
+
 /** For one puzzle: the workers end with its answer. */
 export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
   readonly ready: Promise<void>
+  readonly #kernel: Promise<ArrayBuffer | undefined>
   readonly #workers: Worker[] = []
-  #onReport: (index: number, report: WorkerReport) => void = () => {}
-  #onFailure: (error: Error) => void = () => {}
+  #alive = 0
+  readonly #renderer: Promise<string | undefined>
+  #seeRenderer!: (renderer: string | undefined) => void
+  #onReady: () => void = () => {}
+  #onTries: (index: number, report: Extract<WorkerReport, { tries: number }>) => void = () => {}
+  #onFailure!: (error: Error) => void
 
-  /** @param start makes one worker; it may throw */
-  constructor(start: () => Worker, threads: number) {
-    this.ready = new Promise<void>((resolve, reject) => {
+  /**
+   * @param start makes one worker; it may throw
+   * @param kernel on its way: workers are made ready for it before there is a puzzle
+   */
+  constructor(start: () => Worker, threads: number, kernel: Promise<ArrayBuffer | undefined>) {
+    this.#kernel = kernel
+    this.#renderer = new Promise(resolve => {
+      this.#seeRenderer = resolve
+    })
+    this.ready = new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('no worker started')), START_MS_MAX)
-      this.#onFailure = reject
-      this.#onReport = () => {
+      this.#onFailure = error => {
         clearTimeout(timer)
-        for (let index = 1; index < threads; index++) this.#add(start(), index)
-        this.#onReport = () => {}
+        reject(error)
+      }
+      this.#onReady = () => {
+        clearTimeout(timer)
+        this.#onReady = () => {}
         resolve()
+        try {
+          for (let index = 1; index < threads; index++) this.#add(start(), index)
+        } catch {
+          // Then with fewer.
+        }
       }
       // One alone at first: where the policy forbids workers, that is one violation report, not one a thread.
       this.#add(start(), 0)
@@ -35,44 +57,45 @@ export class WorkerPool {
 
   #add(worker: Worker, index: number): void {
     this.#workers.push(worker)
-    worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => this.#onReport(index, data)
+    this.#alive++
+    worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
+      if (data.kind === 'ready') this.#onReady()
+      else if (data.kind === 'renderer') this.#seeRenderer(data.renderer)
+      else this.#onTries(index, data)
+    }
     worker.onerror = event => {
       event.preventDefault()
-      this.#onFailure(new Error(event.message || 'a worker could not be loaded'))
+      // One of several may be missed.
+      worker.terminate()
+      this.#alive--
+      if (this.#alive === 0)
+        this.#onFailure(new RefusedError(event.message || 'a worker could not be loaded'))
     }
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtRenderer: index === 0 }))
   }
 
-  /** Rejects if a worker fails. Never settles if the pool is closed meanwhile. */
-  async solve(puzzle: Puzzle, kernel: ArrayBuffer | undefined, onProgress: OnProgress): Promise<Solved> {
+  /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
+  async solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved> {
+    await this.#kernel
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
-    let seeRenderer: (renderer: string | undefined) => void
-    const renderer = new Promise<string | undefined>(resolve => {
-      seeRenderer = resolve
-    })
-    const answer = new Promise<Omit<Solved, 'renderer'>>((resolve, reject) => {
+    const answer = new Promise<Found>((resolve, reject) => {
       this.#onFailure = reject
-      this.#onReport = (index, report) => {
-        if (report.kind === 'renderer') seeRenderer(report.renderer)
-        if (report.kind !== 'progress' && report.kind !== 'found') return
+      this.#onTries = (index, report) => {
         tries[index] = report.tries
-        const total = tries.reduce((sum, count) => sum + count)
-        onProgress(total)
-        if (report.kind === 'found') {
-          this.#stop(1) // the first worker may still be asking for the renderer
-          resolve({ counter: report.counter, solver: report.solver, threads, tries: total })
-        }
+        onProgress(tries.reduce((sum, count) => sum + count))
+        if (report.kind === 'found') resolve(report)
       }
     })
     this.#workers.forEach((worker, index) => {
-      const start = rangeStart(index, threads)
-      const job: WorkerJob = { ...puzzle, kernel, start, looksAtRenderer: index === 0 }
-      worker.postMessage(job)
+      order(worker, { ...puzzle, kind: 'solve', start: rangeStart(index, threads) })
     })
     try {
-      const found = await answer
+      const { counter, solver, tries: own } = await answer
+      this.#stop(1) // the first worker may still be asking for the renderer
       const late = new Promise<undefined>(resolve => setTimeout(resolve, RENDERER_WAIT_MS))
-      return { ...found, renderer: await Promise.race([renderer, late]) }
+      const renderer = await Promise.race([this.#renderer, late])
+      return { counter, solver, threads, tries: own * threads, renderer }
     } finally {
       this.close()
     }
@@ -87,3 +110,5 @@ export class WorkerPool {
     for (const worker of this.#workers.slice(from)) worker.terminate()
   }
 }
+
+const order = (worker: Worker, message: WorkerOrder): void => worker.postMessage(message)
