@@ -24,7 +24,7 @@ let pages: PageServer
 before(async () => {
   service = await TestService.start('embedded', {
     POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    POWGATE_TOKEN_SECONDS: '2',
+    POWGATE_TOKEN_SECONDS: '8',
     POWGATE_DEMO: 'on',
   })
   site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
@@ -86,7 +86,8 @@ for (const every of LOOKS) {
     await look(idle.page, `${every.name}-working`)
     await untilState(idle.page, 'verified')
     await look(idle.page, `${every.name}-verified`)
-    await untilState(idle.page, 'expired')
+    assert.equal(await idle.page.evaluate(`document.querySelector('pow-gate').state`), 'verified')
+    await untilState(idle.page, 'expired', 'pow-gate', 15_000)
     await look(idle.page, `${every.name}-expired`)
     await closePage(idle.page)
 
@@ -191,7 +192,7 @@ test('the language is the page’s, or the visitor’s; texts can be replaced; E
     JSON.parse(readFileSync(new URL(`../../src/widget/texts/${language}.json`, import.meta.url), 'utf8'))
   const shown = async (look: Look, attributes = 'auto="off"') => {
     const { page } = await open(look, attributes)
-    await page.waitForTimeout(400)
+    await page.waitForLoadState('networkidle')
     const text = await page.locator('pow-gate .text').textContent()
     const direction = await page.locator('pow-gate .box').getAttribute('dir')
     await closePage(page)

@@ -385,3 +385,171 @@ test('nothing is stored, and nobody but the service is asked', async () => {
   assert.deepEqual(await page.context().cookies(), [])
   await closePage(page)
 })
+
+const gate = `document.querySelector('pow-gate')`
+
+test('cancel() keeps a token that is there, which still expires; so does moving the element', async () => {
+  const { page } = await open(simple('auto="off"'))
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+  await page.evaluate(`${gate}.cancel()`)
+  assert.equal(await page.evaluate(`${gate}.state`), 'verified')
+  await page.evaluate(`${gate}.parentElement.append(${gate})`)
+  assert.equal(await page.evaluate(`document.forms[0].checkValidity()`), true)
+  await untilState(page, 'expired', 'pow-gate', TOKEN_SECONDS * 1000)
+  await closePage(page)
+})
+
+test('a token that expired while timers stood still, as in sleep, is not handed out', async () => {
+  const { page } = await open(simple('auto="off"'), {
+    prepare: page =>
+      page.addInitScript('const real = Date.now; window.ahead = 0; Date.now = () => real() + ahead'),
+  })
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+  const before = await page.evaluate(`${gate}.token`)
+  await page.evaluate('window.ahead = 60000')
+  assert.equal(await page.evaluate(`${gate}.token`), null)
+  assert.equal(await page.evaluate(`${gate}.state`), 'expired')
+  assert.notEqual(await page.evaluate(`${gate}.execute()`), before)
+  await closePage(page)
+})
+
+test('cancel() in the middle of a solve stops it at once, and a new one can start', async () => {
+  const hard = await service.createSite({ difficulty: { base: 28, min: 28, max: 28 } })
+  const { page, notes } = await open(formPage(`site-key="${hard.siteKey}"`, { script: widget() }))
+  await page.evaluate(`new Promise(resolve => ${gate}.addEventListener('progress', resolve, { once: true }))`)
+  assert.equal(page.frames().length, 2)
+  const state = await page.evaluate(`(() => { ${gate}.cancel(); return ${gate}.state })()`)
+  assert.equal(state, 'idle')
+  await eventually(3000, 'the frame is gone', () => page.frames().length === 1)
+  await page.evaluate(`${gate}.setAttribute('site-key', ${JSON.stringify(site.siteKey)})`)
+  await untilState(page, 'verified')
+  assert.deepEqual(notes.pageErrors, [])
+  await closePage(page)
+})
+
+test('a handler that cancels, asks again or throws in the first event does what it says', async () => {
+  const { page, notes } = await open(simple('auto="off"'))
+  await page.waitForFunction('customElements.get("pow-gate")')
+  const code = await page.evaluate(`(() => {
+    ${gate}.addEventListener('statechange', () => ${gate}.cancel(), { once: true })
+    return ${gate}.execute().catch(error => error.code)
+  })()`)
+  assert.equal(code, 'cancelled')
+  assert.equal(await page.evaluate(`${gate}.state`), 'idle')
+  gateway.requests.length = 0
+  const isSame = await page.evaluate(`(async () => {
+    let inner
+    ${gate}.addEventListener('statechange', () => { inner = ${gate}.execute() }, { once: true })
+    return (await ${gate}.execute()) === (await inner)
+  })()`)
+  assert.equal(isSame, true)
+  assert.equal(gateway.count('GET /challenge'), 1)
+  assert.deepEqual(notes.pageErrors, [])
+  await closePage(page)
+})
+
+test('three elements that solve on the page’s own thread all come to an end', async () => {
+  const one = `<pow-gate site-key="${site.siteKey}" solver="page"></pow-gate>`
+  const { page } = await open(simple('solver="page"').replace('</form>', `${one}${one}</form>`))
+  await eventually(20_000, 'all are verified', () =>
+    page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
+  )
+  await closePage(page)
+})
+
+test('a form that is not complete is not sent behind the visitor’s back, however it is mended', async () => {
+  gateway.fail({ path: '/verify', times: 1, delayMs: 800 })
+  const { page } = await open(simple().replace('value="Ada"', 'required'))
+  await untilState(page, 'working')
+  await page.click('text=Send')
+  await page.locator('input[name=name]').pressSequentially('Ada')
+  await untilState(page, 'verified')
+  await page.waitForTimeout(300)
+  assert.equal(pages.forms.length, 0)
+  await page.click('text=Send')
+  await postedToken()
+  await closePage(page)
+})
+
+test('a page that checks its form in handlers of its own submits nothing by that', async () => {
+  const text = '<textarea name="text"></textarea>'
+  const { page } = await open(simple('auto="submit"').replace('<button>', `${text}<button>`))
+  await page.waitForFunction('customElements.get("pow-gate")')
+  await page.evaluate(`(() => {
+    const [form] = document.forms
+    form.text.addEventListener('keydown', () => form.checkValidity())
+    form.querySelector('button').addEventListener('click', event => { event.preventDefault(); form.checkValidity() })
+  })()`)
+  await page.locator('textarea').press('Enter')
+  await page.click('text=Send')
+  await page.waitForTimeout(500)
+  assert.equal(gateway.count('GET /challenge'), 0)
+  assert.equal(pages.forms.length, 0)
+  await closePage(page)
+})
+
+test('a button that is replaced while the form waits, and one that leaves without validation', async () => {
+  gateway.fail({ path: '/verify', times: 1, delayMs: 500 })
+  const { page } = await open(simple())
+  await untilState(page, 'working')
+  await page.click('text=Send')
+  await page.evaluate(`document.querySelector('form > button').outerHTML = '<button>Send</button>'`)
+  await postedToken()
+  await closePage(page)
+
+  gateway.fail({ path: '/challenge', times: 1, delayMs: 3000 })
+  const leaving = await open(simple().replace('<button>', '<button formnovalidate>Leave</button><button>'))
+  await leaving.page.click('text=Leave')
+  await eventually(2000, 'it is sent at once', () => pages.forms.length === 1)
+  assert.equal(pages.forms[0]!.fields.get('powgate-token'), null)
+  await closePage(leaving.page)
+})
+
+test('a form inside a shadow root', async () => {
+  const inner = formPage(`site-key="${site.siteKey}" auto="submit"`, { form: 'novalidate' })
+  const form = /<form.*<\/form>/s.exec(inner)![0]
+  const html = `<!doctype html><html lang="en"><title>Shadow</title><div><template shadowrootmode="open">${form}</template></div>${widget()}</html>`
+  const { page } = await open(html)
+  await page.click('text=Send')
+  assert.equal((await redeem(await postedToken())).success, true)
+  await closePage(page)
+})
+
+test('the same value set again, an empty text, an element that comes late: nothing is lost', async () => {
+  const { page, notes } = await open(simple('text-required=""'))
+  await untilState(page, 'verified')
+  const token = await page.evaluate(`${gate}.token`)
+  await page.evaluate(`${gate}.setAttribute('site-key', ${gate}.getAttribute('site-key'))`)
+  assert.equal(await page.evaluate(`${gate}.token`), token)
+  assert.deepEqual(notes.pageErrors, [])
+  await closePage(page)
+})
+
+test('an answer that is no token ends in an error, not in a storm of requests', async () => {
+  const answer = { status: 200, body: { token: 'x|y', passed: true, expiresAt: Date.now() + 300_000 } }
+  gateway.fail({ path: '/verify', times: 100, answer })
+  const { page } = await open(simple())
+  await untilState(page, 'failed')
+  assert.equal(await page.evaluate(`${gate}.error.code`), 'unexpected-answer')
+  await page.waitForTimeout(500)
+  assert.equal(gateway.count('GET /challenge'), 1)
+  gateway.recover()
+  await closePage(page)
+})
+
+test('scripts with the page’s rights come only from where the widget came from', async () => {
+  const other = await FaultyProxy.start(service.port)
+  const attributes = `site-key="${site.siteKey}" endpoint="${other.origin()}"`
+  for (const mode of ['page', 'blob']) {
+    const { page } = await open(formPage(`${attributes} solver="${mode}"`, { script: widget() }))
+    await untilState(page, 'verified')
+    assert.equal(other.requests.filter(asked => asked.endsWith('.js')).length, 0, mode)
+    assert.ok(
+      gateway.requests.some(asked => /(page|worker)\.\w+\.js$/.test(asked)),
+      mode,
+    )
+    await closePage(page)
+  }
+})
