@@ -2,17 +2,12 @@
 
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
+import { HeldToken } from './held-token.ts'
 import type { PowGateElement as Declared, PowGateEventMap } from './powgate.d.ts'
 import { type PowGateError, throwIfAborted, type WaitReason } from './service.ts'
 import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
-
-/** Share of a token's life after which a new one is fetched, and after which it counts as expired. */
-const RENEW_AT = 0.8
-const EXPIRE_AT = 0.97
-/** Between two verifications that nobody asked for, however short tokens live. */
-const RENEW_MS_MIN = 1000
 
 interface Verification {
   readonly promise: Promise<string>
@@ -37,16 +32,13 @@ export class PowGateElement extends HTMLElement implements Declared {
   #language: Language = DEFAULT_LANGUAGE
   #wantedLanguage = ''
   #state: State = 'idle'
-  #passed: Passed | undefined
+  readonly #held = new HeldToken({ onRenew: () => this.#renew(), onExpire: () => this.#expire() })
   #error: PowGateError | undefined
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   #verification: Verification | undefined
   #isDisabled = false
   /** Between connectedCallback and disconnectedCallback; attributes are announced before the first. */
   #isAttached = false
-  #expiresAtMs = 0
-  #renewsAtMs = 0
-  #timers: ReturnType<typeof setTimeout>[] = []
   #tick: ReturnType<typeof setInterval> | undefined
 
   constructor() {
@@ -55,7 +47,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.#view = new View(root, () => this.#startQuietly())
     this.#form = new FormLink(this, this.#view.box, {
       onUse: () => {
-        this.#expireIfDue()
+        this.#held.expireIfDue()
         this.#startIf('focus')
       },
       onSubmit: () => {
@@ -71,13 +63,13 @@ export class PowGateElement extends HTMLElement implements Declared {
   }
 
   get token(): string | null {
-    this.#expireIfDue()
-    return this.#passed?.token ?? null
+    this.#held.expireIfDue()
+    return this.#held.passed?.token ?? null
   }
 
   /** Unix time in milliseconds, by the service's clock. */
   get expiresAt(): number | null {
-    return this.#passed?.expiresAt ?? null
+    return this.#held.passed?.expiresAt ?? null
   }
 
   get error(): PowGateError | null {
@@ -90,15 +82,15 @@ export class PowGateElement extends HTMLElement implements Declared {
 
   /** Resolves with the token; verifies first where there is none. Rejects with a PowGateError. */
   execute(): Promise<string> {
-    this.#expireIfDue()
-    if (this.#passed !== undefined) return Promise.resolve(this.#passed.token)
+    this.#held.expireIfDue()
+    if (this.#held.passed !== undefined) return Promise.resolve(this.#held.passed.token)
     return this.#verification?.promise ?? this.#verify()
   }
 
   /** Forgets the token, for instance once it was sent. Starts anew if it starts on load. */
   reset(): void {
     this.cancel()
-    this.#forget()
+    this.#held.drop()
     this.#enter('idle')
     this.#startIf('load')
   }
@@ -116,7 +108,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     document.addEventListener('visibilitychange', this.#onVisible)
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
-    this.#expireIfDue()
+    this.#held.expireIfDue()
     this.setAttribute('state', this.#state)
     this.#render()
     // Attributes that a framework sets right after it put the element in are then there.
@@ -171,10 +163,9 @@ export class PowGateElement extends HTMLElement implements Declared {
 
   readonly #onVisible = () => {
     if (document.hidden) return
-    this.#expireIfDue()
+    this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
-    const isDue = this.#passed !== undefined && Date.now() >= this.#renewsAtMs
-    if (isDue || this.#state === 'expired') this.#startQuietly()
+    if (this.#held.isRenewalDue || this.#state === 'expired') this.#startQuietly()
     else this.#startIf('load')
   }
 
@@ -209,7 +200,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     throwIfAborted(signal)
     this.#error = undefined
     this.#waiting = undefined
-    if (this.#passed === undefined) this.#enter('working')
+    if (this.#held.passed === undefined) this.#enter('working')
     this.#view.progress(0)
     try {
       const passed = await obtainToken({
@@ -243,40 +234,22 @@ export class PowGateElement extends HTMLElement implements Declared {
   }
 
   #pass(passed: Passed): void {
-    this.#forget()
-    this.#passed = passed
-    const renewInMs = Math.max(RENEW_MS_MIN, passed.lifetimeMs * RENEW_AT)
-    const expireInMs = passed.lifetimeMs * EXPIRE_AT
-    this.#renewsAtMs = Date.now() + renewInMs
-    this.#expiresAtMs = Date.now() + expireInMs
-    this.#timers = [setTimeout(() => this.#renew(), renewInMs), setTimeout(() => this.#expire(), expireInMs)]
+    this.#held.hold(passed)
     this.#enter('verified')
     const { token, expiresAt, difficulty, solveTimeMs, mode, solved } = passed
     const { solver, threads, tries } = solved
     this.#tell('verified', { token, expiresAt, difficulty, solveTimeMs, mode, solver, threads, tries })
   }
 
-  #forget(): void {
-    this.#passed = undefined
-    for (const timer of this.#timers) clearTimeout(timer)
-    this.#timers = []
+  #expire(): void {
+    this.#enter(this.#verification === undefined ? 'expired' : 'working')
+    this.#tell('expired', {})
+    // Somebody looks at the page: they would find it expired when they send the form.
+    if (this.#isAttached) this.#renew()
   }
 
   #renew(): void {
     if (!document.hidden && autoOf(this) !== 'off') this.#startQuietly()
-  }
-
-  /** Timers stand still while the machine sleeps, the clock does not. */
-  #expireIfDue(): void {
-    if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
-  }
-
-  #expire(): void {
-    this.#forget()
-    this.#enter(this.#verification === undefined ? 'expired' : 'working')
-    this.#tell('expired', {})
-    // Somebody looks at the page: they would find it expired when they send the form.
-    if (!document.hidden && this.#isAttached && autoOf(this) !== 'off') this.#startQuietly()
   }
 
   #fail(error: PowGateError): void {
@@ -284,7 +257,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     // A visitor who fails is no mistake of the page.
     if (error.text !== 'rejected') console.error(`pow-gate: ${error.message} (${error.code})`, this)
     // A renewal that failed leaves the token that is still good.
-    if (this.#passed === undefined) this.#enter('failed')
+    if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error
     this.#tell('failed', { code, message, status })
   }
@@ -315,7 +288,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     })
     // "Please wait" would be wrong where nothing starts by itself.
     const complaint = hasButton && autoOf(this) === 'off' ? 'idle' : 'required'
-    this.#form.set(this.#passed?.token, this.#text(complaint))
+    this.#form.set(this.#held.passed?.token, this.#text(complaint))
   }
 
   /** The attribute `text-KEY`, or the language's own. */

@@ -1,0 +1,62 @@
+/** A token from its issue to its expiry: says when to fetch the next one, and when it is over. */
+
+import type { Passed } from './flow.ts'
+
+/** Share of a token's life after which a new one is fetched, and after which it counts as expired. */
+const RENEW_AT = 0.8
+const EXPIRE_AT = 0.97
+/** Between two verifications that nobody asked for, however short tokens live. */
+const RENEW_MS_MIN = 1000
+
+interface Hooks {
+  readonly onRenew: () => void
+  /** The token is no longer held. */
+  readonly onExpire: () => void
+}
+
+export class HeldToken {
+  readonly #hooks: Hooks
+  #passed: Passed | undefined
+  #renewsAtMs = 0
+  #expiresAtMs = 0
+  #timers: ReturnType<typeof setTimeout>[] = []
+
+  constructor(hooks: Hooks) {
+    this.#hooks = hooks
+  }
+
+  /** What is held. Look with `expireIfDue` first where a token is handed out. */
+  get passed(): Passed | undefined {
+    return this.#passed
+  }
+
+  get isRenewalDue(): boolean {
+    return this.#passed !== undefined && Date.now() >= this.#renewsAtMs
+  }
+
+  hold(passed: Passed): void {
+    this.drop()
+    const renewInMs = Math.max(RENEW_MS_MIN, passed.lifetimeMs * RENEW_AT)
+    const expireInMs = passed.lifetimeMs * EXPIRE_AT
+    this.#passed = passed
+    this.#renewsAtMs = Date.now() + renewInMs
+    this.#expiresAtMs = Date.now() + expireInMs
+    this.#timers = [setTimeout(this.#hooks.onRenew, renewInMs), setTimeout(() => this.#expire(), expireInMs)]
+  }
+
+  drop(): void {
+    this.#passed = undefined
+    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers = []
+  }
+
+  /** Timers stand still while the machine sleeps, the clock does not. */
+  expireIfDue(): void {
+    if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
+  }
+
+  #expire(): void {
+    this.drop()
+    this.#hooks.onExpire()
+  }
+}
