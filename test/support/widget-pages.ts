@@ -38,10 +38,17 @@ export async function untilState(
   await page.locator(`${selector}[state=${state}]`).first().waitFor({ state: 'attached', timeout: ms })
 }
 
-/** Closes a page and its context; while a page is being left, Chromium may never answer to that. */
+const PATIENCE_MS = 1000
+
+/**
+ * Closes a page and its context. While a page is being left, Chromium may never answer to that: so the document goes
+ * first, lest it renew its token in the middle of another test.
+ */
 export async function closePage(page: Page): Promise<void> {
-  const patience = new Promise(resolve => setTimeout(resolve, 1000))
-  await Promise.race([page.context().close(), patience])
+  const atMost = (work: Promise<unknown>) =>
+    Promise.race([work, new Promise(resolve => setTimeout(resolve, PATIENCE_MS))])
+  await atMost(page.goto('about:blank').catch(() => {}))
+  await atMost(page.context().close())
 }
 
 /** Nothing went wrong that anybody would notice. (A worker that is stopped counts as a request that failed.) */

@@ -3,34 +3,19 @@
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { before, test } from 'node:test'
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
+import { test } from 'node:test'
+import type { BrowserContextOptions, Page } from 'playwright-core'
 import { ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
-import { openBrowser } from '../support/browser.ts'
-import { PageServer } from '../support/browser-pages.ts'
-import { type Fault, FaultyProxy } from '../support/browser-proxy.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import type { Fault } from '../support/browser-proxy.ts'
 import { assertAccessible, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
+import { startStage } from '../support/widget-stage.ts'
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
 const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
 
-let browser: Browser
-let service: TestService
-let site: TestSite
-let gateway: FaultyProxy
-let pages: PageServer
-
-before(async () => {
-  service = await TestService.start('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    POWGATE_TOKEN_SECONDS: '8',
-    POWGATE_DEMO: 'on',
-  })
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  gateway = await FaultyProxy.start(service.port)
-  pages = await PageServer.start()
-  browser = await openBrowser()
+const { browser, service, site, gateway, pages } = await startStage({
+  POWGATE_TOKEN_SECONDS: '8',
+  POWGATE_DEMO: 'on',
 })
 
 let lastAddress = 0

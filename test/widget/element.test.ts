@@ -1,37 +1,23 @@
 /** The element in a page: how it starts, what it gives the form, events, renewal, several at once, other origins. */
 
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { openBrowser, type VisitOptions } from '../support/browser.ts'
-import { PageServer } from '../support/browser-pages.ts'
 import { FaultyProxy } from '../support/browser-proxy.ts'
 import { eventually } from '../support/eventually.ts'
-import { TestService, type TestSite } from '../support/service.ts'
 import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
+import { startStage } from '../support/widget-stage.ts'
 
 const TOKEN_SECONDS = 6
 
-let browser: Browser
-let service: TestService
-let site: TestSite
-let gateway: FaultyProxy
-let pages: PageServer
-
-before(async () => {
-  service = await TestService.start('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    POWGATE_TOKEN_SECONDS: String(TOKEN_SECONDS),
-    POWGATE_LIMIT_VERIFY_ADDRESS: '1000',
-    POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000',
-    POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000',
-    POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000',
-  })
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  gateway = await FaultyProxy.start(service.port)
-  pages = await PageServer.start()
-  browser = await openBrowser()
+const { browser, service, site, gateway, pages } = await startStage({
+  POWGATE_TOKEN_SECONDS: String(TOKEN_SECONDS),
+  POWGATE_LIMIT_VERIFY_ADDRESS: '1000',
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000',
 })
 
 const widget = (attributes = '') => `<script src="${gateway.origin()}/widget.js" ${attributes}></script>`
@@ -369,6 +355,8 @@ test('headless Chromium as it comes is a bot: its own flags lower the score as d
   await untilState(refused.page, 'failed')
   assert.equal(await refused.page.evaluate(`document.querySelector('pow-gate').error.code`), 'not-passed')
   assert.doesNotMatch(await refused.page.locator('pow-gate .box').innerText(), /score|webdriver|0\.\d/i)
+  await closePage(page) // which would renew its token in the middle of another test
+  await closePage(refused.page)
 })
 
 test('nothing is stored, and nobody but the service is asked', async () => {

@@ -1,32 +1,17 @@
 /** What goes wrong on the way: the element waits, mends what it can, and says plainly what it cannot. */
 
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
-import type { Browser, Page } from 'playwright-core'
-import { openBrowser } from '../support/browser.ts'
-import { PageServer } from '../support/browser-pages.ts'
-import { type Fault, FaultyProxy } from '../support/browser-proxy.ts'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import type { Fault } from '../support/browser-proxy.ts'
 import { freePort } from '../support/ports.ts'
-import { TestService, type TestSite } from '../support/service.ts'
 import { closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
+import { startStage } from '../support/widget-stage.ts'
 
 const CHALLENGE_SECONDS = 10
 
-let browser: Browser
-let service: TestService
-let site: TestSite
-let gateway: FaultyProxy
-let pages: PageServer
-
-before(async () => {
-  service = await TestService.start('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    POWGATE_CHALLENGE_SECONDS: String(CHALLENGE_SECONDS),
-  })
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  gateway = await FaultyProxy.start(service.port)
-  pages = await PageServer.start()
-  browser = await openBrowser()
+const { browser, service, site, gateway, pages } = await startStage({
+  POWGATE_CHALLENGE_SECONDS: String(CHALLENGE_SECONDS),
 })
 
 let lastAddress = 0

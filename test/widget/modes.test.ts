@@ -1,32 +1,19 @@
 /** Where it solves: each mode on a page whose policy allows just that, without one violation report. */
 
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, type Visit } from '../support/browser.ts'
-import { PageServer } from '../support/browser-pages.ts'
-import { FaultyProxy } from '../support/browser-proxy.ts'
-import { TestService, type TestSite } from '../support/service.ts'
 import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
+import { startStage } from '../support/widget-stage.ts'
 
-let browser: Browser
-let service: TestService
-let site: TestSite
-let slowSite: TestSite
-let gateway: FaultyProxy
-let pages: PageServer
-
-before(async () => {
-  service = await TestService.start('embedded', {
-    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    POWGATE_DEMO: 'on',
-  })
-  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
-  gateway = await FaultyProxy.start(service.port)
-  pages = await PageServer.start()
-  browser = await openBrowser()
+const { browser, service, site, gateway, pages } = await startStage({
+  POWGATE_DEMO: 'on',
 })
+const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
 
 interface Verified {
   token: string
@@ -142,6 +129,23 @@ test('mode frame: in a cross-origin isolated page', async () => {
   await untilState(page, 'verified')
   assert.equal(await page.evaluate('crossOriginIsolated'), true)
   assertSilent(notes)
+})
+
+test('pages without an origin: from a file, and in a sandbox, where frames may start no workers', async () => {
+  gateway.clientAddress = nextAddress()
+  const html = formPage(`site-key="${site.siteKey}"`, {
+    script: `<script src="${gateway.origin()}/widget.js"></script>`,
+  })
+  const folder = mkdtempSync(join(tmpdir(), 'powgate-page-'))
+  const file = join(folder, 'form.html')
+  writeFileSync(file, html)
+  pages.add('/sandboxed', html, { 'Content-Security-Policy': 'sandbox allow-scripts allow-forms' })
+  for (const address of [`file://${file}`, `${pages.origin()}/sandboxed`]) {
+    const { page, notes } = await visit(browser, address)
+    await untilState(page, 'verified')
+    assert.deepEqual(notes.pageErrors, [], address)
+  }
+  rmSync(folder, { recursive: true })
 })
 
 test('mode blob: where the page allows it', async () => {

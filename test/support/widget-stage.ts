@@ -1,0 +1,26 @@
+/** All that a browser test of the widget needs: a browser, a service, a proxy before it, and a site that embeds. */
+
+import type { Browser } from 'playwright-core'
+import { openBrowser } from './browser.ts'
+import { PageServer } from './browser-pages.ts'
+import { FaultyProxy } from './browser-proxy.ts'
+import { TestService, type TestSite } from './service.ts'
+
+export interface Stage {
+  /** Does not look like a driven one. */
+  readonly browser: Browser
+  readonly service: TestService
+  /** Of the least difficulty. */
+  readonly site: TestSite
+  /** What pages take for the service. */
+  readonly gateway: FaultyProxy
+  readonly pages: PageServer
+}
+
+/** @param env settings of the service, which believes the gateway whom a request is from */
+export async function startStage(env: Record<string, string> = {}): Promise<Stage> {
+  const service = await TestService.start('embedded', { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...env })
+  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  const gateway = await FaultyProxy.start(service.port)
+  return { service, site, gateway, pages: await PageServer.start(), browser: await openBrowser() }
+}
