@@ -51,9 +51,17 @@ function environment(isForwarded: boolean): Record<string, string> {
   }
 }
 
-/** Starts the service from dist/ with a fresh store; a Redis of its own if that is the store. */
-export async function startService(kind: StoreKind, isForwarded: boolean): Promise<RunningService> {
-  const service = await TestService.start(kind, environment(isForwarded))
+/**
+ * Starts the service from dist/ with a fresh store; a Redis of its own if that is the store.
+ *
+ * @param env settings besides those of a bench
+ */
+export async function startService(
+  kind: StoreKind,
+  isForwarded: boolean,
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningService> {
+  const service = await TestService.start(kind, { ...environment(isForwarded), ...env })
   try {
     return {
       port: service.port,
