@@ -7,9 +7,9 @@ import { createHash, createHmac } from 'node:crypto'
 import { parseArgs } from 'node:util'
 import { Bench } from 'tinybench'
 import { parseAddress } from '../../src/domain/address.ts'
+import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
 import { Hmac } from '../../src/domain/hmac.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { admitToLog, LogKind } from '../../src/domain/limits.ts'
 import { mintNonce, readNonce } from '../../src/domain/nonce.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { scoreOf } from '../../src/domain/score.ts'
@@ -57,7 +57,7 @@ const message = Buffer.alloc(55, 3)
 message.copy(hmac.message)
 const logRequest = { kind: LogKind.verification, siteTag: 1, addressLimit: 30, siteLimit: 20 }
 const log = admitToLog(undefined, 1000, logRequest)
-const logRecord = log.admitted ? log.record : Buffer.alloc(0)
+const logRecord = log.admitted ? Buffer.from(log.record) : Buffer.alloc(0)
 
 const CASES: Readonly<Record<string, () => unknown>> = {
   'proof check': () => checkProof(nonce, counter, 0),

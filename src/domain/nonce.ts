@@ -106,6 +106,12 @@ export function nonceTerms(nonce: string): NonceTerms {
   }
 }
 
+/** 39 bits of a genuine nonce's address MAC: what a store remembers of a spent one. */
+export function nonceMark(nonce: string): number {
+  const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
+  return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
+}
+
 function difficultyOf(low: number): number {
   return (low >>> 18) & 0x1f
 }

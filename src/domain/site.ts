@@ -43,7 +43,7 @@ export interface Site {
   readonly record: SiteRecord
   /** First 10 bytes of SHA-256(site key) as one-byte characters: stands for the site inside tokens. */
   readonly tag: string
-  /** 24 bits of the same hash, never 0: stands for the site inside an address's log of requests. */
+  /** 21 bits of the same hash, never 0: stands for the site inside an address's log of requests. */
   readonly logTag: number
   readonly origins: OriginList
   /** undefined unless the plan has IP rules and the site uses them. */
@@ -65,7 +65,7 @@ export function compileSite(record: SiteRecord): Site {
   return {
     record,
     tag: digest.toString('latin1', 0, 10),
-    logTag: digest.readUIntBE(0, 3) || 1, // 0 is for requests that name no known site
+    logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 is for requests that name no known site
     origins: new OriginList(record.origins),
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
   }

@@ -6,7 +6,8 @@
  * /verify-token fails closed, and counts per nonce. A worker that has never seen the store bridges nothing.
  */
 
-import { admitToLog, LogKind, WINDOW_MS } from '../domain/limits.ts'
+import { admitToLog, LogKind } from '../domain/address-log.ts'
+import { WINDOW_MS } from '../domain/limits.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -103,9 +104,9 @@ export class BridgedStore implements RequestStore {
       addressLimit: share(request.addressLimit),
       siteLimit: share(request.siteLimit),
     })
-    if (decision.admitted && !this.#logs.set(request.addressKey, decision.record, now + WINDOW_MS, now))
-      return undefined
-    return decision
+    if (!decision.admitted) return decision
+    const record = Buffer.from(decision.record)
+    return this.#logs.set(request.addressKey, record, now + WINDOW_MS, now) ? decision : undefined
   }
 }
 

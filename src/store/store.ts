@@ -27,7 +27,7 @@ export type Done<Answer> = (answer: Answer) => void
 interface AddressRequest {
   /** From `limitKey`: lowercase hex. */
   readonly addressKey: string
-  /** 1 to 2^24 - 1; 0 when the site is not known. */
+  /** 1 to 2^21 - 1; 0 when the site is not known. */
   readonly siteTag: number
   readonly addressLimit: number
   /** 0 when the site is not known: only the address is charged. */

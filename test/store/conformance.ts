@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { addLoad, type LoadState } from '../../src/domain/load.ts'
 import { compileSite, type SiteRecord } from '../../src/domain/site.ts'
+import type { Store } from '../../src/store/store.ts'
 import {
   challengeOn,
   freshKey,
@@ -121,6 +122,48 @@ export function storeConformance(name: string, make: StoreMaker): void {
           assert.deepEqual(again, { status: 'admitted', nonce: 'used', failures: 0 })
         }
       })
+
+      for (const limit of [256, 257]) {
+        test(`are remembered for as long as their nonces live, at a limit of ${limit}`, async () => {
+          const addressKey = freshKey()
+          const limits = { addressKey, addressLimit: limit, siteLimit: limit }
+          const spendOn = async (client: Store, spending: ReturnType<typeof spend>) => {
+            const admission = await solutionOn(client, { ...limits, spend: spending })
+            return admission.status === 'admitted' ? admission.nonce : admission.status
+          }
+          const spendings = Array.from({ length: 40 }, () => spend(freshNonce(now()), addressKey))
+          for (const spending of spendings) {
+            under.clock.now += 700
+            assert.equal(await spendOn(store(), spending), 'spent')
+            await challengeOn(store(), { addressKey })
+          }
+          for (const pauseMs of [0, 61_000, 30_000]) {
+            under.clock.now += pauseMs
+            for (const spending of spendings) assert.equal(await spendOn(other(), spending), 'used')
+            await challengeOn(store(), { addressKey })
+            assert.equal(await spendOn(store(), spend(freshNonce(now()), addressKey)), 'spent')
+          }
+        })
+
+        test(`race: 20 nonces, 12 concurrent submissions each, at a limit of ${limit}`, async () => {
+          const addressKey = freshKey()
+          const outcomes = await Promise.all(
+            Array.from({ length: 20 }, () => freshNonce(now())).flatMap(nonce =>
+              Array.from({ length: 12 }, (_, index) =>
+                solutionOn(index % 2 ? store() : other(), {
+                  addressKey,
+                  addressLimit: limit,
+                  siteLimit: limit,
+                  spend: spend(nonce, addressKey),
+                }),
+              ),
+            ),
+          )
+          const spent = outcomes.filter(outcome => outcome.status === 'admitted' && outcome.nonce === 'spent')
+          const used = outcomes.filter(outcome => outcome.status === 'admitted' && outcome.nonce === 'used')
+          assert.deepEqual([spent.length, used.length], [20, 220])
+        })
+      }
 
       test('of another epoch are refused as used', async () => {
         const addressKey = freshKey()

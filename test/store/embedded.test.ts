@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { nonceTerms } from '../../src/domain/nonce.ts'
 import { discardStaleState, openState } from '../../src/store/embedded/environment.ts'
 import { EmbeddedRequests } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
@@ -35,6 +36,18 @@ async function make(): Promise<TestStore> {
 storeConformance('embedded', make)
 limitsProperty('embedded', make)
 
+function expiryOf(nonce: string): number {
+  return nonceTerms(nonce).issuedAtMs + 120_000
+}
+
+/** Spends a nonce that lives for two minutes; above a limit of 256 its mark has a key of its own. */
+async function spendOn(requests: EmbeddedRequests, addressKey: string, nonce: string, limit = 30) {
+  const spend = { nonce, storeEpoch: requests.addressEpoch(), expiresAtMs: expiryOf(nonce) }
+  const limits = { addressLimit: limit, siteLimit: limit }
+  const admission = await solutionOn(requests, { addressKey, ...limits, spend })
+  return admission.status === 'admitted' && admission.nonce
+}
+
 function bare(dataDir: string) {
   const clock = { now: Date.UTC(2026, 0, 1) }
   const state = openState(dataDir)
@@ -45,32 +58,33 @@ function bare(dataDir: string) {
 test('embedded: what has expired is swept, what has not stays', async () => {
   const dataDir = tempDir()
   const { clock, state, requests } = bare(dataDir)
-  const kept = freshNonce(clock.now + 600_000)
+  const [addressKey, kept] = [freshKey(), freshNonce(clock.now + 600_000)]
   for (let index = 0; index < 700; index++) {
-    const spend = { nonce: freshNonce(clock.now), storeEpoch: state.epoch, expiresAtMs: clock.now + 120_000 }
-    await solutionOn(requests, { addressKey: freshKey(), spend })
     await challengeOn(requests, { addressKey: freshKey() })
+    await spendOn(requests, freshKey(), freshNonce(clock.now))
+    await spendOn(requests, freshKey(), freshNonce(clock.now), 1000)
   }
-  assert.equal(state.windows.getKeysCount(), 1400)
+  assert.equal(state.windows.getKeysCount(), 2100)
+  assert.equal(state.marks.getKeysCount(), 700)
+  const sweep = () => {
+    let cursor = requests.sweepWindows(undefined, 500)
+    while (cursor !== undefined) cursor = requests.sweepWindows(cursor, 500)
+    cursor = requests.sweepMarks(undefined, 500)
+    while (cursor !== undefined) cursor = requests.sweepMarks(cursor, 500)
+  }
+  clock.now += 61_000
+  sweep()
+  assert.equal(state.windows.getKeysCount(), 1400 - 700, 'an address whose nonce lives is kept')
   assert.equal(state.marks.getKeysCount(), 700)
 
   clock.now += 600_000
-  await solutionOn(requests, {
-    addressKey: freshKey(),
-    spend: { nonce: kept, storeEpoch: state.epoch, expiresAtMs: clock.now + 120_000 },
-  })
-  let windows = 0
-  for (let swept = 1; swept > 0; windows += swept) swept = requests.sweepWindows(500)
-  let cursor = requests.sweepMarks(undefined, 500)
-  while (cursor !== undefined) cursor = requests.sweepMarks(cursor, 500)
-  assert.equal(windows, 1400)
-  assert.equal(state.windows.getKeysCount(), 1)
+  assert.equal(await spendOn(requests, addressKey, kept), 'spent')
+  assert.equal(await spendOn(requests, freshKey(), kept, 1000), 'spent')
+  sweep()
+  assert.equal(state.windows.getKeysCount(), 2)
   assert.equal(state.marks.getKeysCount(), 1)
-  const again = await solutionOn(requests, {
-    addressKey: freshKey(),
-    spend: { nonce: kept, storeEpoch: state.epoch, expiresAtMs: clock.now + 120_000 },
-  })
-  assert.equal(again.status === 'admitted' && again.nonce, 'used')
+  assert.equal(await spendOn(requests, addressKey, kept), 'used')
+  assert.equal(await spendOn(requests, freshKey(), kept, 1000), 'used')
   await state.root.close()
   rmSync(dataDir, { recursive: true })
 })

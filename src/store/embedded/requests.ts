@@ -2,18 +2,24 @@
  * The request operations on LMDB. Those of one event-loop turn run in ONE synchronous transaction, which LMDB
  * serialises over all processes of the machine; they are answered after its commit.
  *
- * Keys start with a minute, so that what has expired lies together at the front, where it is swept:
- *
- *   windows   | minute of last write 4 | kind 1 | address or key id |  -> record of domain/limits.ts
- *   marks     | minute of the nonce's issue 4 | kind 1 | nonce 16 |    -> | expiry, seconds 4 | claim |
+ *   windows   | kind 1 | address or key id |  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
+ *   marks     | kind 1 | nonce 16 |           -> | dead from, seconds 4 | claim |
  *
  * Windows run on the machine's monotonic clock, which all its processes share and no adjustment moves: the state does
- * not outlive the machine's boot. Marks expire by the wall clock, as nonces and tokens do.
+ * not outlive the machine's boot. Marks expire by the wall clock, as nonces and tokens do; since a nonce starts with its
+ * time, marks are written next to each other. What is dead is swept, a slice at a time.
  */
 
-import type { Database, RootDatabase } from 'lmdb'
-import { admitToLog, admitToWindow, LogKind, type Refused, WINDOW_MS } from '../../domain/limits.ts'
-import { nonceTerms } from '../../domain/nonce.ts'
+import type { Database } from 'lmdb'
+import {
+  admitToLog,
+  LogKind,
+  type LogRequest,
+  MARKS_LIMIT_MAX,
+  type Spending,
+} from '../../domain/address-log.ts'
+import { admitToWindow, type Refused, WINDOW_MS } from '../../domain/limits.ts'
+import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -32,8 +38,10 @@ import {
 import type { StateEnvironment } from './environment.ts'
 
 const KIND = { address: 0x61, caller: 0x63, apiKey: 0x6b, used: 0x6e, redeemed: 0x72 } as const
-const MINUTE_MS = 60_000
-const CLAIM_OFFSET = 4
+/** Where the record or the claim starts. */
+const VALUE_OFFSET = 4
+
+type Spend = NonNullable<SolutionRequest['spend']>
 
 interface Operation {
   readonly run: () => unknown
@@ -115,42 +123,60 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
-    const decision = this.#admitAddress(request, LogKind.challenge)
+    const decision = this.#admitAddress(request.addressKey, { ...request, kind: LogKind.challenge })
     if (!decision.admitted) return limited(decision)
     return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
   }
 
   #solution(request: SolutionRequest): SolutionAdmission {
-    const kind = request.failed ? LogKind.failedVerification : LogKind.verification
-    const decision = this.#admitAddress(request, kind)
-    if (!decision.admitted) return limited(decision)
     const { spend } = request
+    const kind = request.failed ? LogKind.failedVerification : LogKind.verification
+    const isPresent = spend !== undefined && spend.storeEpoch === this.#state.epoch
+    const isApart = request.addressLimit > MARKS_LIMIT_MAX
+    const spending = isPresent && !isApart ? this.#spending(spend) : undefined
+    const decision = this.#admitAddress(request.addressKey, { ...request, kind }, spending)
+    if (!decision.admitted) return limited(decision)
     const { failures } = decision
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
+    const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
+    return { status: 'admitted', nonce: isSpent ? 'spent' : 'used', failures }
+  }
+
+  #spending({ nonce, expiresAtMs }: Spend): Spending {
+    const restMs = Math.max(0, Math.ceil(expiresAtMs - this.#clocks.wallMs()))
+    return { mark: nonceMark(nonce), keepMs: restMs + MARK_MARGIN_MS }
+  }
+
+  /** Under a key of the nonce's own. */
+  #spendApart(spend: Spend): boolean {
     const key = markKey(KIND.used, spend.nonce)
-    if (spend.storeEpoch !== this.#state.epoch || this.#isMarked(key))
-      return { status: 'admitted', nonce: 'used', failures }
+    const mark = this.#state.marks.getBinaryFast(key)
+    if (mark !== undefined && !this.#isExpired(mark)) return false
     this.#mark(key, spend.expiresAtMs, '')
-    return { status: 'admitted', nonce: 'spent', failures }
+    return true
   }
 
   #redemption(request: RedemptionRequest): RedemptionAdmission {
     const now = this.#clocks.monotonicMs()
-    const callerKey = windowKey(now, KIND.caller, request.callerKey)
-    const caller = admitToWindow(this.#readWindow(callerKey), now, request.callerLimit, 'address')
     const { apiKey } = request
-    const apiKeyKey = windowKey(now, KIND.apiKey, apiKey?.id ?? '')
+    const caller = this.#admitWindow(
+      windowKey(KIND.caller, request.callerKey),
+      now,
+      request.callerLimit,
+      'address',
+    )
     const ofKey =
       apiKey === undefined
         ? undefined
-        : admitToWindow(this.#readWindow(apiKeyKey), now, apiKey.limit, 'api-key')
+        : this.#admitWindow(windowKey(KIND.apiKey, apiKey.id), now, apiKey.limit, 'api-key')
     if (!caller.admitted) {
       const isKeyLonger = ofKey?.admitted === false && ofKey.retryAfterMs > caller.retryAfterMs
       return limited(isKeyLonger ? ofKey : caller)
     }
     if (ofKey?.admitted === false) return limited(ofKey)
-    this.#state.windows.putSync(callerKey, caller.record)
-    if (ofKey !== undefined) this.#state.windows.putSync(apiKeyKey, ofKey.record)
+    this.#writeWindow(windowKey(KIND.caller, request.callerKey), caller.record, now, WINDOW_MS)
+    if (ofKey !== undefined)
+      this.#writeWindow(windowKey(KIND.apiKey, apiKey!.id), ofKey.record, now, WINDOW_MS)
     return { status: 'admitted', token: this.#redeem(request.redeem) }
   }
 
@@ -160,35 +186,37 @@ export class EmbeddedRequests implements RequestStore {
     const key = markKey(KIND.redeemed, redeem.nonce)
     const mark = this.#state.marks.getBinaryFast(key)
     if (mark !== undefined && !this.#isExpired(mark)) {
-      const claim = mark.toString('latin1', CLAIM_OFFSET)
+      const claim = mark.toString('latin1', VALUE_OFFSET)
       return redeem.claim !== '' && claim === redeem.claim ? 'redeemed' : 'used'
     }
     this.#mark(key, redeem.expiresAtMs, redeem.claim)
     return 'redeemed'
   }
 
-  #admitAddress(request: ChallengeRequest, kind: LogKind) {
+  #admitAddress(addressKey: string, request: LogRequest, spending?: Spending) {
     const now = this.#clocks.monotonicMs()
-    const key = windowKey(now, KIND.address, request.addressKey)
-    const decision = admitToLog(this.#readWindow(key), now, { ...request, kind })
-    if (decision.admitted) this.#state.windows.putSync(key, decision.record)
+    const key = windowKey(KIND.address, addressKey)
+    const decision = admitToLog(this.#readWindow(key, now), now, request, spending)
+    if (decision.admitted) this.#writeWindow(key, decision.record, now, decision.keepMs)
     return decision
   }
 
-  /** A record is under the minute of its last write: this one, or the one before. */
-  #readWindow(key: Buffer): Buffer | undefined {
-    const present = this.#state.windows.getBinaryFast(key)
-    if (present !== undefined) return present
-    const minute = key.readUInt32BE(0)
-    if (minute === 0) return undefined
-    const before = Buffer.from(key)
-    before.writeUInt32BE(minute - 1, 0)
-    return this.#state.windows.getBinaryFast(before)
+  #admitWindow(key: Buffer, now: number, limit: number, policy: 'address' | 'api-key') {
+    return admitToWindow(this.#readWindow(key, now), now, limit, policy)
   }
 
-  #isMarked(key: Buffer): boolean {
-    const mark = this.#state.marks.getBinaryFast(key)
-    return mark !== undefined && !this.#isExpired(mark)
+  /** undefined if it is dead: after hours its times could be mistaken for others. */
+  #readWindow(key: Buffer, now: number): Buffer | undefined {
+    const value = this.#state.windows.getBinaryFast(key)
+    if (value === undefined || value.readUInt32BE(0) * 1000 <= now) return undefined
+    return value.subarray(VALUE_OFFSET)
+  }
+
+  #writeWindow(key: Buffer, record: Buffer, now: number, keepMs: number): void {
+    const value = Buffer.allocUnsafe(VALUE_OFFSET + record.length)
+    value.writeUInt32BE(Math.ceil((now + keepMs) / 1000), 0)
+    record.copy(value, VALUE_OFFSET)
+    this.#state.windows.putSync(key, value)
   }
 
   #isExpired(mark: Buffer): boolean {
@@ -196,59 +224,59 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #mark(key: Buffer, expiresAtMs: number, claim: string): void {
-    const mark = Buffer.allocUnsafe(CLAIM_OFFSET + claim.length)
+    const mark = Buffer.allocUnsafe(VALUE_OFFSET + claim.length)
     mark.writeUInt32BE(Math.ceil((expiresAtMs + MARK_MARGIN_MS) / 1000), 0)
-    mark.write(claim, CLAIM_OFFSET, 'latin1')
+    mark.write(claim, VALUE_OFFSET, 'latin1')
     this.#state.marks.putSync(key, mark)
   }
 
-  /** Removes up to `count` expired windows; returns how many. */
-  sweepWindows(count: number): number {
-    const { root, windows } = this.#state
-    const end = Buffer.alloc(4)
-    // A record of the minute before can still hold live entries.
-    end.writeUInt32BE(Math.max(0, Math.floor(this.#clocks.monotonicMs() / WINDOW_MS) - 1), 0)
-    const keys = [...windows.getKeys({ end, limit: count })]
-    removeAll(root, windows, keys)
-    return keys.length
+  /** Looks at up to `count` windows from `start` on: see `sweep`. */
+  sweepWindows(start: Buffer | undefined, count: number): Buffer | undefined {
+    return this.#sweep(this.#state.windows, start, count, this.#clocks.monotonicMs())
   }
 
-  /**
-   * Looks at up to `count` marks from `start` on and removes the expired ones. Returns where to go on, or undefined at
-   * the end.
-   */
+  /** The same for marks. */
   sweepMarks(start: Buffer | undefined, count: number): Buffer | undefined {
-    const { root, marks } = this.#state
-    const entries = [...marks.getRange({ ...(start === undefined ? {} : { start }), limit: count })]
-    const expired = entries.filter(({ value }) => this.#isExpired(value)).map(({ key }) => key)
-    removeAll(root, marks, expired)
+    return this.#sweep(this.#state.marks, start, count, this.#clocks.wallMs())
+  }
+
+  /** Removes what is dead among `count` entries from `start` on. Returns where to go on, or undefined at the end. */
+  #sweep(
+    database: Database<Buffer, Buffer>,
+    start: Buffer | undefined,
+    count: number,
+    now: number,
+  ): Buffer | undefined {
+    const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
+    const entries = [...range]
+    const dead = entries.filter(({ value }) => value.readUInt32BE(0) * 1000 <= now)
+    // Between reading and removing another process may have written an entry anew: look again, under the write lock.
+    if (dead.length > 0) {
+      this.#state.root.transactionSync(() => {
+        for (const { key } of dead) {
+          const value = database.getBinaryFast(key)
+          if (value !== undefined && value.readUInt32BE(0) * 1000 <= now) database.removeSync(key)
+        }
+      })
+    }
     return entries.length < count ? undefined : entries[entries.length - 1]!.key
   }
-}
-
-function removeAll(root: RootDatabase, database: Database<Buffer, Buffer>, keys: readonly Buffer[]): void {
-  if (keys.length === 0) return
-  root.transactionSync(() => {
-    for (const key of keys) database.removeSync(key)
-  })
 }
 
 function limited(refused: Refused): Limited {
   return { status: 'limited', retryAfterMs: refused.retryAfterMs, policy: refused.policy }
 }
 
-function windowKey(nowMs: number, kind: number, name: string): Buffer {
-  const key = Buffer.allocUnsafe(5 + name.length)
-  key.writeUInt32BE(Math.floor(nowMs / MINUTE_MS), 0)
-  key[4] = kind
-  key.write(name, 5, 'latin1')
+function windowKey(kind: number, name: string): Buffer {
+  const key = Buffer.allocUnsafe(1 + name.length)
+  key[0] = kind
+  key.write(name, 1, 'latin1')
   return key
 }
 
 function markKey(kind: number, nonce: string): Buffer {
-  const key = Buffer.allocUnsafe(5 + nonce.length / 2)
-  key.writeUInt32BE(Math.floor(nonceTerms(nonce).issuedAtMs / MINUTE_MS), 0)
-  key[4] = kind
-  key.write(nonce, 5, 'hex')
+  const key = Buffer.allocUnsafe(1 + nonce.length / 2)
+  key[0] = kind
+  key.write(nonce, 1, 'hex')
   return key
 }

@@ -42,6 +42,7 @@ export class EmbeddedStore implements Store {
   readonly #requests: EmbeddedRequests
   readonly #records: EmbeddedRecords
   #isUp = true
+  #windowsSweptTo: Buffer | undefined
   #marksSweptTo: Buffer | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -125,9 +126,9 @@ export class EmbeddedStore implements Store {
   }
 
   #sweep(): boolean {
-    const windows = this.#requests.sweepWindows(SWEEP_COUNT)
+    this.#windowsSweptTo = this.#requests.sweepWindows(this.#windowsSweptTo, SWEEP_COUNT)
     this.#marksSweptTo = this.#requests.sweepMarks(this.#marksSweptTo, SWEEP_COUNT)
-    return windows === SWEEP_COUNT || this.#marksSweptTo !== undefined
+    return this.#windowsSweptTo !== undefined || this.#marksSweptTo !== undefined
   }
 
   #checkSize(): void {

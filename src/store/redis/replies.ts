@@ -1,31 +1,69 @@
-/** The integers that the Lua operations answer, read into the store's verdicts. What is not known refuses. */
+/**
+ * The answers of the turn script, read into the store's verdicts: | status 1 | first 3 | second 3 |, of which each Lua
+ * file says what they mean. What is not known refuses.
+ */
 
-import type { Policy } from '../../domain/limits.ts'
-import { type Limited, type RedemptionAdmission, UNAVAILABLE } from '../store.ts'
+import { type Policy, readUInt24 } from '../../domain/limits.ts'
+import {
+  type ChallengeAdmission,
+  type Limited,
+  type RedemptionAdmission,
+  type SolutionAdmission,
+  UNAVAILABLE,
+} from '../store.ts'
 
 /** By the numbers that the scripts use. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
-export function limited(reply: readonly number[], at: number): Limited {
-  return { status: 'limited', retryAfterMs: reply[at + 1]!, policy: POLICIES[reply[at + 2]!] ?? 'address' }
+const FIRST = 1
+const SECOND = 4
+
+export function firstOf(reply: Buffer, at: number): number {
+  return readUInt24(reply, at + FIRST)
 }
 
-export function nonceStatus(code: number): 'spent' | 'used' | 'untouched' {
-  switch (code) {
-    case 1:
-      return 'spent'
-    case 3:
-      return 'untouched'
-    default:
-      return 'used'
+export function limitedAnswer(reply: Buffer, at: number): Limited {
+  return {
+    status: 'limited',
+    retryAfterMs: firstOf(reply, at),
+    policy: POLICIES[readUInt24(reply, at + SECOND)] ?? 'address',
   }
 }
 
-export function redemption(reply: readonly number[] | undefined, at: number): RedemptionAdmission {
-  if (reply === undefined) return UNAVAILABLE
-  switch (reply[at]) {
+export function challengeAnswer(reply: Buffer | undefined, at: number): ChallengeAdmission {
+  switch (reply?.[at]) {
     case 0:
-      return limited(reply, at)
+      return limitedAnswer(reply!, at)
+    case 1:
+      return {
+        status: 'admitted',
+        siteCount: firstOf(reply!, at),
+        failures: readUInt24(reply!, at + SECOND),
+      }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+export function solutionAnswer(reply: Buffer | undefined, at: number): SolutionAdmission {
+  switch (reply?.[at]) {
+    case 0:
+      return limitedAnswer(reply!, at)
+    case 1:
+      return { status: 'admitted', nonce: 'spent', failures: firstOf(reply!, at) }
+    case 2:
+      return { status: 'admitted', nonce: 'used', failures: firstOf(reply!, at) }
+    case 3:
+      return { status: 'admitted', nonce: 'untouched', failures: firstOf(reply!, at) }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+export function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
+  switch (reply?.[at]) {
+    case 0:
+      return limitedAnswer(reply!, at)
     case 1:
       return { status: 'admitted', token: 'redeemed' }
     case 2:

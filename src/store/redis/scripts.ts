@@ -18,7 +18,9 @@ function load(...files: string[]): Script {
 
 /** All request operations of one event-loop turn on one shard. */
 export const TURN = load(
+  'clock',
   'windows',
+  'address-log',
   'answers',
   'admit-challenge-1',
   'admit-solution-2',

@@ -1,10 +1,12 @@
 /**
  * One shard: a set of keys with one hash tag, so that one script call may touch any of them, on a single Redis as on a
- * Cluster. Operations that arrive in one event-loop turn go out as ONE call (FACTS: 13 us a request against 25).
+ * Cluster. Operations that arrive in one event-loop turn go out as ONE call (FACTS: 13 us a request against 25). While
+ * calls are under way, later operations wait for the next reply and go out together: an idle server answers at once,
+ * a busy one makes few calls.
  *
- *   enqueue ... enqueue -> (end of turn) -> call -> reply -> settle ... settle
- *                                             |
- *                                             +-> deadline, error -> every operation unknown, shard down
+ *   enqueue ... enqueue -> (end of turn, or next reply) -> call -> reply -> settle ... settle
+ *                                                            |
+ *                                                            +-> deadline, error -> every operation unknown, shard down
  *
  * A shard that is down answers at once, and is probed with the real script until that goes through. Calls are never
  * sent again: a script whose answer was lost may have run. (NOSCRIPT is the exception: nothing ran.)
@@ -12,13 +14,12 @@
 
 import { Command } from 'ioredis'
 import type { Connection } from './connection.ts'
+import { PROBE } from './operations.ts'
 import { type Script, TURN } from './scripts.ts'
-
-/** Takes the reply and where this operation's four integers start; undefined: unknown what happened. */
-export type Settle = (reply: readonly number[] | undefined, at: number) => void
+import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
 
 interface Flight {
-  readonly settles: readonly Settle[]
+  readonly turn: Turn
   readonly sentAtMs: number
   landed: boolean
 }
@@ -27,7 +28,8 @@ interface Flight {
 const OPERATIONS_MAX = 128
 /** More unanswered calls than this are a queue that only delays refusals. */
 const FLIGHTS_MAX = 256
-const ANSWER_INTEGERS = 4
+/** With so many calls under way, operations wait for a reply: one is run while the other is on its way. */
+const FLIGHTS_BEFORE_WAITING = 2
 const PROBE_WHEN_UP_MS = 1000
 const PROBE_WHEN_DOWN_MS = 50
 /** A connection that is silent for this long is given up, in case the other side is gone without a word. */
@@ -48,12 +50,12 @@ export class Shard {
   /** undefined until first reached. */
   epoch: number | undefined
   readonly keyPrefix: string
+  readonly #epochKey: string
+  readonly #processKey: string
   readonly #connection: Connection
   readonly #options: ShardOptions
   #up = false
-  #keys: string[] = []
-  #args: string[] = []
-  #settles: Settle[] = []
+  #turn = new Turn()
   #flights: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
   #isDeadlineArmed = false
@@ -62,11 +64,10 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
-    this.keyPrefix = options.keyPrefix
-  }
-
-  get #processKey(): string {
-    return `${this.keyPrefix}process`
+    // Kept as the characters of its bytes, as everything in a turn is.
+    this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
+    this.#epochKey = `${this.keyPrefix}epoch`
+    this.#processKey = `${this.keyPrefix}process`
   }
 
   get isUp(): boolean {
@@ -89,59 +90,59 @@ export class Shard {
     this.#goDown('closed')
   }
 
-  /** @param args the operation's letter, then its arguments, as its Lua file lists them */
-  enqueue(keys: readonly string[], args: readonly string[], settle: Settle): void {
+  /** @param operation from operations.ts; `keys` are what its Lua file asks for */
+  enqueue(keys: readonly string[], operation: string, settle: Settle): void {
     if (!this.#up) {
       settle(undefined, 0)
       return
     }
-    this.#add(keys, args, settle)
+    this.#add(keys, operation, settle)
   }
 
-  #add(keys: readonly string[], args: readonly string[], settle: Settle): void {
-    if (this.#settles.length === 0) setImmediate(this.#flush)
-    for (const key of keys) this.#keys.push(key)
-    for (const arg of args) this.#args.push(arg)
-    this.#settles.push(settle)
-    if (this.#settles.length >= OPERATIONS_MAX) this.#flush()
+  #add(keys: readonly string[], operation: string, settle: Settle): void {
+    const { settles } = this.#turn
+    if (settles.length === 0) setImmediate(this.#endTurn)
+    this.#turn.add(keys, operation, settle)
+    if (settles.length >= OPERATIONS_MAX) this.#flush()
   }
 
-  readonly #flush = (): void => {
-    if (this.#settles.length === 0) return
-    const flight: Flight = { settles: this.#settles, sentAtMs: performance.now(), landed: false }
-    const { clock, newEpoch } = this.#options
-    const keyCount = String(this.#keys.length + 1)
-    const rest = [
-      keyCount,
-      `${this.keyPrefix}epoch`,
-      ...this.#keys,
-      clock === undefined ? '' : String(clock()),
-      String(newEpoch()),
-      ...this.#args,
-    ]
-    this.#keys = []
-    this.#args = []
-    this.#settles = []
+  readonly #endTurn = (): void => {
+    if (this.#flights.length < FLIGHTS_BEFORE_WAITING) this.#flush()
+  }
+
+  #flush(): void {
+    const turn = this.#turn
+    if (turn.settles.length === 0) return
+    this.#turn = new Turn()
+    const flight: Flight = { turn, sentAtMs: performance.now(), landed: false }
     if (this.#flights.length >= FLIGHTS_MAX) {
       land(flight, undefined)
       return
     }
     this.#flights.push(flight)
     this.#armDeadline(this.#options.deadlineMs)
-    runScript(this.#connection, TURN, rest).then(
-      reply => this.#landed(flight, reply as number[]),
+    this.#call(turn).then(
+      reply => this.#landed(flight, reply),
       error => this.#failed(flight, error),
     )
   }
 
-  #landed(flight: Flight, reply: number[]): void {
-    this.#remove(flight)
-    if (reply.length !== 1 + flight.settles.length * ANSWER_INTEGERS) {
+  #call(turn: Turn): Promise<unknown> {
+    const { clock, newEpoch } = this.#options
+    const time = clock === undefined ? '' : String(clock())
+    const call = (how: 'evalsha' | 'eval') => turn.call(TURN, how, this.#epochKey, time, String(newEpoch()))
+    return orByText(this.#connection, call)
+  }
+
+  #landed(flight: Flight, reply: unknown): void {
+    if (!isReplyTo(flight.turn, reply)) {
       this.#failed(flight, new Error('a reply of unexpected length'))
       return
     }
-    this.epoch = reply[0]
+    this.#remove(flight)
+    this.epoch = epochOf(reply)
     land(flight, reply)
+    this.#flush()
   }
 
   #failed(flight: Flight, error: unknown): void {
@@ -179,6 +180,9 @@ export class Shard {
     const wasUp = this.#up
     this.#up = false
     for (const flight of flights) land(flight, undefined)
+    const waiting = this.#turn
+    this.#turn = new Turn()
+    settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
       this.#options.onChange(this, false, cause)
       this.#scheduleProbe(PROBE_WHEN_DOWN_MS)
@@ -194,7 +198,7 @@ export class Shard {
   readonly #probe = (): void => {
     this.#scheduleProbe(this.#up ? PROBE_WHEN_UP_MS : PROBE_WHEN_DOWN_MS)
     if (this.#up) {
-      this.#add([this.#processKey], ['P'], () => {})
+      this.#add([this.#processKey], PROBE, () => {})
       return
     }
     if (performance.now() - this.#connection.lastReplyMs > SILENCE_MS_MAX) {
@@ -202,9 +206,12 @@ export class Shard {
       this.#connection.reconnect()
     }
     if (!this.#connection.isReady()) return
-    const keys = ['2', `${this.keyPrefix}epoch`, this.#processKey]
-    runScript(this.#connection, TURN, [...keys, '', String(this.#options.newEpoch()), 'P']).then(
-      reply => this.#revived((reply as number[])[0]!),
+    const turn = new Turn()
+    turn.add([this.#processKey], PROBE, () => {})
+    this.#call(turn).then(
+      reply => {
+        if (isReplyTo(turn, reply)) this.#revived(epochOf(reply))
+      },
       () => {},
     )
   }
@@ -218,21 +225,29 @@ export class Shard {
   }
 }
 
-function land(flight: Flight, reply: readonly number[] | undefined): void {
+function land(flight: Flight, reply: Buffer | undefined): void {
   if (flight.landed) return
   flight.landed = true
-  for (let index = 0; index < flight.settles.length; index++) {
-    flight.settles[index]!(reply, 1 + index * ANSWER_INTEGERS)
-  }
+  settleAll(flight.turn, reply)
+}
+
+export function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {
+  return orByText(
+    connection,
+    how => new Command(how, [how === 'evalsha' ? script.sha : script.text, ...args]),
+  )
 }
 
 /** EVALSHA, and EVAL where the server does not know the script: then nothing ran, so that is no resend. */
-export async function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {
+async function orByText(
+  connection: Connection,
+  call: (how: 'evalsha' | 'eval') => Command,
+): Promise<unknown> {
   try {
-    return await send(connection, new Command('evalsha', [script.sha, ...args]))
+    return await send(connection, call('evalsha'))
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return await send(connection, new Command('eval', [script.text, ...args]))
+    return await send(connection, call('eval'))
   }
 }
 

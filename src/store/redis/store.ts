@@ -3,8 +3,8 @@
  * redemption from the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
- *   <prefix>:{<shard>}:a:<address>      address log               60 s after its last write
- *   <prefix>:{<shard>}:n:<nonce>        used nonce                until the challenge has expired
+ *   <prefix>:{<shard>}:a:<address>      address log, spent nonces 60 s, or until the challenges have expired
+ *   <prefix>:{<shard>}:n:<nonce>        spent nonce, only where an address may verify more than 256 times a minute
  *   <prefix>:{<shard>}:c:<address>      caller window             60 s
  *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
  *   <prefix>:{<shard>}:r:<nonce>        redeemed token            until the token has expired
@@ -16,6 +16,7 @@
 
 import { randomInt } from 'node:crypto'
 import { Command } from 'ioredis'
+import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { fnv1a } from '../../domain/hash.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { withDeadline } from '../deadline.ts'
@@ -32,15 +33,21 @@ import {
   type SolutionRequest,
   type Store,
   StoreSetupError,
-  type TokenRedemption,
-  UNAVAILABLE,
 } from '../store.ts'
 import { type Connection, connect, describeTarget, type RedisTarget } from './connection.ts'
+import {
+  challengeOperation,
+  peekOperation,
+  redemptionOperation,
+  refundOperation,
+  solutionOperation,
+} from './operations.ts'
 import { RedisRecords } from './records.ts'
-import { limited, nonceStatus, redemption } from './replies.ts'
+import { challengeAnswer, firstOf, limitedAnswer, redemptionAnswer, solutionAnswer } from './replies.ts'
 import { EXCHANGE_LOAD } from './scripts.ts'
 import { runScript, Shard } from './shard.ts'
 import { evenlySpreadTags } from './shard-tags.ts'
+import type { Settle } from './turn.ts'
 
 export interface RedisStoreOptions {
   readonly target: RedisTarget
@@ -141,47 +148,25 @@ export class RedisStore implements Store {
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
-    shard.enqueue(
-      [`${shard.keyPrefix}a:${request.addressKey}`],
-      ['C', String(request.siteTag), String(request.addressLimit), String(request.siteLimit)],
-      (reply, at) => {
-        if (reply === undefined) done(UNAVAILABLE)
-        else if (reply[at] === 1)
-          done({ status: 'admitted', siteCount: reply[at + 1]!, failures: reply[at + 2]! })
-        else done(limited(reply, at))
-      },
-    )
+    const keys = [`${shard.keyPrefix}a:${request.addressKey}`]
+    shard.enqueue(keys, challengeOperation(request), (reply, at) => done(challengeAnswer(reply, at)))
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
     const { spend } = request
     const keys = [`${shard.keyPrefix}a:${request.addressKey}`]
-    if (spend !== undefined) keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
-    shard.enqueue(
-      keys,
-      [
-        'V',
-        request.failed ? '2' : '1',
-        String(request.siteTag),
-        String(request.addressLimit),
-        String(request.siteLimit),
-        spend === undefined ? '0' : this.#keepMs(spend.expiresAtMs),
-        spend === undefined ? '0' : String(spend.storeEpoch),
-      ],
-      (reply, at) => {
-        if (reply === undefined) done(UNAVAILABLE)
-        else if (reply[at] === 0) done(limited(reply, at))
-        else done({ status: 'admitted', nonce: nonceStatus(reply[at]!), failures: reply[at + 1]! })
-      },
-    )
+    if (spend !== undefined && request.addressLimit > MARKS_LIMIT_MAX)
+      keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
+    const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)
+    shard.enqueue(keys, solutionOperation(request, keepMs), (reply, at) => done(solutionAnswer(reply, at)))
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
     const callerShard = this.#shardOf(request.callerKey)
     const { apiKey } = request
     if (apiKey === undefined || this.#shardOf(apiKey.siteKey) === callerShard) {
-      this.#redeemOn(callerShard, request, true, (reply, at) => done(redemption(reply, at)))
+      this.#redeemOn(callerShard, request, true, (reply, at) => done(redemptionAnswer(reply, at)))
     } else {
       this.#redeemAcross(callerShard, this.#shardOf(apiKey.siteKey), request, apiKey, done)
     }
@@ -196,59 +181,48 @@ export class RedisStore implements Store {
     done: Done<RedemptionAdmission>,
   ): void {
     const callerKeys = [`${callerShard.keyPrefix}c:${request.callerKey}`]
-    callerShard.enqueue(
-      callerKeys,
-      ['R', String(request.callerLimit), '0', '0', '0', ''],
-      (charge, chargeAt) => {
-        const charged = redemption(charge, chargeAt)
-        if (charged.status === 'limited') {
-          const keyKeys = [`${siteShard.keyPrefix}k:${apiKey.id}`]
-          siteShard.enqueue(keyKeys, ['K', String(apiKey.limit)], (peek, peekAt) => {
-            const isKeyLonger = peek !== undefined && peek[peekAt + 1]! > charged.retryAfterMs
-            done(isKeyLonger ? limited(peek, peekAt) : charged)
-          })
-        } else if (charged.status === 'unavailable') {
-          done(charged)
-        } else {
-          const chargedAtTime = String(charge![chargeAt + 1])
-          this.#redeemOn(siteShard, request, false, (reply, at) => {
-            // Refused or unknown: nothing was redeemed for this caller.
-            if (reply === undefined || reply[at] === 0)
-              callerShard.enqueue(callerKeys, ['F', chargedAtTime], () => {})
-            done(redemption(reply, at))
-          })
-        }
-      },
-    )
+    const chargeCaller = redemptionOperation(request.callerLimit, 0, undefined, 0)
+    callerShard.enqueue(callerKeys, chargeCaller, (charge, chargeAt) => {
+      const charged = redemptionAnswer(charge, chargeAt)
+      if (charged.status === 'limited') {
+        const keyKeys = [`${siteShard.keyPrefix}k:${apiKey.id}`]
+        siteShard.enqueue(keyKeys, peekOperation(apiKey.limit), (peek, peekAt) => {
+          const isKeyLonger = peek !== undefined && firstOf(peek, peekAt) > charged.retryAfterMs
+          done(isKeyLonger ? limitedAnswer(peek, peekAt) : charged)
+        })
+      } else if (charged.status === 'unavailable') {
+        done(charged)
+      } else {
+        const refund = refundOperation(firstOf(charge!, chargeAt))
+        this.#redeemOn(siteShard, request, false, (reply, at) => {
+          const answer = redemptionAnswer(reply, at)
+          // Refused or unknown: nothing was redeemed for this caller.
+          if (answer.status !== 'admitted') callerShard.enqueue(callerKeys, refund, () => {})
+          done(answer)
+        })
+      }
+    })
   }
 
-  #redeemOn(
-    shard: Shard,
-    request: RedemptionRequest,
-    withCaller: boolean,
-    settle: (reply: readonly number[] | undefined, at: number) => void,
-  ): void {
+  #redeemOn(shard: Shard, request: RedemptionRequest, withCaller: boolean, settle: Settle): void {
     const { apiKey, redeem } = request
     const keys: string[] = []
     if (withCaller) keys.push(`${shard.keyPrefix}c:${request.callerKey}`)
     if (apiKey !== undefined) keys.push(`${shard.keyPrefix}k:${apiKey.id}`)
     if (redeem !== undefined) keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
-    const limits = [
-      withCaller ? String(request.callerLimit) : '0',
-      apiKey === undefined ? '0' : String(apiKey.limit),
-    ]
-    shard.enqueue(keys, ['R', ...limits, ...this.#markArgs(redeem)], settle)
-  }
-
-  #markArgs(redeem: TokenRedemption | undefined): string[] {
-    if (redeem === undefined) return ['0', '0', '']
-    return [this.#keepMs(redeem.expiresAtMs), String(redeem.storeEpoch), redeem.claim]
+    const operation = redemptionOperation(
+      withCaller ? request.callerLimit : 0,
+      apiKey?.limit ?? 0,
+      redeem,
+      redeem === undefined ? 0 : this.#keepMs(redeem.expiresAtMs),
+    )
+    shard.enqueue(keys, operation, settle)
   }
 
   /** How long a mark of single use must be kept: measured on this host's clock, with a margin for the others'. */
-  #keepMs(expiresAtMs: number): string {
+  #keepMs(expiresAtMs: number): number {
     const now = this.#options.clock?.() ?? Date.now()
-    return String(Math.max(0, Math.ceil(expiresAtMs - now)) + MARK_MARGIN_MS)
+    return Math.max(0, Math.ceil(expiresAtMs - now)) + MARK_MARGIN_MS
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

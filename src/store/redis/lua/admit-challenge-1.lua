@@ -1,10 +1,10 @@
 -- C: charges one challenge to an address.
 -- KEYS     address log
--- ARGV     site tag | address limit | site limit (0: the site is not known)
--- returns  1, site count, failures, 0  |  0, milliseconds to wait, policy, 0
-operations.C = function(keys, args)
-  local admitted, first, second = admit_to_log(KEYS[keys], 0, tonumber(ARGV[args]),
-    tonumber(ARGV[args + 1]), tonumber(ARGV[args + 2]))
-  answer(admitted and 1 or 0, first, second, 0)
-  return keys + 1, args + 3
+-- ARGV     | 'C' | site tag 3 | address limit 3 | site limit 3 (0: the site is not known) |
+-- returns  1, site count, failures  |  0, milliseconds to wait, policy
+operations[67] = function(keys, operation)
+  local tag, address_limit, site_limit = struct.unpack('>I3I3I3', operation, 2)
+  local admitted, first, second = admit_to_log(KEYS[keys], 0, tag, address_limit, site_limit, 0)
+  answer(admitted and 1 or 0, first, second)
+  return keys + 1
 end

@@ -1,21 +1,24 @@
--- V: charges one verification to an address and, if asked to, marks its nonce as used.
--- KEYS     address log | used mark of the nonce (only if the time to keep it is not 0)
--- ARGV     kind (1, or 2 if it failed) | site tag | address limit | site limit | milliseconds to keep the mark, or 0 |
---          epoch under which the nonce was issued
--- returns  1 spent, 2 already used or of another epoch, 3 no nonce touched, then failures, 0, 0  |  0, milliseconds to wait, policy, 0
-operations.V = function(keys, args)
-  local admitted, first, second = admit_to_log(KEYS[keys], tonumber(ARGV[args]), tonumber(ARGV[args + 1]),
-    tonumber(ARGV[args + 2]), tonumber(ARGV[args + 3]))
-  local keep = ARGV[args + 4]
-  local next_key = keep == '0' and keys + 1 or keys + 2
+-- V: charges one verification to an address and, if asked to, marks its nonce as used: in the address log, or above a
+-- limit of 256 (which would make that long) under a key of its own.
+-- KEYS     address log | used mark of the nonce (only above that limit, and if the time to keep it is not 0)
+-- ARGV     | 'V' | kind 1 (1, or 2 if it failed) | site tag 3 | address limit 3 | site limit 3 | ...
+--          ... epoch under which the nonce was issued 4 | milliseconds to keep the mark 3, or 0 | mark 5 |
+-- returns  1 spent, 2 already used or of another epoch, 3 no nonce touched, then failures, 0  |  0, milliseconds to wait, policy
+operations[86] = function(keys, operation)
+  local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =
+    struct.unpack('>BI3I3I3I4I3I3I2', operation, 2)
+  local apart = keep > 0 and address_limit > EXACT_LIMIT
+  local holds = epoch == shard_epoch
+  local admitted, first, second, used = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
+    holds and not apart and keep or 0, mark_high, mark_low)
   if not admitted then
-    answer(0, first, second, 0)
-  elseif keep == '0' then
-    answer(3, second, 0, 0)
-  elseif ARGV[args + 5] == shard_epoch and redis.call('SET', KEYS[keys + 1], '', 'NX', 'PX', keep) then
-    answer(1, second, 0, 0)
+    answer(0, first, second)
+  elseif keep == 0 then
+    answer(3, second, 0)
+  elseif not holds or used or (apart and not redis.call('SET', KEYS[keys + 1], '', 'NX', 'PX', keep)) then
+    answer(2, second, 0)
   else
-    answer(2, second, 0, 0)
+    answer(1, second, 0)
   end
-  return next_key, args + 6
+  return apart and keys + 2 or keys + 1
 end

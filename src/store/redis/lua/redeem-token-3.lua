@@ -1,44 +1,47 @@
 -- R: charges one redemption to a caller and to an API key, and, if both admit it and it is asked to, redeems the token.
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redeemed mark (if time to keep is not 0)
--- ARGV     caller limit | API key limit | milliseconds to keep the mark, or 0 | epoch in the token | claim
--- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token touched, then time of charge, 0, 0
---          |  0, milliseconds to wait, policy (1 address, 3 API key), 0
-operations.R = function(keys, args)
-  local caller_limit, key_limit = tonumber(ARGV[args]), tonumber(ARGV[args + 1])
-  local keep, epoch, claim = ARGV[args + 2], ARGV[args + 3], ARGV[args + 4]
+-- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the mark 4, or 0 | epoch in the token 4 | claim |
+-- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token touched, then time of charge, 0
+--          |  0, milliseconds to wait, policy (1 address, 3 API key)
+operations[82] = function(keys, operation)
+  local caller_limit, key_limit, keep, epoch, rest = struct.unpack('>I3I3I4I4', operation, 2)
   local caller, api_key, mark
   if caller_limit > 0 then
-    caller = read_window(KEYS[keys], caller_limit)
+    caller = window_of(KEYS[keys])
     keys = keys + 1
   end
   if key_limit > 0 then
-    api_key = read_window(KEYS[keys], key_limit)
+    api_key = window_of(KEYS[keys])
     keys = keys + 1
   end
-  if keep ~= '0' then
+  if keep > 0 then
     mark = KEYS[keys]
     keys = keys + 1
   end
 
-  local caller_wait, key_wait = caller and caller.wait or 0, api_key and api_key.wait or 0
+  local caller_wait = caller and wait_of(caller, caller_limit) or 0
+  local key_wait = api_key and wait_of(api_key, key_limit) or 0
   if caller_wait > 0 or key_wait > 0 then
-    if key_wait > caller_wait then answer(0, key_wait, 3, 0) else answer(0, caller_wait, 1, 0) end
-    return keys, args + 5
+    if key_wait > caller_wait then answer(0, key_wait, 3) else answer(0, caller_wait, 1) end
+    return keys
   end
-  if caller then charge_window(caller) end
-  if api_key then charge_window(api_key) end
+  if caller then charge(caller, caller_limit) end
+  if api_key then charge(api_key, key_limit) end
   local charged_at = caller and caller.time or 0
 
   if not mark then
-    answer(4, charged_at, 0, 0)
+    answer(4, charged_at, 0)
   elseif epoch ~= shard_epoch then
-    answer(3, charged_at, 0, 0)
-  elseif redis.call('SET', mark, claim, 'NX', 'PX', keep) then
-    answer(1, charged_at, 0, 0)
-  elseif claim ~= '' and redis.call('GET', mark) == claim then
-    answer(1, charged_at, 0, 0)
+    answer(3, charged_at, 0)
   else
-    answer(2, charged_at, 0, 0)
+    local claim = string.sub(operation, rest)
+    if redis.call('SET', mark, claim, 'NX', 'PX', keep) then
+      answer(1, charged_at, 0)
+    elseif claim ~= '' and redis.call('GET', mark) == claim then
+      answer(1, charged_at, 0)
+    else
+      answer(2, charged_at, 0)
+    end
   end
-  return keys, args + 5
+  return keys
 end

@@ -1,9 +1,11 @@
 -- Runs every operation of one event-loop turn on one shard, in order. The operations' files come before this one.
 -- KEYS     shard epoch, then the keys of each operation
--- ARGV     clock | new epoch | then for each operation its letter and arguments
--- returns  shard epoch, then four integers for each operation
-local next_key, next_arg = 2, 3
-while next_arg <= #ARGV do
-  next_key, next_arg = operations[ARGV[next_arg]](next_key, next_arg + 1)
+-- ARGV     clock | new epoch | then each operation: its letter and its fields, big endian
+-- returns  one string: | shard epoch 4 | then for each operation | status 1 | 3 | 3 |
+--          One string, because a client decodes a list integer by integer.
+local keys = 2
+for index = 3, #ARGV do
+  keys = operations[string.byte(ARGV[index])](keys, ARGV[index])
 end
-return answers
+for _, window in pairs(windows) do write_window(window) end
+return struct.pack('>I4' .. string.rep('BI3I3', #ARGV - 2), shard_epoch, unpack(answers))

@@ -1,0 +1,141 @@
+-- What one address did and which nonces it has spent: the mirror of domain/address-log.ts, where the form is described.
+-- | time 3 | kind, site 3 | count 2 | per request, | until 3 | mark 5 | per spent nonce.
+local ENTRY = 8
+local KIND = 2097152 -- a label is kind * KIND + site tag, ...
+local MARK = 8388608 -- ... or from here on the first half of a mark
+local CHUNK = 100
+
+-- Formats of so many entries, made once a turn.
+local formats = {}
+local function format_of(count)
+  local format = formats[count]
+  if not format then
+    format = '>' .. string.rep('I3I3I2', count)
+    formats[count] = format
+  end
+  return format
+end
+
+-- All entries as one flat list of time, label, count: one unpack call per 100 entries, not per entry.
+local function log_entries(record)
+  local entries, size = {}, 0
+  for at = 1, #record, ENTRY * CHUNK do
+    local count = math.min(CHUNK, (#record - at + 1) / ENTRY)
+    local values = { struct.unpack(format_of(count), record, at) }
+    if at == 1 then
+      entries, size = values, count * 3
+    else
+      for index = 1, count * 3 do entries[size + index] = values[index] end
+      size = size + count * 3
+    end
+  end
+  return entries, size
+end
+
+-- Milliseconds for which a mark is remembered yet; 0: it is dead.
+local function mark_rest(ends, time)
+  local rest = (ends - time) % WRAP
+  return rest < HALF_WRAP and rest or 0
+end
+
+local function is_live(entries, index, time)
+  if entries[index + 1] >= MARK then return mark_rest(entries[index], time) > 0 end
+  return (time - entries[index]) % WRAP < WINDOW
+end
+
+local function log_wait(entries, size, time, challenge, tag, excess)
+  for index = 1, size, 3 do
+    local label = entries[index + 1]
+    local age = (time - entries[index]) % WRAP
+    if label < MARK and age < WINDOW and (label < KIND) == challenge and (not tag or label % KIND == tag) then
+      excess = excess - entries[index + 2]
+      if excess <= 0 then return WINDOW - age end
+    end
+  end
+  return 0
+end
+
+-- The entry of the same slot, kind and site. What joins it moves to the end, so that times stay in order.
+local function joined_entry(entries, size, time, slot, label)
+  for index = size - 2, 1, -3 do
+    if entries[index + 1] < MARK then
+      if not shares_slot(entries[index], time, slot) then return nil end
+      if entries[index + 1] == label and entries[index + 2] < COUNT_MAX then return index end
+    end
+  end
+  return nil
+end
+
+-- The record's live entries, without the one that was joined.
+local function live_record(record, entries, size, time, joined)
+  local live = {}
+  for index = 1, size, 3 do
+    if index ~= joined and is_live(entries, index, time) then
+      local from = (index - 1) / 3 * ENTRY + 1
+      live[#live + 1] = string.sub(record, from, from + ENTRY - 1)
+    end
+  end
+  return table.concat(live)
+end
+
+-- Admits one request of `kind` (0 challenge, 1 verification, 2 failed verification) or refuses it without a trace; and
+-- spends the nonce of a mark, to be kept for `keep` ms, unless keep is 0.
+-- Returns true, site count, failures, whether the nonce was used before; or false, milliseconds to wait, policy (1
+-- address, 2 address and site).
+local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
+  local label = site_limit > 0 and kind * KIND + tag or kind * KIND
+  local challenge = kind == 0
+  -- Most challenges are an address's first request in a while: then one command does it.
+  if challenge and redis.call('SET', key, struct.pack('>I3I3I2', now, label, 1), 'NX', 'PX', WINDOW_TEXT) then
+    return true, 0, 0, false
+  end
+
+  local record = redis.call('GET', key) or ''
+  local entries, size = log_entries(record)
+  local time = size > 0 and held_time(entries[size - 2]) or now
+  local address_count, site_count, failures, dead = 0, 0, 0, false
+  local used, longest = false, WINDOW
+  for index = 1, size, 3 do
+    local entry_label = entries[index + 1]
+    if entry_label >= MARK then
+      local rest = mark_rest(entries[index], time)
+      if rest == 0 then
+        dead = true
+      else
+        if rest > longest then longest = rest end
+        if keep > 0 and entry_label == mark_high and entries[index + 2] == mark_low then used = true end
+      end
+    elseif (time - entries[index]) % WRAP < WINDOW then
+      local count = entries[index + 2]
+      if entry_label >= 2 * KIND then failures = failures + count end
+      if (entry_label < KIND) == challenge then
+        address_count = address_count + count
+        if entry_label % KIND == tag then site_count = site_count + count end
+      end
+    else
+      dead = true
+    end
+  end
+
+  local address_excess = address_count - address_limit + 1
+  local site_excess = site_limit > 0 and site_count - site_limit + 1 or 0
+  if address_excess > 0 or site_excess > 0 then
+    local address_wait = address_excess > 0 and log_wait(entries, size, time, challenge, nil, address_excess) or 0
+    local site_wait = site_excess > 0 and log_wait(entries, size, time, challenge, tag, site_excess) or 0
+    if site_wait > address_wait then return false, site_wait, 2 end
+    return false, address_wait, 1
+  end
+
+  local slot = slot_of(site_limit > 0 and math.min(address_limit, site_limit) or address_limit)
+  local joined = joined_entry(entries, size, time, slot, label)
+  local count = joined and entries[joined + 2] + 1 or 1
+  if dead or joined then record = live_record(record, entries, size, time, joined) end
+  if keep > 0 and not used then
+    if keep > longest then longest = keep end
+    record = record .. struct.pack('>I3I3I2I3I3I2', (time + keep) % WRAP, mark_high, mark_low, time, label, count)
+  else
+    record = record .. struct.pack('>I3I3I2', time, label, count)
+  end
+  redis.call('SET', key, record, 'PX', longest == WINDOW and WINDOW_TEXT or longest)
+  return true, site_count, failures, used
+end

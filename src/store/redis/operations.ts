@@ -1,0 +1,89 @@
+/** The operations of the turn script as text of one-byte characters; each is laid out in its Lua file. */
+
+import { LogKind } from '../../domain/address-log.ts'
+import { nonceMark } from '../../domain/nonce.ts'
+import type { ChallengeRequest, SolutionRequest, TokenRedemption } from '../store.ts'
+
+const { fromCharCode } = String
+const [B1, B2, B3] = [8, 16, 24]
+const MARK_LOW = 0x10000
+const MARK_BIT = 0x80
+
+export const PROBE = 'P'
+
+/** 'C' */
+export function challengeOperation({ siteTag, addressLimit, siteLimit }: ChallengeRequest): string {
+  return `C${limitsText(siteTag, addressLimit, siteLimit)}`
+}
+
+/**
+ * 'V'
+ *
+ * @param keepMs how long the spent nonce must be remembered; 0 if none is spent
+ */
+export function solutionOperation(request: SolutionRequest, keepMs: number): string {
+  const kind = request.failed ? LogKind.failedVerification : LogKind.verification
+  const { spend, siteTag, addressLimit, siteLimit } = request
+  const limits = limitsText(siteTag, addressLimit, siteLimit)
+  if (spend === undefined) return `V${fromCharCode(kind)}${limits}${'\0'.repeat(12)}`
+  const mark = nonceMark(spend.nonce)
+  const high = Math.floor(mark / MARK_LOW)
+  const markText = fromCharCode(
+    MARK_BIT | (high >>> B2),
+    (high >>> B1) & 0xff,
+    high & 0xff,
+    (mark >>> B1) & 0xff,
+    mark & 0xff,
+  )
+  return `V${fromCharCode(kind)}${limits}${uint32Text(spend.storeEpoch)}${uint24Text(keepMs)}${markText}`
+}
+
+/**
+ * 'R'
+ *
+ * @param callerLimit 0 if the caller is not charged here
+ * @param keyLimit 0 if no API key is
+ * @param keepMs how long the redemption must be remembered; 0 if no token is redeemed
+ */
+export function redemptionOperation(
+  callerLimit: number,
+  keyLimit: number,
+  redeem: TokenRedemption | undefined,
+  keepMs: number,
+): string {
+  const limits = uint24Text(callerLimit) + uint24Text(keyLimit)
+  if (redeem === undefined) return `R${limits}${'\0'.repeat(8)}`
+  return `R${limits}${uint32Text(keepMs)}${uint32Text(redeem.storeEpoch)}${redeem.claim}`
+}
+
+/** 'F' */
+export function refundOperation(chargedAtTime: number): string {
+  return `F${uint24Text(chargedAtTime)}`
+}
+
+/** 'K' */
+export function peekOperation(keyLimit: number): string {
+  return `K${uint24Text(keyLimit)}`
+}
+
+function limitsText(siteTag: number, addressLimit: number, siteLimit: number): string {
+  return fromCharCode(
+    siteTag >>> B2,
+    (siteTag >>> B1) & 0xff,
+    siteTag & 0xff,
+    addressLimit >>> B2,
+    (addressLimit >>> B1) & 0xff,
+    addressLimit & 0xff,
+    siteLimit >>> B2,
+    (siteLimit >>> B1) & 0xff,
+    siteLimit & 0xff,
+  )
+}
+
+function uint24Text(value: number): string {
+  return fromCharCode(value >>> B2, (value >>> B1) & 0xff, value & 0xff)
+}
+
+function uint32Text(value: number): string {
+  return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
+}
