@@ -16,20 +16,45 @@ const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(
 
 /** Address from the 4 or 16 bytes that a socket reports; undefined for any other length. */
 export function addressFromBytes(bytes: Buffer): Address | undefined {
-  if (bytes.length === 4) return V4_PREFIX + bytes.toString('latin1', 0, 4)
+  if (bytes.length === 4) return fromV4(bytes[0]!, bytes[1]!, bytes[2]!, bytes[3]!)
   if (bytes.length === 16) return bytes.toString('latin1', 0, 16)
   return undefined
 }
 
 /** Address from text: dotted IPv4, or IPv6 without zone id or brackets; undefined for anything else. */
 export function parseAddress(text: string): Address | undefined {
-  if (isIPv4(text)) return V4_PREFIX + v4Bytes(text)
-  if (isIPv6(text) && !text.includes('%')) return parseV6(text)
-  return undefined
+  return parseV4(text) ?? (isIPv6(text) && !text.includes('%') ? parseV6(text) : undefined)
 }
 
-function v4Bytes(text: string): string {
-  return String.fromCharCode(...text.split('.').map(Number))
+/** One flat string: what is joined of parts has to be copied together at its first use. */
+function fromV4(a: number, b: number, c: number, d: number): Address {
+  return String.fromCharCode(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d)
+}
+
+const [DIGIT_0, DIGIT_9, DOT] = [0x30, 0x39, 0x2e]
+const V4_TEXT_MAX = 15
+const octets = [0, 0, 0, 0]
+
+/** Four decimal octets without leading zeros, as `net.isIPv4` has it. By hand: every request behind a proxy has one. */
+function parseV4(text: string): Address | undefined {
+  if (text.length > V4_TEXT_MAX) return undefined
+  let index = 0
+  let octet = 0
+  let digits = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    if (code === DOT) {
+      if (digits === 0 || index === 3) return undefined
+      octets[index++] = octet
+      octet = digits = 0
+    } else {
+      if (code < DIGIT_0 || code > DIGIT_9 || (digits > 0 && octet === 0)) return undefined
+      octet = octet * 10 + code - DIGIT_0
+      if (octet > 255) return undefined
+      digits++
+    }
+  }
+  return index === 3 && digits > 0 ? fromV4(octets[0]!, octets[1]!, octets[2]!, octet) : undefined
 }
 
 /** `text` has passed `isIPv6`, so at most one '::' and an optional dotted tail are all that can occur. */
@@ -46,7 +71,7 @@ function groupBytes(groups: string): string {
   let bytes = ''
   for (const group of groups.split(':')) {
     if (group.includes('.')) {
-      bytes += v4Bytes(group)
+      bytes += parseV4(group)!.slice(12)
     } else {
       const value = Number.parseInt(group, 16)
       bytes += String.fromCharCode(value >> 8, value & 0xff)

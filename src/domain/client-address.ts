@@ -41,5 +41,13 @@ function parseHop(text: string): Address | undefined {
 
 /** RFC 9110 optional whitespace: spaces and tabs, nothing else. */
 function trimOptionalWhitespace(text: string): string {
-  return text.replace(/^[ \t]+|[ \t]+$/g, '')
+  let start = 0
+  let end = text.length
+  while (start < end && isSpaceOrTab(text.charCodeAt(start))) start++
+  while (end > start && isSpaceOrTab(text.charCodeAt(end - 1))) end--
+  return start === 0 && end === text.length ? text : text.slice(start, end)
+}
+
+function isSpaceOrTab(code: number): boolean {
+  return code === 0x20 || code === 0x09
 }

@@ -4,35 +4,41 @@
  * Each worker watches the connections that the kernel hands it, a random sample, and multiplies by the number of
  * workers: common devices share a fingerprint anyway, so only large counts mean anything, and those are estimated well
  * without asking the store. Many visitors have the same phone, so what counts as many depends on how busy the site is: a
- * fingerprint that is only a small part of the site's visits is never suspicious. Linear counting over 64 bits per fingerprint (Whang et al., 1990), in two halves of five
- * minutes each, so that what is old is forgotten.
+ * fingerprint that is only a small part of the site's visits is never suspicious. Linear counting over 64 bits per
+ * fingerprint (Whang et al., 1990), in two halves of five minutes each, so that what is old is forgotten.
+ *
+ * The counts live in a table of fixed size: a flood of made-up fingerprints takes no memory, and a visit makes no
+ * garbage. Where two fingerprints meet in a slot, the one with more visits stays (Boyer and Moore's majority vote), since
+ * only frequent ones matter.
  */
 
 const BITS = 64
 const HALF_LIFE_MS = 300_000
 /** Fewer than this in one worker say nothing about the others. */
 const SAMPLE_MIN = 8
-const FINGERPRINTS_MAX = 50_000
+/** Two halves take 2 MiB. */
+const SLOTS = 65_536
 /** The most popular device of one place has a share of about a tenth; a botnet with one browser image has far more. */
 const SUSPICIOUS_SHARE = 0.25
 
-interface Seen {
-  low: number
-  high: number
-  visits: number
-}
+/** Of each slot: which fingerprint, its bits, its visits. */
+const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 
 /** Five minutes of sightings. */
-class Half {
-  readonly fingerprints = new Map<string, Seen>()
+interface Half {
+  readonly slots: Uint32Array
   /** Visits by site. */
-  readonly sites = new Map<string, number>()
+  readonly sites: Map<string, { visits: number }>
+}
+
+function emptyHalf(): Half {
+  return { slots: new Uint32Array(SLOTS * WORDS), sites: new Map() }
 }
 
 export class FingerprintWatch {
   readonly #workers: number
-  #present = new Half()
-  #before = new Half()
+  #present = emptyHalf()
+  #before = emptyHalf()
   #turnsAtMs = 0
 
   /** @param workers how many workers share the traffic */
@@ -43,38 +49,73 @@ export class FingerprintWatch {
   /**
    * Notes one sighting and estimates the number of addresses; 1 if the fingerprint is just popular.
    *
-   * @param fingerprint hexadecimal
+   * @param fingerprint hexadecimal, in upper or lower case
    * @param addressHash any well-mixed unsigned 32-bit hash of the address
    */
   note(siteKey: string, fingerprint: string, addressHash: number, nowMs: number): number {
-    if (nowMs >= this.#turnsAtMs || this.#present.fingerprints.size >= FINGERPRINTS_MAX) {
-      this.#before = this.#present
-      this.#present = new Half()
-      this.#turnsAtMs = nowMs + HALF_LIFE_MS
+    if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
+    const { slots } = this.#present
+    const siteVisits =
+      countVisit(this.#present.sites, siteKey) + (this.#before.sites.get(siteKey)?.visits ?? 0)
+    const tag = tagOf(siteKey, fingerprint)
+    const at = slotOf(tag)
+    if (slots[at + TAG] !== tag) {
+      if (slots[at + VISITS]! > 0) {
+        slots[at + VISITS]!--
+        return 1
+      }
+      slots[at + TAG] = tag
+      slots[at + LOW] = slots[at + HIGH] = 0
     }
-    const { fingerprints, sites } = this.#present
-    sites.set(siteKey, (sites.get(siteKey) ?? 0) + 1)
-    const key = siteKey + fingerprint
-    let seen = fingerprints.get(key)
-    if (seen === undefined) fingerprints.set(key, (seen = { low: 0, high: 0, visits: 0 }))
     const bit = addressHash % BITS
-    if (bit < 32) seen.low |= 1 << bit
-    else seen.high |= 1 << (bit - 32)
-    seen.visits++
-    const before = this.#before.fingerprints.get(key)
-    const visits = seen.visits + (before?.visits ?? 0)
-    const siteVisits = sites.get(siteKey)! + (this.#before.sites.get(siteKey) ?? 0)
-    if (visits < SUSPICIOUS_SHARE * siteVisits) return 1
-    return this.#estimate(seen.low | (before?.low ?? 0), seen.high | (before?.high ?? 0))
+    if (bit < 32) slots[at + LOW]! |= 1 << bit
+    else slots[at + HIGH]! |= 1 << (bit - 32)
+    slots[at + VISITS]!++
+    return this.#estimate(at, tag, siteVisits)
   }
 
-  #estimate(low: number, high: number): number {
-    const set = popCount(low) + popCount(high)
-    const clear = Math.max(1, BITS - set)
+  #turn(nowMs: number): void {
+    this.#before = this.#present
+    this.#present = emptyHalf()
+    this.#turnsAtMs = nowMs + HALF_LIFE_MS
+  }
+
+  #estimate(at: number, tag: number, siteVisits: number): number {
+    const present = this.#present.slots
+    const before = this.#before.slots
+    const isKnown = before[at + TAG] === tag
+    const visits = present[at + VISITS]! + (isKnown ? before[at + VISITS]! : 0)
+    if (visits < SUSPICIOUS_SHARE * siteVisits) return 1
+    const low = present[at + LOW]! | (isKnown ? before[at + LOW]! : 0)
+    const high = present[at + HIGH]! | (isKnown ? before[at + HIGH]! : 0)
+    const clear = Math.max(1, BITS - popCount(low) - popCount(high))
     const seenHere = Math.round(BITS * Math.log(BITS / clear))
     // A few visitors here are not that many in each other worker too.
     return seenHere < SAMPLE_MIN ? seenHere : seenHere * this.#workers
   }
+}
+
+function countVisit(sites: Half['sites'], siteKey: string): number {
+  const site = sites.get(siteKey)
+  if (site !== undefined) return ++site.visits
+  sites.set(siteKey, { visits: 1 })
+  return 1
+}
+
+/** FNV-1a of site key and fingerprint in lower case, then mixed (murmur3's finaliser), so that any of its bits will do. */
+function tagOf(siteKey: string, fingerprint: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < siteKey.length; index++)
+    hash = Math.imul(hash ^ siteKey.charCodeAt(index), 0x01000193)
+  for (let index = 0; index < fingerprint.length; index++)
+    hash = Math.imul(hash ^ (fingerprint.charCodeAt(index) | 0x20), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0
+}
+
+function slotOf(tag: number): number {
+  return (tag % SLOTS) * WORDS
 }
 
 function popCount(word: number): number {

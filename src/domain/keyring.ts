@@ -18,22 +18,24 @@ export interface SigningKey {
   readonly tokenStream: Hmac
 }
 
+const KIDS = 16
+
 export class Keyring {
-  readonly #keys: readonly SigningKey[]
+  /** The first secret's. */
+  readonly signing: SigningKey
+  readonly #byKid: readonly (readonly SigningKey[])[]
 
   /** @param secrets at least one; the first signs */
   constructor(secrets: readonly string[]) {
     if (secrets.length === 0) throw new RangeError('a keyring needs at least one secret')
-    this.#keys = secrets.map(deriveKey)
+    const keys = secrets.map(deriveKey)
+    this.signing = keys[0]!
+    this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
-  get signing(): SigningKey {
-    return this.#keys[0]!
-  }
-
-  /** The keys that may have signed something that carries `kid`. */
-  *candidates(kid: number): Iterable<SigningKey> {
-    for (const key of this.#keys) if (key.kid === kid) yield key
+  /** The keys that may have signed something that carries `kid`, 0 to 15. */
+  candidates(kid: number): readonly SigningKey[] {
+    return this.#byKid[kid]!
   }
 }
 

@@ -21,13 +21,15 @@
 
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Address } from './address.ts'
-import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
+import type { Keyring, SigningKey } from './keyring.ts'
 
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
+const NONCE_BYTES = 16
 const HEADER_BYTES = 8
 const HEADER_HEX = HEADER_BYTES * 2
-const SITE_MAC_HEX = 6
-const ADDRESS_MAC_HEX = 10
+const SITE_MAC_BYTES = 3
+const ADDRESS_MAC_OFFSET = HEADER_BYTES + SITE_MAC_BYTES
+const ADDRESS_MAC_BYTES = 5
 
 const SITE_KEY_BYTES = 27
 const STORE_EPOCH_OFFSET = HEADER_BYTES + SITE_KEY_BYTES
@@ -59,6 +61,8 @@ export type NonceReading =
 const FORGED = { status: 'forged' } as const
 const OTHER_ADDRESS = { status: 'other-address' } as const
 
+const bytes = Buffer.alloc(NONCE_BYTES)
+
 /** @param randomBits integer below 2^14 */
 export function mintNonce(
   keyring: Keyring,
@@ -67,11 +71,14 @@ export function mintNonce(
   randomBits: number,
 ): string {
   const key = keyring.signing
-  const { message } = key.nonceMac
-  writeHeader(message, terms, key.kid, randomBits)
-  writeBinding(message, binding)
-  const header = message.toString('hex', 0, HEADER_BYTES)
-  return header + siteMac(key) + addressMac(key)
+  writeHeader(terms, key.kid, randomBits)
+  writeMessage(key, binding)
+  const siteMac = key.nonceMac.sign(ADDRESS_OFFSET, 'binary')
+  for (let index = 0; index < SITE_MAC_BYTES; index++) bytes[HEADER_BYTES + index] = siteMac.charCodeAt(index)
+  const addressMac = key.nonceMac.sign(MESSAGE_BYTES, 'binary')
+  for (let index = 0; index < ADDRESS_MAC_BYTES; index++)
+    bytes[ADDRESS_MAC_OFFSET + index] = addressMac.charCodeAt(index)
+  return bytes.toString('hex')
 }
 
 /**
@@ -80,21 +87,24 @@ export function mintNonce(
  * @param nonce 32 lowercase hexadecimal characters
  */
 export function readNonce(keyring: Keyring, nonce: string, binding: NonceBinding): NonceReading {
-  if (nonce.length !== NONCE_LENGTH) return FORGED
-  const high = Number.parseInt(nonce.slice(0, 8), 16)
-  const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
-  const presentedSiteMac = nonce.slice(HEADER_HEX, HEADER_HEX + SITE_MAC_HEX)
-  const presentedAddressMac = nonce.slice(HEADER_HEX + SITE_MAC_HEX)
+  if (nonce.length !== NONCE_LENGTH || bytes.write(nonce, 'hex') !== NONCE_BYTES) return FORGED
+  const high = bytes.readUInt32BE(0)
+  const low = bytes.readUInt32BE(4)
   for (const key of keyring.candidates((low >>> NONCE_RANDOM_BITS) & 0x0f)) {
-    const { message } = key.nonceMac
-    message.writeUInt32BE(high, 0)
-    message.writeUInt32BE(low, 4)
-    writeBinding(message, binding)
-    if (!equalInConstantTime(siteMac(key), presentedSiteMac, SITE_MAC_HEX)) continue
-    if (!equalInConstantTime(addressMac(key), presentedAddressMac, ADDRESS_MAC_HEX)) return OTHER_ADDRESS
+    writeMessage(key, binding)
+    if (differs(key.nonceMac.sign(ADDRESS_OFFSET, 'binary'), HEADER_BYTES, SITE_MAC_BYTES)) continue
+    if (differs(key.nonceMac.sign(MESSAGE_BYTES, 'binary'), ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
+      return OTHER_ADDRESS
     return { status: 'genuine', issuedAtMs: issuedAtMs(high, low), difficulty: difficultyOf(low) }
   }
   return FORGED
+}
+
+/** Whether a MAC's first characters are other bytes than the nonce's; takes the same time wherever they differ. */
+function differs(mac: string, at: number, length: number): boolean {
+  let difference = 0
+  for (let index = 0; index < length; index++) difference |= mac.charCodeAt(index) ^ bytes[at + index]!
+  return difference !== 0
 }
 
 /** The terms that a nonce states; the caller knows that the nonce is genuine. */
@@ -120,26 +130,20 @@ function issuedAtMs(high: number, low: number): number {
   return EPOCH_2024_MS + high * 512 + (low >>> 23)
 }
 
-function writeHeader(message: Buffer, terms: NonceTerms, kid: number, randomBits: number): void {
+function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
   const sinceEpoch = terms.issuedAtMs - EPOCH_2024_MS
   const high = Math.floor(sinceEpoch / 512)
   const low = ((sinceEpoch % 512) << 23) | (terms.difficulty << 18) | (kid << NONCE_RANDOM_BITS) | randomBits
-  message.writeUInt32BE(high, 0)
-  message.writeUInt32BE(low >>> 0, 4)
+  bytes.writeUInt32BE(high, 0)
+  bytes.writeUInt32BE(low >>> 0, 4)
 }
 
-function writeBinding(message: Buffer, binding: NonceBinding): void {
+function writeMessage(key: SigningKey, binding: NonceBinding): void {
+  const { message } = key.nonceMac
+  for (let index = 0; index < HEADER_BYTES; index++) message[index] = bytes[index]!
   message.write(binding.siteKey, HEADER_BYTES, SITE_KEY_BYTES, 'latin1')
   message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
   message.write(binding.address, ADDRESS_OFFSET, 16, 'latin1')
-}
-
-function siteMac(key: SigningKey): string {
-  return key.nonceMac.sign(ADDRESS_OFFSET, 'hex').slice(0, SITE_MAC_HEX)
-}
-
-function addressMac(key: SigningKey): string {
-  return key.nonceMac.sign(MESSAGE_BYTES, 'hex').slice(0, ADDRESS_MAC_HEX)
 }
 
 /** Hashes a second that the slowest device we design for computes (DESIGN: 4 MH/s). */

@@ -72,29 +72,40 @@ const FINGERPRINT_REUSED_ADDRESSES = 32
 const FINGERPRINT_SPREAD_ADDRESSES = 256
 const RECENT_FAILURES_MAX = 6
 
+const NO_REASONS: readonly ScoreReason[] = []
+
 export function scoreOf(signals: ScoreSignals): Score {
-  const reasons: ScoreReason[] = []
+  const reasons = reasonsOf(signals)
+  if (reasons.length === 0) return { score: 1, reasons }
   let penalty = 0
-  const take = (reason: ScoreReason, times = 1) => {
-    reasons.push(reason)
+  for (const reason of reasons) {
+    const times = reason === 'recentFailure' ? Math.min(RECENT_FAILURES_MAX, signals.addressFailures) : 1
     penalty += SCORE_WEIGHTS[reason] * times
   }
+  return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
+}
 
-  const { environment } = signals
-  if (environment === undefined) take('environmentMissing')
-  else for (const flag of ENVIRONMENT_FLAGS) if (environment[flag] === true) take(flag)
-
+/** Most visitors give none, and then no list is made. */
+function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
+  let reasons = environmentReasons(signals.environment)
   if (signals.solveTimeMs !== undefined && signals.solveTimeMs > signals.elapsedMs + SOLVE_TIME_SLACK_MS) {
-    take('solveTimeImpossible')
+    reasons = [...reasons, 'solveTimeImpossible']
   }
   // The number of tries is geometric: P(at most x times the mean) = 1 - e^-x, about x for small x.
   const possibleHashes = (signals.elapsedMs + 1) * BROWSER_HASHES_PER_MS_MAX
-  if (possibleHashes < LUCK * 2 ** signals.difficulty) take('hashRateImplausible')
+  if (possibleHashes < LUCK * 2 ** signals.difficulty) reasons = [...reasons, 'hashRateImplausible']
+  if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES)
+    reasons = [...reasons, 'fingerprintSpread']
+  else if (signals.fingerprintAddresses >= FINGERPRINT_REUSED_ADDRESSES) {
+    reasons = [...reasons, 'fingerprintReused']
+  }
+  return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
+}
 
-  if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES) take('fingerprintSpread')
-  else if (signals.fingerprintAddresses >= FINGERPRINT_REUSED_ADDRESSES) take('fingerprintReused')
-  if (signals.addressFailures > 0)
-    take('recentFailure', Math.min(RECENT_FAILURES_MAX, signals.addressFailures))
-
-  return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
+function environmentReasons(environment: Environment | undefined): readonly ScoreReason[] {
+  if (environment === undefined) return ['environmentMissing']
+  for (const flag of ENVIRONMENT_FLAGS) {
+    if (environment[flag] === true) return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
+  }
+  return NO_REASONS
 }

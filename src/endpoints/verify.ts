@@ -16,7 +16,7 @@ import { fnv1a } from '../domain/hash.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
-import { type ScoreSignals, scoreOf } from '../domain/score.ts'
+import { type Score, type ScoreSignals, scoreOf } from '../domain/score.ts'
 import { isSiteKey, type Site } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -39,7 +39,11 @@ type Attempt =
       readonly storeEpoch: number
       readonly expiresAtMs: number
       readonly signals: ScoreSignals
+      /** From these signals. */
+      readonly score: Score
     }
+
+type Solved = Extract<Attempt, { verdict: 'solved' }>
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
@@ -168,14 +172,14 @@ export class VerifyEndpoint implements Endpoint {
       fingerprintAddresses: 1, // only what is admitted is counted: see #conclude
       addressFailures: 0,
     }
-    return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals }
+    return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals, score: scoreOf(signals) }
   }
 
   /** Whether the address will have failed, as far as that is known before the store is asked. */
   #isFailure(attempt: Attempt, site: Site | null): boolean {
     switch (attempt.verdict) {
       case 'solved':
-        return scoreOf(attempt.signals).score < (site?.record.threshold ?? 1)
+        return attempt.score.score < (site?.record.threshold ?? 1)
       case 'failed':
         return true
       default:
@@ -193,12 +197,7 @@ export class VerifyEndpoint implements Endpoint {
     switch (attempt.verdict) {
       case 'solved':
         if (admitted.nonce !== 'spent') this.#refusals.refuse(exchange, 'nonce-used')
-        else
-          this.#grade(exchange, site!, address, attempt.solution, {
-            ...attempt.signals,
-            fingerprintAddresses: this.#noteFingerprint(site!, address, attempt.solution),
-            addressFailures: admitted.failures,
-          })
+        else this.#grade(exchange, site!, address, attempt, admitted.failures)
         break
       case 'failed':
         this.#fail(exchange, [attempt.reason], null)
@@ -208,15 +207,29 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  #noteFingerprint(site: Site, address: Address, { fingerprintHash }: Solution): number {
-    const fingerprint = fingerprintHash.toLowerCase()
-    const addressHash = fnv1a(limitKey(address, this.#service.settings.ipv6PrefixBits))
-    return this.#service.fingerprints.note(site.record.siteKey, fingerprint, addressHash, this.#service.now())
+  /** With what only the store and the other visits tell. */
+  #scoreOf(
+    site: Site,
+    address: Address,
+    { solution, signals, score }: Solved,
+    addressFailures: number,
+  ): Score {
+    const { fingerprints, settings, now } = this.#service
+    const addressHash = fnv1a(limitKey(address, settings.ipv6PrefixBits))
+    const fingerprintAddresses = fingerprints.note(
+      site.record.siteKey,
+      solution.fingerprintHash,
+      addressHash,
+      now(),
+    )
+    if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
+      return score
+    return scoreOf({ ...signals, fingerprintAddresses, addressFailures })
   }
 
-  #grade(exchange: Exchange, site: Site, address: Address, solution: Solution, signals: ScoreSignals): void {
+  #grade(exchange: Exchange, site: Site, address: Address, solved: Solved, addressFailures: number): void {
     const { siteKey, threshold } = site.record
-    const { score, reasons } = scoreOf(signals)
+    const { score, reasons } = this.#scoreOf(site, address, solved, addressFailures)
     const storeEpoch = this.#service.store.siteEpoch(siteKey)
     if (score < threshold) {
       this.#fail(exchange, reasons, score)
@@ -224,7 +237,7 @@ export class VerifyEndpoint implements Endpoint {
       this.#refusals.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.#service.now()
-      const { nonce, counter } = solution
+      const { nonce, counter } = solved.solution
       const token = mintToken(this.#service.keyring, {
         issuedAtMs,
         nonce,

@@ -73,9 +73,10 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const rules = { isCrossOrigin, faultReply: endpoint.faultReply }
+  const handle = (exchange: Exchange) => endpoint.handle(exchange)
   app[method](path, (response, request) => {
     const exchange = new Exchange(response, request, host, rules)
-    exchange.run(() => endpoint.handle(exchange))
+    exchange.run(handle, exchange)
   })
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, rules))
   app.any(path, always(wrongMethod, host, rules))
@@ -90,7 +91,7 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
     app[method](path, (response, request) => {
       const asked = contentRequest(request)
       const exchange = new Exchange(response, request, host, rules)
-      exchange.run(() => content.handle(exchange, asked))
+      exchange.run(() => content.handle(exchange, asked), undefined)
     })
   }
   app.any(path, always(wrongMethod, host, rules))

@@ -28,7 +28,9 @@ export class LoadTracker {
 
   load(siteKey: string): SiteLoad {
     const load = this.#loads.get(siteKey)
-    return load === undefined ? QUIET : { ...load, rate: decayedRate(load.rate, this.#now() - load.atMs) }
+    if (load === undefined) return QUIET
+    const { usualRate, rate, atMs } = load
+    return { siteKey, usualRate, rate: decayedRate(rate, this.#now() - atMs) }
   }
 
   start(): void {
