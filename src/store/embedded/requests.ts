@@ -33,7 +33,6 @@ import {
   type SolutionRequest,
   type TokenRedemption,
   UNAVAILABLE,
-  type Unavailable,
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
 
@@ -43,10 +42,19 @@ const VALUE_OFFSET = 4
 
 type Spend = NonNullable<SolutionRequest['spend']>
 
-interface Operation {
-  readonly run: () => unknown
-  readonly done: Done<never>
-}
+/** One request of the queue; its answer is told after the commit. */
+type Operation =
+  | {
+      readonly verb: 'challenge'
+      readonly request: ChallengeRequest
+      readonly done: Done<ChallengeAdmission>
+    }
+  | { readonly verb: 'solution'; readonly request: SolutionRequest; readonly done: Done<SolutionAdmission> }
+  | {
+      readonly verb: 'redemption'
+      readonly request: RedemptionRequest
+      readonly done: Done<RedemptionAdmission>
+    }
 
 export interface EmbeddedClocks {
   /** Milliseconds since boot, the same in every process. */
@@ -68,6 +76,8 @@ export class EmbeddedRequests implements RequestStore {
   readonly #clocks: EmbeddedClocks
   readonly #onFault: (error: unknown) => void
   #queue: Operation[] = []
+  /** Of the transaction under way, on the monotonic clock. */
+  #nowMs = 0
   /** Set by the owner when the files have reached their bound. */
   isFull = false
 
@@ -86,24 +96,24 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
-    this.#enqueue<ChallengeAdmission>(() => this.#challenge(request), done)
+    this.#enqueue({ verb: 'challenge', request, done })
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
-    this.#enqueue<SolutionAdmission>(() => this.#solution(request), done)
+    this.#enqueue({ verb: 'solution', request, done })
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
-    this.#enqueue<RedemptionAdmission>(() => this.#redemption(request), done)
+    this.#enqueue({ verb: 'redemption', request, done })
   }
 
-  #enqueue<Answer>(run: () => Answer, done: Done<Answer | Unavailable>): void {
+  #enqueue(operation: Operation): void {
     if (this.isFull) {
-      done(UNAVAILABLE)
+      operation.done(UNAVAILABLE)
       return
     }
     if (this.#queue.length === 0) setImmediate(this.flush)
-    this.#queue.push({ run, done })
+    this.#queue.push(operation)
   }
 
   /** Commits what is queued; the owner calls it before it closes the files. */
@@ -111,15 +121,29 @@ export class EmbeddedRequests implements RequestStore {
     const operations = this.#queue
     if (operations.length === 0) return
     this.#queue = []
-    let answers: unknown[]
+    let answers: (ChallengeAdmission | SolutionAdmission | RedemptionAdmission)[]
     try {
-      answers = this.#state.root.transactionSync(() => operations.map(operation => operation.run()))
+      answers = this.#state.root.transactionSync(() => {
+        this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has a later one
+        return operations.map(operation => this.#run(operation))
+      })
     } catch (error) {
       // Aborted as a whole: nothing was charged or spent.
       this.#onFault(error)
       answers = operations.map(() => UNAVAILABLE)
     }
     for (let index = 0; index < operations.length; index++) operations[index]!.done(answers[index] as never)
+  }
+
+  #run(operation: Operation): ChallengeAdmission | SolutionAdmission | RedemptionAdmission {
+    switch (operation.verb) {
+      case 'challenge':
+        return this.#challenge(operation.request)
+      case 'solution':
+        return this.#solution(operation.request)
+      case 'redemption':
+        return this.#redemption(operation.request)
+    }
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
@@ -157,26 +181,18 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #redemption(request: RedemptionRequest): RedemptionAdmission {
-    const now = this.#clocks.monotonicMs()
     const { apiKey } = request
-    const caller = this.#admitWindow(
-      windowKey(KIND.caller, request.callerKey),
-      now,
-      request.callerLimit,
-      'address',
-    )
-    const ofKey =
-      apiKey === undefined
-        ? undefined
-        : this.#admitWindow(windowKey(KIND.apiKey, apiKey.id), now, apiKey.limit, 'api-key')
+    const callerKey = windowKey(KIND.caller, request.callerKey)
+    const caller = this.#admitWindow(callerKey, request.callerLimit, 'address')
+    const apiKeyKey = windowKey(KIND.apiKey, apiKey?.id ?? '')
+    const ofKey = apiKey === undefined ? undefined : this.#admitWindow(apiKeyKey, apiKey.limit, 'api-key')
     if (!caller.admitted) {
       const isKeyLonger = ofKey?.admitted === false && ofKey.retryAfterMs > caller.retryAfterMs
       return limited(isKeyLonger ? ofKey : caller)
     }
     if (ofKey?.admitted === false) return limited(ofKey)
-    this.#writeWindow(windowKey(KIND.caller, request.callerKey), caller.record, now, WINDOW_MS)
-    if (ofKey !== undefined)
-      this.#writeWindow(windowKey(KIND.apiKey, apiKey!.id), ofKey.record, now, WINDOW_MS)
+    this.#writeWindow(callerKey, caller.record, WINDOW_MS)
+    if (ofKey !== undefined) this.#writeWindow(apiKeyKey, ofKey.record, WINDOW_MS)
     return { status: 'admitted', token: this.#redeem(request.redeem) }
   }
 
@@ -194,27 +210,26 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #admitAddress(addressKey: string, request: LogRequest, spending?: Spending) {
-    const now = this.#clocks.monotonicMs()
     const key = windowKey(KIND.address, addressKey)
-    const decision = admitToLog(this.#readWindow(key, now), now, request, spending)
-    if (decision.admitted) this.#writeWindow(key, decision.record, now, decision.keepMs)
+    const decision = admitToLog(this.#readWindow(key), this.#nowMs, request, spending)
+    if (decision.admitted) this.#writeWindow(key, decision.record, decision.keepMs)
     return decision
   }
 
-  #admitWindow(key: Buffer, now: number, limit: number, policy: 'address' | 'api-key') {
-    return admitToWindow(this.#readWindow(key, now), now, limit, policy)
+  #admitWindow(key: Buffer, limit: number, policy: 'address' | 'api-key') {
+    return admitToWindow(this.#readWindow(key), this.#nowMs, limit, policy)
   }
 
   /** undefined if it is dead: after hours its times could be mistaken for others. */
-  #readWindow(key: Buffer, now: number): Buffer | undefined {
+  #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
-    if (value === undefined || value.readUInt32BE(0) * 1000 <= now) return undefined
+    if (value === undefined || value.readUInt32BE(0) * 1000 <= this.#nowMs) return undefined
     return value.subarray(VALUE_OFFSET)
   }
 
-  #writeWindow(key: Buffer, record: Buffer, now: number, keepMs: number): void {
+  #writeWindow(key: Buffer, record: Buffer, keepMs: number): void {
     const value = Buffer.allocUnsafe(VALUE_OFFSET + record.length)
-    value.writeUInt32BE(Math.ceil((now + keepMs) / 1000), 0)
+    value.writeUInt32BE(Math.ceil((this.#nowMs + keepMs) / 1000), 0)
     record.copy(value, VALUE_OFFSET)
     this.#state.windows.putSync(key, value)
   }
