@@ -1,0 +1,152 @@
+/**
+ * Drives a store as an event loop under load does: each turn asks for a number of operations at once, and turns
+ * follow each other without a pause.
+ *
+ *   loop   | turn 1: ask, ask, ... | turn 2: ask, ask, ... | answers of turn 1 | turn 3: ask, ask, ... |
+ *   store                          | call of turn 1        | call of turn 2    |
+ */
+
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import type { RequestStore } from '../../src/store/store.ts'
+import { OPERATIONS, type Operation, type Visits } from './traffic.ts'
+
+export interface Drive {
+  readonly operations: number
+  readonly elapsedMs: number
+  /** Of this process, driver and store client together. */
+  readonly cpuMs: number
+  /** From a turn's first question to its last answer. */
+  readonly longestTurnMs: number
+}
+
+/** While a server works on one turn the next is already on its way, so that it never waits for the driver. */
+const TURNS_UNDER_WAY = 2
+
+/**
+ * Sends all requests of one kind, each once.
+ *
+ * @param batch operations in a turn
+ * Rejects if any answer is not the one that a new visitor gets.
+ */
+export function drive(
+  store: RequestStore,
+  operation: Operation,
+  visits: Visits,
+  batch: number,
+): Promise<Drive> {
+  const count = visits[operation].length
+  const ask = ASKS[operation]
+  let [next, answered, underWay, longestTurnMs] = [0, 0, 0, 0]
+  let isPumping = false
+  return new Promise((resolve, reject) => {
+    const startedAtMs = performance.now()
+    const cpuBefore = process.cpuUsage()
+    const startTurn = () => {
+      const end = Math.min(count, next + batch)
+      let rest = end - next
+      const turnAtMs = performance.now()
+      underWay++
+      const done = (answer: unknown, isExpected: boolean) => {
+        if (!isExpected) reject(new Error(`a ${operation} was answered ${JSON.stringify(answer)}`))
+        answered++
+        if (--rest > 0) return
+        underWay--
+        longestTurnMs = Math.max(longestTurnMs, performance.now() - turnAtMs)
+        if (answered === count) finish()
+        else if (!isPumping) startPumping()
+      }
+      while (next < end) ask(store, visits, next++, done)
+    }
+    // At most one turn is started in one turn of the event loop: the store would make one call of two.
+    const pump = () => {
+      isPumping = next < count && underWay < TURNS_UNDER_WAY
+      if (!isPumping) return
+      startTurn()
+      setImmediate(pump)
+    }
+    const startPumping = () => {
+      isPumping = true
+      setImmediate(pump)
+    }
+    const finish = () => {
+      const { user, system } = process.cpuUsage(cpuBefore)
+      const elapsedMs = performance.now() - startedAtMs
+      resolve({ operations: count, elapsedMs, cpuMs: (user + system) / 1000, longestTurnMs })
+    }
+    startPumping()
+  })
+}
+
+type Ask = (
+  store: RequestStore,
+  visits: Visits,
+  index: number,
+  done: (answer: unknown, isExpected: boolean) => void,
+) => void
+
+const ASKS: Readonly<Record<Operation, Ask>> = {
+  challenge: (store, visits, index, done) =>
+    store.admitChallenge(visits.challenge[index]!, answer => done(answer, answer.status === 'admitted')),
+  verification: (store, visits, index, done) =>
+    store.admitSolution(visits.verification[index]!, answer =>
+      done(answer, answer.status === 'admitted' && answer.nonce === 'spent'),
+    ),
+  redemption: (store, visits, index, done) =>
+    store.redeemToken(visits.redemption[index]!, answer =>
+      done(answer, answer.status === 'admitted' && answer.token === 'redeemed'),
+    ),
+}
+
+setFlagsFromString('--expose-gc')
+/** Before a pass whose CPU time counts: the garbage of building its requests is not part of it. */
+export const collectGarbage: () => void = runInNewContext('gc')
+
+/** Sends whole visits: all challenges, then all verifications, then all redemptions. */
+export async function driveAll(
+  store: RequestStore,
+  visits: Visits,
+  batch: number,
+  operations: readonly Operation[] = OPERATIONS,
+): Promise<void> {
+  for (const operation of operations) await drive(store, operation, visits, batch)
+}
+
+/** Throws unless the store refuses what the first visit already spent: what was measured must have been kept. */
+export async function checkKept(store: RequestStore, visits: Visits): Promise<void> {
+  const verification = await new Promise<unknown>(resolve =>
+    store.admitSolution(visits.verification[0]!, answer =>
+      resolve(answer.status === 'admitted' ? answer.nonce : answer.status),
+    ),
+  )
+  const redemption = await new Promise<unknown>(resolve =>
+    store.redeemToken(visits.redemption[0]!, answer =>
+      resolve(answer.status === 'admitted' ? answer.token : answer.status),
+    ),
+  )
+  if (verification !== 'used' || redemption !== 'used') {
+    throw new Error(`a spent nonce was answered "${verification}", a redeemed token "${redemption}"`)
+  }
+}
+
+/** Answers in the next turn and does nothing: what is left is the driver's own cost. */
+export const HOLLOW_STORE: RequestStore = {
+  admitChallenge: (_, done) => answerLater(() => done({ status: 'admitted', siteCount: 0, failures: 0 })),
+  admitSolution: (_, done) => answerLater(() => done({ status: 'admitted', nonce: 'spent', failures: 0 })),
+  redeemToken: (_, done) => answerLater(() => done({ status: 'admitted', token: 'redeemed' })),
+  addressEpoch: () => 0,
+  siteEpoch: () => 0,
+}
+
+let later: (() => void)[] = []
+
+function answerLater(answer: () => void): void {
+  if (later.length === 0) {
+    setImmediate(() => {
+      const answers = later
+      later = []
+      for (const give of answers) give()
+    })
+  }
+  later.push(answer)
+}

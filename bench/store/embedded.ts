@@ -1,0 +1,146 @@
+/** An embedded store in a directory of its own, and what LMDB and the operating system tell of it. */
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openState } from '../../src/store/embedded/environment.ts'
+import { EmbeddedStore } from '../../src/store/embedded/store.ts'
+import type { Drive } from './drive.ts'
+import type { Sample } from './figures.ts'
+import type { Subject, SubjectOptions } from './subject.ts'
+
+/** No bound: what a full store refuses is not measured. */
+const BYTES_MAX = Number.MAX_SAFE_INTEGER
+const PAGE_BYTES = 4096
+
+type LmdbRoot = ReturnType<typeof openState>['root']
+
+export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): Promise<Subject> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
+  let sinceStartMs = 0
+  const now = () => clock!() + sinceStartMs
+  const clocks = { monotonicMs: now, wallMs: now }
+  const options = { dataDir, bytesMax: BYTES_MAX, sweeps, ...(clock === undefined ? {} : { clocks }) }
+  const store = new EmbeddedStore(options)
+  await store.open()
+  // Opened by the same process, the files and their transactions are the store's own, with the store's own settings.
+  const { root } = openState(dataDir)
+  const immortal = entriesOf(root)
+  return {
+    store,
+    cpuMs: ownCpuMs,
+    measured: pass => measured(root, pass),
+    // LMDB has no others: a turn holds this process, which `measured` tells.
+    holding: async passes => {
+      await passes()
+      return {}
+    },
+    stateBytes: async () => allocatedBytes(join(dataDir, 'state')),
+    stateKeys: async () => entriesOf(root) - immortal,
+    expired: async () => {
+      sinceStartMs += ALL_EXPIRED_MS
+      return await untilSwept(() => entriesOf(root) - immortal)
+    },
+    stop: async () => {
+      await root.close()
+      await store.close()
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}
+
+function ownCpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+async function measured(root: LmdbRoot, pass: () => Promise<Drive>): Promise<Sample> {
+  const [before, ioBefore, faultsBefore] = [statsOf(root), writtenBytes(), minorFaults()]
+  const { operations, elapsedMs, cpuMs, longestTurnMs } = await pass()
+  const [faultsAfter, ioAfter, after] = [minorFaults(), writtenBytes(), statsOf(root)]
+  const transactions = after.lastTxnId - before.lastTxnId
+  return {
+    clientUs: (cpuMs / operations) * 1000,
+    wallUs: (elapsedMs / operations) * 1000,
+    transactionUs: (elapsedMs / transactions) * 1000,
+    transactionCpuUs: (cpuMs / transactions) * 1000,
+    operationsPerTransaction: operations / transactions,
+    longestTurnMs,
+    ...(ioBefore !== undefined &&
+      ioAfter !== undefined && {
+        pagesWritten: (ioAfter.passed - ioBefore.passed) / PAGE_BYTES / operations,
+        pagesDirtied: (ioAfter.dirtied - ioBefore.dirtied) / PAGE_BYTES / operations,
+      }),
+    pageFaults: (faultsAfter - faultsBefore) / operations,
+    treeDepth: after.treeDepth,
+  }
+}
+
+interface LmdbStats {
+  readonly treeDepth: number
+  readonly entryCount: number
+  readonly lastTxnId: number
+}
+
+/** Of all trees together; the root's own entries are their names. */
+function statsOf(root: LmdbRoot): LmdbStats {
+  root.resetReadTxn() // or an older snapshot would answer
+  const stats = [...root.getKeys()].map(
+    name => root.openDB(String(name), { encoding: 'binary' }).getStats() as LmdbStats,
+  )
+  return {
+    treeDepth: Math.max(...stats.map(({ treeDepth }) => treeDepth)),
+    entryCount: stats.reduce((sum, { entryCount }) => sum + entryCount, 0),
+    lastTxnId: (root.getStats() as LmdbStats).lastTxnId,
+  }
+}
+
+function entriesOf(root: LmdbRoot): number {
+  return statsOf(root).entryCount
+}
+
+/**
+ * Bytes that this process has written so far. LMDB copies each page that a transaction changes, once a transaction, and
+ * hands all of them to the system at its end; nothing waits for a disk, because the state is not synced. What the disk
+ * gets later depends on when the system finds the time, so two bounds are told: `passed` counts every page handed over,
+ * as often as it was; `dirtied` only those that the disk was not owed already. undefined where the kernel does not count.
+ */
+function writtenBytes(): { passed: number; dirtied: number } | undefined {
+  try {
+    const io = readFileSync('/proc/self/io', 'latin1')
+    const bytes = (name: string) => Number(new RegExp(`^${name}: (\\d+)`, 'm').exec(io)?.[1])
+    return { passed: bytes('wchar'), dirtied: bytes('write_bytes') }
+  } catch {
+    return undefined
+  }
+}
+
+function minorFaults(): number {
+  return process.resourceUsage().minorPageFault
+}
+
+/** What the files take on the disk: they may have holes. */
+function allocatedBytes(folder: string): number {
+  return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks * 512, 0)
+}
+
+/** Later than anything is kept. */
+const ALL_EXPIRED_MS = 3_600_000
+const GIVE_UP_MS = 120_000
+const POLL_MS = 100
+const IDLE_MS = 500
+
+/** The store sweeps by itself, some at a time with pauses, and its sweeper is awake at least once a second. */
+async function untilSwept(entries: () => number): Promise<Sample> {
+  const keys = entries()
+  const [startMs, startCpuMs] = [performance.now(), ownCpuMs()]
+  while (entries() > 0) {
+    if (performance.now() - startMs > GIVE_UP_MS) throw new Error('the keys are not swept')
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
+  }
+  const [tookMs, spentMs] = [performance.now() - startMs, ownCpuMs() - startCpuMs]
+  const idleFromMs = ownCpuMs()
+  await new Promise(resolve => setTimeout(resolve, IDLE_MS))
+  const idleShare = (ownCpuMs() - idleFromMs) / IDLE_MS
+  return { keys, tookMs, expiryUs: ((spentMs - idleShare * tookMs) / keys) * 1000, idleShare }
+}

@@ -1,0 +1,76 @@
+/** `npm run bench:store`: see options.ts for what it does and takes. */
+
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import type { StoreKind } from '../../test/support/service.ts'
+import { writeReport } from '../support/html-report.ts'
+import { runCosts, SWEPT_BATCHES, warmUp } from './costs.ts'
+import { runExpiry } from './expiry.ts'
+import { type Run, rowsOf } from './figures.ts'
+import { runGrowth } from './growth.ts'
+import { runMemory } from './memory.ts'
+import { HELP, type Options, type Part, parseOptions, UsageError } from './options.ts'
+import { pageOf } from './page.ts'
+import { jsonText, progressLine, reportOf, reportText } from './report.ts'
+import { stopSubjects } from './subject.ts'
+
+let isInterrupted = false
+const tell = (line: string) => process.stderr.write(`${line}\n`)
+
+async function main(): Promise<void> {
+  const options = parseOptions(process.argv.slice(2))
+  if (options === undefined) {
+    process.stdout.write(`${HELP}\n`)
+    return
+  }
+  if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
+  if (options.stores.includes('redis') && spawnSync('redis-server', ['--version']).status !== 0) {
+    throw new UsageError('--store redis: there is no redis-server on the path')
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => {
+      isInterrupted = true
+      void stopSubjects().finally(() => process.exit(1))
+    })
+  }
+  const report = reportOf(rowsOf(await runAll(options)), options)
+  process.stdout.write(`${options.isJson ? jsonText(report) : reportText(report)}\n`)
+  if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
+}
+
+/** All parts in each repetition, so that what is slow for a while is so for all of them. */
+async function runAll(options: Options): Promise<Run[]> {
+  for (const store of options.stores) await warmUp(store, options)
+  const runs: Run[] = []
+  for (let repetition = 1; repetition <= options.repeat; repetition++) {
+    for (const part of options.parts) {
+      for (const store of options.stores) {
+        const ofPart = await RUNNERS[part](store, options)
+        for (const run of ofPart) tell(`${repetition}/${options.repeat} ${progressLine(run)}`)
+        runs.push(...ofPart)
+      }
+    }
+  }
+  return runs
+}
+
+const RUNNERS: Readonly<Record<Part, (store: StoreKind, options: Options) => Promise<Run[]>>> = {
+  costs: (store, options) => runCosts('costs', store, options, options.batch),
+  batches: async (store, options) => {
+    const runs: Run[] = []
+    for (const batch of SWEPT_BATCHES) runs.push(...(await runCosts('batches', store, options, batch)))
+    return runs
+  },
+  memory: runMemory,
+  expiry: runExpiry,
+  growth: (store, options) => runGrowth(store, options, tell),
+}
+
+try {
+  await main()
+} catch (error) {
+  const { name, message, stack } = error as Error
+  const isUsage = name === 'UsageError'
+  if (!isInterrupted) tell(isUsage ? message : String(stack)) // or it is only that the stores have gone
+  process.exitCode = isUsage ? 2 : 1
+}

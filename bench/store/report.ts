@@ -1,0 +1,166 @@
+/** From rows to what is printed: tables, aims, and JSON. */
+
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import type { StoreKind } from '../../test/support/service.ts'
+import { renderTable } from '../support/table.ts'
+import type { FigureName, Row, Run } from './figures.ts'
+import { AT_LIMITS, TYPICAL } from './memory.ts'
+import type { Options } from './options.ts'
+import { sectionsOf } from './sections.ts'
+
+export interface StoreReport {
+  readonly surroundings: {
+    readonly node: string
+    readonly cpu: string
+    readonly cores: number
+    /** When the report was made. */
+    readonly loadAverage: number
+  }
+  readonly options: Options
+  readonly rows: readonly Row[]
+  readonly aims: readonly Aim[]
+  /** Medians of Redis, where both were measured. */
+  readonly memory:
+    | { readonly bytesPerActiveAddress: { readonly typical: number; readonly atLimits: number } }
+    | undefined
+}
+
+export interface Aim {
+  readonly text: string
+  readonly isMet: boolean
+  /** The median that decides, of the row that is worst. */
+  readonly value: number
+}
+
+const REDIS_US_MAX = 5
+const ADDRESS_BYTES_MAX = 1024
+const GROWTH_MAX = 1.15
+
+export function reportOf(rows: readonly Row[], options: Options): StoreReport {
+  const [typical, atLimits] = [TYPICAL, AT_LIMITS].map(
+    state => rows.find(row => row.store === 'redis' && row.of === state)?.figures.bytesPerAddress?.median,
+  )
+  const isMeasured = typical !== undefined && atLimits !== undefined
+  return {
+    surroundings: {
+      node: process.version,
+      cpu: cpus()[0]!.model,
+      cores: availableParallelism(),
+      loadAverage: loadavg()[0]!,
+    },
+    options,
+    rows,
+    aims: aimsOf(rows),
+    memory: isMeasured ? { bytesPerActiveAddress: { typical, atLimits } } : undefined,
+  }
+}
+
+function aimsOf(rows: readonly Row[]): Aim[] {
+  const aims = [
+    ...['challenge', 'verification'].map(operation =>
+      aimOf(
+        `Redis CPU of a ${operation} at most ${REDIS_US_MAX} us`,
+        rows.filter(({ part, store, of }) => part === 'costs' && store === 'redis' && of === operation),
+        'redisUs',
+        REDIS_US_MAX,
+      ),
+    ),
+    ...[TYPICAL, AT_LIMITS].map(state =>
+      aimOf(
+        `Redis memory of an address, ${state}, at most ${ADDRESS_BYTES_MAX} bytes`,
+        rows.filter(({ store, of }) => store === 'redis' && of === state),
+        'bytesPerAddress',
+        ADDRESS_BYTES_MAX,
+      ),
+    ),
+    ...(['redis', 'embedded'] as const).map(store => growthAim(rows, store)),
+  ]
+  return aims.filter(aim => aim !== undefined)
+}
+
+function growthAim(rows: readonly Row[], store: StoreKind): Aim | undefined {
+  const grown = rows.filter(row => row.part === 'growth' && row.store === store)
+  const sizes = new Set(grown.map(({ addresses }) => addresses))
+  if (sizes.size < 2) return undefined
+  const most = Math.max(...grown.map(({ addresses }) => addresses!))
+  const what = `CPU time of ${store === 'redis' ? 'Redis' : 'LMDB'}`
+  const text = `${what} with up to ${most.toLocaleString('en')} addresses at most ${GROWTH_MAX} x that with the fewest`
+  return aimOf(text, grown, 'cpuTimesFewest', GROWTH_MAX)
+}
+
+/** undefined if there is nothing to judge by. */
+function aimOf(text: string, rows: readonly Row[], name: FigureName, max: number): Aim | undefined {
+  const medians = rows.flatMap(({ figures }) => figures[name]?.median ?? [])
+  if (medians.length === 0) return undefined
+  const value = Math.max(...medians)
+  return { text, isMet: value <= max, value }
+}
+
+/** One line for each run, while people wait. */
+export function progressLine({ row, sample }: Run): string {
+  const shown: FigureName[] = [
+    'redisUs',
+    'scriptUs',
+    'longestCallUs',
+    'bytesPerAddress',
+    'expiryUs',
+    'cpuTimesFewest',
+  ]
+  if (row.store === 'embedded') shown.push('wallUs', 'clientUs')
+  const figures = shown.flatMap(name =>
+    sample[name] === undefined ? [] : `${name} ${sample[name].toFixed(2)}`,
+  )
+  const size = [
+    ...(row.batch === undefined ? [] : [`batch ${row.batch}`]),
+    ...(row.addresses === undefined ? [] : [`${row.addresses.toLocaleString('en')} addresses`]),
+  ]
+  return `${row.part}, ${row.store}, ${row.of}, ${size.join(', ')}: ${figures.join(', ')}`
+}
+
+export function reportText(report: StoreReport): string {
+  const sections = sectionsOf(report.rows).map(
+    ({ title, columns, rows }) => `${title}\n\n${renderTable(columns, rows)}`,
+  )
+  return [...sections, legendOf(report).join('\n'), report.aims.map(aimText).join('\n')]
+    .filter(text => text !== '')
+    .join('\n\n')
+}
+
+export function aimText({ text, isMet, value }: Aim): string {
+  return `aim: ${text}: ${isMet ? 'met' : 'NOT met'}, ${value.toFixed(2)}`
+}
+
+export function legendOf({ options, surroundings, rows }: StoreReport): string[] {
+  const { repeat, operations } = options
+  const parts = new Set(rows.map(({ part }) => part))
+  const lines = [
+    `Median (range) of ${repeat} repetitions, each on a fresh store; ${operations} operations of each kind in a pass; Node.js ${surroundings.node}, ${surroundings.cores} cores, load average ${surroundings.loadAverage.toFixed(2)}.`,
+    'us: microseconds for each operation, CPU time being user and system. Batch: operations asked for in one event-loop turn. Every answer was the expected one.',
+  ]
+  if (parts.has('costs') || parts.has('batches')) {
+    lines.push(
+      'Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver included. PING: a connection of another process, every 2 ms, while all operations run.',
+      'Pages written: handed to the system, 4096 bytes each; dirtied: those that the disk was not owed already. The state is not synced, so no operation waits for a disk.',
+    )
+  }
+  if (parts.has('memory')) {
+    lines.push(
+      'Memory: used_memory of Redis, all its keys and tables; disk blocks of the state of LMDB. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
+    )
+  }
+  if (parts.has('expiry')) {
+    lines.push(
+      'Expiry: CPU time beyond what the idle process takes, after whole visits, redemption included. LMDB is swept by the store itself.',
+    )
+  }
+  if (parts.has('growth')) {
+    lines.push(
+      'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition.',
+    )
+  }
+  return lines
+}
+
+export function jsonText(report: StoreReport): string {
+  return JSON.stringify(report, undefined, 2)
+}

@@ -1,0 +1,68 @@
+/** A fresh store to measure, of either kind, and what every measurement of one has in common. */
+
+import type { Store } from '../../src/store/store.ts'
+import type { StoreKind } from '../../test/support/service.ts'
+import { machineCpuMs } from '../support/cpu.ts'
+import { collectGarbage, type Drive } from './drive.ts'
+import { startEmbedded } from './embedded.ts'
+import type { Sample } from './figures.ts'
+import { startRedis } from './redis.ts'
+
+export interface SubjectOptions {
+  /** Unix milliseconds for all that the store remembers; the real clocks if undefined. */
+  readonly clock?: () => number
+  /** Whether the embedded store removes what has expired; only where that is what is measured. */
+  readonly sweeps?: boolean
+}
+
+export interface Subject {
+  readonly store: Store
+  /** CPU time so far of the processes that this bench has to do with, this one included. */
+  cpuMs(): number
+  /** Runs a pass and tells what an operation of it cost. */
+  measured(pass: () => Promise<Drive>): Promise<Sample>
+  /** Runs passes whose costs do not count, and tells for how long the store kept others waiting. */
+  holding(passes: () => Promise<void>): Promise<Sample>
+  /** Memory or files; what of the store's state is there at present. */
+  stateBytes(): Promise<number>
+  stateKeys(): Promise<number>
+  /** Lets all expire that can, and tells what each key cost. */
+  expired(isSpread: boolean): Promise<Sample>
+  stop(): Promise<void>
+}
+
+const running = new Set<Promise<Subject>>()
+let isStopped = false
+
+export async function withSubject<Result>(
+  kind: StoreKind,
+  use: (subject: Subject) => Promise<Result>,
+  options: SubjectOptions = {},
+): Promise<Result> {
+  if (isStopped) throw new Error('the bench was stopped')
+  const starting = kind === 'redis' ? startRedis(options) : startEmbedded(options)
+  running.add(starting)
+  try {
+    return await use(await starting)
+  } finally {
+    // Once the bench is stopped, who stopped it ends this one too.
+    if (running.delete(starting)) await (await starting).stop()
+  }
+}
+
+/** Ends the stores that run or start now, for a bench that is interrupted; no other will be started. */
+export async function stopSubjects(): Promise<void> {
+  isStopped = true
+  const subjects = [...running]
+  running.clear()
+  await Promise.all(subjects.map(async starting => (await starting).stop()))
+}
+
+/** Adds to the figures of a pass what others used of the machine meanwhile. */
+export async function besideOthers(subject: Subject, pass: () => Promise<Drive>): Promise<Sample> {
+  collectGarbage()
+  const [startMs, machineMs, ownMs] = [performance.now(), machineCpuMs(), subject.cpuMs()]
+  const sample = await subject.measured(pass)
+  const othersMs = machineCpuMs() - machineMs - (subject.cpuMs() - ownMs)
+  return { ...sample, othersBusy: Math.max(0, othersMs) / (performance.now() - startMs) }
+}

@@ -1,0 +1,146 @@
+/**
+ * What the endpoints would ask a store for, built ahead of time: visitors who get a challenge, have its solution
+ * verified and their token redeemed. Nonces are minted as the service mints them, because a store may take them apart.
+ */
+
+import { addressFromBytes, limitKey } from '../../src/domain/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
+import { mintNonce } from '../../src/domain/nonce.ts'
+import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
+import type {
+  ChallengeRequest,
+  RedemptionRequest,
+  RequestStore,
+  SolutionRequest,
+} from '../../src/store/store.ts'
+
+/** In the order of a visit. */
+export const OPERATIONS = ['challenge', 'verification', 'redemption'] as const
+export type Operation = (typeof OPERATIONS)[number]
+
+/** The same index in each is the same visit. */
+export interface Visits {
+  readonly challenge: readonly ChallengeRequest[]
+  readonly verification: readonly SolutionRequest[]
+  readonly redemption: readonly RedemptionRequest[]
+}
+
+/** How many addresses there are. */
+export const ADDRESSES_MAX = 2 ** 24
+
+/** Backends are few, and so are customers beside visitors. */
+const CALLERS = 8
+const API_KEYS = 32
+/** What the settings allow at most: a service at full load redeems far more for one caller than the contract allows. */
+const UNLIMITED = 1_000_000
+/** Defaults of the settings. */
+const [CHALLENGE_LIFETIME_MS, TOKEN_LIFETIME_MS] = [120_000, 300_000]
+const DIFFICULTY = 18
+/** Visitors need some time to solve: challenges were issued within the last ten seconds. */
+const ISSUED_WITHIN_MS = 10_000
+const IPV6_PREFIX_BITS = 64
+
+export interface BenchSite {
+  readonly siteKey: string
+  readonly logTag: number
+}
+
+/** Two, because an address has a limit for each site and one for all. */
+export const SITES: readonly BenchSite[] = ['site_0123456789ABCDEFabcdef', 'site_fedcbaFEDCBA9876543210'].map(
+  siteKey => {
+    const ipRules = { allow: [], block: [] }
+    const record = { ...SITE_DEFAULTS, siteKey, name: '', origins: [], ipRules, createdAt: 0, updatedAt: 0 }
+    return { siteKey, logTag: compileSite(record).logTag }
+  },
+)
+
+const keyring = new Keyring(['a secret for the bench, long enough to be accepted'])
+
+/** One visit for each of `count` addresses, the first of them being number `first`; present time is the clock's. */
+export function buildVisits(store: RequestStore, first: number, count: number, nowMs = Date.now()): Visits {
+  if (first + count > ADDRESSES_MAX) throw new RangeError(`more than ${ADDRESSES_MAX} addresses`)
+  const visits: { [Name in Operation]: Visits[Name][number][] } = {
+    challenge: [],
+    verification: [],
+    redemption: [],
+  }
+  for (let index = first; index < first + count; index++) {
+    const issuedAtMs = nowMs - (index % ISSUED_WITHIN_MS)
+    const solution = solutionRequest(store, index, SITES[0]!, issuedAtMs)
+    visits.challenge.push(challengeRequest(index, SITES[0]!))
+    visits.verification.push(solution)
+    visits.redemption.push(redemptionRequest(store, index, solution))
+  }
+  return visits
+}
+
+export function challengeRequest(index: number, site: BenchSite): ChallengeRequest {
+  return {
+    addressKey: addressKeyOf(index),
+    siteTag: site.logTag,
+    addressLimit: CONTRACT_LIMITS.challengeAddress,
+    siteLimit: CONTRACT_LIMITS.challengeAddressSite,
+  }
+}
+
+/** A verification that spends its nonce, one of its own for each index, site and issue time. */
+export function solutionRequest(
+  store: RequestStore,
+  index: number,
+  site: BenchSite,
+  issuedAtMs: number,
+): SolutionRequest {
+  const addressKey = addressKeyOf(index)
+  const storeEpoch = store.addressEpoch(addressKey)
+  if (storeEpoch === undefined) throw new Error('the store was never reached')
+  const terms = { issuedAtMs, difficulty: DIFFICULTY }
+  const binding = { siteKey: site.siteKey, storeEpoch, address: addressOf(index) }
+  // Address and issue time already tell nonces apart; these bits only have to be as varied as random ones.
+  const randomBits = scattered(index) & 0x3fff
+  return {
+    addressKey,
+    siteTag: site.logTag,
+    addressLimit: CONTRACT_LIMITS.verifyAddress,
+    siteLimit: CONTRACT_LIMITS.verifyAddressSite,
+    failed: false,
+    spend: {
+      nonce: mintNonce(keyring, terms, binding, randomBits),
+      storeEpoch,
+      expiresAtMs: issuedAtMs + CHALLENGE_LIFETIME_MS,
+    },
+  }
+}
+
+function redemptionRequest(
+  store: RequestStore,
+  index: number,
+  { spend }: SolutionRequest,
+): RedemptionRequest {
+  const { siteKey } = SITES[0]!
+  return {
+    callerKey: addressKeyOf(ADDRESSES_MAX - 1 - (index % CALLERS)),
+    callerLimit: UNLIMITED,
+    apiKey: { id: `benchk${String(index % API_KEYS).padStart(2, '0')}`, limit: UNLIMITED, siteKey },
+    redeem: {
+      nonce: spend!.nonce,
+      storeEpoch: store.siteEpoch(siteKey)!,
+      expiresAtMs: spend!.expiresAtMs + TOKEN_LIFETIME_MS,
+      claim: '',
+    },
+  }
+}
+
+function addressKeyOf(index: number): string {
+  return limitKey(addressOf(index), IPV6_PREFIX_BITS)
+}
+
+function addressOf(index: number): string {
+  const id = scattered(index)
+  return addressFromBytes(Buffer.of(10, id >> 16, (id >> 8) & 0xff, id & 0xff))!
+}
+
+/** All integers below 2^24, each once, in an order without locality: neighbours in time are not neighbours as keys. */
+function scattered(index: number): number {
+  return Math.imul(index, 0x9e3779b1) & 0xffffff
+}

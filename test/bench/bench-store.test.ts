@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { checkKept, drive, driveAll, HOLLOW_STORE } from '../../bench/store/drive.ts'
+import { type FigureName, type Row, rowsOf } from '../../bench/store/figures.ts'
+import { parseOptions, UsageError } from '../../bench/store/options.ts'
+import { reportOf, reportText, type StoreReport } from '../../bench/store/report.ts'
+import { sectionsOf } from '../../bench/store/sections.ts'
+import { withSubject } from '../../bench/store/subject.ts'
+import { buildVisits, OPERATIONS } from '../../bench/store/traffic.ts'
+import type { RequestStore } from '../../src/store/store.ts'
+import { STORE_KINDS } from '../support/service.ts'
+
+const MAIN = new URL('../../bench/store/main.ts', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'powgate-test-'))
+after(() => rmSync(folder, { recursive: true }))
+
+function runBench(...args: string[]) {
+  const options = { timeout: 180_000, env: { ...process.env, TMPDIR: folder } }
+  return promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, ...args], options)
+}
+
+/** Any of these may be zero where so little is measured. */
+const MAY_BE_ZERO: readonly FigureName[] = [
+  'othersBusy',
+  'expiredKeys',
+  'callsOver1Ms',
+  'pagesDirtied',
+  'pageFaults',
+  'idleShare',
+]
+/** The kernel may not count these. */
+const MAY_BE_MISSING: readonly FigureName[] = ['pagesWritten', 'pagesDirtied']
+/** CPU time that the idle process would have taken is taken off, which may be all where so little is measured. */
+const MAY_BE_NEGATIVE: readonly FigureName[] = ['expiryUs']
+
+const OF_REDIS = {
+  pass: [
+    'redisUs',
+    'scriptUs',
+    'scriptCallUs',
+    'commands',
+    'operationsPerCall',
+    'bytesIn',
+    'bytesOut',
+    'clientUs',
+  ],
+  holding: ['longestCallUs', 'callsOver1Ms', 'pingMinMs', 'pingMeanMs', 'pingMaxMs'],
+} satisfies Record<string, FigureName[]>
+const OF_LMDB = [
+  'wallUs',
+  'clientUs',
+  'transactionUs',
+  'transactionCpuUs',
+  'operationsPerTransaction',
+  'longestTurnMs',
+  'pagesWritten',
+  'pagesDirtied',
+  'pageFaults',
+  'treeDepth',
+] satisfies FigureName[]
+
+function expectedFigures({ part, store, of }: Row): FigureName[] {
+  const ofPass: FigureName[] = [...(store === 'redis' ? OF_REDIS.pass : OF_LMDB), 'othersBusy']
+  switch (part) {
+    case 'costs':
+    case 'batches':
+      return of === 'all in turn' ? OF_REDIS.holding : [...ofPass, 'driverUs']
+    case 'growth':
+      return [...ofPass, 'cpuTimesFewest', 'timeTimesFewest']
+    case 'memory':
+      return ['bytesPerAddress', 'keysPerAddress']
+    case 'expiry':
+      return ['keys', 'keysPerAddress', 'tookMs', 'expiryUs', 'idleShare']
+  }
+}
+
+function checkFigures(row: Row): void {
+  const name = [row.part, row.store, row.of, row.batch, row.addresses].join(' ')
+  for (const figure of expectedFigures(row)) {
+    assert.ok(figure in row.figures || MAY_BE_MISSING.includes(figure), `${name}: ${figure} is missing`)
+  }
+  for (const [figure, spread] of Object.entries(row.figures) as [FigureName, Row['figures']['redisUs']][]) {
+    for (const value of [spread!.min, spread!.median, spread!.max]) {
+      assert.ok(Number.isFinite(value), `${name}: ${figure} is ${value}`)
+      assert.ok(value >= 0 || MAY_BE_NEGATIVE.includes(figure), `${name}: ${figure} is ${value}`)
+      const mayBeZero = MAY_BE_ZERO.includes(figure) || MAY_BE_NEGATIVE.includes(figure)
+      assert.ok(value !== 0 || mayBeZero, `${name}: ${figure} is ${value}`)
+    }
+  }
+}
+
+const SMALL = ['--repeat', '1', '--operations', '640', '--json']
+
+test('a short run measures every part on both stores, and leaves nothing behind', async () => {
+  const page = join(folder, 'report.html')
+  const { stdout, stderr } = await runBench(...SMALL, '--max-addresses', '1000', '--report', page)
+  const { rows, aims, memory } = JSON.parse(stdout) as StoreReport
+  const labels = rows.map(({ part, store, of, batch = '', addresses = '' }) =>
+    [part, store, of, batch, addresses].join(' ').trim(),
+  )
+  const passes = (part: string, batch: number) =>
+    STORE_KINDS.flatMap(store => [
+      ...OPERATIONS.map(operation => `${part} ${store} ${operation} ${batch}`),
+      ...(store === 'redis' ? [`${part} redis all in turn ${batch}`] : []),
+    ])
+  const expected = [
+    ...passes('costs', 32),
+    ...[1, 8, 32, 128].flatMap(batch => passes('batches', batch)),
+    ...STORE_KINDS.flatMap(store => [
+      `memory ${store} one challenge, one verification  1000`,
+      `memory ${store} at all limits  1000`,
+      `expiry ${store} all at once  640`,
+      `growth ${store} challenge 32 1000`,
+      `growth ${store} verification 32 1000`,
+    ]),
+    'expiry redis one after another  640',
+  ]
+  assert.deepEqual(labels.toSorted(), expected.toSorted())
+  for (const row of rows) checkFigures(row)
+
+  for (const { part, store, of, batch, figures } of rows) {
+    if ((part !== 'costs' && part !== 'batches') || of === 'all in turn') continue
+    const perCall = store === 'redis' ? figures.operationsPerCall! : figures.operationsPerTransaction!
+    // Redis is probed by the store once a second, mostly within a call that is there anyway.
+    assert.ok(perCall.median > batch! * 0.8 && perCall.median <= batch! * 1.01, `${store} ${of} of ${batch}`)
+  }
+  const { typical, atLimits } = memory!.bytesPerActiveAddress
+  assert.ok(typical > 20 && atLimits > typical && atLimits < 100_000, `${typical} ${atLimits}`)
+  assert.equal(aims.length, 4)
+  for (const { value, isMet } of aims) assert.ok(value > 0 && typeof isMet === 'boolean')
+  assert.match(stderr, /^1\/1 costs, redis, verification, batch 32: redisUs [\d.]+, /m)
+  assert.match(readFileSync(page, 'utf8'), /<svg.*<table/s)
+  assert.deepEqual(
+    readdirSync(folder).filter(name => name.startsWith('powgate-')),
+    [],
+  )
+})
+
+test('growth is judged against the fewest addresses', async () => {
+  const { stdout } = await runBench(...SMALL, '--only', 'growth', '--max-addresses', '10000')
+  const { rows, aims } = JSON.parse(stdout) as StoreReport
+  for (const row of rows) checkFigures(row)
+  for (const store of STORE_KINDS) {
+    const grown = rows.filter(row => row.store === store)
+    assert.deepEqual(
+      grown.map(({ of, addresses }) => [of, addresses]),
+      [1000, 10_000].flatMap(size => [
+        ['challenge', size],
+        ['verification', size],
+      ]),
+    )
+    for (const { addresses, figures } of grown) {
+      if (addresses === 1000) assert.equal(figures.cpuTimesFewest!.median, 1)
+    }
+  }
+  assert.equal(aims.length, 2)
+})
+
+test('one part on one store, as tables', async () => {
+  const args = ['--repeat', '2', '--operations', '200', '--store', 'embedded', '--only', 'costs']
+  const { stdout } = await runBench(...args, '--batch', '8')
+  assert.match(
+    stdout,
+    /^LMDB: cost of an operation\n\noperation .*\n-.*\nchallenge +8 .*\nverification +8 .*\nred.*\n\n/,
+  )
+  assert.match(stdout, /Median \(range\) of 2 repetitions/)
+  assert.doesNotMatch(stdout, /Redis:|NaN|undefined|aim:/)
+})
+
+test('mistakes on the command line are told in one line', async () => {
+  await assert.rejects(runBench('--only', 'speed'), { code: 2, stderr: /^--only: expected one of .*\n$/ })
+  const nowhere = join(folder, 'none', 'report.html')
+  const short = ['--repeat', '1', '--operations', '100', '--store', 'embedded', '--only', 'costs']
+  await assert.rejects(runBench(...short, '--report', nowhere), { code: 2, stdout: /^LMDB: cost/ })
+  assert.ok(!existsSync(nowhere))
+  assert.equal(parseOptions(['--help']), undefined)
+  for (const args of [
+    ['--store', 'disk'],
+    ['--repeat', '0'],
+    ['--operations', '99'],
+    ['--batch', '1.5'],
+    ['--max-addresses', ''],
+    ['--nonsense'],
+    ['x'],
+  ]) {
+    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
+  }
+  assert.deepEqual(parseOptions(['--only', 'growth', '--only', 'costs'])!.parts, ['costs', 'growth'])
+})
+
+test('a turn of the driver is a turn of the event loop, each request is sent once', async () => {
+  const visits = buildVisits(HOLLOW_STORE, 0, 100)
+  const asked: string[] = []
+  const turns: number[] = []
+  let inTurn = 0
+  const store: RequestStore = {
+    ...HOLLOW_STORE,
+    admitChallenge: (request, done) => {
+      asked.push(request.addressKey)
+      if (inTurn++ === 0) {
+        setImmediate(() => {
+          turns.push(inTurn)
+          inTurn = 0
+        })
+      }
+      HOLLOW_STORE.admitChallenge(request, done)
+    },
+  }
+  const result = await drive(store, 'challenge', visits, 32)
+  assert.deepEqual(turns, [32, 32, 32, 4])
+  assert.deepEqual(
+    asked,
+    visits.challenge.map(({ addressKey }) => addressKey),
+  )
+  assert.equal(new Set(asked).size, 100)
+  assert.equal(result.operations, 100)
+  assert.ok(result.cpuMs > 0 && result.elapsedMs >= result.longestTurnMs && result.longestTurnMs > 0)
+})
+
+test('an answer that is not the expected one fails the bench', async () => {
+  const visits = buildVisits(HOLLOW_STORE, 0, 10)
+  const unavailable: RequestStore = {
+    ...HOLLOW_STORE,
+    admitChallenge: (_, done) => done({ status: 'unavailable' }),
+  }
+  await assert.rejects(drive(unavailable, 'challenge', visits, 4), /a challenge was answered .*unavailable/)
+  await assert.rejects(checkKept(HOLLOW_STORE, visits), /a spent nonce was answered "spent"/)
+  for (const kind of STORE_KINDS) {
+    await withSubject(kind, async ({ store }) => {
+      const genuine = buildVisits(store, 0, 10)
+      await assert.rejects(checkKept(store, { ...genuine, verification: genuine.verification.slice(1) }))
+      await driveAll(store, genuine, 4, ['challenge'])
+      // The check above has spent the second nonce.
+      await assert.rejects(drive(store, 'verification', genuine, 4), /a verification was answered .*"used"/)
+      await checkKept(store, genuine)
+    })
+  }
+})
+
+test('no nonce comes twice, and an aim that is missed is called so', () => {
+  const nonces = buildVisits(HOLLOW_STORE, 5, 20_000).verification.map(({ spend }) => spend!.nonce)
+  assert.equal(new Set(nonces).size, 20_000)
+  assert.ok(nonces.every(nonce => /^[0-9a-f]{32}$/.test(nonce)))
+  const row = { part: 'costs', store: 'redis', batch: 32 } as const
+  const rows = rowsOf([
+    { row: { ...row, of: 'challenge' }, sample: { redisUs: 4, expiredKeys: 0 } },
+    { row: { ...row, of: 'verification' }, sample: { redisUs: 9, expiredKeys: 7 } },
+    { row: { ...row, of: 'challenge' }, sample: { redisUs: 6, expiredKeys: 0 } },
+  ])
+  assert.deepEqual(rows[0]!.figures.redisUs, { median: 5, min: 4, max: 6 })
+  const report = reportOf(rows, parseOptions([])!)
+  assert.deepEqual(
+    report.aims.map(({ isMet, value }) => [isMet, value]),
+    [
+      [true, 5],
+      [false, 9],
+    ],
+  )
+  assert.equal(report.memory, undefined)
+  assert.match(reportText(report), /a verification at most 5 us: NOT met, 9\.00/)
+  assert.match(sectionsOf(rows)[0]!.rows[1]!.at(-1)!, /7 keys had expired/)
+})
