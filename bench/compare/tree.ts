@@ -1,0 +1,133 @@
+/** The trees that are compared: this one, and a revision of it in a temporary worktree. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { UsageError } from './options.ts'
+
+export const THIS_TREE = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
+
+/** Git or npm could not do what they were asked; the message is one line. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+}
+
+export interface Checkout {
+  readonly root: string
+  /** Removes the worktree and everything in it. */
+  remove(): Promise<void>
+}
+
+/** The hash of the commit that a revision means. Throws UsageError if it means none. */
+export async function commitOf(revision: string): Promise<string> {
+  const question = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`]
+  const inside = await run('git', ['rev-parse', '--git-dir'], THIS_TREE).catch((error: Error) => error)
+  if (inside instanceof Error) throw new UsageError(`not a Git tree: ${inside.message}`)
+  try {
+    return (await run('git', question, THIS_TREE)).trim()
+  } catch {
+    throw new UsageError(`there is no revision ${JSON.stringify(revision)} here`)
+  }
+}
+
+/** Puts a commit into a worktree below the system's folder for temporary files. */
+export async function checkOut(commit: string, signal: AbortSignal): Promise<Checkout> {
+  const folder = mkdtempSync(join(tmpdir(), 'powgate-compare-'))
+  const root = join(folder, 'tree')
+  const remove = async () => {
+    // First, so that nothing can ever follow it into the packages of this tree.
+    rmSync(join(root, 'node_modules'), { recursive: true, force: true })
+    const removal = run('git', ['worktree', 'remove', '--force', '--force', root], THIS_TREE)
+    const isRemoved = await removal.then(
+      () => true,
+      () => false,
+    )
+    rmSync(folder, { recursive: true, force: true })
+    // One that was interrupted while it was made is none to `remove`, but may be on Git's list.
+    if (!isRemoved) await run('git', ['worktree', 'prune'], THIS_TREE)
+  }
+  try {
+    await run('git', ['worktree', 'add', '--detach', root, commit], THIS_TREE, signal)
+  } catch (error) {
+    await remove()
+    throw error
+  }
+  return { root, remove }
+}
+
+/** Gives a worktree its packages: those of this tree if they are the same. */
+export async function installPackages(
+  root: string,
+  signal: AbortSignal,
+  tell: (line: string) => void,
+): Promise<void> {
+  const [theirs, ours] = [root, THIS_TREE].map(tree => readIfThere(join(tree, 'package-lock.json')))
+  if (theirs === ours) {
+    symlinkSync(realpathSync(join(THIS_TREE, 'node_modules')), join(root, 'node_modules'))
+    return
+  }
+  tell('the revision has other packages: npm ci')
+  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root, signal)
+}
+
+export async function build(root: string, signal: AbortSignal): Promise<void> {
+  await run('npm', ['run', '-s', 'build'], root, signal)
+  if (!existsSync(join(root, 'dist/main.js')))
+    throw new Error(`the build of ${root} has left no dist/main.js`)
+}
+
+/** Packages that changed need no lock file to be told apart; a tree without one is like another without one. */
+function readIfThere(path: string): string | undefined {
+  return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+}
+
+const SHOWN_CHARACTERS_MAX = 400
+
+/** What the command prints. Rejects with CommandError of what it complains about; an aborted one is ended. */
+function run(command: string, args: readonly string[], cwd: string, signal?: AbortSignal): Promise<string> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) {
+      reject(signal.reason)
+      return
+    }
+    // A group of its own, so that what npm has started ends with it.
+    const child = spawn(command, args, {
+      cwd,
+      env: plainEnvironment(),
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const texts = { stdout: '', stderr: '' }
+    child.stdout.on('data', chunk => (texts.stdout += chunk))
+    child.stderr.on('data', chunk => (texts.stderr += chunk))
+    const abort = () => endGroup(child)
+    signal?.addEventListener('abort', abort, { once: true })
+    child.once('error', reject)
+    child.once('close', code => {
+      signal?.removeEventListener('abort', abort)
+      if (signal?.aborted) reject(signal.reason)
+      else if (code === 0) resolve(texts.stdout)
+      else reject(new CommandError(`${[command, ...args].join(' ')}: ${complaintOf(texts)}`))
+    })
+  })
+}
+
+function complaintOf({ stdout, stderr }: { stdout: string; stderr: string }): string {
+  const text = stderr.trim() || stdout.trim() || 'failed without a word'
+  return text.replaceAll(/\s*\n\s*/g, ' | ').slice(0, SHOWN_CHARACTERS_MAX)
+}
+
+function endGroup(child: ChildProcess): void {
+  try {
+    process.kill(-child.pid!, 'SIGTERM')
+  } catch {
+    // It has just ended.
+  }
+}
+
+/** Within a hook or a rebase, Git's own variables would lead it to another tree than the folder says. */
+function plainEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_')))
+}
