@@ -1,6 +1,6 @@
 /** Sites and API keys: what is configured of a customer, and the forms of their keys. */
 
-import { createHash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
@@ -84,7 +84,7 @@ export function apiKeyId(text: string): string | undefined {
 }
 
 export function apiKeySha256(key: string): string {
-  return createHash('sha256').update(key).digest('hex')
+  return hash('sha256', key, 'hex')
 }
 
 /** Whether this is the key that the record was made for. Takes the same time wherever the two differ. */

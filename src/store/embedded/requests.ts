@@ -36,7 +36,9 @@ import {
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
 
-const KIND = { address: 0x61, caller: 0x63, apiKey: 0x6b, used: 0x6e, redeemed: 0x72 } as const
+/** Kinds of windows and of marks. */
+const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
+const [USED, REDEEMED] = [0x6e, 0x72]
 /** Where the record or the claim starts. */
 const VALUE_OFFSET = 4
 
@@ -78,6 +80,11 @@ export class EmbeddedRequests implements RequestStore {
   #queue: Operation[] = []
   /** Of the transaction under way, on the monotonic clock. */
   #nowMs = 0
+  /**
+   * Windows of callers and API keys that it has charged, by name: few make many requests, so each is read and written
+   * once a transaction.
+   */
+  readonly #charged = new Map<string, Buffer>()
   /** Set by the owner when the files have reached their bound. */
   isFull = false
 
@@ -125,7 +132,10 @@ export class EmbeddedRequests implements RequestStore {
     try {
       answers = this.#state.root.transactionSync(() => {
         this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has a later one
-        return operations.map(operation => this.#run(operation))
+        this.#charged.clear() // of a transaction that was aborted
+        const results = operations.map(operation => this.#run(operation))
+        for (const [name, record] of this.#charged) this.#writeWindow(windowKey(name), record, WINDOW_MS)
+        return results
       })
     } catch (error) {
       // Aborted as a whole: nothing was charged or spent.
@@ -173,7 +183,7 @@ export class EmbeddedRequests implements RequestStore {
 
   /** Under a key of the nonce's own. */
   #spendApart(spend: Spend): boolean {
-    const key = markKey(KIND.used, spend.nonce)
+    const key = markKey(USED, spend.nonce)
     const mark = this.#state.marks.getBinaryFast(key)
     if (mark !== undefined && !this.#isExpired(mark)) return false
     this.#mark(key, spend.expiresAtMs, '')
@@ -182,24 +192,24 @@ export class EmbeddedRequests implements RequestStore {
 
   #redemption(request: RedemptionRequest): RedemptionAdmission {
     const { apiKey } = request
-    const callerKey = windowKey(KIND.caller, request.callerKey)
-    const caller = this.#admitWindow(callerKey, request.callerLimit, 'address')
-    const apiKeyKey = windowKey(KIND.apiKey, apiKey?.id ?? '')
-    const ofKey = apiKey === undefined ? undefined : this.#admitWindow(apiKeyKey, apiKey.limit, 'api-key')
+    const callerName = CALLER + request.callerKey
+    const caller = this.#admitWindow(callerName, request.callerLimit, 'address')
+    const keyName = API_KEY + (apiKey?.id ?? '')
+    const ofKey = apiKey === undefined ? undefined : this.#admitWindow(keyName, apiKey.limit, 'api-key')
     if (!caller.admitted) {
       const isKeyLonger = ofKey?.admitted === false && ofKey.retryAfterMs > caller.retryAfterMs
       return limited(isKeyLonger ? ofKey : caller)
     }
     if (ofKey?.admitted === false) return limited(ofKey)
-    this.#writeWindow(callerKey, caller.record, WINDOW_MS)
-    if (ofKey !== undefined) this.#writeWindow(apiKeyKey, ofKey.record, WINDOW_MS)
+    this.#charged.set(callerName, caller.record)
+    if (ofKey !== undefined) this.#charged.set(keyName, ofKey.record)
     return { status: 'admitted', token: this.#redeem(request.redeem) }
   }
 
   #redeem(redeem: TokenRedemption | undefined): 'redeemed' | 'used' | 'forgotten' | 'untouched' {
     if (redeem === undefined) return 'untouched'
     if (redeem.storeEpoch !== this.#state.epoch) return 'forgotten'
-    const key = markKey(KIND.redeemed, redeem.nonce)
+    const key = markKey(REDEEMED, redeem.nonce)
     const mark = this.#state.marks.getBinaryFast(key)
     if (mark !== undefined && !this.#isExpired(mark)) {
       const claim = mark.toString('latin1', VALUE_OFFSET)
@@ -210,14 +220,15 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #admitAddress(addressKey: string, request: LogRequest, spending?: Spending) {
-    const key = windowKey(KIND.address, addressKey)
+    const key = windowKey(ADDRESS + addressKey)
     const decision = admitToLog(this.#readWindow(key), this.#nowMs, request, spending)
     if (decision.admitted) this.#writeWindow(key, decision.record, decision.keepMs)
     return decision
   }
 
-  #admitWindow(key: Buffer, limit: number, policy: 'address' | 'api-key') {
-    return admitToWindow(this.#readWindow(key), this.#nowMs, limit, policy)
+  #admitWindow(name: string, limit: number, policy: 'address' | 'api-key') {
+    const record = this.#charged.get(name) ?? this.#readWindow(windowKey(name))
+    return admitToWindow(record, this.#nowMs, limit, policy)
   }
 
   /** undefined if it is dead: after hours its times could be mistaken for others. */
@@ -282,11 +293,9 @@ function limited(refused: Refused): Limited {
   return { status: 'limited', retryAfterMs: refused.retryAfterMs, policy: refused.policy }
 }
 
-function windowKey(kind: number, name: string): Buffer {
-  const key = Buffer.allocUnsafe(1 + name.length)
-  key[0] = kind
-  key.write(name, 1, 'latin1')
-  return key
+/** @param name the kind, then the address or key id: one-byte characters */
+function windowKey(name: string): Buffer {
+  return Buffer.from(name, 'latin1')
 }
 
 function markKey(kind: number, nonce: string): Buffer {
