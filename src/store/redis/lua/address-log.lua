@@ -18,16 +18,14 @@ end
 
 -- All entries as one flat list of time, label, count: one unpack call per 100 entries, not per entry.
 local function log_entries(record)
-  local entries, size = {}, 0
+  local size = #record / ENTRY * 3
+  if #record <= ENTRY * CHUNK then return { unpack_bytes(format_of(#record / ENTRY), record) }, size end
+  local entries = {}
   for at = 1, #record, ENTRY * CHUNK do
     local count = math.min(CHUNK, (#record - at + 1) / ENTRY)
-    local values = { struct.unpack(format_of(count), record, at) }
-    if at == 1 then
-      entries, size = values, count * 3
-    else
-      for index = 1, count * 3 do entries[size + index] = values[index] end
-      size = size + count * 3
-    end
+    local values = { unpack_bytes(format_of(count), record, at) }
+    local before = (at - 1) / ENTRY * 3
+    for index = 1, count * 3 do entries[before + index] = values[index] end
   end
   return entries, size
 end
@@ -86,11 +84,11 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local challenge = kind == 0
   -- Most challenges are an address's first request in a while: then one command does it.
-  if challenge and redis.call('SET', key, struct.pack('>I3I3I2', now, label, 1), 'NX', 'PX', WINDOW_TEXT) then
+  if challenge and call('SET', key, pack('>I3I3I2', now, label, 1), 'NX', 'EX', '60') then
     return true, 0, 0, false
   end
 
-  local record = redis.call('GET', key) or ''
+  local record = call('GET', key) or ''
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now
   local address_count, site_count, failures, dead = 0, 0, 0, false
@@ -132,10 +130,10 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
   if dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
     if keep > longest then longest = keep end
-    record = record .. struct.pack('>I3I3I2I3I3I2', (time + keep) % WRAP, mark_high, mark_low, time, label, count)
+    record = record .. pack('>I3I3I2I3I3I2', (time + keep) % WRAP, mark_high, mark_low, time, label, count)
   else
-    record = record .. struct.pack('>I3I3I2', time, label, count)
+    record = record .. pack('>I3I3I2', time, label, count)
   end
-  redis.call('SET', key, record, 'PX', longest == WINDOW and WINDOW_TEXT or longest)
+  call('SET', key, record, 'EX', seconds_text(longest))
   return true, site_count, failures, used
 end

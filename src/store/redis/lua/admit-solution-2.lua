@@ -6,7 +6,7 @@
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce touched, then failures, 0  |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =
-    struct.unpack('>BI3I3I3I4I3I3I2', operation, 2)
+    unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local apart = keep > 0 and address_limit > EXACT_LIMIT
   local holds = epoch == shard_epoch
   local admitted, first, second, used = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
@@ -15,7 +15,7 @@ operations[86] = function(keys, operation)
     answer(0, first, second)
   elseif keep == 0 then
     answer(3, second, 0)
-  elseif not holds or used or (apart and not redis.call('SET', KEYS[keys + 1], '', 'NX', 'PX', keep)) then
+  elseif not holds or used or (apart and not call('SET', KEYS[keys + 1], '', 'NX', 'EX', seconds_text(keep))) then
     answer(2, second, 0)
   else
     answer(1, second, 0)

@@ -2,10 +2,10 @@
 -- The epoch is a random number that holds while this server process lives (see probe-1.lua); what was issued under
 -- another epoch is refused, since its marks of single use may be gone.
 local operations = {} -- by the code of an operation's letter
-local epoch_text = redis.call('GET', KEYS[1])
+local epoch_text = call('GET', KEYS[1])
 if not epoch_text then
   epoch_text = ARGV[2]
-  redis.call('SET', KEYS[1], epoch_text)
+  call('SET', KEYS[1], epoch_text)
 end
 local shard_epoch = tonumber(epoch_text)
 local answers, answered = {}, 0

@@ -1,13 +1,14 @@
 -- What everything that follows measures time by; see domain/limits.ts.
 -- ARGV[1]  '' for this server's clock, or a time in milliseconds (tests)
-local WINDOW, WINDOW_TEXT = 60000, '60000' -- Redis turns a number into text by printf, each time
+local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
+local WINDOW = 60000
 local WRAP, HALF_WRAP = 16777216, 8388608
 local EXACT_LIMIT = 256
 local COUNT_MAX = 65535
 
 local function clock()
   if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-  local time = redis.call('TIME')
+  local time = call('TIME')
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
@@ -17,6 +18,18 @@ local now = clock() % WRAP
 local function held_time(last)
   if (now - last) % WRAP > HALF_WRAP then return last end
   return now
+end
+
+-- Milliseconds as the text of whole seconds, for EX. Redis turns a number into text by printf, so each is done once a turn.
+local texts = {}
+local function seconds_text(milliseconds)
+  local seconds = math.ceil(milliseconds / 1000)
+  local text = texts[seconds]
+  if not text then
+    text = string.format('%d', seconds)
+    texts[seconds] = text
+  end
+  return text
 end
 
 local function slot_of(limit)

@@ -5,12 +5,12 @@
 -- ARGV     | 'P' |
 -- returns  1, 0, 0
 operations[80] = function(keys)
-  local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-  if redis.call('GET', KEYS[keys]) ~= run_id then
+  local run_id = string.match(call('INFO', 'server'), 'run_id:(%w+)')
+  if call('GET', KEYS[keys]) ~= run_id then
     shard_epoch = tonumber(ARGV[2])
-    redis.call('SET', KEYS[1], ARGV[2])
+    call('SET', KEYS[1], ARGV[2])
   end
-  redis.call('SET', KEYS[keys], run_id)
+  call('SET', KEYS[keys], run_id)
   answer(1, 0, 0)
   return keys + 1
 end

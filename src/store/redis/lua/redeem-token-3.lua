@@ -4,7 +4,7 @@
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token touched, then time of charge, 0
 --          |  0, milliseconds to wait, policy (1 address, 3 API key)
 operations[82] = function(keys, operation)
-  local caller_limit, key_limit, keep, epoch, rest = struct.unpack('>I3I3I4I4', operation, 2)
+  local caller_limit, key_limit, keep, epoch, rest = unpack_bytes('>I3I3I4I4', operation, 2)
   local caller, api_key, mark
   if caller_limit > 0 then
     caller = window_of(KEYS[keys])
@@ -35,9 +35,9 @@ operations[82] = function(keys, operation)
     answer(3, charged_at, 0)
   else
     local claim = string.sub(operation, rest)
-    if redis.call('SET', mark, claim, 'NX', 'PX', keep) then
+    if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)
-    elseif claim ~= '' and redis.call('GET', mark) == claim then
+    elseif claim ~= '' and call('GET', mark) == claim then
       answer(1, charged_at, 0)
     else
       answer(2, charged_at, 0)

@@ -3,7 +3,7 @@
 -- ARGV     | 'F' | time of charge 3, from R |
 -- returns  1, 0, 0
 operations[70] = function(keys, operation)
-  refund(KEYS[keys], (struct.unpack('>I3', operation, 2)))
+  refund(KEYS[keys], (unpack_bytes('>I3', operation, 2)))
   answer(1, 0, 0)
   return keys + 1
 end

@@ -8,4 +8,4 @@ for index = 3, #ARGV do
   keys = operations[string.byte(ARGV[index])](keys, ARGV[index])
 end
 for _, window in pairs(windows) do write_window(window) end
-return struct.pack('>I4' .. string.rep('BI3I3', #ARGV - 2), shard_epoch, unpack(answers))
+return pack('>I4' .. string.rep('BI3I3', #ARGV - 2), shard_epoch, unpack(answers))

@@ -10,14 +10,14 @@ local windows = {}
 local function window_of(key)
   local window = windows[key]
   if window then return window end
-  local record = redis.call('GET', key) or ''
+  local record = call('GET', key) or ''
   local length = #record
   window = { key = key, record = record, time = now, total = 0, first = WINDOW_HEADER + 1, added = 0, slot = 1 }
   if length > 0 then
-    window.time = held_time(struct.unpack('>I3', record, length - WINDOW_ENTRY + 1))
-    window.total = struct.unpack('>I4', record)
+    window.time = held_time(unpack_bytes('>I3', record, length - WINDOW_ENTRY + 1))
+    window.total = unpack_bytes('>I4', record)
     while window.first <= length do
-      local entry_time, count = struct.unpack('>I3I2', record, window.first)
+      local entry_time, count = unpack_bytes('>I3I2', record, window.first)
       if (window.time - entry_time) % WRAP < WINDOW then break end
       window.total = window.total - count
       window.first = window.first + WINDOW_ENTRY
@@ -32,7 +32,7 @@ local function wait_of(window, limit)
   local excess = window.total - limit + 1
   if excess <= 0 then return 0 end
   for at = window.first, #window.record, WINDOW_ENTRY do
-    local entry_time, count = struct.unpack('>I3I2', window.record, at)
+    local entry_time, count = unpack_bytes('>I3I2', window.record, at)
     excess = excess - count
     if excess <= 0 then return WINDOW - (window.time - entry_time) % WRAP end
   end
@@ -51,13 +51,13 @@ local function write_window(window)
   local keep_to = #record
   local last = keep_to - WINDOW_ENTRY + 1
   if last >= first then
-    local last_time, last_count = struct.unpack('>I3I2', record, last)
+    local last_time, last_count = unpack_bytes('>I3I2', record, last)
     if shares_slot(last_time, window.time, window.slot) and last_count + count <= COUNT_MAX then
       keep_to, count = last - 1, last_count + count
     end
   end
-  redis.call('SET', window.key, struct.pack('>I4', window.total)
-    .. string.sub(record, first, keep_to) .. struct.pack('>I3I2', window.time, count), 'PX', WINDOW_TEXT)
+  call('SET', window.key, pack('>I4', window.total)
+    .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count), 'EX', '60')
 end
 
 -- Takes back one request that was charged at `time`.
@@ -66,17 +66,17 @@ local function refund(key, time)
     write_window(windows[key])
     windows[key] = nil
   end
-  local record = redis.call('GET', key) or ''
+  local record = call('GET', key) or ''
   for at = #record - WINDOW_ENTRY + 1, WINDOW_HEADER + 1, -WINDOW_ENTRY do
-    local entry_time, count = struct.unpack('>I3I2', record, at)
+    local entry_time, count = unpack_bytes('>I3I2', record, at)
     if entry_time == time then
-      local total = struct.unpack('>I4', record)
-      local entry = count > 1 and struct.pack('>I3I2', entry_time, count - 1) or ''
+      local total = unpack_bytes('>I4', record)
+      local entry = count > 1 and pack('>I3I2', entry_time, count - 1) or ''
       local rest = string.sub(record, WINDOW_HEADER + 1, at - 1) .. entry .. string.sub(record, at + WINDOW_ENTRY)
       if rest == '' then
-        redis.call('DEL', key)
+        call('DEL', key)
       else
-        redis.call('SET', key, struct.pack('>I4', total - 1) .. rest, 'PX', WINDOW_TEXT)
+        call('SET', key, pack('>I4', total - 1) .. rest, 'EX', '60')
       end
       return
     end
