@@ -28,7 +28,7 @@ const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 interface Half {
   readonly slots: Uint32Array
   /** Visits by site. */
-  readonly sites: Map<string, { visits: number }>
+  readonly sites: Map<number, { visits: number }>
 }
 
 function emptyHalf(): Half {
@@ -49,15 +49,16 @@ export class FingerprintWatch {
   /**
    * Notes one sighting and estimates the number of addresses; 1 if the fingerprint is just popular.
    *
+   * @param siteTag any number that stands for the site
    * @param fingerprint hexadecimal, in upper or lower case
    * @param addressHash any well-mixed unsigned 32-bit hash of the address
    */
-  note(siteKey: string, fingerprint: string, addressHash: number, nowMs: number): number {
+  note(siteTag: number, fingerprint: string, addressHash: number, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
     const { slots } = this.#present
     const siteVisits =
-      countVisit(this.#present.sites, siteKey) + (this.#before.sites.get(siteKey)?.visits ?? 0)
-    const tag = tagOf(siteKey, fingerprint)
+      countVisit(this.#present.sites, siteTag) + (this.#before.sites.get(siteTag)?.visits ?? 0)
+    const tag = tagOf(siteTag, fingerprint)
     const at = slotOf(tag)
     if (slots[at + TAG] !== tag) {
       if (slots[at + VISITS]! > 0) {
@@ -95,19 +96,21 @@ export class FingerprintWatch {
   }
 }
 
-function countVisit(sites: Half['sites'], siteKey: string): number {
-  const site = sites.get(siteKey)
+function countVisit(sites: Half['sites'], siteTag: number): number {
+  const site = sites.get(siteTag)
   if (site !== undefined) return ++site.visits
-  sites.set(siteKey, { visits: 1 })
+  sites.set(siteTag, { visits: 1 })
   return 1
 }
 
-/** FNV-1a of site key and fingerprint in lower case, then mixed (murmur3's finaliser), so that any of its bits will do. */
-function tagOf(siteKey: string, fingerprint: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < siteKey.length; index++)
-    hash = Math.imul(hash ^ siteKey.charCodeAt(index), 0x01000193)
-  for (let index = 0; index < fingerprint.length; index++)
+/** Of a hash any part is as good as the whole; whoever makes up fingerprints that agree in it sends one fingerprint. */
+const FINGERPRINT_CHARACTERS = 16
+
+/** FNV-1a of site and fingerprint in lower case, then mixed (murmur3's finaliser), so that any of its bits will do. */
+function tagOf(siteTag: number, fingerprint: string): number {
+  let hash = Math.imul(0x811c9dc5 ^ siteTag, 0x01000193)
+  const length = Math.min(FINGERPRINT_CHARACTERS, fingerprint.length)
+  for (let index = 0; index < length; index++)
     hash = Math.imul(hash ^ (fingerprint.charCodeAt(index) | 0x20), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)

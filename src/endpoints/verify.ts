@@ -216,12 +216,7 @@ export class VerifyEndpoint implements Endpoint {
   ): Score {
     const { fingerprints, settings, now } = this.#service
     const addressHash = fnv1a(limitKey(address, settings.ipv6PrefixBits))
-    const fingerprintAddresses = fingerprints.note(
-      site.record.siteKey,
-      solution.fingerprintHash,
-      addressHash,
-      now(),
-    )
+    const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, addressHash, now())
     if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
       return score
     return scoreOf({ ...signals, fingerprintAddresses, addressFailures })

@@ -161,15 +161,15 @@ test('load: the rate follows within seconds and decays; the usual rate follows a
 
 test('fingerprints: one visitor is one; many addresses are counted within a quarter; old ones are forgotten', () => {
   const watch = new FingerprintWatch(2)
-  assert.equal(watch.note('s', 'f', fnv1a('a'), 0), 1)
-  assert.equal(watch.note('s', 'f', fnv1a('a'), 1), 1)
+  assert.equal(watch.note(1, 'f', fnv1a('a'), 0), 1)
+  assert.equal(watch.note(1, 'f', fnv1a('a'), 1), 1)
   let estimate = 0
-  for (let index = 0; index < 60; index++) estimate = watch.note('s', 'f', fnv1a(`address ${index}`), 2)
+  for (let index = 0; index < 60; index++) estimate = watch.note(1, 'f', fnv1a(`address ${index}`), 2)
   assert.ok(estimate > 60 * 2 * 0.75 && estimate < 60 * 2 * 1.25, String(estimate))
-  assert.equal(watch.note('other site', 'f', fnv1a('a'), 2), 1)
-  watch.note('s', 'g', 1, 300_001)
-  watch.note('s', 'g', 1, 600_002)
-  assert.equal(watch.note('s', 'f', fnv1a('a'), 600_003), 1)
+  assert.equal(watch.note(2, 'f', fnv1a('a'), 2), 1)
+  watch.note(1, 'g', 1, 300_001)
+  watch.note(1, 'g', 1, 600_002)
+  assert.equal(watch.note(1, 'f', fnv1a('a'), 600_003), 1)
 })
 
 test('a fingerprint that is common because the device is popular is not suspicious on a busy site', () => {
@@ -178,9 +178,9 @@ test('a fingerprint that is common because the device is popular is not suspicio
   let botnet = 0
   for (let visit = 0; visit < 3000; visit++) {
     const addressHash = fnv1a(`address ${visit}`)
-    if (visit % 10 === 0) popular = watch.note('s', 'phone', addressHash, visit)
-    else if (visit % 10 < 4) botnet = watch.note('s', 'image', addressHash, visit)
-    else watch.note('s', `browser ${visit}`, addressHash, visit)
+    if (visit % 10 === 0) popular = watch.note(1, 'phone', addressHash, visit)
+    else if (visit % 10 < 4) botnet = watch.note(1, 'image', addressHash, visit)
+    else watch.note(1, `browser ${visit}`, addressHash, visit)
   }
   assert.equal(popular, 1)
   assert.ok(botnet > 256)
