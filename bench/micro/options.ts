@@ -8,7 +8,7 @@ export interface Options {
   readonly cases: readonly Case[]
   /** Processes for each way to do a step. */
   readonly repeat: number
-  /** Of measuring in each process; it warms up for half of it before. */
+  /** Of measuring in each process; it warms up for as long before. */
   readonly milliseconds: number
   readonly hasPeers: boolean
   readonly isJson: boolean

@@ -98,7 +98,7 @@ export function legend({ surroundings, repeat, milliseconds }: MicroReport): str
   const { cpu, cores, node, openssl, loadAverage, peers } = surroundings
   const versions = Object.entries(peers).map(([name, version]) => `, ${name} ${version}`)
   return `${cpu}, ${cores} cores, Node.js ${node}, OpenSSL ${openssl}${versions.join('')}; load average at the start ${loadAverage.toFixed(1)}.
-Median (range) of ${repeat} processes for each way, in turn, ${milliseconds} ms each after half of it to warm up; the same seeded
+Median (range) of ${repeat} processes for each way, in turn, ${milliseconds} ms each after as long to warm up; the same seeded
 inputs in every run, every result checked. Times are means over all that was run, garbage collection included; ratios within a round.
 Garbage: growth of the heap and of buffers outside of it per operation. Packages are asynchronous: ${UNDER_WAY} calls under way, some
 of their work on other threads, which their CPU time includes. plain: node:crypto and the language alone.`

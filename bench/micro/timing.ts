@@ -20,13 +20,13 @@ export interface Timing {
 /** At least so many passes, however long one takes. */
 const PASSES_MIN = 3
 
-/** @param milliseconds of measuring; half of it again before, to warm up */
+/** @param milliseconds of measuring, and as long before to warm up */
 export async function timingOf(work: Work, milliseconds: number): Promise<Timing> {
   let cpuMs = 0
   const bench = new Bench({
     time: milliseconds,
     iterations: PASSES_MIN,
-    warmupTime: milliseconds / 2,
+    warmupTime: milliseconds,
     warmupIterations: PASSES_MIN,
     throws: true,
     setup: () => {

@@ -64,15 +64,7 @@ const measured = ['ns', 'typicalNs', 'cpuNs', 'perSecond', 'garbageBytes'] as co
 test('a short run, as JSON and as a page', async () => {
   const page = join(folder, 'report.html')
   const args = ['--milliseconds', '5', '--repeat', '1', '--json', '--report', page]
-  const { stdout, stderr } = await runBench(
-    ...args,
-    '--filter',
-    'redemption',
-    '--filter',
-    'proof',
-    '--filter',
-    'HASH',
-  )
+  const { stdout, stderr } = await runBench(...args, '--filter', 'redemption', '--filter', 'PROOF')
   const { rows, aims, surroundings } = JSON.parse(stdout) as MicroReport
   assert.deepEqual(
     rows.map(({ name, naive, peers }) => [name, naive?.label, ...peers.map(({ label }) => label)]),

@@ -11,7 +11,7 @@ const LOG_LIMIT = 30
 const SITE_LIMIT = 20
 const KEY_LIMIT = 200
 const KEY_REQUESTS = 100
-const NAIVE_LOG_NOTE = 'two lists of times, filtered'
+const NAIVE_LOG_NOTE = 'two lists of times that no other process sees, filtered'
 
 /** @param length requests of the last minute */
 function logWork(length: number, isAdmitted: boolean): SyncWork {
@@ -81,7 +81,7 @@ export const LIMIT_CASES: readonly Case[] = [
       const step = (index: number) => (naiveWindow(lists[index]!, NOW_MS, KEY_LIMIT) === undefined ? 0 : 1)
       return { kind: 'sync', count: INPUTS, step }
     },
-    naiveNote: 'a list of times, filtered',
+    naiveNote: 'a list of times that no other process sees, filtered',
   },
 ]
 

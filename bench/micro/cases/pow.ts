@@ -9,7 +9,7 @@ import { isNaiveProof } from '../naive.ts'
 
 export const PROOF = 'proof check'
 /** What node:crypto itself makes of garbage is not the proof check's, so it is measured alone. */
-export const ONE_SHOT_HASH = 'node:crypto one-shot hash'
+export const ONE_SHOT_HASH = 'proof check, its node:crypto hash alone'
 
 const SOURCE = { area: 'domain/pow', source: 'src/domain/pow.ts' }
 
