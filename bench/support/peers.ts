@@ -1,4 +1,4 @@
-/** The packages that the bench compares with, which nobody needs who does not run it. */
+/** The packages that the benches compare with, which nobody needs who does not run them. */
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

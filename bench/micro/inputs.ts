@@ -1,0 +1,208 @@
+/**
+ * Visitors that are the same in every run, and every call into src/ whose arguments they fill. Whoever changes such a
+ * signature mends it here; the cases are about what is done, not about how it is spelled.
+ */
+
+import { type Address, limitKey, parseAddress } from '../../src/domain/address.ts'
+import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintNonce, NONCE_RANDOM_BITS, type NonceBinding, readNonce } from '../../src/domain/nonce.ts'
+import { checkProof } from '../../src/domain/pow.ts'
+import { scoreOf } from '../../src/domain/score.ts'
+import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
+import { parseRedemption, parseSolution } from '../../src/http/schemas.ts'
+import type { Redemption, Solution } from '../../src/protocol/wire.ts'
+import { randomHex, seededRandom } from './random.ts'
+
+/** Of all cases but those of peers whose inputs take long to make. */
+export const INPUTS = 1024
+/** All that is judged by a clock is judged at this time, so that runs are alike. */
+export const NOW_MS = Date.UTC(2026, 0, 1, 12)
+/** Few bits, so that inputs are solved quickly: a check costs the same whatever the bits. */
+export const DIFFICULTY = 6
+export const TOKEN_LIFETIME_MS = 300_000
+export const CHALLENGE_LIFETIME_MS = 120_000
+export const IPV6_PREFIX_BITS = 64
+export const THRESHOLD = 0.5
+
+export const SITE_KEY = 'site_0123456789ABCDEFabcdef'
+/** Stands for the site in an address's log. */
+export const SITE_TAG = 1
+export const SITE = compileSite({
+  siteKey: SITE_KEY,
+  name: 'bench',
+  origins: [],
+  ipRules: { allow: [], block: [] },
+  createdAt: NOW_MS,
+  updatedAt: NOW_MS,
+  ...SITE_DEFAULTS,
+})
+const STORE_EPOCH = 7
+const KEYRING = new Keyring(['a secret for the bench, long enough to be accepted'])
+
+/** The widget tries counters of 16 digits only (src/widget/solver/ranges.ts). */
+const FIRST_COUNTER = 1e15
+
+/** One visitor: a challenge, its solution, and the token for it. */
+export interface Visit {
+  readonly addressText: string
+  readonly address: Address
+  readonly binding: NonceBinding
+  readonly issuedAtMs: number
+  readonly randomBits: number
+  readonly nonce: string
+  readonly counter: number
+  readonly solution: Solution
+  /** What the browser posts. */
+  readonly body: Buffer
+  readonly claims: TokenClaims
+  readonly token: string
+}
+
+let made: readonly Visit[] | undefined
+
+/** The same INPUTS visits in every process. Three of four have IPv4. */
+export function visits(): readonly Visit[] {
+  if (made === undefined) {
+    const random = seededRandom(0x706f7767)
+    made = Array.from({ length: INPUTS }, (_, index) => visit(random, index))
+  }
+  return made
+}
+
+function visit(random: () => number, index: number): Visit {
+  const addressText = index % 4 === 3 ? v6Text(random) : v4Text(random)
+  const address = parseAddress(addressText)!
+  const binding = { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, address }
+  const issuedAtMs = NOW_MS - 200 - (random() % 5000)
+  const randomBits = random() % 2 ** NONCE_RANDOM_BITS
+  const nonce = nonceFor(issuedAtMs, randomBits, binding)
+  let counter = FIRST_COUNTER + (random() % 2 ** 31)
+  while (!checkProof(nonce, counter, DIFFICULTY)) counter++
+  const solution: Solution = {
+    nonce,
+    counter,
+    solveTimeMs: 100 + (random() % 100),
+    fingerprintHash: randomHex(random, 64),
+    environment: {
+      webdriver: false,
+      chromeAbsent: false,
+      swiftShader: random() % 16 === 0,
+      noPlugins: random() % 8 === 0,
+      notificationDenied: false,
+      zeroScreen: false,
+      noLanguages: false,
+    },
+  }
+  const claims = claimsOf(nonce, counter, address, (50 + (random() % 51)) / 100)
+  const body = Buffer.from(JSON.stringify(solution))
+  const token = tokenFor(claims)
+  return {
+    addressText,
+    address,
+    binding,
+    issuedAtMs,
+    randomBits,
+    nonce,
+    counter,
+    solution,
+    body,
+    claims,
+    token,
+  }
+}
+
+function v4Text(random: () => number): string {
+  const bits = random()
+  return [203, (bits >>> 16) & 255, (bits >>> 8) & 255, bits & 255].join('.')
+}
+
+function v6Text(random: () => number): string {
+  const group = () => (random() & 0xffff).toString(16)
+  return `2001:db8:${group()}:${group()}::${group()}:${group()}`
+}
+
+/** From the part of the `Address` that a socket would report: 4 bytes for IPv4, else 16. */
+export function socketBytes(address: Address, isV4: boolean): Buffer {
+  return Buffer.from(address, 'latin1').subarray(isV4 ? 12 : 0)
+}
+
+export function addressKeyOf(address: Address): string {
+  return limitKey(address, IPV6_PREFIX_BITS)
+}
+
+export function nonceFor(issuedAtMs: number, randomBits: number, binding: NonceBinding): string {
+  return mintNonce(KEYRING, { issuedAtMs, difficulty: DIFFICULTY }, binding, randomBits)
+}
+
+export function bindingFor(address: Address): NonceBinding {
+  return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, address }
+}
+
+/** undefined unless it is genuine. */
+export function termsOf(nonce: string, binding: NonceBinding) {
+  const reading = readNonce(KEYRING, nonce, binding)
+  return reading.status === 'genuine' ? reading : undefined
+}
+
+/** The score of a first verification, 0 to 1. */
+export function scoreFor(solution: Solution, issuedAtMs: number, difficulty: number): number {
+  return scoreOf({
+    environment: solution.environment,
+    solveTimeMs: solution.solveTimeMs,
+    elapsedMs: NOW_MS - issuedAtMs,
+    difficulty,
+    fingerprintAddresses: 1,
+    addressFailures: 0,
+  }).score
+}
+
+export function claimsOf(nonce: string, counter: number, address: Address, score: number): TokenClaims {
+  return { issuedAtMs: NOW_MS, nonce, counter, siteTag: SITE.tag, address, score, storeEpoch: STORE_EPOCH }
+}
+
+export function tokenFor(claims: TokenClaims): string {
+  return mintToken(KEYRING, claims)
+}
+
+/** undefined unless it is genuine. */
+export function claimsIn(token: string): TokenClaims | undefined {
+  const reading = readToken(KEYRING, token)
+  return reading.status === 'genuine' ? reading.claims : undefined
+}
+
+/** undefined if it is refused. */
+export function solutionIn(body: Buffer): Solution | undefined {
+  const parsed = parseSolution(body, 'application/json')
+  return parsed.ok ? parsed.body : undefined
+}
+
+/** undefined if it is refused. */
+export function redemptionIn(body: Buffer): Redemption | undefined {
+  const parsed = parseRedemption(body, 'application/json')
+  return parsed.ok ? parsed.body : undefined
+}
+
+const LOG_REQUEST = { kind: LogKind.verification, siteTag: SITE_TAG, addressLimit: 30, siteLimit: 20 }
+
+/** Charges one verification to an address's log at NOW_MS. */
+export function chargeLog(record: Buffer): ReturnType<typeof admitToLog> {
+  return admitToLog(record, NOW_MS, LOG_REQUEST)
+}
+
+/**
+ * The log of an address that had so many verifications in the last minute, on three sites in turn.
+ *
+ * @param length at most 30, which fills it
+ */
+export function logOf(length: number, random: () => number): Buffer {
+  let record: Buffer | undefined
+  for (let index = 0; index < length; index++) {
+    const atMs = NOW_MS - Math.floor(((length - index) * 55_000) / length) + (random() % 500)
+    const decision = admitToLog(record, atMs, { ...LOG_REQUEST, siteTag: 1 + (index % 3) })
+    if (!decision.admitted) throw new Error(`the log refuses request ${index + 1}`)
+    record = Buffer.from(decision.record)
+  }
+  return record ?? Buffer.alloc(0)
+}

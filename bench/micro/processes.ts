@@ -1,0 +1,91 @@
+/**
+ * Compiles the bench and what it measures as the service is compiled, and runs one measurement per process.
+ *
+ * tsx would not do for what is measured: it has esbuild keep the names of functions, which puts a call of
+ * Object.defineProperty into each function that makes a closure.
+ */
+
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Variant } from './case.ts'
+import type { Figures } from './child.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** Inside the project, for packages are looked for in the folders above. Git ignores it. */
+const DIST = join(ROOT, 'bench/dist')
+const SOURCES = ['bench/micro/child.ts', 'bench/micro/peers/peers.d.ts']
+
+export class Processes {
+  readonly #folder: string
+  #child: ChildProcess | undefined
+
+  constructor() {
+    mkdirSync(DIST, { recursive: true })
+    this.#folder = mkdtempSync(join(DIST, 'micro-'))
+    try {
+      compile(this.#folder)
+    } catch (error) {
+      this.stop()
+      throw error
+    }
+  }
+
+  /** Rejects with what the child printed if it fails. */
+  async measure(name: string, variant: Variant, milliseconds: number): Promise<Figures> {
+    const { NODE_OPTIONS: _, ...env } = process.env
+    const child = fork(join(this.#folder, 'bench/micro/child.js'), [name, variant, String(milliseconds)], {
+      execArgv: ['--expose-gc'],
+      env,
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+    })
+    this.#child = child
+    let printed = ''
+    child.stderr!.on('data', chunk => {
+      printed += chunk
+    })
+    let figures: Figures | undefined
+    child.once('message', message => {
+      figures = message as Figures
+    })
+    return await new Promise((resolve, reject) => {
+      child.once('error', reject)
+      child.once('close', code => {
+        this.#child = undefined
+        if (code === 0 && figures !== undefined) resolve(figures)
+        else reject(new Error(`${name} (${variant}) ended with ${code}: ${printed}`))
+      })
+    })
+  }
+
+  /** Ends the measurement that is under way and removes what was compiled. */
+  stop(): void {
+    this.#child?.kill('SIGKILL')
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+}
+
+function compile(folder: string): void {
+  const config = join(folder, 'tsconfig.json')
+  const compilerOptions = {
+    noEmit: false,
+    noCheck: true,
+    rootDir: ROOT,
+    outDir: folder,
+    allowImportingTsExtensions: false,
+  }
+  const files = SOURCES.map(path => join(ROOT, path))
+  writeFileSync(
+    config,
+    JSON.stringify({ extends: join(ROOT, 'tsconfig.json'), compilerOptions, files, include: [] }),
+  )
+  const manifest = createRequire(import.meta.url).resolve('typescript/package.json')
+  const { status, error, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(manifest, '../bin/tsc'), '-p', config],
+    { encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(`tsc failed: ${error?.message ?? stdout + stderr}`)
+}
