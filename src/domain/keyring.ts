@@ -7,7 +7,7 @@ import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { Hmac } from './hmac.ts'
 
 /** Longest messages, in bytes; the codecs that write them own the layouts. */
-const NONCE_MESSAGE_MAX = 55
+const NONCE_MESSAGE_MAX = 39
 const TOKEN_MESSAGE_MAX = 109
 
 export interface SigningKey {

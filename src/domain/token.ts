@@ -16,6 +16,7 @@
  */
 
 import type { Address } from './address.ts'
+import { writeDecimal } from './decimal.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 
 const VERSION = 1
@@ -26,6 +27,9 @@ const STORE_EPOCH_OFFSET = SCORE_OFFSET + 2
 const CLAIMS_BYTES = STORE_EPOCH_OFFSET + 4
 const HMAC_CHARACTERS = 43
 const SCORE_SCALE = 1000
+const DELIMITER = 0x7c
+/** `|<claims>|<hmac>` */
+const AFTER_PREFIX = 1 + 44 + 1 + HMAC_CHARACTERS
 
 const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{44})\|([\w-]{43})$/
 
@@ -56,15 +60,29 @@ const claims = sealed.subarray(1)
 
 export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const key = keyring.signing
-  const prefix = `${token.issuedAtMs}|${token.nonce}|${token.counter}`
+  const { message } = key.tokenMac
+  const prefixEnd = writePrefix(message, token)
   sealed[0] = (VERSION << 4) | key.kid
   claims.write(token.siteTag, 0, SITE_TAG_BYTES, 'latin1')
   claims.write(token.address, ADDRESS_OFFSET, 16, 'latin1')
   claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
   claims.writeUInt32BE(token.storeEpoch, STORE_EPOCH_OFFSET)
-  applyKeyStream(key, prefix)
-  const text = `${prefix}|${sealed.toString('base64url')}|`
-  return text + tokenHmac(key, text)
+  message.copy(key.tokenStream.message, 0, 0, prefixEnd)
+  applyKeyStream(key, prefixEnd)
+  message[prefixEnd] = DELIMITER
+  const claimsEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
+  message[claimsEnd] = DELIMITER
+  const end = claimsEnd + 1
+  return message.toString('latin1', 0, end) + key.tokenMac.sign(end, 'base64url')
+}
+
+/** `<issuedAtMs>|<nonce>|<counter>`. Returns its length. */
+function writePrefix(bytes: Buffer, token: TokenClaims): number {
+  let end = writeDecimal(bytes, 0, token.issuedAtMs)
+  bytes[end++] = DELIMITER
+  end += bytes.write(token.nonce, end, 'latin1')
+  bytes[end++] = DELIMITER
+  return writeDecimal(bytes, end, token.counter)
 }
 
 export function readToken(keyring: Keyring, token: string): TokenReading {
@@ -76,7 +94,9 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   const text = token.slice(0, token.length - HMAC_CHARACTERS)
   for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
     if (!equalInConstantTime(tokenHmac(key, text), hmac!, HMAC_CHARACTERS)) continue
-    applyKeyStream(key, `${issuedAtMs}|${nonce}|${counter}`)
+    const prefixEnd = token.length - AFTER_PREFIX
+    key.tokenStream.message.write(token, 0, prefixEnd, 'latin1')
+    applyKeyStream(key, prefixEnd)
     return {
       status: 'genuine',
       claims: {
@@ -98,9 +118,8 @@ function tokenHmac(key: SigningKey, text: string): string {
   return key.tokenMac.sign(text.length, 'base64url')
 }
 
-/** Encrypts or decrypts `claims` in place. */
-function applyKeyStream(key: SigningKey, prefix: string): void {
-  key.tokenStream.message.write(prefix, 0, prefix.length, 'latin1')
-  const stream = key.tokenStream.sign(prefix.length, 'binary')
+/** Encrypts or decrypts `claims` in place; the prefix lies in the key stream's message. */
+function applyKeyStream(key: SigningKey, prefixLength: number): void {
+  const stream = key.tokenStream.sign(prefixLength, 'binary')
   for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
 }

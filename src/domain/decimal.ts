@@ -1,0 +1,26 @@
+/** Decimal digits straight into bytes: no text is made on the way. */
+
+const DIGIT_ZERO = 0x30
+
+/**
+ * Writes a number's decimal digits; returns where they end.
+ *
+ * @param value integer, 0 to 2^53 - 1
+ */
+export function writeDecimal(bytes: Uint8Array, at: number, value: number): number {
+  const end = at + decimalDigits(value)
+  let rest = value
+  let position = end
+  do {
+    const quotient = Math.floor(rest / 10)
+    bytes[--position] = DIGIT_ZERO + (rest - quotient * 10)
+    rest = quotient
+  } while (rest > 0)
+  return end
+}
+
+function decimalDigits(value: number): number {
+  let digits = 1
+  for (let bound = 10; value >= bound; bound *= 10) digits++
+  return digits
+}
