@@ -94,8 +94,11 @@ async function startOnCluster(settings: Record<string, string>): Promise<Running
       ...started,
       target: { ...started.target, epochsOf: service.env },
       stop: async () => {
-        await service.stop()
-        await cluster.stop()
+        try {
+          await service.stop()
+        } finally {
+          await cluster.stop()
+        }
       },
     }
   } catch (error) {
