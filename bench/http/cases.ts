@@ -2,51 +2,45 @@
  * The cases, each an endpoint on one kind of server, and the measuring of them.
  *
  *   for each repetition, endpoint:
- *     for each store:   fresh server and store -> build requests -> load -> stop
- *     bare server:      the same requests, as often as it takes
+ *     full load, for each store:   fresh server and store -> build requests -> seed (/verify) -> load -> stop
+ *                bare server:      the same requests, as often as it takes
+ *     fixed rate, for each server: the same, at a rate that the slowest of them can keep
  *
  * The ratio to the bare server is taken within a repetition, moments apart, because a shared machine's speed drifts.
  */
 
 import type { StoreKind } from '../../test/support/service.ts'
-import type { LoadResult } from './load.ts'
+import { type Figures, failureOf, figuresOf, type LatencyFigures, latencyFiguresOf } from './figures.ts'
 import type { LoadProcess } from './load-process.ts'
 import type { Options } from './options.ts'
-import { type RunningServer, startBare, startService } from './server.ts'
-import type { Endpoint } from './traffic.ts'
+import { SEED_MS_MAX, seed } from './seeding.ts'
+import { type RunningServer, type RunningService, startBare, startService } from './server.ts'
+import { ServerSlot } from './server-slot.ts'
+import { type Endpoint, MARKERS } from './traffic.ts'
+
+export type { Figures, LatencyFigures } from './figures.ts'
 
 export type ServerKind = 'bare' | StoreKind
 
-/** One repetition of one case. */
-export interface Run {
+/** One repetition of one case, at full load or at a fixed rate. */
+export interface RunOf<Measured> {
   readonly endpoint: Endpoint
   readonly server: ServerKind
   /** undefined if nothing could be measured. */
-  readonly figures: Figures | undefined
+  readonly figures: Measured | undefined
   /** undefined if every answer was the expected one. */
   readonly failure: string | undefined
   readonly ranOut: boolean
+  /** Requests of visitors that should have fetched a challenge, but had not, of all. */
+  readonly unseededShare: number
 }
 
-export interface Figures {
-  readonly requests: number
-  readonly requestsPerSecond: number
-  readonly workerUs: number
-  /** Only with Redis. */
-  readonly redisUs?: number
-  /** Worker CPU against the bare server's; not of the bare server itself. */
-  readonly timesBare?: number
-  /** CPU time over measured time. */
-  readonly workerBusy: number
-  readonly generatorBusy: number
-  /** Of everything else on the machine; 1 is a whole core. */
-  readonly othersBusy: number
-  readonly latencyP50Ms: number
-  readonly latencyP99Ms: number
-  readonly workerMibBefore: number
-  readonly workerMibAfter: number
-  readonly redisMibBefore?: number
-  readonly redisMibAfter?: number
+export type Run = RunOf<Figures>
+export type LatencyRun = RunOf<LatencyFigures>
+
+export interface BenchListener {
+  onRun(run: Run): void
+  onLatencyRun(run: LatencyRun): void
 }
 
 /** Requests are built for this rate, the most that a case is expected to reach, ... */
@@ -55,134 +49,172 @@ const REQUESTS_PER_SECOND_MAX = 100_000
 const REQUESTS_MAX = 600_000
 /** A warm-up that is cut short by requests running out must leave enough of them. */
 const REQUESTS_MIN = 20_000
-
-/** What a body must contain to be of the expected kind; with status 200 a failed verification is one too. */
-const MARKERS: Readonly<Record<Endpoint, string>> = {
-  challenge: '"nonce":"',
-  verify: '"passed":true',
-  'verify-token': '"success":true',
-}
+/** Of the closed loop's throughput: a service that is busy, with room for what comes unevenly. */
+const RATE_SHARE = 0.5
+/** A worker that has just started answers more slowly. */
+const SEED_START_MS = 1000
 
 export class Bench {
   readonly #options: Options
   readonly #load: LoadProcess
-  readonly #onRun: (run: Run) => void
-  #server: Promise<RunningServer> | undefined
-  #isStopped = false
+  readonly #listener: BenchListener
+  readonly #slot = new ServerSlot()
+  /** Of good answers of the service. */
+  readonly #bodyBytes: Partial<Record<Endpoint, number>> = {}
 
-  /** @param onRun told of each run as it ends */
-  constructor(options: Options, load: LoadProcess, onRun: (run: Run) => void) {
+  /** @param listener told of each run as it ends */
+  constructor(options: Options, load: LoadProcess, listener: BenchListener) {
     this.#options = options
     this.#load = load
-    this.#onRun = onRun
+    this.#listener = listener
   }
 
-  async runAll(): Promise<Run[]> {
+  async runAll(): Promise<{ runs: Run[]; latencyRuns: LatencyRun[] }> {
     const runs: Run[] = []
+    const latencyRuns: LatencyRun[] = []
     for (let repetition = 0; repetition < this.#options.repeat; repetition++) {
-      for (const endpoint of this.#options.endpoints) runs.push(...(await this.#runEndpoint(endpoint)))
+      for (const endpoint of this.#options.endpoints) {
+        const measured = await this.#runEndpoint(endpoint)
+        runs.push(...measured)
+        if (this.#options.hasLatency) {
+          latencyRuns.push(...(await this.#paceEndpoint(endpoint, this.#options.rate ?? rateFrom(measured))))
+        }
+      }
     }
-    return runs
+    return { runs, latencyRuns }
   }
 
   /** Ends the server that runs or starts now; no other will be started. */
   async stop(): Promise<void> {
-    this.#isStopped = true
-    await this.#stopServer()
-  }
-
-  async #stopServer(): Promise<void> {
-    const server = this.#server
-    this.#server = undefined
-    await (await server)?.stop()
-  }
-
-  async #start<Server extends RunningServer>(start: () => Promise<Server>): Promise<Server> {
-    if (this.#isStopped) throw new Error('the bench was stopped')
-    const starting = start()
-    this.#server = starting
-    try {
-      return await starting
-    } catch (error) {
-      this.#server = undefined
-      throw error
-    }
+    await this.#slot.end()
   }
 
   async #runEndpoint(endpoint: Endpoint): Promise<Run[]> {
+    const { seconds, warmUpSeconds } = this.#options
+    const count = requestCount(seconds + warmUpSeconds)
     const runs: Run[] = []
-    let bodyBytes = 0
     for (const kind of this.#options.stores) {
-      const service = await this.#start(() => startService(kind, this.#options.isForwarded))
-      bodyBytes = service.bodyBytes[endpoint]
-      const count = this.#requestCount()
-      const { target } = service
-      await this.#load.build({ endpoint, count, target, isForwarded: this.#options.isForwarded })
-      runs.push(await this.#run(endpoint, kind, service))
-      await this.#stopServer()
+      // Challenges are cheaper than what follows them: as many as will be needed are sent in the same time.
+      const msMax = (seconds + warmUpSeconds) * 1000 + SEED_START_MS
+      runs.push(
+        await this.#onService(endpoint, kind, count, msMax, server => this.#run(endpoint, kind, server)),
+      )
     }
-    const bare = await this.#run(endpoint, 'bare', await this.#start(() => startBare(bodyBytes)))
-    await this.#stopServer()
+    const bare = await this.#onBare(endpoint, server => this.#run(endpoint, 'bare', server))
     const all = [bare, ...runs.map(run => comparedWith(bare, run))]
-    for (const run of all) this.#onRun(run)
+    for (const run of all) this.#listener.onRun(run)
     return all
   }
 
-  #requestCount(): number {
-    const seconds = this.#options.seconds + this.#options.warmUpSeconds
-    const count = Math.ceil(seconds * REQUESTS_PER_SECOND_MAX)
-    return Math.max(REQUESTS_MIN, Math.min(REQUESTS_MAX, count))
+  async #paceEndpoint(endpoint: Endpoint, rate: number): Promise<LatencyRun[]> {
+    const count = Math.ceil(rate * (this.#options.seconds + this.#options.warmUpSeconds)) + 1
+    const runs: LatencyRun[] = []
+    for (const kind of this.#options.stores) {
+      const wanted = Math.min(REQUESTS_MAX, count)
+      runs.push(
+        await this.#onService(endpoint, kind, wanted, SEED_MS_MAX, server =>
+          this.#pace(endpoint, kind, server, rate),
+        ),
+      )
+    }
+    const all = [await this.#onBare(endpoint, server => this.#pace(endpoint, 'bare', server, rate)), ...runs]
+    for (const run of all) this.#listener.onLatencyRun(run)
+    return all
   }
 
-  async #run(endpoint: Endpoint, kind: ServerKind, server: RunningServer): Promise<Run> {
-    const { workerPid, redisPid } = server
-    try {
-      const result = await this.#load.run({
-        port: server.port,
-        connections: this.#options.connections,
-        warmUpMs: this.#options.warmUpSeconds * 1000,
-        measureMs: this.#options.seconds * 1000,
-        recycles: kind === 'bare',
-        marker: kind === 'bare' ? '' : MARKERS[endpoint],
-        pids: redisPid === undefined ? [workerPid] : [workerPid, redisPid],
-      })
-      const { ranOut } = result
-      return { endpoint, server: kind, figures: figuresOf(result), failure: failureOf(result), ranOut }
-    } catch (error) {
-      const failure = (error as Error).message
-      return { endpoint, server: kind, figures: undefined, failure, ranOut: false }
+  /** Measures on a fresh service, with requests built for it, whose visitors have fetched their challenges. */
+  async #onService<Measured>(
+    endpoint: Endpoint,
+    kind: StoreKind,
+    count: number,
+    seedMsMax: number,
+    measure: (server: RunningService) => Promise<Attempt<Measured>>,
+  ): Promise<RunOf<Measured>> {
+    const { isForwarded, isSeeded, connections } = this.#options
+    const service = await this.#slot.start(() => startService(kind, isForwarded))
+    this.#bodyBytes[endpoint] = service.bodyBytes[endpoint]
+    const traffic = { endpoint, count, target: service.target, isForwarded }
+    const measured = await attempted(async () => {
+      await this.#load.build(traffic)
+      // All from one address have its record from the first request on.
+      if (endpoint !== 'verify' || !isSeeded || !isForwarded) return await measure(service)
+      const msMax = Math.min(SEED_MS_MAX, seedMsMax)
+      const seeded = await seed(this.#load, traffic, { port: service.port, connections, msMax })
+      const attempt = await measure(service)
+      return { ...attempt, unseededShare: Math.max(0, attempt.sent - seeded) / attempt.sent }
+    })
+    await this.#slot.stop()
+    return { endpoint, server: kind, ...measured }
+  }
+
+  /** Measures on the bare server, with the requests of the service before it. */
+  async #onBare<Measured>(
+    endpoint: Endpoint,
+    measure: (server: RunningServer) => Promise<Attempt<Measured>>,
+  ): Promise<RunOf<Measured>> {
+    const server = await this.#slot.start(() => startBare(this.#bodyBytes[endpoint]!))
+    const measured = await attempted(() => measure(server))
+    await this.#slot.stop()
+    return { endpoint, server: 'bare', ...measured }
+  }
+
+  async #run(endpoint: Endpoint, kind: ServerKind, server: RunningServer): Promise<Attempt<Figures>> {
+    const { redisPorts = [] } = server
+    const result = await this.#load.run({ ...this.#specOf(endpoint, kind, server), redisPorts })
+    const { sent, ranOut } = result
+    return { figures: figuresOf(result), failure: failureOf(result), sent, ranOut }
+  }
+
+  async #pace(
+    endpoint: Endpoint,
+    kind: ServerKind,
+    server: RunningServer,
+    ratePerSecond: number,
+  ): Promise<Attempt<LatencyFigures>> {
+    const result = await this.#load.pace({ ...this.#specOf(endpoint, kind, server), ratePerSecond })
+    const { sent, ranOut } = result
+    return { figures: latencyFiguresOf(result, ratePerSecond), failure: failureOf(result), sent, ranOut }
+  }
+
+  #specOf(endpoint: Endpoint, kind: ServerKind, { port, workerPid, redisPid }: RunningServer) {
+    return {
+      port,
+      connections: this.#options.connections,
+      warmUpMs: this.#options.warmUpSeconds * 1000,
+      measureMs: this.#options.seconds * 1000,
+      recycles: kind === 'bare',
+      marker: kind === 'bare' ? '' : MARKERS[endpoint],
+      pids: redisPid === undefined ? [workerPid] : [workerPid, redisPid],
     }
   }
 }
 
-const MEBIBYTE = 2 ** 20
+interface Attempt<Measured> {
+  readonly figures: Measured
+  readonly failure: string | undefined
+  readonly sent: number
+  readonly ranOut: boolean
+  readonly unseededShare?: number
+}
 
-function figuresOf(result: LoadResult): Figures {
-  const { answers, measuredMs } = result
-  const [worker, redis] = result.usages
-  return {
-    requests: answers,
-    requestsPerSecond: (answers / measuredMs) * 1000,
-    workerUs: (worker!.cpuMs / answers) * 1000,
-    workerBusy: worker!.cpuMs / measuredMs,
-    generatorBusy: result.generatorBusy,
-    othersBusy: result.othersBusy,
-    latencyP50Ms: result.latencyP50Ms,
-    latencyP99Ms: result.latencyP99Ms,
-    workerMibBefore: worker!.residentBytesBefore / MEBIBYTE,
-    workerMibAfter: worker!.residentBytesAfter / MEBIBYTE,
-    ...(redis !== undefined && {
-      redisUs: (redis.cpuMs / answers) * 1000,
-      redisMibBefore: redis.residentBytesBefore / MEBIBYTE,
-      redisMibAfter: redis.residentBytesAfter / MEBIBYTE,
-    }),
+async function attempted<Measured>(measure: () => Promise<Attempt<Measured>>) {
+  try {
+    const { figures, failure, ranOut, unseededShare = 0 } = await measure()
+    return { figures, failure, ranOut, unseededShare }
+  } catch (error) {
+    return { figures: undefined, failure: (error as Error).message, ranOut: false, unseededShare: 0 }
   }
 }
 
-function failureOf({ badAnswers, badAnswer }: LoadResult): string | undefined {
-  return badAnswers === 0
-    ? undefined
-    : `${badAnswers} answers were not the expected one; the first: ${badAnswer.replaceAll('\r\n', ' | ')}`
+function requestCount(seconds: number): number {
+  const count = Math.ceil(seconds * REQUESTS_PER_SECOND_MAX)
+  return Math.max(REQUESTS_MIN, Math.min(REQUESTS_MAX, count))
+}
+
+/** Half of what the slowest of them reaches; 1 if nothing could be measured. */
+function rateFrom(runs: readonly Run[]): number {
+  const rates = runs.flatMap(({ figures }) => figures?.requestsPerSecond ?? [])
+  return rates.length === 0 ? 1 : Math.max(1, Math.floor(Math.min(...rates) * RATE_SHARE))
 }
 
 function comparedWith(bare: Run, run: Run): Run {

@@ -23,7 +23,7 @@ export class Connection {
   /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */
   #bytes: Buffer = Buffer.alloc(0)
   #length = 0
-  #sentAtMs = 0
+  #sinceMs = 0
 
   constructor(owner: ConnectionOwner, port: number) {
     this.#owner = owner
@@ -35,10 +35,16 @@ export class Connection {
     this.#socket.once('close', () => owner.fail('a connection was closed'))
   }
 
-  send(request: Buffer): void {
+  /** @param sinceMs from when on the answer was waited for: now, or when the request should have been sent */
+  send(request: Buffer, sinceMs = performance.now()): void {
     this.#length = 0
-    this.#sentAtMs = performance.now()
+    this.#sinceMs = sinceMs
     this.#socket.write(request)
+  }
+
+  /** Of the last request. */
+  get sinceMs(): number {
+    return this.#sinceMs
   }
 
   /** Start of the answer that was just read. */
@@ -61,7 +67,7 @@ export class Connection {
     const expected = answerLength(this.#bytes, this.#length)
     if (expected === this.#length) {
       const isGood = isGoodAnswer(this.#bytes, this.#length, this.#owner.marker)
-      this.#owner.answered(this, performance.now() - this.#sentAtMs, isGood)
+      this.#owner.answered(this, performance.now() - this.#sinceMs, isGood)
     } else if (expected !== undefined && this.#length > expected) {
       this.#owner.fail(`not one answer to one request: ${this.lastAnswer}`)
     } else if (this.#bytes === chunk) {

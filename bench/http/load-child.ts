@@ -1,8 +1,11 @@
 /** Entry of the load generator's process: does what load-process.ts sends, one thing at a time. */
 
+import { openEpochs } from './epochs.ts'
 import { runLoad } from './load.ts'
 import type { LoadAnswer, LoadOrder } from './load-process.ts'
-import { buildTraffic, type Traffic } from './traffic.ts'
+import { runPacedLoad } from './paced-load.ts'
+import { sendAll } from './send-all.ts'
+import { buildTraffic, type Traffic, type TrafficSpec } from './traffic.ts'
 
 let traffic: Traffic | undefined
 
@@ -10,11 +13,29 @@ async function obey(order: LoadOrder): Promise<LoadAnswer> {
   switch (order.type) {
     case 'build':
       traffic = undefined // first, so that never two of them take memory
-      traffic = buildTraffic(order.spec)
+      traffic = await build(order.spec)
       return { type: 'built' }
     case 'run':
-      if (traffic === undefined) throw new Error('there are no requests')
-      return { type: 'measured', result: await runLoad(order.spec, traffic) }
+      return { type: 'measured', result: await runLoad(order.spec, built()) }
+    case 'pace':
+      return { type: 'paced', result: await runPacedLoad(order.spec, built()) }
+    case 'send-all':
+      return { type: 'sent', result: await sendAll(order.spec, await build(order.traffic)) }
+  }
+}
+
+function built(): Traffic {
+  if (traffic === undefined) throw new Error('there are no requests')
+  return traffic
+}
+
+async function build(spec: TrafficSpec): Promise<Traffic> {
+  if (spec.target.epochsOf === undefined) return buildTraffic(spec)
+  const epochs = await openEpochs(spec.target.epochsOf)
+  try {
+    return buildTraffic(spec, epochs.of)
+  } finally {
+    await epochs.close()
   }
 }
 

@@ -7,13 +7,16 @@
  * drives the same server some 4 % faster. Sending through the sockets' libuv handles would be as fast as that.
  *
  * In a closed loop a stalled server also stalls the load, so these latencies say little of what visitors at a fixed
- * rate would wait.
+ * rate would wait: that is measured by paced-load.ts.
  */
 
 import { createHistogram } from 'node:perf_hooks'
-import { machineCpuMs, type ProcessUsage, processUsage } from '../support/cpu.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
-import type { Traffic } from './traffic.ts'
+import { type Mark, residentBytesOf, type Stretch, stretchBetween, takeMark } from './meter.ts'
+import { countsBetween, openRedisCounters, type RedisCounters, type RedisCounts } from './redis-counters.ts'
+import { requestAt, type Traffic } from './traffic.ts'
+
+export type { MeasuredUsage } from './meter.ts'
 
 export interface LoadSpec {
   /** On 127.0.0.1. */
@@ -27,53 +30,50 @@ export interface LoadSpec {
   readonly marker: string
   /** Processes whose use of CPU and memory is measured. */
   readonly pids: readonly number[]
+  /** Redis servers on 127.0.0.1 that are asked for their counters. */
+  readonly redisPorts?: readonly number[]
 }
 
-export interface LoadResult {
+/** Its processes are in the order of `pids`. */
+export interface LoadResult extends Stretch {
   /** Within the measured time. */
   readonly answers: number
-  readonly measuredMs: number
+  /** From the first request on. */
+  readonly sent: number
   /** The requests were used up before the time was. */
   readonly ranOut: boolean
-  /** CPU time of this generator over measured time. */
-  readonly generatorBusy: number
-  /** CPU time of everything else on the machine over measured time: 1 is a whole core. */
-  readonly othersBusy: number
   readonly latencyP50Ms: number
   readonly latencyP99Ms: number
-  /** In the order of `pids`. */
-  readonly usages: readonly MeasuredUsage[]
+  /** Within the measured time; only with `redisPorts`. */
+  readonly redis?: RedisCounts
   /** Answers other than the one expected, from the first request on, and one of them. */
   readonly badAnswers: number
   readonly badAnswer: string
 }
 
-export interface MeasuredUsage {
-  /** Within the measured time. */
-  readonly cpuMs: number
-  /** Before the first request, and at the end of the measured time. */
-  readonly residentBytesBefore: number
-  readonly residentBytesAfter: number
-}
-
 /** Rejects if a connection fails, or if there is nothing to measure. */
-export function runLoad(spec: LoadSpec, traffic: Traffic): Promise<LoadResult> {
-  return new Promise((resolve, reject) => new Load(spec, traffic, resolve, reject).start())
+export async function runLoad(spec: LoadSpec, traffic: Traffic): Promise<LoadResult> {
+  const { redisPorts = [] } = spec
+  const counters = redisPorts.length === 0 ? undefined : await openRedisCounters(redisPorts)
+  try {
+    return await new Promise((resolve, reject) => new Load(spec, traffic, counters, resolve, reject).start())
+  } finally {
+    counters?.close()
+  }
 }
 
 const LAST_ANSWERS_MS = 2000
 
-interface Mark {
-  readonly atMs: number
-  readonly generatorCpuMs: number
-  readonly machineCpuMs: number
-  readonly usages: readonly ProcessUsage[]
+/** A moment, and what Redis had counted by then. */
+interface CountedMark extends Mark {
+  readonly redis: Promise<RedisCounts> | undefined
 }
 
 class Load implements ConnectionOwner {
   readonly marker: Buffer
   readonly #spec: LoadSpec
   readonly #traffic: Traffic
+  readonly #counters: RedisCounters | undefined
   readonly #resolve: (result: LoadResult) => void
   readonly #reject: (error: Error) => void
   readonly #connections: Connection[] = []
@@ -81,30 +81,33 @@ class Load implements ConnectionOwner {
   #phase: 'warming up' | 'measuring' | 'ending' | 'over' = 'warming up'
   #timer: NodeJS.Timeout | undefined
   #next = 0
+  #sent = 0
   #underWay = 0
   #answers = 0
   #badAnswers = 0
   #badAnswer = ''
   #ranOut = false
   #residentBytesBefore: readonly number[] = []
-  #from: Mark | undefined
-  #to: Mark | undefined
+  #from: CountedMark | undefined
+  #to: CountedMark | undefined
 
   constructor(
     spec: LoadSpec,
     traffic: Traffic,
+    counters: RedisCounters | undefined,
     resolve: (result: LoadResult) => void,
     reject: (error: Error) => void,
   ) {
     this.#spec = spec
     this.#traffic = traffic
+    this.#counters = counters
     this.#resolve = resolve
     this.#reject = reject
     this.marker = Buffer.from(spec.marker)
   }
 
   start(): void {
-    this.#residentBytesBefore = this.#spec.pids.map(pid => processUsage(pid).residentBytes)
+    this.#residentBytesBefore = residentBytesOf(this.#spec.pids)
     for (let index = 0; index < this.#spec.connections; index++) {
       this.#connections.push(new Connection(this, this.#spec.port))
     }
@@ -113,17 +116,16 @@ class Load implements ConnectionOwner {
 
   /** Sends the next request on a connection that has none under way. */
   send(connection: Connection): void {
-    const { count, ends, bytes } = this.#traffic
-    if (this.#next === count) {
+    if (this.#next === this.#traffic.count) {
       if (!this.#spec.recycles) {
         this.#runOut()
         return
       }
       this.#next = 0
     }
-    const start = this.#next === 0 ? 0 : ends[this.#next - 1]!
     this.#underWay++
-    connection.send(bytes.subarray(start, ends[this.#next++]!))
+    this.#sent++
+    connection.send(requestAt(this.#traffic, this.#next++))
   }
 
   answered(connection: Connection, latencyMs: number, isGood: boolean): void {
@@ -173,15 +175,10 @@ class Load implements ConnectionOwner {
     if (this.#underWay === 0) this.#settle()
   }
 
-  #mark(): Mark {
-    const { user, system } = process.cpuUsage()
-    const usages = this.#spec.pids.map(processUsage)
-    return {
-      atMs: performance.now(),
-      generatorCpuMs: (user + system) / 1000,
-      machineCpuMs: machineCpuMs(),
-      usages,
-    }
+  #mark(): CountedMark {
+    const redis = this.#counters?.read()
+    redis?.catch(() => {}) // told when both are there
+    return { ...takeMark(this.#spec.pids), redis }
   }
 
   #settle(): void {
@@ -190,27 +187,23 @@ class Load implements ConnectionOwner {
       return
     }
     this.#close()
+    this.#result().then(this.#resolve, this.#reject)
+  }
+
+  async #result(): Promise<LoadResult> {
     const [from, to] = [this.#from!, this.#to!]
-    const measuredMs = to.atMs - from.atMs
-    const generatorMs = to.generatorCpuMs - from.generatorCpuMs
-    const usages = to.usages.map((usage, index) => ({
-      cpuMs: usage.cpuMs - from.usages[index]!.cpuMs,
-      residentBytesBefore: this.#residentBytesBefore[index]!,
-      residentBytesAfter: usage.residentBytes,
-    }))
-    const ownMs = usages.reduce((sum, { cpuMs }) => sum + cpuMs, generatorMs)
-    this.#resolve({
+    const [countsFrom, countsTo] = await Promise.all([from.redis, to.redis])
+    return {
+      ...stretchBetween(from, to, this.#residentBytesBefore),
       answers: this.#answers,
-      measuredMs,
+      sent: this.#sent,
       ranOut: this.#ranOut,
-      generatorBusy: generatorMs / measuredMs,
-      othersBusy: Math.max(0, (to.machineCpuMs - from.machineCpuMs - ownMs) / measuredMs),
       latencyP50Ms: this.#latencies.percentile(50) / 1e6,
       latencyP99Ms: this.#latencies.percentile(99) / 1e6,
-      usages,
+      ...(countsFrom && countsTo && { redis: countsBetween(countsFrom, countsTo) }),
       badAnswers: this.#badAnswers,
       badAnswer: this.#badAnswer,
-    })
+    }
   }
 
   #close(): void {

@@ -1,10 +1,12 @@
 /** `npm run bench:http`: see options.ts for what it does and takes. */
 
 import { existsSync } from 'node:fs'
+import { writeReport } from '../support/html-report.ts'
 import { Bench } from './cases.ts'
 import { LoadProcess } from './load-process.ts'
 import { HELP, type Options, parseOptions, UsageError } from './options.ts'
-import { jsonText, progressLine, reportCases, tableText } from './report.ts'
+import { jsonText, latencyProgressLine, progressLine, reportCases, reportLatencies } from './report.ts'
+import { pageOf, tablesText } from './tables.ts'
 
 const BUILT = new URL('../../dist/main.js', import.meta.url)
 
@@ -21,7 +23,10 @@ async function main(): Promise<number> {
 
 async function bench(options: Options): Promise<number> {
   const load = new LoadProcess()
-  const bench = new Bench(options, load, run => process.stderr.write(`${progressLine(run)}\n`))
+  const bench = new Bench(options, load, {
+    onRun: run => process.stderr.write(`${progressLine(run)}\n`),
+    onLatencyRun: run => process.stderr.write(`${latencyProgressLine(run)}\n`),
+  })
   const stop = async () => {
     load.stop()
     await bench.stop()
@@ -30,9 +35,13 @@ async function bench(options: Options): Promise<number> {
     process.once(signal, () => void stop().finally(() => process.exit(1)))
   }
   try {
-    const cases = reportCases(await bench.runAll())
-    process.stdout.write(`${options.isJson ? jsonText(cases, options) : tableText(cases, options)}\n`)
-    return cases.every(({ isOk }) => isOk) ? 0 : 1
+    const { runs, latencyRuns } = await bench.runAll()
+    const cases = reportCases(runs)
+    const latencies = reportLatencies(latencyRuns)
+    const print = options.isJson ? jsonText : tablesText
+    process.stdout.write(`${print(cases, latencies, options)}\n`)
+    if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(cases, latencies, options))
+    return [...cases, ...latencies].every(({ isOk }) => isOk) ? 0 : 1
   } finally {
     await stop()
   }
@@ -41,7 +50,8 @@ async function bench(options: Options): Promise<number> {
 try {
   process.exitCode = await main()
 } catch (error) {
-  const isUsage = error instanceof UsageError
-  process.stderr.write(`${isUsage ? error.message : (error as Error).stack}\n`)
+  const { name, message, stack } = error as Error
+  const isUsage = name === 'UsageError'
+  process.stderr.write(`${isUsage ? message : stack}\n`)
   process.exitCode = isUsage ? 2 : 1
 }

@@ -1,5 +1,7 @@
 /** The command line of `npm run bench:http`. */
 
+import { accessSync, constants } from 'node:fs'
+import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
 import { ENDPOINTS, type Endpoint } from './traffic.ts'
@@ -13,22 +15,37 @@ export interface Options {
   readonly connections: number
   /** Whether requests come as through a load balancer, each from an address of its own. */
   readonly isForwarded: boolean
+  /** Whether visitors of /verify have fetched a challenge before. */
+  readonly isSeeded: boolean
+  /** Whether latencies are measured at a fixed rate, too. */
+  readonly hasLatency: boolean
+  /** Requests per second of that; undefined: half of what the slowest server of the endpoint reached. */
+  readonly rate: number | undefined
+  /** Where to write the report as a web page. */
+  readonly reportFile: string | undefined
   readonly isJson: boolean
 }
 
 export const HELP = `
 Measures the service over HTTP on loopback: CPU time per request of one worker and of Redis, beside a bare
-uWebSockets.js server that answers the same requests with a constant body of the same size.
+uWebSockets.js server that answers the same requests with a constant body of the same size: at full load (a closed
+loop). Then latencies of the same servers at a fixed rate, counted from when each request was due (an open loop).
 
   npm run bench:http -- [options]
 
   --store embedded|redis|both   default both; redis needs redis-server on the path
   --endpoint NAME               challenge, verify or verify-token; repeatable; default all three
   --seconds N                   measured time of a case, 0.1 to 60, default 3
-  --warmup N                    seconds of load before it, 0 to 60, default 1
+  --warmup N                    seconds of load before it, 0 to 60, default 3: compilation by V8 takes over 1 s
   --repeat N                    repetitions, each on a fresh server and store, 1 to 100, default 5
   --connections N               1 to 512, each with one request under way, default 128
   --direct                      no X-Forwarded-For: one client address, limits raised
+  --no-seed                     /verify from addresses that the store has never seen; otherwise each has fetched a
+                                challenge before, as visitors have
+  --no-latency                  full load only
+  --rate N                      requests/s of the fixed rate, 1 to 100000; default half of what the slowest server of
+                                that endpoint has just reached
+  --report FILE.html            a web page with the figures
   --json                        the figures as JSON on standard output
   --help                        this text
 
@@ -52,6 +69,10 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     repeat: integer('--repeat', values.repeat, 1, 100),
     connections: integer('--connections', values.connections, 1, 512),
     isForwarded: !values.direct,
+    isSeeded: !values['no-seed'],
+    hasLatency: !values['no-latency'],
+    rate: values.rate === undefined ? undefined : number('--rate', values.rate, 1, 100_000),
+    reportFile: writableFile('--report', values.report),
     isJson: values.json,
   }
 }
@@ -64,10 +85,14 @@ function parsed(args: readonly string[]) {
         store: { type: 'string', default: 'both' },
         endpoint: { type: 'string', multiple: true },
         seconds: { type: 'string', default: '3' },
-        warmup: { type: 'string', default: '1' },
+        warmup: { type: 'string', default: '3' },
         repeat: { type: 'string', default: '5' },
         connections: { type: 'string', default: '128' },
         direct: { type: 'boolean', default: false },
+        'no-seed': { type: 'boolean', default: false },
+        'no-latency': { type: 'boolean', default: false },
+        rate: { type: 'string' },
+        report: { type: 'string' },
         json: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
@@ -77,13 +102,13 @@ function parsed(args: readonly string[]) {
   }
 }
 
-function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
+export function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
   const name = names.find(known => known === text)
   if (name === undefined) throw new UsageError(`${option}: expected one of ${names.join(', ')}, got ${text}`)
   return name
 }
 
-function number(option: string, text: string, min: number, max: number): number {
+export function number(option: string, text: string, min: number, max: number): number {
   const value = Number(text)
   if (text.trim() === '' || !(value >= min && value <= max)) {
     throw new UsageError(`${option}: expected a number from ${min} to ${max}, got ${text}`)
@@ -91,8 +116,19 @@ function number(option: string, text: string, min: number, max: number): number 
   return value
 }
 
-function integer(option: string, text: string, min: number, max: number): number {
+export function integer(option: string, text: string, min: number, max: number): number {
   const value = number(option, text, min, max)
   if (!Number.isInteger(value)) throw new UsageError(`${option}: expected an integer, got ${text}`)
   return value
+}
+
+/** A file that is written after the measuring: that it cannot be must show before. */
+export function writableFile(option: string, file: string | undefined): string | undefined {
+  if (file === undefined) return undefined
+  try {
+    accessSync(dirname(file), constants.W_OK)
+  } catch (error) {
+    throw new UsageError(`${option}: cannot write ${file}: ${(error as NodeJS.ErrnoException).code}`)
+  }
+  return file
 }

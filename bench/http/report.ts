@@ -1,51 +1,105 @@
-/** From runs to what is printed: medians and ranges over the repetitions of each case. */
+/** From runs to what is reported: medians and ranges over the repetitions of each case. */
 
 import { type Spread, spreadOf } from '../support/statistics.ts'
-import { type Column, renderTable, spreadText } from '../support/table.ts'
-import type { Figures, Run, ServerKind } from './cases.ts'
+import type { LatencyRun, Run, RunOf, ServerKind } from './cases.ts'
+import type { Figures, LatencyFigures } from './figures.ts'
 import type { Options } from './options.ts'
 import type { Endpoint } from './traffic.ts'
 
 /** All repetitions of one case. */
-export interface CaseReport {
+export interface ReportOf<Measured> {
   readonly endpoint: Endpoint
   readonly server: ServerKind
   readonly isOk: boolean
   /** Why the figures are worth less than others, or nothing. */
   readonly notes: readonly string[]
-  readonly figures: Readonly<Partial<Record<keyof Figures, Spread>>>
+  readonly figures: Readonly<Partial<Record<keyof Measured, Spread>>>
 }
 
+export type CaseReport = ReportOf<Figures>
+export type LatencyReport = ReportOf<LatencyFigures>
+
 /** Below this the worker waited for load, and its figures include waking up for it. */
-const BUSY_MIN = 0.8
+export const BUSY_MIN = 0.8
 /** Above this share of a core somebody else used the machine too, its caches and its scheduler included. */
 const OTHERS_BUSY_MAX = 0.15
+const UNSEEDED_MAX = 0.01
+/** A generator that is later than its timer's granularity was held up, or had too much to do. */
+const OWN_DELAY_MS_MAX = 5
+const RATE_KEPT_MIN = 0.99
+const WAITED_MAX = 0.01
 
 export function reportCases(runs: readonly Run[]): CaseReport[] {
-  const cases = new Map<string, Run[]>()
+  return grouped(runs).map(ofCase => {
+    const report = reportOf<Figures>(ofCase)
+    const { workerBusy } = report.figures
+    const isIdle = workerBusy !== undefined && workerBusy.median < BUSY_MIN
+    return isIdle ? { ...report, notes: [...report.notes, 'worker not busy'] } : report
+  })
+}
+
+export function reportLatencies(runs: readonly LatencyRun[]): LatencyReport[] {
+  return grouped(runs).map(ofCase => {
+    const report = reportOf<LatencyFigures>(ofCase)
+    return {
+      ...report,
+      notes: [...report.notes, ...lagNotes(ofCase.flatMap(({ figures }) => figures ?? []))],
+    }
+  })
+}
+
+/** The runs of each case, in the order in which cases came first. */
+function grouped<Measured>(runs: readonly RunOf<Measured>[]): RunOf<Measured>[][] {
+  const cases = new Map<string, RunOf<Measured>[]>()
   for (const run of runs) {
     const name = `${run.endpoint} ${run.server}`
     cases.set(name, [...(cases.get(name) ?? []), run])
   }
-  return [...cases.values()].map(reportCase)
+  return [...cases.values()]
 }
 
-function reportCase(runs: readonly Run[]): CaseReport {
+function reportOf<Measured extends object>(runs: readonly RunOf<Measured>[]): ReportOf<Measured> {
   const { endpoint, server } = runs[0]!
   const failures = runs.flatMap(run => run.failure ?? [])
-  const all = runs.flatMap(run => run.figures ?? [])
-  const figures: Partial<Record<keyof Figures, Spread>> = {}
-  for (const name of Object.keys(all[0] ?? {}) as (keyof Figures)[]) {
-    figures[name] = spreadOf(all.flatMap(({ [name]: value }) => value ?? []))
-  }
+  const figures = spreadsOf(runs.flatMap(run => run.figures ?? []))
   const notes: string[] = []
   if (failures.length > 0) notes.push(`FAILED: ${failures[0]}`)
-  if (figures.workerBusy !== undefined && figures.workerBusy.median < BUSY_MIN) notes.push('worker not busy')
-  if (figures.othersBusy !== undefined && figures.othersBusy.median > OTHERS_BUSY_MAX) {
-    notes.push(`others used ${(figures.othersBusy.median * 100).toFixed(0)}% of a core`)
+  const { othersBusy } = figures as { othersBusy?: Spread }
+  if (othersBusy !== undefined && othersBusy.median > OTHERS_BUSY_MAX) {
+    notes.push(`others used ${percent(othersBusy.median)} of a core`)
   }
   if (runs.some(run => run.ranOut)) notes.push('requests ran out early')
+  const unseeded = Math.max(...runs.map(({ unseededShare }) => unseededShare))
+  if (unseeded > UNSEEDED_MAX) notes.push(`${percent(unseeded)} had not fetched a challenge`)
   return { endpoint, server, isOk: failures.length === 0, notes, figures }
+}
+
+/** The spread of each figure over the repetitions. */
+export function spreadsOf<Measured extends object>(
+  all: readonly Measured[],
+): Partial<Record<keyof Measured, Spread>> {
+  const spreads: Partial<Record<keyof Measured, Spread>> = {}
+  for (const name of Object.keys(all[0] ?? {}) as (keyof Measured)[]) {
+    spreads[name] = spreadOf(all.flatMap(({ [name]: value }) => (value ?? []) as number | []))
+  }
+  return spreads
+}
+
+/** Each is about the worst repetition: a rate that was not kept even once spoils what it is compared with. */
+function lagNotes(all: readonly LatencyFigures[]): string[] {
+  if (all.length === 0) return []
+  const notes: string[] = []
+  const kept = Math.min(...all.map(({ ratePerSecond, wantedPerSecond }) => ratePerSecond / wantedPerSecond))
+  if (kept < RATE_KEPT_MIN) notes.push(`RATE NOT KEPT: ${percent(kept)} of it`)
+  const ownDelayMs = Math.max(...all.map(({ ownDelayP99Ms }) => ownDelayP99Ms))
+  if (ownDelayMs > OWN_DELAY_MS_MAX) notes.push(`the generator lagged (99%: ${ownDelayMs.toFixed(1)} ms)`)
+  const waited = Math.max(...all.map(({ waitedShare }) => waitedShare))
+  if (waited > WAITED_MAX) notes.push(`${percent(waited)} waited for a connection`)
+  return notes
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)}%`
 }
 
 /** One line for each run, while people wait. */
@@ -57,51 +111,18 @@ export function progressLine({ endpoint, server, figures, failure }: Run): strin
   return `${endpoint} on ${server}: ${requestsPerSecond.toFixed(0)}/s, ${workerUs.toFixed(2)} us${ratio}`
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: 'endpoint', align: 'left' },
-  { title: 'server', align: 'left' },
-  { title: 'worker us/request', align: 'right' },
-  { title: 'x bare', align: 'right' },
-  { title: 'Redis us/request', align: 'right' },
-  { title: 'requests/s', align: 'right' },
-  { title: 'busy', align: 'right' },
-  { title: 'p50 ms', align: 'right' },
-  { title: 'p99 ms', align: 'right' },
-  { title: 'worker MiB', align: 'right' },
-  { title: 'notes', align: 'left' },
-]
-
-export function tableText(cases: readonly CaseReport[], options: Options): string {
-  const table = renderTable(COLUMNS, cases.map(row))
-  return `${table}\n\n${legend(options)}`
+export function latencyProgressLine({ endpoint, server, figures, failure }: LatencyRun): string {
+  if (failure !== undefined) return `${endpoint} on ${server}, fixed rate: FAILED: ${failure}`
+  if (figures === undefined) return `${endpoint} on ${server}, fixed rate: nothing measured`
+  const { ratePerSecond, latencyP50Ms, latencyP99Ms } = figures
+  const latencies = `p50 ${latencyP50Ms.toFixed(2)} ms, p99 ${latencyP99Ms.toFixed(2)} ms`
+  return `${endpoint} on ${server}, fixed rate of ${ratePerSecond.toFixed(0)}/s: ${latencies}`
 }
 
-function row({ endpoint, server, notes, figures }: CaseReport): string[] {
-  const text = (spread: Spread | undefined, digits: number) =>
-    spread === undefined ? '-' : spreadText(spread, digits)
-  const { workerMibBefore: before, workerMibAfter: after, workerBusy: busy } = figures
-  return [
-    endpoint,
-    server,
-    text(figures.workerUs, 2),
-    text(figures.timesBare, 2),
-    text(figures.redisUs, 2),
-    text(figures.requestsPerSecond, 0),
-    busy === undefined ? '-' : `${(busy.median * 100).toFixed(0)}%`,
-    text(figures.latencyP50Ms, 2),
-    text(figures.latencyP99Ms, 2),
-    before === undefined ? '-' : `${before.median.toFixed(0)} -> ${after!.median.toFixed(0)}`,
-    notes.join('; '),
-  ]
-}
-
-function legend({ repeat, seconds, connections, isForwarded }: Options): string {
-  const clients = isForwarded ? 'distinct client addresses behind a proxy' : 'one client address'
-  return `Median (range) of ${repeat} x ${seconds} s, ${connections} connections, ${clients}, Node.js ${process.version}.
-us/request: CPU time, user and system. busy: CPU time of the worker over measured time; under ${BUSY_MIN * 100}% it is marked.
-Latencies are those of a closed loop: the load waits when the server does. MiB: resident before and after.`
-}
-
-export function jsonText(cases: readonly CaseReport[], options: Options): string {
-  return JSON.stringify({ node: process.version, options, cases }, undefined, 2)
+export function jsonText(
+  cases: readonly CaseReport[],
+  latencies: readonly LatencyReport[],
+  options: Options,
+): string {
+  return JSON.stringify({ node: process.version, options, cases, latencies }, undefined, 2)
 }

@@ -1,4 +1,4 @@
-/** Starting what is measured: the built service on either store, as one worker, and the bare server. */
+/** Starting what is measured: the built service on any store, as one worker or more, and the bare server. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,14 +7,23 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/support/client.ts'
 import type { Answer } from '../../test/support/http.ts'
+import type { RedisServer } from '../../test/support/redis.ts'
+import { RedisCluster } from '../../test/support/redis-cluster.ts'
 import { type StoreKind, TEST_SECRET, TestService } from '../../test/support/service.ts'
+import { childPids } from './processes.ts'
 import type { Endpoint, TrafficTarget } from './traffic.ts'
+
+/** `cluster`: a Redis Cluster of three primaries. */
+export type ServiceKind = StoreKind | 'cluster'
 
 export interface RunningServer {
   readonly port: number
+  /** The only worker, or the first. */
   readonly workerPid: number
-  /** undefined without Redis. */
+  /** The only Redis, or the first of a Cluster; undefined without Redis. */
   readonly redisPid: number | undefined
+  /** Of all its Redis servers. */
+  readonly redisPorts?: readonly number[]
   stop(): Promise<void>
 }
 
@@ -22,6 +31,14 @@ export interface RunningService extends RunningServer {
   readonly target: TrafficTarget
   /** How long the body of a good answer is. */
   readonly bodyBytes: Readonly<Record<Endpoint, number>>
+  readonly workerPids: readonly number[]
+  /** Of the process that supervises the workers; undefined if there is one worker, which is the only process. */
+  readonly primaryPid: number | undefined
+  /** Empty without Redis. */
+  readonly redisPids: readonly number[]
+  readonly redisPorts: readonly number[]
+  /** The service's settings, with which its store can be opened. */
+  readonly env: Readonly<Record<string, string>>
 }
 
 /** What the settings allow at most. */
@@ -29,7 +46,7 @@ const UNLIMITED = '1000000'
 /** A service at full load redeems for many customers. */
 const API_KEYS = 32
 
-/** With one worker the service is one process, so that its CPU time is the worker's. */
+/** By default one worker: then the service is one process, so that its CPU time is the worker's. */
 function environment(isForwarded: boolean): Record<string, string> {
   return {
     POWGATE_WORKERS: '1',
@@ -52,21 +69,64 @@ function environment(isForwarded: boolean): Record<string, string> {
 }
 
 /**
- * Starts the service from dist/ with a fresh store; a Redis of its own if that is the store.
+ * Starts the service from dist/ with a fresh store; a Redis or Redis Cluster of its own if that is the store.
  *
  * @param env settings besides those of a bench
  */
 export async function startService(
-  kind: StoreKind,
+  kind: ServiceKind,
   isForwarded: boolean,
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningService> {
-  const service = await TestService.start(kind, { ...environment(isForwarded), ...env })
+  const settings = { ...environment(isForwarded), ...env }
+  if (kind === 'cluster') return await startOnCluster(settings)
+  const service = await TestService.start(kind, settings)
+  return await running(service, service.redis === undefined ? [] : [service.redis])
+}
+
+async function startOnCluster(settings: Record<string, string>): Promise<RunningService> {
+  const cluster = await RedisCluster.start()
   try {
+    // REDIS_URL says where its state is; the kind, whether it starts a Redis of its own.
+    const service = await TestService.start('embedded', { ...settings, REDIS_URL: cluster.url })
+    const started = await running(service, cluster.servers)
+    return {
+      ...started,
+      target: { ...started.target, epochsOf: service.env },
+      stop: async () => {
+        try {
+          await service.stop()
+        } finally {
+          await cluster.stop()
+        }
+      },
+    }
+  } catch (error) {
+    await cluster.stop()
+    throw error
+  }
+}
+
+/** @param redis the servers that hold its state */
+async function running(
+  service: TestService,
+  redis: readonly Pick<RedisServer, 'pid' | 'port'>[],
+): Promise<RunningService> {
+  try {
+    const isSingle = service.env.POWGATE_WORKERS === '1'
+    const workerPids = isSingle ? [service.pid] : childPids(service.pid)
+    const workers = Number(service.env.POWGATE_WORKERS)
+    if (workerPids.length !== workers) throw new Error(`${workerPids.length} processes, ${workers} workers`)
+    const redisPids = redis.map(({ pid }) => pid)
     return {
       port: service.port,
-      workerPid: service.pid,
-      redisPid: service.redis?.pid,
+      workerPid: workerPids[0]!,
+      workerPids,
+      primaryPid: isSingle ? undefined : service.pid,
+      redisPid: redisPids[0],
+      redisPids,
+      redisPorts: redis.map(({ port }) => port),
+      env: service.env,
       ...(await prepare(service)),
       stop: () => service.stop(),
     }

@@ -7,7 +7,7 @@
  * would take hours.
  */
 
-import { parseAddress } from '../../src/domain/address.ts'
+import { type Address, parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
@@ -17,6 +17,13 @@ import { HONEST_ENVIRONMENT } from '../../test/support/client.ts'
 export type Endpoint = 'challenge' | 'verify' | 'verify-token'
 export const ENDPOINTS: readonly Endpoint[] = ['challenge', 'verify', 'verify-token']
 
+/** What a body must contain to be of the expected kind; with status 200 a failed verification is one too. */
+export const MARKERS: Readonly<Record<Endpoint, string>> = {
+  challenge: '"nonce":"',
+  verify: '"passed":true',
+  'verify-token': '"success":true',
+}
+
 /** What the requests are made for. */
 export interface TrafficTarget {
   readonly secret: string
@@ -24,12 +31,25 @@ export interface TrafficTarget {
   /** At least one. */
   readonly apiKeys: readonly string[]
   readonly storeEpoch: number
+  /** If there are any, requests are spread over these instead, in turn. */
+  readonly sites?: readonly SiteKeys[]
+  /** Settings of a service whose store has many epochs (a Redis Cluster): each address's must be asked for. */
+  readonly epochsOf?: Readonly<Record<string, string>>
+}
+
+export interface SiteKeys {
+  readonly siteKey: string
+  readonly apiKey: string
 }
 
 export interface TrafficSpec {
   readonly endpoint: Endpoint
   /** At most 2^24, the number of addresses. */
   readonly count: number
+  /** Numbers the first request; requests of other numbers are others. 0 if undefined. */
+  readonly firstIndex?: number
+  /** From how many addresses the requests come, in turn; from one each if undefined. */
+  readonly addresses?: number
   readonly target: TrafficTarget
   /** Whether requests come as from a load balancer, each naming a client address of its own. */
   readonly isForwarded: boolean
@@ -43,6 +63,9 @@ export interface Traffic {
   readonly ends: Uint32Array
 }
 
+/** Tells the store's epoch for an address. */
+export type EpochOf = (address: Address) => number
+
 const REQUEST_BYTES_MAX = 1024
 const DIRECT_ADDRESS = '127.0.0.1'
 /** Backends that redeem tokens are far fewer than visitors. */
@@ -51,14 +74,15 @@ const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */
 const ISSUED_WITHIN_MS = 10_000
 
-export function buildTraffic(spec: TrafficSpec): Traffic {
-  const write = WRITERS[spec.endpoint](spec)
+/** @param epochOf the target's one epoch if undefined */
+export function buildTraffic(spec: TrafficSpec, epochOf: EpochOf = () => spec.target.storeEpoch): Traffic {
+  const write = WRITERS[spec.endpoint](spec, epochOf)
   // Pages that no request reaches are never touched, so the bound costs no memory.
   const bytes = Buffer.allocUnsafeSlow(spec.count * REQUEST_BYTES_MAX)
   const ends = new Uint32Array(spec.count)
   let end = 0
   for (let index = 0; index < spec.count; index++) {
-    const text = write(scattered(index))
+    const text = write(numbered(spec, index))
     if (text.length > REQUEST_BYTES_MAX) throw new RangeError(`a request of ${text.length} bytes`)
     end += bytes.write(text, end, 'latin1')
     ends[index] = end
@@ -66,14 +90,43 @@ export function buildTraffic(spec: TrafficSpec): Traffic {
   return { count: spec.count, bytes, ends }
 }
 
+export function requestAt({ bytes, ends }: Traffic, index: number): Buffer {
+  return bytes.subarray(index === 0 ? 0 : ends[index - 1]!, ends[index]!)
+}
+
+/** The address of the visitor that sends the request of this number, if each comes from an address of its own. */
+export function visitorAddress(index: number): string {
+  const id = scattered(index)
+  return `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}`
+}
+
 /** All integers below 2^24, each once, in an order without locality: neighbours in time are not neighbours as keys. */
 function scattered(index: number): number {
   return Math.imul(index, 0x9e3779b1) & 0xffffff
 }
 
-type Writer = (id: number) => string
+/** What makes a request differ from all others. */
+interface Numbers {
+  /** Below 2^24, each once. */
+  readonly id: number
+  /** Of the visitor. */
+  readonly address: string
+  /** Counts requests from 0. */
+  readonly index: number
+}
 
-const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec) => Writer>> = {
+function numbered({ firstIndex = 0, addresses, isForwarded }: TrafficSpec, index: number): Numbers {
+  const ofAddress = firstIndex + (addresses === undefined ? index : index % addresses)
+  return {
+    id: scattered(firstIndex + index),
+    address: isForwarded ? visitorAddress(ofAddress) : DIRECT_ADDRESS,
+    index,
+  }
+}
+
+type Writer = (numbers: Numbers) => string
+
+const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec, epochOf: EpochOf) => Writer>> = {
   challenge: challengeWriter,
   verify: verifyWriter,
   'verify-token': verifyTokenWriter,
@@ -82,56 +135,66 @@ const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec) => Writer>> = {
 const HOST = 'Host: captcha.example\r\nUser-Agent: powgate-bench\r\nAccept: */*\r\n'
 const JSON_BODY = 'Content-Type: application/json\r\nContent-Length: '
 
-function visitorHeaders({ target }: TrafficSpec): string {
-  return `${HOST}Origin: https://shop.example\r\nX-Site-Key: ${target.siteKey}\r\n`
+function siteKeyOf({ siteKey, sites = [] }: TrafficTarget, index: number): string {
+  return sites.length === 0 ? siteKey : sites[index % sites.length]!.siteKey
 }
 
-function forwardedLine(spec: TrafficSpec, id: number): string {
-  return spec.isForwarded ? `X-Forwarded-For: ${addressOf(spec, id)}\r\n` : ''
+function apiKeyOf({ apiKeys, sites = [] }: TrafficTarget, { id, index }: Numbers): string {
+  return sites.length === 0 ? apiKeys[id % apiKeys.length]! : sites[index % sites.length]!.apiKey
 }
 
-function addressOf(spec: TrafficSpec, id: number): string {
-  return spec.isForwarded ? `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}` : DIRECT_ADDRESS
+function visitorHeaders({ target }: TrafficSpec, index: number): string {
+  return `${HOST}Origin: https://shop.example\r\nX-Site-Key: ${siteKeyOf(target, index)}\r\n`
+}
+
+function forwardedLine(spec: TrafficSpec, address: string): string {
+  return spec.isForwarded ? `X-Forwarded-For: ${address}\r\n` : ''
 }
 
 function challengeWriter(spec: TrafficSpec): Writer {
-  const head = `GET /challenge HTTP/1.1\r\n${visitorHeaders(spec)}`
-  return id => `${head}${forwardedLine(spec, id)}\r\n`
+  return ({ address, index }) =>
+    `GET /challenge HTTP/1.1\r\n${visitorHeaders(spec, index)}${forwardedLine(spec, address)}\r\n`
 }
 
-function verifyWriter(spec: TrafficSpec): Writer {
-  const head = `POST /verify HTTP/1.1\r\n${visitorHeaders(spec)}${JSON_BODY}`
-  const mint = nonceMinter(spec)
+function verifyWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
+  const mint = nonceMinter(spec, epochOf)
   const rest = `"solveTimeMs":40,"environment":${JSON.stringify(HONEST_ENVIRONMENT)}}`
-  return id => {
+  return numbers => {
+    const { id, address, index } = numbers
     const fingerprint = id.toString(16).padStart(64, '5eed')
-    const body = `{"nonce":"${mint(id)}","counter":${counterOf(id)},"fingerprintHash":"${fingerprint}",${rest}`
-    return `${head}${body.length}\r\n${forwardedLine(spec, id)}\r\n${body}`
+    const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},"fingerprintHash":"${fingerprint}",${rest}`
+    const head = `POST /verify HTTP/1.1\r\n${visitorHeaders(spec, index)}${JSON_BODY}${body.length}\r\n`
+    return `${head}${forwardedLine(spec, address)}\r\n${body}`
   }
 }
 
-function verifyTokenWriter(spec: TrafficSpec): Writer {
-  const { apiKeys, secret, siteKey, storeEpoch } = spec.target
-  const { tag: siteTag } = compileSite({
-    ...SITE_DEFAULTS,
-    siteKey,
-    name: '',
-    origins: [],
-    ipRules: { allow: [], block: [] },
-    createdAt: 0,
-    updatedAt: 0,
-  })
+function verifyTokenWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
+  const { secret, storeEpoch, siteKey, sites = [] } = spec.target
+  const siteTags = (sites.length === 0 ? [siteKey] : sites.map(site => site.siteKey)).map(siteTagOf)
   const keyring = new Keyring([secret])
-  const mint = nonceMinter(spec)
+  const mint = nonceMinter(spec, epochOf)
   const issuedAtMs = Date.now()
-  return id => {
-    const address = parseAddress(addressOf(spec, id))!
-    const claims = { nonce: mint(id), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
+  return numbers => {
+    const { id, index } = numbers
+    const address = parseAddress(numbers.address)!
+    const siteTag = siteTags[index % siteTags.length]!
+    const claims = { nonce: mint(numbers), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
     const body = `{"token":"${mintToken(keyring, { issuedAtMs, ...claims })}"}`
-    const authorization = `Authorization: Bearer ${apiKeys[id % apiKeys.length]}\r\n`
+    const authorization = `Authorization: Bearer ${apiKeyOf(spec.target, numbers)}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
-    return `${head}${forwardedLine(spec, id % CALLERS)}\r\n${body}`
+    return `${head}${forwardedLine(spec, callerAddress(id))}\r\n${body}`
   }
+}
+
+function callerAddress(id: number): string {
+  const caller = id % CALLERS
+  return `10.0.${caller >> 8}.${caller & 0xff}`
+}
+
+function siteTagOf(siteKey: string): string {
+  const ipRules = { allow: [], block: [] }
+  const made = { siteKey, name: '', origins: [], ipRules, createdAt: 0, updatedAt: 0 }
+  return compileSite({ ...SITE_DEFAULTS, ...made }).tag
 }
 
 /** Six digits, as solutions of about 18 bits have. */
@@ -140,18 +203,18 @@ function counterOf(id: number): number {
 }
 
 /** Issue time and random bits together number the nonces of one address, so none comes twice. */
-function nonceMinter(spec: TrafficSpec): Writer {
-  const { secret, siteKey, storeEpoch } = spec.target
-  const keyring = new Keyring([secret])
+function nonceMinter(spec: TrafficSpec, epochOf: EpochOf): Writer {
+  const { target } = spec
+  const keyring = new Keyring([target.secret])
   const now = Date.now()
-  return id => {
+  return ({ id, address: text, index }) => {
     const issuedAtMs = now - (id % ISSUED_WITHIN_MS)
-    const address = parseAddress(addressOf(spec, id))!
+    const address = parseAddress(text)!
     const randomBits = Math.floor(id / ISSUED_WITHIN_MS)
     return mintNonce(
       keyring,
       { issuedAtMs, difficulty: DIFFICULTY },
-      { siteKey, storeEpoch, address },
+      { siteKey: siteKeyOf(target, index), storeEpoch: epochOf(address), address },
       randomBits,
     )
   }

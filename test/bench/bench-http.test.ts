@@ -1,15 +1,29 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { answerLength, isGoodAnswer } from '../../bench/http/answers.ts'
+import type { LatencyRun } from '../../bench/http/cases.ts'
 import { type LoadResult, type LoadSpec, runLoad } from '../../bench/http/load.ts'
 import { parseOptions, UsageError } from '../../bench/http/options.ts'
-import type { CaseReport } from '../../bench/http/report.ts'
-import { buildTraffic, ENDPOINTS, type Endpoint } from '../../bench/http/traffic.ts'
+import { type PacedResult, type PacedSpec, runPacedLoad } from '../../bench/http/paced-load.ts'
+import { childPids } from '../../bench/http/processes.ts'
+import { parseBytes, parseCalls } from '../../bench/http/redis-counters.ts'
+import { type CaseReport, type LatencyReport, reportLatencies } from '../../bench/http/report.ts'
+import { sendAll } from '../../bench/http/send-all.ts'
+import {
+  buildTraffic,
+  ENDPOINTS,
+  type Endpoint,
+  requestAt,
+  type TrafficSpec,
+} from '../../bench/http/traffic.ts'
 import { spreadOf } from '../../bench/support/statistics.ts'
 
 const MAIN = new URL('../../bench/http/main.ts', import.meta.url).pathname
@@ -21,38 +35,71 @@ function runBench(...args: string[]) {
 }
 
 /** Any of these may be zero where so little is measured. */
-const MAY_BE_ZERO: readonly string[] = ['othersBusy']
+const MAY_BE_ZERO: readonly string[] = ['othersBusy', 'waitedShare', 'ownDelayP50Ms', 'ownDelayP99Ms']
 
-test('a short run measures every case on both stores', async () => {
-  const { stdout } = await runBench('--seconds', '0.3', '--warmup', '0.1', '--repeat', '1', '--json')
-  const { cases } = JSON.parse(stdout) as { cases: CaseReport[] }
+function checkFigures(
+  { endpoint, server, isOk, figures, notes }: CaseReport | LatencyReport,
+  expected: readonly string[],
+) {
+  const name = `${endpoint} on ${server}`
+  assert.ok(isOk, `${name}: ${notes}`)
+  for (const figure of expected) assert.ok(figure in figures, `${name}: ${figure}`)
+  for (const [figure, { min, median, max }] of Object.entries(figures)) {
+    for (const value of [min, median, max]) {
+      assert.ok(Number.isFinite(value), `${name}: ${figure} is ${value}`)
+      assert.ok(value > 0 || MAY_BE_ZERO.includes(figure), `${name}: ${figure} is ${value}`)
+    }
+  }
+}
+
+test('a short run measures every case on both stores, at full load and at a fixed rate', async () => {
+  const sizes = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '1', '--rate', '1000']
+  const { stdout } = await runBench(...sizes, '--json')
+  const report = JSON.parse(stdout) as { cases: CaseReport[]; latencies: LatencyReport[] }
   const expected = ENDPOINTS.flatMap(endpoint =>
     ['bare', 'embedded', 'redis'].map(server => [endpoint, server]),
   )
-  assert.deepEqual(
-    cases.map(({ endpoint, server }) => [endpoint, server]),
-    expected,
-  )
-  for (const { endpoint, server, isOk, figures } of cases) {
-    const name = `${endpoint} on ${server}`
-    assert.ok(isOk, name)
+  for (const reports of [report.cases, report.latencies]) {
+    assert.deepEqual(
+      reports.map(({ endpoint, server }) => [endpoint, server]),
+      expected,
+    )
+  }
+  for (const measured of report.cases) {
     const names = ['requests', 'requestsPerSecond', 'workerUs', 'workerBusy', 'latencyP50Ms', 'latencyP99Ms']
-    if (server !== 'bare') names.push('timesBare')
-    if (server === 'redis') names.push('redisUs')
-    for (const figure of names) assert.ok(figure in figures, `${name}: ${figure}`)
-    for (const [figure, { min, median, max }] of Object.entries(figures)) {
-      for (const value of [min, median, max]) {
-        assert.ok(Number.isFinite(value), `${name}: ${figure} is ${value}`)
-        assert.ok(value > 0 || MAY_BE_ZERO.includes(figure), `${name}: ${figure} is ${value}`)
-      }
-    }
+    if (measured.server !== 'bare') names.push('timesBare')
+    if (measured.server === 'redis') names.push('redisUs', 'redisBatch', 'redisCommands', 'redisInBytes')
+    checkFigures(measured, names)
+    const { redisBatch, redisCommands } = measured.figures
+    assert.ok(redisBatch === undefined || redisBatch.median >= 1, 'operations go out together, not in parts')
+    assert.ok(redisCommands === undefined || redisCommands.median >= 1)
+  }
+  for (const measured of report.latencies) {
+    checkFigures(measured, ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms', 'latencyMaxMs', 'ratePerSecond'])
+    const { requests, latencyP50Ms, latencyP999Ms, latencyMaxMs } = measured.figures
+    assert.equal(requests!.median, 300, 'each request that was due is measured')
+    assert.ok(latencyP50Ms!.median <= latencyP999Ms!.median)
+    assert.ok(latencyP999Ms!.median <= latencyMaxMs!.median)
   }
 })
 
-test('one endpoint from one address, as a table', async () => {
-  const args = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '2', '--store', 'embedded']
-  const { stdout } = await runBench(...args, '--endpoint', 'verify', '--direct')
-  assert.match(stdout, /^endpoint {2}server .*\n-.*\nverify {4}bare .*\nverify {4}embedded .*\n\nMedian/)
+test('one endpoint from one address, as a table and as a web page', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
+  try {
+    const file = join(directory, 'report.html')
+    const args = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '2', '--store', 'embedded']
+    const { stdout } = await runBench(...args, '--endpoint', 'verify', '--direct', '--report', file)
+    assert.match(
+      stdout,
+      /^At full load\n\nendpoint {2}server .*\n-.*\nverify {4}bare .*\nverify {4}embedded .*\n\nMedian/,
+    )
+    assert.match(stdout, /\nLatency at a fixed rate\n\nendpoint {2}server .*\n-.*\nverify {4}bare .*\n/)
+    const page = readFileSync(file, 'utf8')
+    assert.match(page, /^<!doctype html>/i)
+    assert.ok(page.includes('Latency at a fixed rate'))
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
 })
 
 test('mistakes on the command line are told in one line', async () => {
@@ -62,6 +109,8 @@ test('mistakes on the command line are told in one line', async () => {
     ['--seconds', '0'],
     ['--repeat', '1.5'],
     ['--connections', ''],
+    ['--rate', '0'],
+    ['--report', '/no/such/directory/report.html'],
     ['--nonsense'],
     ['x'],
   ]) {
@@ -76,18 +125,34 @@ const CHALLENGES = buildTraffic({
   isForwarded: true,
 })
 
-/** Loads a server that answers as it is told. */
-async function loadAnswering(answer: RequestListener, more: Partial<LoadSpec> = {}): Promise<LoadResult> {
+async function whileAnswering<Result>(
+  answer: RequestListener,
+  act: (port: number) => Promise<Result>,
+): Promise<Result> {
   const server = createServer(answer).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const spec = { port, connections: 4, warmUpMs: 20, measureMs: 100, recycles: true, marker: 'good' }
   try {
-    return await runLoad({ ...spec, pids: [process.pid], ...more }, CHALLENGES)
+    return await act((server.address() as AddressInfo).port)
   } finally {
     server.close()
   }
 }
+
+/** Loads a server that answers as it is told. */
+function loadAnswering(answer: RequestListener, more: Partial<LoadSpec> = {}): Promise<LoadResult> {
+  const spec = { connections: 4, warmUpMs: 20, measureMs: 100, recycles: true, marker: 'good' }
+  return whileAnswering(answer, port => runLoad({ ...spec, port, pids: [process.pid], ...more }, CHALLENGES))
+}
+
+/** The same at a fixed rate. */
+function paceAnswering(answer: RequestListener, more: Partial<PacedSpec> = {}): Promise<PacedResult> {
+  const spec = { connections: 4, warmUpMs: 50, measureMs: 200, recycles: true, marker: 'good' }
+  return whileAnswering(answer, port =>
+    runPacedLoad({ ...spec, port, pids: [process.pid], ratePerSecond: 500, ...more }, CHALLENGES),
+  )
+}
+
+const GOOD: RequestListener = (_, response) => response.setHeader('Content-Length', 4).end('good')
 
 test('bad answers are counted and shown, answers in pieces are put together', async () => {
   let requests = 0
@@ -108,15 +173,102 @@ test('bad answers are counted and shown, answers in pieces are put together', as
 })
 
 test('the load ends when requests run out, and fails when nothing can be measured', async () => {
-  const good: RequestListener = (_, response) => response.setHeader('Content-Length', 4).end('good')
-  const result = await loadAnswering(good, { recycles: false, measureMs: 60_000, warmUpMs: 1 })
+  const result = await loadAnswering(GOOD, { recycles: false, measureMs: 60_000, warmUpMs: 1 })
   assert.ok(result.ranOut && result.answers > 0 && result.answers <= CHALLENGES.count)
-  const early = loadAnswering(good, { recycles: false, warmUpMs: 60_000 })
+  const early = loadAnswering(GOOD, { recycles: false, warmUpMs: 60_000 })
   await assert.rejects(early, /ran out before anything was measured/)
   await assert.rejects(
     loadAnswering((_, response) => response.destroy()),
     /a connection/,
   )
+})
+
+test('at a fixed rate every request that is due counts, from when it was due', async () => {
+  let requests = 0
+  const stallMs = 100
+  const stalled = await paceAnswering(
+    (request, response) => {
+      const isStall = ++requests === 50 // within the measured time, which starts with the 26th
+      setTimeout(() => GOOD(request, response as Parameters<RequestListener>[1]), isStall ? stallMs : 0)
+    },
+    { connections: 1 },
+  )
+  assert.equal(stalled.requests, 100)
+  assert.equal(stalled.sent, 125)
+  assert.equal(requests, 125)
+  assert.equal(stalled.badAnswers, 0)
+  // Histograms keep three figures.
+  assert.ok(stalled.latencyMaxMs > stallMs * 0.99, `${stalled.latencyMaxMs} ms`)
+  // About 50 requests come due during the stall; a closed loop would have seen a single slow one.
+  assert.ok(stalled.waitedShare > 0.2, `${stalled.waitedShare} waited`)
+  assert.ok(stalled.latencyP99Ms > stallMs / 2, `${stalled.latencyP99Ms} ms`)
+  assert.ok(stalled.usages[0]!.cpuMs > 0)
+})
+
+test('a fixed rate ends early when requests run out, and fails if answers are missing', async () => {
+  const short = await paceAnswering(GOOD, { recycles: false, ratePerSecond: 50_000 })
+  assert.ok(short.ranOut)
+  assert.equal(short.sent, CHALLENGES.count)
+  assert.equal(short.requests, CHALLENGES.count - 2500)
+  const bad = await paceAnswering((_, response) => response.writeHead(503, { 'Content-Length': 0 }).end())
+  assert.equal(bad.badAnswers, 125)
+  const none = { recycles: false, ratePerSecond: 100_000, warmUpMs: 50 }
+  await assert.rejects(paceAnswering(GOOD, none), /too few requests/)
+  await assert.rejects(
+    paceAnswering((_, response) => response.destroy()),
+    /a connection/,
+  )
+})
+
+test('a rate that was not kept is told', () => {
+  const figures = { wantedPerSecond: 1000, ratePerSecond: 900, ownDelayP99Ms: 9, waitedShare: 0.5 }
+  const run = { endpoint: 'verify', server: 'redis', figures, failure: undefined, ranOut: false }
+  const [report] = reportLatencies([{ ...run, unseededShare: 0.5 } as unknown as LatencyRun])
+  assert.deepEqual(report!.notes, [
+    '50% had not fetched a challenge',
+    'RATE NOT KEPT: 90% of it',
+    'the generator lagged (99%: 9.0 ms)',
+    '50% waited for a connection',
+  ])
+})
+
+test('requests that prepare a run are sent once each, as many as there is time for', async () => {
+  const seen = new Map<string, number>()
+  const spec = { connections: 4, msMax: 60_000, marker: 'good' }
+  const { sent } = await whileAnswering(
+    (request, response) => {
+      const address = String(request.headers['x-forwarded-for'])
+      seen.set(address, (seen.get(address) ?? 0) + 1)
+      GOOD(request, response as Parameters<RequestListener>[1])
+    },
+    port => sendAll({ ...spec, port }, CHALLENGES),
+  )
+  assert.equal(sent, CHALLENGES.count)
+  assert.equal(seen.size, CHALLENGES.count)
+  const some = await whileAnswering(GOOD, port => sendAll({ ...spec, port, msMax: 20 }, CHALLENGES))
+  assert.ok(some.sent > 0 && some.sent < CHALLENGES.count)
+  const bad = whileAnswering(GOOD, port => sendAll({ ...spec, port, marker: 'better' }, CHALLENGES))
+  await assert.rejects(bad, /not the expected one: HTTP\/1.1 200/)
+})
+
+test('what Redis counts is read, scripts apart from the commands in them', () => {
+  const commands =
+    'cmdstat_evalsha:calls=7,usec=1\r\ncmdstat_get:calls=30,usec=2\r\ncmdstat_config|get:calls=2,u'
+  assert.deepEqual(parseCalls(`# Commandstats\r\n${commands}`), { scriptCalls: 7, commands: 32 })
+  const stats = 'a:1\r\ntotal_net_input_bytes:123\r\ntotal_net_output_bytes:45\r\n'
+  assert.deepEqual(parseBytes(stats), { inBytes: 123, outBytes: 45 })
+  assert.throws(() => parseBytes('a:1'), /total_net_input_bytes/)
+})
+
+test('the children of a process are found', async () => {
+  const child = spawn('sleep', ['60'])
+  try {
+    await once(child, 'spawn')
+    assert.ok(childPids(process.pid).includes(child.pid!))
+    assert.deepEqual(childPids(child.pid!), [])
+  } finally {
+    child.kill()
+  }
 })
 
 test('only a whole answer with status 200 and the marker is good', () => {
@@ -135,26 +287,55 @@ test('only a whole answer with status 200 and the marker is good', () => {
   assert.ok(isGoodAnswer(failed, failed.length, Buffer.alloc(0)))
 })
 
+const TARGET = {
+  secret: 'a secret of more than thirty-two characters',
+  siteKey: 'site_0123456789ABCDEFabcdef',
+  apiKeys: ['sk_01234567_0123456789012345678901234567890123456789012'],
+  storeEpoch: 1,
+}
+
+function textsOf(spec: Omit<TrafficSpec, 'target'> & Partial<TrafficSpec>): string[] {
+  const traffic = buildTraffic({ target: TARGET, ...spec })
+  return Array.from({ length: spec.count }, (_, index) => requestAt(traffic, index).toString('latin1'))
+}
+
 test('no request comes twice, whether or not addresses differ', () => {
-  const target = {
-    secret: 'a secret of more than thirty-two characters',
-    siteKey: 'site_0123456789ABCDEFabcdef',
-    apiKeys: ['sk_01234567_0123456789012345678901234567890123456789012'],
-    storeEpoch: 1,
-  }
   const count = 20_000
-  const distinct = (endpoint: Endpoint, isForwarded: boolean) => {
-    const { bytes, ends } = buildTraffic({ endpoint, count, target, isForwarded })
-    const requests = new Set<string>()
-    for (let index = 0; index < count; index++) {
-      requests.add(bytes.toString('latin1', index === 0 ? 0 : ends[index - 1], ends[index]))
-    }
-    return requests.size
+  const distinct = (endpoint: Endpoint, more: Partial<TrafficSpec>) =>
+    new Set(textsOf({ endpoint, count, isForwarded: true, ...more })).size
+  assert.equal(distinct('challenge', {}), count)
+  assert.equal(distinct('verify', {}), count)
+  assert.equal(distinct('verify', { isForwarded: false }), count)
+  assert.equal(distinct('verify', { addresses: 1000 }), count)
+  assert.equal(distinct('verify-token', { isForwarded: false }), count)
+  assert.equal(distinct('challenge', { addresses: 1000 }), 1000)
+})
+
+test('requests come from the addresses and sites that are asked for', () => {
+  const address = (text: string) => /X-Forwarded-For: (\S+)/.exec(text)![1]!
+  const verifications = textsOf({ endpoint: 'verify', count: 50, isForwarded: true })
+  const challenges = textsOf({ endpoint: 'challenge', count: 100, isForwarded: true })
+  assert.deepEqual(verifications.map(address), challenges.slice(0, 50).map(address), 'who comes, has fetched')
+  const later = textsOf({ endpoint: 'challenge', count: 50, firstIndex: 50, isForwarded: true })
+  assert.deepEqual(later.map(address), challenges.slice(50).map(address))
+  const pooled = textsOf({ endpoint: 'verify', count: 50, addresses: 7, isForwarded: true })
+  assert.equal(new Set(pooled.map(address)).size, 7)
+
+  const sites = ['A', 'B', 'C'].map(name => ({
+    siteKey: `site_${name.repeat(22)}`,
+    apiKey: `sk_${name.repeat(8)}_${name.repeat(43)}`,
+  }))
+  const target = { ...TARGET, sites }
+  for (const [endpoint, field] of [
+    ['challenge', 'siteKey'],
+    ['verify', 'siteKey'],
+    ['verify-token', 'apiKey'],
+  ] as const) {
+    const texts = textsOf({ endpoint, count: 6, target, isForwarded: true })
+    texts.forEach((text, index) => {
+      assert.ok(text.includes(sites[index % 3]![field]), `${endpoint} ${index}`)
+    })
   }
-  assert.equal(distinct('challenge', true), count)
-  assert.equal(distinct('verify', true), count)
-  assert.equal(distinct('verify', false), count)
-  assert.equal(distinct('verify-token', false), count)
 })
 
 test('a spread is the median and the range', () => {

@@ -1,0 +1,32 @@
+/** The epochs of a store that has many: each shard of a Redis Cluster has its own, and nonces are bound to it. */
+
+import { loadConfig } from '../../src/config.ts'
+import { type Address, limitKey } from '../../src/domain/address.ts'
+import { createStore } from '../../src/store/open.ts'
+
+export interface Epochs {
+  of(address: Address): number
+  close(): Promise<void>
+}
+
+const DEADLINE_MS = 2000
+
+/** @param env settings of the service whose store it is */
+export async function openEpochs(env: Readonly<Record<string, string>>): Promise<Epochs> {
+  const config = loadConfig(env)
+  const store = createStore(config, { sweeps: false, deadlineMs: DEADLINE_MS })
+  try {
+    await store.open()
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+  return {
+    of: address => {
+      const epoch = store.addressEpoch(limitKey(address, config.ipv6PrefixBits))
+      if (epoch === undefined) throw new Error('the store has not told its epochs')
+      return epoch
+    },
+    close: () => store.close(),
+  }
+}

@@ -1,0 +1,71 @@
+/** `npm run bench:scale`: see options.ts for what it does and takes. */
+
+import { existsSync } from 'node:fs'
+import { LoadProcess } from '../http/load-process.ts'
+import { UsageError } from '../http/options.ts'
+import { ServerSlot } from '../http/server-slot.ts'
+import { writeReport } from '../support/html-report.ts'
+import { type Measured, measurePoint } from './measure.ts'
+import { HELP, type Options, parseOptions } from './options.ts'
+import { type Series, seriesOf } from './points.ts'
+import { jsonText, progressLine, reportSeries, type SeriesReport } from './report.ts'
+import { pageOf, tablesText } from './tables.ts'
+
+const BUILT = new URL('../../dist/main.js', import.meta.url)
+
+async function main(): Promise<number> {
+  const options = parseOptions(process.argv.slice(2))
+  if (options === undefined) {
+    process.stdout.write(`${HELP}\n`)
+    return 0
+  }
+  if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
+  if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
+  return await bench(options)
+}
+
+async function bench(options: Options): Promise<number> {
+  const load = new LoadProcess()
+  const slot = new ServerSlot()
+  const stop = async () => {
+    load.stop()
+    await slot.end()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => void stop().finally(() => process.exit(1)))
+  }
+  try {
+    const all = await measureAll(options, load, slot)
+    process.stdout.write(`${options.isJson ? jsonText(all, options) : tablesText(all, options)}\n`)
+    if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(all, options))
+    return all.every(({ points }) => points.every(({ isOk }) => isOk)) ? 0 : 1
+  } finally {
+    await stop()
+  }
+}
+
+/** Turn by turn: the speed of a shared machine drifts, so that only what is measured in one turn can be compared. */
+async function measureAll(options: Options, load: LoadProcess, slot: ServerSlot): Promise<SeriesReport[]> {
+  const turnsOf = new Map<Series, Measured[][]>(seriesOf(options).map(series => [series, []]))
+  for (let turn = 0; turn < options.repeat; turn++) {
+    for (const [series, turns] of turnsOf) {
+      const measured: Measured[] = []
+      for (const point of series.points) {
+        const one = await measurePoint(series.endpoint, point, { options, load, slot })
+        process.stderr.write(`${progressLine(series, point, one)}\n`)
+        measured.push(one)
+      }
+      turns.push(measured)
+    }
+  }
+  return [...turnsOf].map(([series, turns]) => reportSeries(series, turns))
+}
+
+try {
+  process.exitCode = await main()
+} catch (error) {
+  const { name, message, stack } = error as Error
+  const isUsage = name === 'UsageError'
+  process.stderr.write(`${isUsage ? message : stack}\n`)
+  process.exitCode = isUsage ? 2 : 1
+}
