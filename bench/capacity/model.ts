@@ -1,0 +1,199 @@
+/** From measured costs to what a load takes, and what an attack does. Pure: every figure comes in as an argument. */
+
+import type { StoreKind } from '../../test/support/service.ts'
+import type { Endpoint } from '../http/traffic.ts'
+import type { Spread } from '../support/statistics.ts'
+
+/** CPU time of one request, microseconds. */
+export interface EndpointCost {
+  readonly workerUs: Spread
+  /** Only with Redis. */
+  readonly redisUs?: Spread
+}
+
+export type StoreCosts = Readonly<Record<Endpoint, EndpointCost>>
+
+/** What was measured. What is missing is left out of the results. */
+export interface Measurements {
+  readonly http: Readonly<Partial<Record<StoreKind, StoreCosts>>>
+  /** One thread of a browser with WebAssembly SIMD. */
+  readonly browserHashesPerSecond?: Spread
+  /** One thread of native code, one stream. */
+  readonly nativeBlocksPerSecond?: Spread
+  /** In Redis, of an address that was active in the last minute. */
+  readonly bytesPerActiveAddress?: { readonly typical: number; readonly atLimits: number }
+  /** The verification alone, in process, without HTTP and store: CPU time in microseconds. */
+  readonly verificationUs?: Spread
+}
+
+export interface Assumptions {
+  /** Share of its time that a core is planned to be busy, of workers and of Redis alike. */
+  readonly busyMax: number
+  /** Of one core, in some unit of currency. */
+  readonly pricePerHour: number
+  /** How much faster two interleaved streams of SHA-256 are than one, on one thread. */
+  readonly twoStreamFactor: number
+}
+
+export const ASSUMED: Omit<Assumptions, 'pricePerHour'> = {
+  busyMax: 0.6,
+  // Not measured here. One stream leaves the CPU's SHA unit waiting for its own results; published native code with two
+  // of them reaches 34 MH/s a thread.
+  twoStreamFactor: 1.8,
+}
+
+/** Challenges per second. */
+export const RATES = [10_000, 100_000, 1_000_000] as const
+/** Bits, the bounds of what a site may ask for and all even ones between. */
+export const DIFFICULTIES = [16, 18, 20, 22, 24, 26, 28] as const
+export const DEFAULT_DIFFICULTY = 18
+
+/** CPU time of a visitor: one challenge, one verification, one redemption. Microseconds. */
+export interface FlowCost {
+  readonly workerUs: Spread
+  readonly redisUs: Spread
+}
+
+export interface Plan {
+  readonly challengesPerSecond: number
+  readonly workerCores: Spread
+  readonly redisPrimaries: Spread
+  /** If each visitor comes from an address of its own; only if memory was measured. */
+  readonly redisBytes?: number
+}
+
+export interface MillionCost {
+  /** Of workers and Redis together. */
+  readonly cpuSeconds: Spread
+  /** At the planned share of busy time, so idle time is paid for too. */
+  readonly price: Spread
+}
+
+export interface Defence {
+  readonly difficulty: number
+  readonly meanHashes: number
+  readonly attackers: Readonly<Partial<Record<'browser' | 'native', Attacker>>>
+}
+
+export interface Attacker {
+  /** Per accepted proof, by mean. */
+  readonly cpuSeconds: number
+  /** Against all that the accepted proof costs us. */
+  readonly timesOurs: number
+}
+
+export interface Capacity {
+  readonly flows: Readonly<Partial<Record<StoreKind, FlowCost>>>
+  /** Visitors a second that one planned core of workers serves. */
+  readonly visitorsPerCore: Readonly<Partial<Record<StoreKind, number>>>
+  /** With Redis. */
+  readonly plans: readonly Plan[]
+  readonly perMillion: Readonly<Partial<Record<StoreKind, MillionCost>>>
+  readonly redisBytesPerMillionAddresses?: { readonly typical: number; readonly atLimits: number }
+  /** Our CPU time for an accepted proof, and with which store. */
+  readonly defender: { readonly store: StoreKind; readonly cpuSeconds: number }
+  readonly defences: readonly Defence[]
+}
+
+/** @param measurements of one store at least */
+export function capacityOf(measurements: Measurements, assumptions: Assumptions): Capacity {
+  const { http, bytesPerActiveAddress: bytes } = measurements
+  const flows = mapped(http, flowCost)
+  const store = flows.redis === undefined ? 'embedded' : 'redis'
+  const flow = flows[store]
+  if (flow === undefined) throw new RangeError('there are no costs of any store')
+  const cpuSeconds = (flow.workerUs.median + flow.redisUs.median) / 1e6
+  return {
+    flows,
+    visitorsPerCore: mapped(flows, ({ workerUs }) => (assumptions.busyMax * 1e6) / workerUs.median),
+    plans:
+      flows.redis === undefined
+        ? []
+        : RATES.map(rate => plan(rate, flows.redis!, assumptions, bytes?.typical)),
+    perMillion: mapped(flows, one => millionCost(one, assumptions)),
+    ...(bytes !== undefined && {
+      redisBytesPerMillionAddresses: { typical: bytes.typical * 1e6, atLimits: bytes.atLimits * 1e6 },
+    }),
+    defender: { store, cpuSeconds },
+    defences: DIFFICULTIES.map(bits => defence(bits, cpuSeconds, measurements, assumptions)),
+  }
+}
+
+/** Least and most are sums of the least and the most: as if all were good or bad at once. */
+export function flowCost(costs: StoreCosts): FlowCost {
+  const all = Object.values(costs)
+  const none = { median: 0, min: 0, max: 0 }
+  return {
+    workerUs: all.map(cost => cost.workerUs).reduce(sum),
+    redisUs: all.map(cost => cost.redisUs ?? none).reduce(sum),
+  }
+}
+
+const ACTIVE_SECONDS = 60
+
+/** @param bytesPerAddress in Redis, of an address active in the last minute */
+export function plan(
+  challengesPerSecond: number,
+  { workerUs, redisUs }: FlowCost,
+  { busyMax }: Pick<Assumptions, 'busyMax'>,
+  bytesPerAddress?: number,
+): Plan {
+  const cores = (us: number) => Math.max(1, Math.ceil((challengesPerSecond * us) / 1e6 / busyMax))
+  return {
+    challengesPerSecond,
+    workerCores: each(workerUs, cores),
+    redisPrimaries: each(redisUs, cores),
+    ...(bytesPerAddress !== undefined && {
+      redisBytes: challengesPerSecond * ACTIVE_SECONDS * bytesPerAddress,
+    }),
+  }
+}
+
+/** A million microseconds are a second: of a million visitors, CPU-seconds are what is microseconds of one. */
+export function millionCost(
+  { workerUs, redisUs }: FlowCost,
+  { busyMax, pricePerHour }: Pick<Assumptions, 'busyMax' | 'pricePerHour'>,
+): MillionCost {
+  const cpuSeconds = sum(workerUs, redisUs)
+  return { cpuSeconds, price: each(cpuSeconds, seconds => (seconds / busyMax / 3600) * pricePerHour) }
+}
+
+/** Tries are geometric with mean 2^bits, whatever was tried before. */
+export function defence(
+  difficulty: number,
+  ourCpuSeconds: number,
+  measurements: Pick<Measurements, 'browserHashesPerSecond' | 'nativeBlocksPerSecond'>,
+  { twoStreamFactor }: Pick<Assumptions, 'twoStreamFactor'>,
+): Defence {
+  const { browserHashesPerSecond: browser, nativeBlocksPerSecond: native } = measurements
+  const meanHashes = 2 ** difficulty
+  const attacker = (hashesPerSecond: number): Attacker => {
+    const cpuSeconds = meanHashes / hashesPerSecond
+    return { cpuSeconds, timesOurs: cpuSeconds / ourCpuSeconds }
+  }
+  return {
+    difficulty,
+    meanHashes,
+    attackers: {
+      ...(browser !== undefined && { browser: attacker(browser.median) }),
+      ...(native !== undefined && { native: attacker(native.median * twoStreamFactor) }),
+    },
+  }
+}
+
+function sum(a: Spread, b: Spread): Spread {
+  return { median: a.median + b.median, min: a.min + b.min, max: a.max + b.max }
+}
+
+function each({ median, min, max }: Spread, change: (value: number) => number): Spread {
+  return { median: change(median), min: change(min), max: change(max) }
+}
+
+function mapped<From, To>(
+  values: Readonly<Partial<Record<StoreKind, From>>>,
+  change: (value: From) => To,
+): Partial<Record<StoreKind, To>> {
+  return Object.fromEntries(
+    Object.entries(values).map(([store, value]) => [store, change(value)]),
+  ) as Partial<Record<StoreKind, To>>
+}

@@ -1,0 +1,246 @@
+/** The capacity page: Markdown for the README, and the same as a report. Assumptions come first. */
+
+import type { StoreKind } from '../../test/support/service.ts'
+import type { Report, ReportPart } from '../support/html-report.ts'
+import type { Spread } from '../support/statistics.ts'
+import type { Column } from '../support/table.ts'
+import {
+  type Assumptions,
+  type Capacity,
+  DEFAULT_DIFFICULTY,
+  type Defence,
+  type Measurements,
+} from './model.ts'
+
+export interface Surroundings {
+  readonly cpu: string
+  readonly node: string
+  /** Of the day on which it was computed: 2026-01-31. */
+  readonly date: string
+  /** What each figure comes from, a line each. */
+  readonly sources: readonly string[]
+}
+
+export interface CapacityPage {
+  readonly surroundings: Surroundings
+  readonly assumptions: Assumptions
+  readonly measurements: Measurements
+  readonly capacity: Capacity
+}
+
+export const START_MARKER = '<!-- capacity: computed by npm run bench:capacity -->'
+export const END_MARKER = '<!-- /capacity -->'
+
+interface Table {
+  readonly title: string
+  readonly columns: readonly Column[]
+  readonly rows: readonly (readonly string[])[]
+}
+
+export function pageMarkdown(page: CapacityPage): string {
+  const list = assumptionsOf(page).map(text => `- ${text}`)
+  const tables = tablesOf(page).map(({ title, columns, rows }) => {
+    const rule = columns.map(({ align }) => (align === 'left' ? '---' : '---:'))
+    const lines = [columns.map(column => column.title), rule, ...rows].map(
+      cells => `| ${cells.join(' | ')} |`,
+    )
+    return `${title}:\n\n${lines.join('\n')}`
+  })
+  return [['Assumed and measured:', '', ...list].join('\n'), ...tables].join('\n\n')
+}
+
+/** @returns undefined if the text has not both markers, in order and once each */
+export function withPage(text: string, markdown: string): string | undefined {
+  const [before, rest, ...more] = text.split(START_MARKER)
+  const [old, after, ...evenMore] = rest?.split(END_MARKER) ?? []
+  if (old === undefined || after === undefined || more.length + evenMore.length > 0) return undefined
+  return `${before}${START_MARKER}\n\n${markdown}\n\n${END_MARKER}${after}`
+}
+
+export function pageReport(page: CapacityPage): Report {
+  const tables = tablesOf(page).map((table): ReportPart => ({ kind: 'table', ...table }))
+  const { defences } = page.capacity
+  const series = (['browser', 'native'] as const).flatMap(name => {
+    const points = defences.flatMap(({ difficulty, attackers }) => {
+      const attacker = attackers[name]
+      return attacker === undefined ? [] : [{ x: difficulty, y: attacker.timesOurs }]
+    })
+    return points.length === 0 ? [] : [{ name: ATTACKER_NAMES[name], points }]
+  })
+  const plot: ReportPart = {
+    kind: 'lines',
+    title: "An attacker's CPU time against ours, for each accepted proof",
+    xTitle: 'difficulty, bits',
+    yTitle: 'times ours',
+    isLogY: true,
+    series,
+  }
+  return {
+    title: 'powgate: capacity',
+    intro: 'Computed from measured costs; what is assumed besides is said first.',
+    parts: [
+      { kind: 'text', text: assumptionsOf(page).join('\n\n') },
+      ...tables,
+      ...(series.length > 0 ? [plot] : []),
+    ],
+  }
+}
+
+const ATTACKER_NAMES = { browser: 'browser, WASM SIMD', native: 'native, two streams' } as const
+const STORE_NAMES: Readonly<Record<StoreKind, string>> = { embedded: 'embedded store', redis: 'Redis' }
+
+function assumptionsOf({ surroundings, assumptions, measurements, capacity }: CapacityPage): string[] {
+  const { cpu, node, date, sources } = surroundings
+  const busy = `${(assumptions.busyMax * 100).toFixed(0)} %`
+  const lines = [
+    'A visitor makes one challenge, one verification and one redemption. Connections are kept alive and without TLS, as behind a load balancer.',
+    `One worker per core. Cores of workers and of Redis are planned to be busy ${busy} of the time; a Redis primary is one core. The cost of a request is taken to be the same on any number of cores. Not in the figures: on a Cluster a redemption can take two calls instead of one, and batches are smaller.`,
+    `A core costs ${number(assumptions.pricePerHour)} an hour, in any currency.`,
+    `Computed ${date} on ${cpu}, Node.js ${node}: medians, with the range as if all were at their best or worst at once. ${sources.join('. ')}.`,
+    ...attackerLines(measurements, assumptions),
+  ]
+  const { store, cpuSeconds } = capacity.defender
+  lines.push(
+    `Our CPU time for a visitor is ${number(cpuSeconds * 1e6)} us, of workers and Redis together (${STORE_NAMES[store]}).`,
+  )
+  if (measurements.verificationUs !== undefined) {
+    lines.push(
+      `Of that, reading, checking and scoring a solution and making its token take ${spread(measurements.verificationUs)} us.`,
+    )
+  }
+  if (measurements.bytesPerActiveAddress !== undefined) {
+    lines.push(
+      `Redis memory: ${Object.entries(measurements.bytesPerActiveAddress)
+        .map(
+          ([name, bytes]) =>
+            `${number(bytes)} bytes ${name === 'typical' ? 'of a typical address' : 'at all limits'}`,
+        )
+        .join(', ')}, active in the last minute. The marks of redeemed tokens come on top.`,
+    )
+  } else lines.push('Redis memory was not measured.')
+  return lines
+}
+
+function attackerLines(
+  { browserHashesPerSecond, nativeBlocksPerSecond }: Measurements,
+  { twoStreamFactor }: Assumptions,
+) {
+  const browser =
+    browserHashesPerSecond === undefined
+      ? 'The rate of browsers was not measured.'
+      : `A browser hashes ${millions(browserHashesPerSecond)} MH/s on one thread, by bench:solver with WASM SIMD.`
+  const native =
+    nativeBlocksPerSecond === undefined
+      ? 'The rate of native code was not measured: there is no openssl program here.'
+      : `Native code: openssl does ${millions(nativeBlocksPerSecond)} million SHA-256 blocks a second on one thread here, in one stream; two interleaved streams are assumed to do ${twoStreamFactor} times that, which was not measured here (published native code with two streams reaches 34 MH/s a thread). GPUs do more than either.`
+  return [browser, native]
+}
+
+function tablesOf({ capacity, measurements }: CapacityPage): Table[] {
+  const tables = [
+    planTable(capacity),
+    millionTable(capacity),
+    memoryTable(capacity),
+    defenceTable(capacity, measurements),
+  ]
+  return tables.filter(({ columns, rows }) => rows.length > 0 && columns.length > 1)
+}
+
+function planTable({ plans }: Capacity): Table {
+  const hasMemory = plans.some(({ redisBytes }) => redisBytes !== undefined)
+  return {
+    title: 'What a load takes, with Redis',
+    columns: [
+      right('challenges/s, each with its verification and redemption'),
+      right('worker cores'),
+      right('Redis primaries'),
+      ...(hasMemory ? [right('Redis memory, every visitor from an address of its own')] : []),
+    ],
+    rows: plans.map(({ challengesPerSecond, workerCores, redisPrimaries, redisBytes }) => [
+      integer(challengesPerSecond),
+      spread(workerCores, integer),
+      spread(redisPrimaries, integer),
+      ...(redisBytes === undefined ? [] : [gibibytes(redisBytes)]),
+    ]),
+  }
+}
+
+function millionTable({ perMillion, visitorsPerCore }: Capacity): Table {
+  return {
+    title: 'What a million verifications cost',
+    columns: [left('store'), right('CPU-seconds'), right('money'), right('visitors/s on one worker core')],
+    rows: (['redis', 'embedded'] as const).flatMap(store => {
+      const cost = perMillion[store]
+      if (cost === undefined) return []
+      const perCore = integer(Math.floor(visitorsPerCore[store]!))
+      return [[STORE_NAMES[store], spread(cost.cpuSeconds), spread(cost.price), perCore]]
+    }),
+  }
+}
+
+function memoryTable({ redisBytesPerMillionAddresses: bytes }: Capacity): Table {
+  return {
+    title: 'Redis memory of a million addresses active in the last minute',
+    columns: [left('addresses'), right('memory')],
+    rows:
+      bytes === undefined
+        ? []
+        : [
+            ['typical', gibibytes(bytes.typical)],
+            ['all at their limits', gibibytes(bytes.atLimits)],
+          ],
+  }
+}
+
+function defenceTable(
+  { defences }: Capacity,
+  { browserHashesPerSecond, nativeBlocksPerSecond }: Measurements,
+): Table {
+  const names = [
+    ...(browserHashesPerSecond === undefined ? [] : (['browser'] as const)),
+    ...(nativeBlocksPerSecond === undefined ? [] : (['native'] as const)),
+  ]
+  const columns = names.flatMap(name => [right(`${ATTACKER_NAMES[name]}: CPU-seconds`), right('times ours')])
+  const row = ({ difficulty, meanHashes, attackers }: Defence) => [
+    difficulty === DEFAULT_DIFFICULTY ? `${difficulty} (default)` : String(difficulty),
+    integer(meanHashes),
+    ...names.flatMap(name => [number(attackers[name]!.cpuSeconds), number(attackers[name]!.timesOurs)]),
+  ]
+  return {
+    title: 'What an accepted proof costs an attacker, by mean, and how many times what it costs us',
+    columns: names.length === 0 ? [] : [right('bits'), right('hashes'), ...columns],
+    rows: defences.map(row),
+  }
+}
+
+function left(title: string): Column {
+  return { title, align: 'left' }
+}
+
+function right(title: string): Column {
+  return { title, align: 'right' }
+}
+
+const THREE_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+
+/** Three digits are more than such figures know. */
+function number(value: number): string {
+  return THREE_DIGITS.format(value)
+}
+
+function integer(value: number): string {
+  return value.toLocaleString('en')
+}
+
+function spread({ median, min, max }: Spread, text: (value: number) => string = number): string {
+  const [middle, low, high] = [median, min, max].map(text)
+  return low === high ? middle! : `${middle} (${low}-${high})`
+}
+
+function millions({ median, min, max }: Spread): string {
+  return spread({ median: median / 1e6, min: min / 1e6, max: max / 1e6 })
+}
+
+function gibibytes(bytes: number): string {
+  return `${number(bytes / 2 ** 30)} GiB`
+}

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { promisify } from 'node:util'
+import { readMeasurements } from '../../bench/capacity/inputs.ts'
+import {
+  ASSUMED,
+  capacityOf,
+  defence,
+  flowCost,
+  type Measurements,
+  millionCost,
+  plan,
+  type StoreCosts,
+} from '../../bench/capacity/model.ts'
+import { blocksPerSecond } from '../../bench/capacity/native.ts'
+import { parseOptions, UsageError } from '../../bench/capacity/options.ts'
+import {
+  type CapacityPage,
+  END_MARKER,
+  pageMarkdown,
+  pageReport,
+  START_MARKER,
+  withPage,
+} from '../../bench/capacity/page.ts'
+import { reportHtml } from '../../bench/support/html-report.ts'
+
+const MAIN = new URL('../../bench/capacity/main.ts', import.meta.url).pathname
+const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
+after(() => rmSync(folder, { recursive: true }))
+
+function runBench(...args: string[]) {
+  return promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, ...args], { timeout: 120_000 })
+}
+
+function file(name: string, content: unknown): string {
+  const path = join(folder, name)
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content))
+  return path
+}
+
+const exactly = (value: number) => ({ median: value, min: value, max: value })
+
+/** As bench:http writes them. */
+function httpFigures(servers: readonly string[] = ['bare', 'embedded', 'redis']) {
+  const cases = ['challenge', 'verify', 'verify-token'].flatMap((endpoint, index) =>
+    servers.map(server => ({
+      endpoint,
+      server,
+      isOk: true,
+      notes: [],
+      figures: {
+        workerUs: { median: 10 * (index + 1), min: 9 * (index + 1), max: 12 * (index + 1) },
+        ...(server === 'redis' && { redisUs: exactly(5 * (index + 1)) }),
+      },
+    })),
+  )
+  return { node: 'v20.1.2', options: {}, cases }
+}
+
+const SOLVER = {
+  surroundings: { cpu: 'a browser CPU' },
+  rates: [
+    { contender: 'simd', threads: 2, hashesPerSecond: exactly(33e6) },
+    { contender: 'scalar', threads: 1, hashesPerSecond: exactly(9e6) },
+    { contender: 'simd', threads: 1, hashesPerSecond: exactly(16e6) },
+  ],
+}
+const STORE = { memory: { bytesPerActiveAddress: { typical: 512, atLimits: 1024 } } }
+const MICRO = { rows: [{ name: 'whole verification, no store', ours: { cpuNs: exactly(6500) } }] }
+
+const COSTS: StoreCosts = {
+  challenge: { workerUs: { median: 10, min: 9, max: 12 }, redisUs: exactly(5) },
+  verify: { workerUs: { median: 20, min: 18, max: 24 }, redisUs: exactly(10) },
+  'verify-token': { workerUs: { median: 30, min: 27, max: 36 }, redisUs: exactly(15) },
+}
+const FLOW = { workerUs: { median: 60, min: 54, max: 72 }, redisUs: exactly(30) }
+
+test('a visitor costs what three requests cost', () => {
+  assert.deepEqual(flowCost(COSTS), FLOW)
+  const embedded = Object.fromEntries(
+    Object.entries(COSTS).map(([endpoint, { workerUs }]) => [endpoint, { workerUs }]),
+  ) as unknown as StoreCosts
+  assert.deepEqual(flowCost(embedded), { workerUs: FLOW.workerUs, redisUs: exactly(0) })
+})
+
+test('cores are CPU time at the planned share of busy time, whole ones', () => {
+  // 10,000/s x 60 us = 0.6 cores, which at 60 % busy is one; 0.72 take two; Redis: 0.3.
+  assert.deepEqual(plan(10_000, FLOW, ASSUMED), {
+    challengesPerSecond: 10_000,
+    workerCores: { median: 1, min: 1, max: 2 },
+    redisPrimaries: exactly(1),
+  })
+  // 60 s x 1,000,000/s x 512 bytes.
+  assert.deepEqual(plan(1_000_000, FLOW, ASSUMED, 512), {
+    challengesPerSecond: 1_000_000,
+    workerCores: { median: 100, min: 90, max: 120 },
+    redisPrimaries: exactly(50),
+    redisBytes: 30_720_000_000,
+  })
+})
+
+test('a million visitors take as many CPU-seconds as one takes microseconds', () => {
+  const { cpuSeconds, price } = millionCost(FLOW, { busyMax: 0.6, pricePerHour: 0.04 })
+  assert.deepEqual(cpuSeconds, { median: 90, min: 84, max: 102 })
+  // 90 s at 60 % busy are 150 s of a core: 150 / 3600 x 0.04.
+  assert.ok(Math.abs(price.median - 0.0016666666667) < 1e-12)
+})
+
+test('an attacker pays two to the power of the difficulty', () => {
+  const rates = { browserHashesPerSecond: exactly(2 ** 24), nativeBlocksPerSecond: exactly(2 ** 23) }
+  // 2^18 hashes at 2^24/s are 1/64 s; at 2 x 2^23/s natively the same; ours 90 us.
+  const { meanHashes, attackers } = defence(18, 90e-6, rates, { twoStreamFactor: 2 })
+  assert.equal(meanHashes, 262_144)
+  assert.equal(attackers.browser!.cpuSeconds, 1 / 64)
+  assert.ok(Math.abs(attackers.browser!.timesOurs - 173.6111111) < 1e-6)
+  assert.deepEqual(attackers.native, attackers.browser)
+  assert.deepEqual(defence(18, 90e-6, {}, { twoStreamFactor: 2 }).attackers, {})
+})
+
+const MEASUREMENTS: Measurements = {
+  http: { redis: COSTS },
+  browserHashesPerSecond: exactly(16e6),
+  nativeBlocksPerSecond: exactly(20e6),
+  bytesPerActiveAddress: { typical: 512, atLimits: 1024 },
+  verificationUs: exactly(6.5),
+}
+
+function pageOf(measurements: Measurements): CapacityPage {
+  const assumptions = { ...ASSUMED, pricePerHour: 0.04 }
+  const surroundings = { cpu: 'a CPU', node: 'v20.1.2', date: '2026-01-31', sources: ['`bench:http`'] }
+  return { surroundings, assumptions, measurements, capacity: capacityOf(measurements, assumptions) }
+}
+
+test('the page has every figure, and the assumptions first', () => {
+  const text = pageMarkdown(pageOf(MEASUREMENTS))
+  assert.match(
+    text,
+    /^Assumed and measured:\n\n- A visitor makes one challenge, one verification and one redemption/,
+  )
+  for (const row of [
+    '| 10,000 | 1 (1-2) | 1 | 0.286 GiB |',
+    '| 1,000,000 | 100 (90-120) | 50 | 28.6 GiB |',
+    '| Redis | 90 (84-102) | 0.00167 (0.00156-0.00189) | 10,000 |',
+    '| typical | 0.477 GiB |',
+    '| all at their limits | 0.954 GiB |',
+    '| 18 (default) | 262,144 | 0.0164 | 182 | 0.00728 | 80.9 |',
+    '| 28 | 268,435,456 | 16.8 | 186,000 | 7.46 | 82,900 |',
+  ]) {
+    assert.ok(text.includes(`\n${row}`), row)
+  }
+  assert.match(text, /60 % of the time/)
+  assert.match(text, /Our CPU time for a visitor is 90 us, of workers and Redis together \(Redis\)/)
+  assert.match(text, /making its token take 6\.5 us/)
+  const html = reportHtml(pageReport(pageOf(MEASUREMENTS)))
+  assert.ok(html.includes('186,000') && html.includes('<polyline'))
+})
+
+test('what was not measured is left out, and said to be', () => {
+  const { nativeBlocksPerSecond: _, ...others } = MEASUREMENTS
+  const browserOnly = pageMarkdown(pageOf(others))
+  assert.match(browserOnly, /native code was not measured: there is no openssl program here/)
+  assert.match(browserOnly, /\n\| 18 \(default\) \| 262,144 \| 0\.0164 \| 182 \|\n/)
+  const least = pageMarkdown(pageOf({ http: { embedded: COSTS } }))
+  assert.match(least, /The rate of browsers was not measured/)
+  assert.match(least, /Redis memory was not measured/)
+  assert.doesNotMatch(least, /What a load takes|accepted proof costs an attacker|NaN|undefined/)
+  assert.throws(() => capacityOf({ http: {} }, { ...ASSUMED, pricePerHour: 1 }), RangeError)
+})
+
+test('figures are read from what the benches write', () => {
+  const files = {
+    http: file('http.json', httpFigures()),
+    solver: file('solver.json', SOLVER),
+    store: file('store.json', STORE),
+    micro: file('micro.json', MICRO),
+  }
+  const { nativeBlocksPerSecond: _, http, ...others } = MEASUREMENTS
+  const { http: readHttp, ...read } = readMeasurements(files)
+  assert.deepEqual(readHttp.redis, http.redis)
+  assert.deepEqual(Object.keys(readHttp), ['embedded', 'redis'])
+  assert.deepEqual(read, others)
+})
+
+test('a file of another shape is told in one line that names it', () => {
+  const failed = httpFigures()
+  failed.cases[1]!.isOk = false
+  const bad: [option: 'http' | 'solver' | 'store' | 'micro', content: unknown, problem: RegExp][] = [
+    ['http', 'no JSON', /JSON/],
+    ['http', httpFigures(['bare']), /expected all three endpoints on at least one store/],
+    ['http', failed, /the bench failed at challenge on embedded/],
+    ['solver', { rates: SOLVER.rates.slice(0, 2) }, /expected the rate of "simd" on 1 thread/],
+    ['store', {}, /expected a number above 0 at "memory\.bytesPerActiveAddress\.typical", got undefined/],
+    ['store', { memory: { bytesPerActiveAddress: { typical: 1, atLimits: 'x' } } }, /atLimits", got "x"/],
+    ['micro', { rows: [] }, /expected "whole verification, no store" in "rows"/],
+  ]
+  for (const [option, content, problem] of bad) {
+    const path = file('bad.json', content)
+    const reading = () => readMeasurements({ [option]: path })
+    assert.throws(reading, (error: Error) => {
+      assert.ok(error instanceof UsageError)
+      assert.ok(error.message.startsWith(`--${option}: ${path}: `) && !error.message.includes('\n'))
+      assert.match(error.message, problem)
+      return true
+    })
+  }
+})
+
+test('the rate of openssl is read from what it prints', () => {
+  assert.equal(blocksPerSecond('+H:16384\n+F:25:sha256:1280000000.00\n'), 20e6)
+  for (const text of ['', 'sha256 1721625.16k\n', '+F:25:sha256:0.00\n', '+F:25:sha512:12.00\n']) {
+    assert.equal(blocksPerSecond(text), undefined)
+  }
+})
+
+test('the page replaces what is between its markers, and nothing else', () => {
+  const before = `# powgate\n\n${START_MARKER}\nold\n${END_MARKER}\n\nMIT licence.\n`
+  const expected = `# powgate\n\n${START_MARKER}\n\nnew $& $1\n\n${END_MARKER}\n\nMIT licence.\n`
+  assert.equal(withPage(before, 'new $& $1'), expected)
+  assert.equal(withPage(expected, 'new $& $1'), expected)
+  for (const text of ['', START_MARKER, `${END_MARKER}${START_MARKER}`, before + before]) {
+    assert.equal(withPage(text, 'new'), undefined)
+  }
+})
+
+test('from files to a page, to JSON and to a report', async () => {
+  const http = file('http.json', httpFigures())
+  const readme = file('README.md', `before\n${START_MARKER}\n${END_MARKER}\nafter\n`)
+  const report = join(folder, 'report.html')
+  const args = ['--http', http, '--solver', file('solver.json', SOLVER), '--price', '0.1']
+  const { stdout } = await runBench(...args, '--json', '--write', readme, '--report', report)
+  const { capacity, assumptions, surroundings } = JSON.parse(stdout) as CapacityPage
+  assert.equal(assumptions.pricePerHour, 0.1)
+  assert.match(surroundings.sources[1]!, /^`bench:solver` of \d{4}-\d\d-\d\d, a browser CPU$/)
+  assert.deepEqual(capacity.flows.redis, FLOW)
+  for (const { attackers } of capacity.defences) {
+    for (const { cpuSeconds, timesOurs } of Object.values(attackers)) {
+      assert.ok(cpuSeconds > 0 && Number.isFinite(cpuSeconds) && Number.isFinite(timesOurs))
+    }
+  }
+  assert.match(
+    readFileSync(readme, 'utf8'),
+    /^before\n<!-- capacity[^>]*-->\n\nAssumed.*\n\n<!-- \/capacity -->\nafter\n$/s,
+  )
+  assert.match(readFileSync(report, 'utf8'), /100 \(90-120\)/)
+})
+
+test('mistakes on the command line are told in one line', async () => {
+  const http = file('http.json', httpFigures())
+  await assert.rejects(runBench('--http', http, '--write', file('plain.md', 'no markers')), {
+    code: 2,
+    stderr: /^--write: .*plain\.md has not once .*\n$/,
+  })
+  await assert.rejects(runBench('--http', join(folder, 'missing.json')), {
+    code: 2,
+    stderr: /^--http: .*missing\.json: ENOENT.*\n$/,
+  })
+  assert.equal(parseOptions(['--help']), undefined)
+  for (const args of [['--price', '0'], ['--price', ''], ['--store', 'x.json'], ['x'], ['--fast']]) {
+    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
+  }
+})
