@@ -13,7 +13,7 @@ const RIGHT = 20
 const TOP = 28
 const PLOT_WIDTH = WIDTH - LEFT - RIGHT
 const PLOT_HEIGHT = 230
-const AXIS_HEIGHT = 46
+const AXIS_HEIGHT = 56
 const LEGEND_LINE = 20
 const MARK = 4
 /** Of the font at its size in this drawing, on average. */
