@@ -67,6 +67,8 @@ const SOLVE_TIME_SLACK_MS = 50
 const BROWSER_HASHES_PER_MS_MAX = 240_000
 /** The share of honest solvers at that rate that would be this lucky. */
 const LUCK = 0.01
+/** By difficulty: what so lucky a solver tries. */
+const LUCKY_HASHES = Array.from({ length: 32 }, (_, difficulty) => LUCK * 2 ** difficulty)
 /** Common devices share a fingerprint: a few addresses prove nothing. */
 const FINGERPRINT_REUSED_ADDRESSES = 32
 const FINGERPRINT_SPREAD_ADDRESSES = 256
@@ -93,7 +95,7 @@ function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
   }
   // The number of tries is geometric: P(at most x times the mean) = 1 - e^-x, about x for small x.
   const possibleHashes = (signals.elapsedMs + 1) * BROWSER_HASHES_PER_MS_MAX
-  if (possibleHashes < LUCK * 2 ** signals.difficulty) reasons = [...reasons, 'hashRateImplausible']
+  if (possibleHashes < LUCKY_HASHES[signals.difficulty]!) reasons = [...reasons, 'hashRateImplausible']
   if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES)
     reasons = [...reasons, 'fingerprintSpread']
   else if (signals.fingerprintAddresses >= FINGERPRINT_REUSED_ADDRESSES) {
