@@ -1,4 +1,4 @@
-/** Decimal digits straight into bytes: no text is made on the way. */
+/** Decimal digits, for where making text of numbers shows in a profile. */
 
 const DIGIT_ZERO = 0x30
 
@@ -23,4 +23,16 @@ function decimalDigits(value: number): number {
   let digits = 1
   for (let bound = 10; value >= bound; bound *= 10) digits++
   return digits
+}
+
+let lastTime = 0
+let lastTimeText = '0'
+
+/** Times of 13 digits take 0.2 us each to write, and on a busy server many requests share a millisecond. */
+export function timeText(timeMs: number): string {
+  if (timeMs !== lastTime) {
+    lastTime = timeMs
+    lastTimeText = String(timeMs)
+  }
+  return lastTimeText
 }

@@ -6,6 +6,7 @@
  */
 
 import { limitKey } from '../domain/address.ts'
+import { timeText } from '../domain/decimal.ts'
 import { difficultyFor } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { isSiteKey, type Site } from '../domain/site.ts'
@@ -110,7 +111,7 @@ export class ChallengeEndpoint implements Endpoint {
     this.#service.loads.countChallenge(siteKey)
     exchange.answer({
       status: 200,
-      body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${expiresAt}}`,
+      body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
     })
   }

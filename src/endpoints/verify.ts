@@ -12,6 +12,7 @@
  */
 
 import { type Address, limitKey } from '../domain/address.ts'
+import { timeText } from '../domain/decimal.ts'
 import { fnv1a } from '../domain/hash.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
@@ -242,9 +243,10 @@ export class VerifyEndpoint implements Endpoint {
         score,
         storeEpoch,
       })
+      const expiresAt = timeText(issuedAtMs + this.#service.settings.tokenLifetimeMs)
       exchange.answer({
         status: 200,
-        body: `{"token":"${token}","passed":true,"expiresAt":${issuedAtMs + this.#service.settings.tokenLifetimeMs}}`,
+        body: `{"token":"${token}","passed":true,"expiresAt":${expiresAt}}`,
         headers: NO_HEADERS,
       })
     }

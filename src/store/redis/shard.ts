@@ -28,8 +28,6 @@ interface Flight {
 const OPERATIONS_MAX = 128
 /** More unanswered calls than this are a queue that only delays refusals. */
 const FLIGHTS_MAX = 256
-/** With so many calls under way, operations wait for a reply: one is run while the other is on its way. */
-const FLIGHTS_BEFORE_WAITING = 2
 const PROBE_WHEN_UP_MS = 1000
 const PROBE_WHEN_DOWN_MS = 50
 /** A connection that is silent for this long is given up, in case the other side is gone without a word. */
@@ -39,6 +37,8 @@ export interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
   readonly keyPrefix: string
   readonly deadlineMs: number
+  /** With so many calls under way, operations wait for a reply. */
+  readonly flightsBeforeWaiting: number
   /** For tests; the server's own clock if undefined. */
   readonly clock: (() => number) | undefined
   /** A random unsigned 32-bit number, for a shard that has no epoch. */
@@ -107,7 +107,7 @@ export class Shard {
   }
 
   readonly #endTurn = (): void => {
-    if (this.#flights.length < FLIGHTS_BEFORE_WAITING) this.#flush()
+    if (this.#flights.length < this.#options.flightsBeforeWaiting) this.#flush()
   }
 
   #flush(): void {

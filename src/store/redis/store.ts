@@ -83,6 +83,8 @@ export class RedisStore implements Store {
         new Shard(this.#connection, {
           keyPrefix: `${options.keyPrefix}:{${tag}}:`,
           deadlineMs: options.deadlineMs,
+          // Of one shard, one call is run while the other is on its way; many shards have as many calls anyway.
+          flightsBeforeWaiting: tags.length === 1 ? 2 : 1,
           clock: options.clock,
           newEpoch: () => randomInt(2 ** 32),
           onChange: (_shard, up, cause) => options.onChange?.(up, cause),
