@@ -19,6 +19,7 @@ export interface Config {
   /** undefined: the embedded store. */
   readonly redis: RedisTarget | undefined
   readonly redisPrefix: string
+  readonly redisShards: number
   /** Empty: generated in the data directory (embedded store only). The first signs. */
   readonly secrets: readonly string[]
   readonly trustedProxies: AddressSet
@@ -139,6 +140,12 @@ export const SETTINGS = {
     expects: '1 to 32 letters, digits, dots, dashes or underscores',
     about: 'Starts every key in Redis.',
   },
+  POWGATE_REDIS_SHARDS: integer(
+    1,
+    256,
+    16,
+    'On a Cluster: over how many slots addresses and sites spread; the same on all hosts, and at least its primaries.',
+  ),
   POWGATE_DRAIN_SECONDS: integer(0, 300, 10, 'Longest wait for requests under way when stopping.'),
   POWGATE_DEMO: {
     schema: Type.Enum(['auto', 'on', 'off']),
@@ -205,6 +212,7 @@ export function loadConfig(env: Readonly<Record<string, string | undefined>>): C
     stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
+    redisShards: number('POWGATE_REDIS_SHARDS'),
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),

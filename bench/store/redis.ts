@@ -22,6 +22,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   const store = new RedisStore({
     target: parseRedisUrl(server.url)!,
     keyPrefix: 'powgate',
+    clusterShards: 16,
     deadlineMs: DEADLINE_MS,
     openMs: OPEN_MS,
     ...(clock === undefined ? {} : { clock }),

@@ -24,6 +24,7 @@ export function createStore(config: Config, options: OpenOptions): Store {
     return new RedisStore({
       target: config.redis,
       keyPrefix: config.redisPrefix,
+      clusterShards: config.redisShards,
       openMs: OPEN_MS,
       ...options,
     })

@@ -184,3 +184,19 @@ test('property: what stands left of the address that the trusted proxy saw chang
     seeded(5000),
   )
 })
+
+test('property: dotted text is an IPv4 address exactly if node:net says so', () => {
+  const octet = fc.oneof(
+    fc.nat(300).map(String),
+    fc.constantFrom('', '0', '00', '01', '255', '256', ' 1', '1e1', '-1'),
+  )
+  const dotted = fc.array(octet, { minLength: 1, maxLength: 5 }).map(octets => octets.join('.'))
+  fc.assert(
+    fc.property(fc.oneof(dotted, fc.stringMatching(/^[0-9.]{0,16}$/)), text => {
+      const address = parseAddress(text)
+      assert.equal(address !== undefined, isIPv4(text), text)
+      if (address !== undefined) assert.equal(formatAddress(address), text)
+    }),
+    seeded(2000),
+  )
+})

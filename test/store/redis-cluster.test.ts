@@ -14,6 +14,7 @@ async function openStore(cluster: RedisCluster, clock?: () => number): Promise<R
   const store = new RedisStore({
     target: parseRedisUrl(cluster.url)!,
     keyPrefix: 'test',
+    clusterShards: 16,
     deadlineMs: 2000,
     openMs: 15_000,
     ...(clock === undefined ? {} : { clock }),

@@ -16,6 +16,7 @@ async function openStore(url: string, options: Partial<RedisStoreOptions> = {}):
   const store = new RedisStore({
     target,
     keyPrefix: 'test',
+    clusterShards: 16,
     deadlineMs: DEADLINE_MS,
     openMs: 5000,
     ...options,

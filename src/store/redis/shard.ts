@@ -1,12 +1,11 @@
 /**
  * One shard: a set of keys with one hash tag, so that one script call may touch any of them, on a single Redis as on a
- * Cluster. Operations that arrive in one event-loop turn go out as ONE call (FACTS: 13 us a request against 25). While
- * calls are under way, later operations wait for the next reply and go out together: an idle server answers at once,
- * a busy one makes few calls.
+ * Cluster. Operations that arrive in one event-loop turn go out as ONE call (FACTS: 13 us a request against 25). To
+ * let them wait for the reply of the call before was tried too: turns of a busy server are long enough, it gained nothing.
  *
- *   enqueue ... enqueue -> (end of turn, or next reply) -> call -> reply -> settle ... settle
- *                                                            |
- *                                                            +-> deadline, error -> every operation unknown, shard down
+ *   enqueue ... enqueue -> (end of turn) -> call -> reply -> settle ... settle
+ *                                             |
+ *                                             +-> deadline, error -> every operation unknown, shard down
  *
  * A shard that is down answers at once, and is probed with the real script until that goes through. Calls are never
  * sent again: a script whose answer was lost may have run. (NOSCRIPT is the exception: nothing ran.)
@@ -37,8 +36,6 @@ export interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** With so many calls under way, operations wait for a reply. */
-  readonly flightsBeforeWaiting: number
   /** For tests; the server's own clock if undefined. */
   readonly clock: (() => number) | undefined
   /** A random unsigned 32-bit number, for a shard that has no epoch. */
@@ -101,16 +98,12 @@ export class Shard {
 
   #add(keys: readonly string[], operation: string, settle: Settle): void {
     const { settles } = this.#turn
-    if (settles.length === 0) setImmediate(this.#endTurn)
+    if (settles.length === 0) setImmediate(this.#flush)
     this.#turn.add(keys, operation, settle)
     if (settles.length >= OPERATIONS_MAX) this.#flush()
   }
 
-  readonly #endTurn = (): void => {
-    if (this.#flights.length < this.#options.flightsBeforeWaiting) this.#flush()
-  }
-
-  #flush(): void {
+  readonly #flush = (): void => {
     const turn = this.#turn
     if (turn.settles.length === 0) return
     this.#turn = new Turn()
@@ -142,7 +135,6 @@ export class Shard {
     this.#remove(flight)
     this.epoch = epochOf(reply)
     land(flight, reply)
-    this.#flush()
   }
 
   #failed(flight: Flight, error: unknown): void {

@@ -53,6 +53,8 @@ export interface RedisStoreOptions {
   readonly target: RedisTarget
   readonly keyPrefix: string
   readonly deadlineMs: number
+  /** On a Cluster; the same for all who share the data. */
+  readonly clusterShards: number
   /** How long `open` tries before it gives up. */
   readonly openMs: number
   /** For tests; the server's own clock if undefined. */
@@ -61,7 +63,6 @@ export interface RedisStoreOptions {
   readonly onChange?: (up: boolean, cause: string) => void
 }
 
-const CLUSTER_SHARDS = 16
 const VERSION_MIN = [6, 2] as const
 
 export class RedisStore implements Store {
@@ -77,14 +78,12 @@ export class RedisStore implements Store {
     this.description = describeTarget(options.target)
     this.#connection = connect(options.target)
     this.#records = new RedisRecords(this.#connection, options.keyPrefix, options.deadlineMs)
-    const tags = this.#connection.isCluster ? evenlySpreadTags(CLUSTER_SHARDS) : ['0']
+    const tags = this.#connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
     this.#shards = tags.map(
       tag =>
         new Shard(this.#connection, {
           keyPrefix: `${options.keyPrefix}:{${tag}}:`,
           deadlineMs: options.deadlineMs,
-          // Of one shard, one call is run while the other is on its way; many shards have as many calls anyway.
-          flightsBeforeWaiting: tags.length === 1 ? 2 : 1,
           clock: options.clock,
           newEpoch: () => randomInt(2 ** 32),
           onChange: (_shard, up, cause) => options.onChange?.(up, cause),
