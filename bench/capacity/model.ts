@@ -129,9 +129,10 @@ export function flowCost(costs: StoreCosts): FlowCost {
   }
 }
 
-const ACTIVE_SECONDS = 60
+/** A spent nonce is remembered for the default lifetime of a challenge and a margin of a minute. */
+export const REMEMBERED_SECONDS = 180
 
-/** @param bytesPerAddress in Redis, of an address active in the last minute */
+/** @param bytesPerAddress in Redis, of an address with one challenge and one verification */
 export function plan(
   challengesPerSecond: number,
   { workerUs, redisUs }: FlowCost,
@@ -144,7 +145,7 @@ export function plan(
     workerCores: each(workerUs, cores),
     redisPrimaries: each(redisUs, cores),
     ...(bytesPerAddress !== undefined && {
-      redisBytes: challengesPerSecond * ACTIVE_SECONDS * bytesPerAddress,
+      redisBytes: challengesPerSecond * REMEMBERED_SECONDS * bytesPerAddress,
     }),
   }
 }

@@ -10,6 +10,7 @@ import {
   DEFAULT_DIFFICULTY,
   type Defence,
   type Measurements,
+  REMEMBERED_SECONDS,
 } from './model.ts'
 
 export interface Surroundings {
@@ -115,7 +116,9 @@ function assumptionsOf({ surroundings, assumptions, measurements, capacity }: Ca
           ([name, bytes]) =>
             `${number(bytes)} bytes ${name === 'typical' ? 'of a typical address' : 'at all limits'}`,
         )
-        .join(', ')}, active in the last minute. The marks of redeemed tokens come on top.`,
+        .join(
+          ', ',
+        )}, active in the last minute; after a verification they stay for ${REMEMBERED_SECONDS} s, which the plan counts. The marks of redeemed tokens come on top.`,
     )
   } else lines.push('Redis memory was not measured.')
   return lines

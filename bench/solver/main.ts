@@ -3,8 +3,10 @@
 import { writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { launchBrowser } from '../../test/support/browser.ts'
+import { writeReport } from '../support/html-report.ts'
 import { installPeers, wantedVersions } from '../support/peers.ts'
 import { HELP, type Options, parseOptions, UsageError } from './options.ts'
+import { pageOf } from './page.ts'
 import { type Report, reportOf, reportText } from './report.ts'
 import { checkAll, measureRates, measureSolves, widgetThreads } from './runs.ts'
 import { startSite } from './site.ts'
@@ -22,6 +24,7 @@ async function main(): Promise<void> {
   if (options.jsonFile !== undefined) {
     writeFileSync(options.jsonFile, `${JSON.stringify(report, undefined, 2)}\n`)
   }
+  if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
   process.stdout.write(`${reportText(report)}\n`)
 }
 

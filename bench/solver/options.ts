@@ -16,6 +16,8 @@ export interface Options {
   readonly noncesPerDifficulty: number
   /** Where to write the figures as JSON. */
   readonly jsonFile: string | undefined
+  /** Where to write the figures as a web page. */
+  readonly reportFile: string | undefined
 }
 
 export const HELP = `
@@ -28,6 +30,7 @@ solve. Installs the packages that it compares with into bench/ the first time.
   --filter TEXT   only solvers whose name holds it, such as powgate or cap; repeatable
   --quick         small sizes: whether it works, not how fast it is
   --json FILE     the figures, as JSON too
+  --report FILE   and as a web page
   --help          this text
 
 Takes two to six minutes: what is measured while others use the machine is measured again. Ends with code 1 if any
@@ -58,14 +61,14 @@ const QUICK = {
 
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { help, quick, filter, json } = parsed(args)
+  const { help, quick, filter, json, report } = parsed(args)
   if (help) return undefined
   const contenders = CONTENDER_NAMES.filter(name => isWanted(CONTENDERS[name].label, filter))
   if (contenders.length === 0) {
     const labels = CONTENDER_NAMES.map(name => CONTENDERS[name].label)
     throw new UsageError(`--filter: expected a part of one of: ${labels.join('; ')}`)
   }
-  return { ...(quick ? QUICK : FULL), contenders, jsonFile: json }
+  return { ...(quick ? QUICK : FULL), contenders, jsonFile: json, reportFile: report }
 }
 
 function isWanted(label: string, filter: readonly string[] = ['']): boolean {
@@ -80,6 +83,7 @@ function parsed(args: readonly string[]) {
         filter: { type: 'string', multiple: true },
         quick: { type: 'boolean', default: false },
         json: { type: 'string' },
+        report: { type: 'string' },
         help: { type: 'boolean', default: false },
       },
     }).values

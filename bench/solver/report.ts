@@ -142,7 +142,7 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
 }
 
-const RATE_COLUMNS: readonly Column[] = [
+export const RATE_COLUMNS: readonly Column[] = [
   { title: 'solver', align: 'left' },
   { title: 'threads', align: 'right' },
   { title: 'million hashes/s', align: 'right' },
@@ -150,7 +150,7 @@ const RATE_COLUMNS: readonly Column[] = [
   { title: 'notes', align: 'left' },
 ]
 
-const SOLVE_COLUMNS: readonly Column[] = [
+export const SOLVE_COLUMNS: readonly Column[] = [
   { title: 'bits', align: 'right' },
   { title: 'nonces', align: 'right' },
   { title: 'median ms', align: 'right' },
@@ -172,14 +172,14 @@ export function reportText(report: Report): string {
   return [...parts, legend(report)].join('\n\n')
 }
 
-function rateCells({ label, threads, hashesPerSecond, timesCap, othersBusy }: RateRow): string[] {
+export function rateCells({ label, threads, hashesPerSecond, timesCap, othersBusy }: RateRow): string[] {
   const { median, min, max } = hashesPerSecond
   const millions = spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
   const times = timesCap === undefined ? '-' : spreadText(timesCap, 2)
   return [label, String(threads), millions, times, notes(othersBusy)]
 }
 
-function solveCells({
+export function solveCells({
   difficulty,
   nonces,
   searchMs,
@@ -200,12 +200,12 @@ function notes(othersBusy: number | undefined): string {
   return isDisturbed({ othersBusy }) ? `others used ${(othersBusy! * 100).toFixed(0)}% of a core` : ''
 }
 
-function aimLine({ about, timesCapMin, timesCap, isMet }: Aim): string {
+export function aimLine({ about, timesCapMin, timesCap, isMet }: Aim): string {
   const verdict = isMet ? 'met' : 'NOT met'
   return `aim: ${about} at least ${timesCapMin} x @cap.js/wasm on one thread: ${verdict}, ${timesCap.toFixed(2)} x`
 }
 
-function legend({ surroundings, options }: Report): string {
+export function legend({ surroundings, options }: Report): string {
   const { cpu, cores, chromium, loadAverage, peers } = surroundings
   const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`)
   return `${cpu}, ${cores} cores, Chromium ${chromium}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.

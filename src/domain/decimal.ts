@@ -28,7 +28,7 @@ function decimalDigits(value: number): number {
 let lastTime = 0
 let lastTimeText = '0'
 
-/** Times of 13 digits take 0.2 us each to write, and on a busy server many requests share a millisecond. */
+/** Times of 13 digits take 0.1 us each to write, and on a busy server many requests share a millisecond. */
 export function timeText(timeMs: number): string {
   if (timeMs !== lastTime) {
     lastTime = timeMs

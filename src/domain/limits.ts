@@ -77,7 +77,7 @@ export function sharesSlot(entryTime: number, time: number, slot: number): boole
   return Math.floor(entryTime / slot) === Math.floor(time / slot)
 }
 
-/** Three bytes, big endian. By hand: `readUIntBE` takes three times as long. */
+/** Three bytes, big endian. By hand: `readUIntBE` takes twice as long, for each entry of a log. */
 export function readUInt24(bytes: Buffer, at: number): number {
   return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
 }

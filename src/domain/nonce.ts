@@ -166,7 +166,7 @@ const SLOW_DEVICE_HASHES_PER_MS = 4_000
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
-/** By difficulty, milliseconds; a power a request takes 0.1 us. */
+/** By difficulty, milliseconds: to compute it takes 0.05 us a request. */
 const SLOW_DEVICE_MS = Array.from({ length: 32 }, (_, difficulty) =>
   Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS),
 )

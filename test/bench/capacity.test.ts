@@ -99,7 +99,7 @@ test('cores are CPU time at the planned share of busy time, whole ones', () => {
     challengesPerSecond: 1_000_000,
     workerCores: { median: 100, min: 90, max: 120 },
     redisPrimaries: exactly(50),
-    redisBytes: 30_720_000_000,
+    redisBytes: 92_160_000_000,
   })
 })
 

@@ -9,8 +9,10 @@ import type { Page } from 'playwright-core'
 import { firstProof, isProof, nonceOf } from '../../bench/solver/check.ts'
 import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
 import { parseOptions, UsageError } from '../../bench/solver/options.ts'
+import { pageOf } from '../../bench/solver/page.ts'
 import { quantile, type Report, reportOf, reportText } from '../../bench/solver/report.ts'
 import { checkAll } from '../../bench/solver/runs.ts'
+import { reportHtml } from '../../bench/support/html-report.ts'
 
 const MAIN = new URL('../../bench/solver/main.ts', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
@@ -117,6 +119,9 @@ test('ratios are of the same round, and an aim that is missed is called so', () 
   const text = reportText(report)
   assert.match(text, /WASM SIMD at least 4 x .*: NOT met, 3\.00 x\n/)
   assert.match(text, /others used 50% of a core/)
+  const page = reportHtml(pageOf(report))
+  assert.match(page, /WASM SIMD at least 4 x .*: NOT met, 3\.00 x/)
+  assert.match(page, /<svg[^]*powgate, WASM SIMD/)
 })
 
 test('a quantile is a value that enough others do not exceed', () => {
