@@ -142,8 +142,8 @@ test('the page has every figure, and the assumptions first', () => {
     /^Assumed and measured:\n\n- A visitor makes one challenge, one verification and one redemption/,
   )
   for (const row of [
-    '| 10,000 | 1 (1-2) | 1 | 0.286 GiB |',
-    '| 1,000,000 | 100 (90-120) | 50 | 28.6 GiB |',
+    '| 10,000 | 1 (1-2) | 1 | 0.858 GiB |',
+    '| 1,000,000 | 100 (90-120) | 50 | 85.8 GiB |',
     '| Redis | 90 (84-102) | 0.00167 (0.00156-0.00189) | 10,000 |',
     '| typical | 0.477 GiB |',
     '| all at their limits | 0.954 GiB |',
