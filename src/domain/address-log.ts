@@ -15,7 +15,8 @@
  *
  * Two nonces of one address have the same mark with probability 2^-39; then the second is refused as used, and its
  * client asks for another challenge. Above MARKS_LIMIT_MAX verifications a minute marks would make records long, so
- * there the store keeps each under a key of its own.
+ * there the store keeps each under a key of its own. (If the limit is moved across that bound, nonces spent just before
+ * could yield a second token; it redeems nothing, since redemption counts per nonce too.)
  */
 
 import {
@@ -69,8 +70,11 @@ export type LogDecision =
     }
   | Refused
 
-/** Up to this many verifications a minute per address, spent nonces are remembered in the record. */
-export const MARKS_LIMIT_MAX = 256
+/**
+ * Up to this many verifications a minute per address, spent nonces are remembered in the record: at most 700 of them, if
+ * challenges live for ten minutes. The same in lua/address-log.lua.
+ */
+export const MARKS_LIMIT_MAX = 64
 
 const ENTRY = 8
 const LABEL = 3

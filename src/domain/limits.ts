@@ -9,7 +9,7 @@
  *   the window of one counter (a caller or an API key at /verify-token): a total of 4 bytes, then entries of 5 bytes
  *     | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *
- * Times are milliseconds modulo 2^24 (4.6 hours), which is unambiguous because records die 60 seconds after their last
+ * Times are milliseconds modulo 2^24 (4.6 hours), which is unambiguous because records die within minutes of their last
  * write. Requests that share a slot share an entry, counted at the time of the last: up to a limit of 256 a slot is
  * one millisecond and the window is exact; above, it is 1/256 of the window, so memory stays bounded and a refusal
  * can come at most 0.4 % of a window too early, an admission never.

@@ -170,7 +170,7 @@ export class VerifyEndpoint implements Endpoint {
       solveTimeMs: solution.solveTimeMs,
       elapsedMs: Math.max(0, now - issuedAtMs),
       difficulty,
-      fingerprintAddresses: 1, // only what is admitted is counted: see #conclude
+      fingerprintAddresses: 1, // only what is admitted is counted: see #scoreOf
       addressFailures: 0,
     }
     return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals, score: scoreOf(signals) }

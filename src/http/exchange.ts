@@ -56,7 +56,7 @@ const CORS_JSON_BLOCK = `${JSON_BLOCK}${HEADER_BREAK}Access-Control-Allow-Origin
 const EMPTY = Buffer.alloc(0)
 
 export class Exchange {
-  /** Header values, empty when absent. */
+  /** Header values, empty when absent; what the path does not ask for is not read. */
   readonly siteKey: string
   readonly origin: string
   readonly contentType: string

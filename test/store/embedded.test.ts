@@ -36,11 +36,15 @@ async function make(): Promise<TestStore> {
 storeConformance('embedded', make)
 limitsProperty('embedded', make)
 
+function writeBootFile(dataDir: string, text: string): void {
+  writeFileSync(join(dataDir, 'state', 'boot-id'), text)
+}
+
 function expiryOf(nonce: string): number {
   return nonceTerms(nonce).issuedAtMs + 120_000
 }
 
-/** Spends a nonce that lives for two minutes; above a limit of 256 its mark has a key of its own. */
+/** Spends a nonce that lives for two minutes; above a limit of 64 its mark has a key of its own. */
 async function spendOn(requests: EmbeddedRequests, addressKey: string, nonce: string, limit = 30) {
   const spend = { nonce, storeEpoch: requests.addressEpoch(), expiresAtMs: expiryOf(nonce) }
   const limits = { addressLimit: limit, siteLimit: limit }
@@ -67,10 +71,10 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   assert.equal(state.windows.getKeysCount(), 2100)
   assert.equal(state.marks.getKeysCount(), 700)
   const sweep = () => {
-    let cursor = requests.sweepWindows(undefined, 500)
-    while (cursor !== undefined) cursor = requests.sweepWindows(cursor, 500)
-    cursor = requests.sweepMarks(undefined, 500)
-    while (cursor !== undefined) cursor = requests.sweepMarks(cursor, 500)
+    let cursor = requests.sweepWindows(undefined, 500).next
+    while (cursor !== undefined) cursor = requests.sweepWindows(cursor, 500).next
+    cursor = requests.sweepMarks(undefined, 500).next
+    while (cursor !== undefined) cursor = requests.sweepMarks(cursor, 500).next
   }
   clock.now += 61_000
   sweep()
@@ -110,30 +114,37 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: after a reboot the state is thrown away, and tokens of before are refused as forgotten', async () => {
-  const dataDir = tempDir()
-  discardStaleState(dataDir, 'boot 1')
-  const first = bare(dataDir)
-  const redeem = {
-    nonce: freshNonce(first.clock.now),
-    storeEpoch: first.state.epoch,
-    expiresAtMs: first.clock.now + 300_000,
-    claim: '',
-  }
-  await redemptionOn(first.requests, { redeem })
-  await first.state.root.close()
-  writeFileSync(join(dataDir, 'sites-would-be-here'), 'kept')
+for (const [what, leave] of [
+  ['a reboot', (dataDir: string) => discardStaleState(dataDir, 'boot 1')],
+  // What the first layout wrote there.
+  ['an upgrade to another layout', (dataDir: string) => writeBootFile(dataDir, 'boot 2')],
+] as const) {
+  test(`embedded: after ${what} the state is thrown away, and tokens of before are refused as forgotten`, async () => {
+    const dataDir = tempDir()
+    discardStaleState(dataDir, 'boot 1')
+    leave(dataDir)
+    const first = bare(dataDir)
+    const redeem = {
+      nonce: freshNonce(first.clock.now),
+      storeEpoch: first.state.epoch,
+      expiresAtMs: first.clock.now + 300_000,
+      claim: '',
+    }
+    await redemptionOn(first.requests, { redeem })
+    await first.state.root.close()
+    writeFileSync(join(dataDir, 'sites-would-be-here'), 'kept')
 
-  discardStaleState(dataDir, 'boot 2')
-  assert.ok(existsSync(join(dataDir, 'sites-would-be-here')))
-  assert.equal(readFileSync(join(dataDir, 'state', 'boot-id'), 'utf8'), 'boot 2')
-  const second = bare(dataDir)
-  assert.notEqual(second.state.epoch, first.state.epoch)
-  const again = await redemptionOn(second.requests, { redeem })
-  assert.equal(again.status === 'admitted' && again.token, 'forgotten')
-  await second.state.root.close()
-  rmSync(dataDir, { recursive: true })
-})
+    discardStaleState(dataDir, 'boot 2')
+    assert.ok(existsSync(join(dataDir, 'sites-would-be-here')))
+    assert.match(readFileSync(join(dataDir, 'state', 'boot-id'), 'utf8'), /^boot 2 layout \d+$/)
+    const second = bare(dataDir)
+    assert.notEqual(second.state.epoch, first.state.epoch)
+    const again = await redemptionOn(second.requests, { redeem })
+    assert.equal(again.status === 'admitted' && again.token, 'forgotten')
+    await second.state.root.close()
+    rmSync(dataDir, { recursive: true })
+  })
+}
 
 test('embedded: at its bound it refuses, and takes requests again once there is room', async () => {
   const dataDir = tempDir()

@@ -142,7 +142,7 @@ test('redis: keys expire, and an address at all its limits costs at most 1 KiB',
     await solutionOn(store, { addressKey, siteTag: count % 3 })
   }
   await redemptionOn(store, { callerKey: addressKey })
-  const bytes = Number(await admin.call('memory', 'usage', `test:{0}:a:${addressKey}`))
+  const bytes = Number(await admin.call('memory', 'usage', `test:{0}:l:${addressKey}`))
   assert.ok(bytes > 0 && bytes <= 1024, String(bytes))
   for (const key of await admin.keys('*')) {
     if (key.endsWith(':epoch') || key.endsWith(':process')) continue

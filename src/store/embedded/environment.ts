@@ -23,7 +23,7 @@ export interface SitesEnvironment {
 
 export interface StateEnvironment {
   readonly root: RootDatabase
-  /** Sliding windows by `windowKey`, marks of single use by `markKey`; see requests.ts. */
+  /** Address logs with their spent nonces, and windows; redeemed tokens; see requests.ts. */
   readonly windows: Database<Buffer, Buffer>
   readonly marks: Database<Buffer, Buffer>
   /** JSON of a LoadState by site key. */
@@ -31,6 +31,9 @@ export interface StateEnvironment {
   /** Drawn when the files were made. */
   readonly epoch: number
 }
+
+/** Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. */
+const STATE_LAYOUT = 2
 
 /** Each process that has the files open holds one slot: more than there can be workers, twice for a roll. */
 const READERS_MAX = 1024
@@ -106,10 +109,11 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
 
   const path = join(dataDir, 'state')
   const bootFile = join(path, 'boot-id')
-  if (bootId !== '' && readOr(bootFile, '') === bootId) return
+  const mark = `${bootId} layout ${STATE_LAYOUT}`
+  if (bootId !== '' && readOr(bootFile, '') === mark) return
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  writeFileSync(bootFile, bootId)
+  writeFileSync(bootFile, mark)
 }
 
 /** Changes whenever the machine starts anew; empty if that cannot be told. */

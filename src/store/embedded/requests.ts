@@ -6,8 +6,9 @@
  *   marks     | kind 1 | nonce 16 |           -> | dead from, seconds 4 | claim |
  *
  * Windows run on the machine's monotonic clock, which all its processes share and no adjustment moves: the state does
- * not outlive the machine's boot. Marks expire by the wall clock, as nonces and tokens do; since a nonce starts with its
- * time, marks are written next to each other. What is dead is swept, a slice at a time.
+ * not outlive the machine's boot. So do spent nonces, which are part of an address's log. Marks of redeemed tokens expire by
+ * the wall clock, as tokens do, so that no step of that clock lets one be redeemed twice; since a nonce starts with its
+ * time, they are written next to each other. What is dead is swept, a slice at a time.
  */
 
 import type { Database } from 'lmdb'
@@ -57,6 +58,14 @@ type Operation =
       readonly request: RedemptionRequest
       readonly done: Done<RedemptionAdmission>
     }
+
+/** What became of a slice of entries; the dead ones are removed. */
+export interface Swept {
+  /** Where to go on; undefined at the end. */
+  readonly next: Buffer | undefined
+  /** How many of those that were asked for were dead, 0 to 1. */
+  readonly deadShare: number
+}
 
 export interface EmbeddedClocks {
   /** Milliseconds since boot, the same in every process. */
@@ -257,22 +266,16 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /** Looks at up to `count` windows from `start` on: see `sweep`. */
-  sweepWindows(start: Buffer | undefined, count: number): Buffer | undefined {
+  sweepWindows(start: Buffer | undefined, count: number): Swept {
     return this.#sweep(this.#state.windows, start, count, this.#clocks.monotonicMs())
   }
 
   /** The same for marks. */
-  sweepMarks(start: Buffer | undefined, count: number): Buffer | undefined {
+  sweepMarks(start: Buffer | undefined, count: number): Swept {
     return this.#sweep(this.#state.marks, start, count, this.#clocks.wallMs())
   }
 
-  /** Removes what is dead among `count` entries from `start` on. Returns where to go on, or undefined at the end. */
-  #sweep(
-    database: Database<Buffer, Buffer>,
-    start: Buffer | undefined,
-    count: number,
-    now: number,
-  ): Buffer | undefined {
+  #sweep(database: Database<Buffer, Buffer>, start: Buffer | undefined, count: number, now: number): Swept {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
     const dead = entries.filter(({ value }) => value.readUInt32BE(0) * 1000 <= now)
@@ -285,7 +288,10 @@ export class EmbeddedRequests implements RequestStore {
         }
       })
     }
-    return entries.length < count ? undefined : entries[entries.length - 1]!.key
+    return {
+      next: entries.length < count ? undefined : entries[entries.length - 1]!.key,
+      deadShare: dead.length / count,
+    }
   }
 }
 

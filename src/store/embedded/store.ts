@@ -30,8 +30,15 @@ export interface EmbeddedStoreOptions {
 }
 
 const SWEEP_COUNT = 500
-/** Pause between slices while there is more to sweep: 500 records each 20 ms is 25,000 a second. */
-const SWEEP_BUSY_MS = 20
+/**
+ * Pause between slices. All entries are looked at, live ones too, so it is short only while much is dead: then up to 100,000
+ * entries a second are looked at, and the dead never outnumber the live for long. Otherwise sweeping costs next to nothing.
+ */
+const SWEEP_PAUSES_MS = [
+  { deadShareMin: 0.5, pauseMs: 5 },
+  { deadShareMin: 0.1, pauseMs: 20 },
+  { deadShareMin: 0, pauseMs: 100 },
+] as const
 const SWEEP_IDLE_MS = 1000
 
 export class EmbeddedStore implements Store {
@@ -114,21 +121,26 @@ export class EmbeddedStore implements Store {
 
   /** Sweeps a slice, checks the bound, and finds out whether a failed disk takes writes again. */
   #maintain(): void {
-    let isMore = false
+    let pauseMs = SWEEP_IDLE_MS
     try {
-      if (this.#options.sweeps) isMore = this.#sweep()
+      if (this.#options.sweeps) pauseMs = this.#sweep()
       this.#checkSize()
       if (!this.#isUp) this.#probe()
     } catch (error) {
       this.#onFault(error)
     }
-    this.#schedule(isMore ? SWEEP_BUSY_MS : SWEEP_IDLE_MS)
+    this.#schedule(pauseMs)
   }
 
-  #sweep(): boolean {
-    this.#windowsSweptTo = this.#requests.sweepWindows(this.#windowsSweptTo, SWEEP_COUNT)
-    this.#marksSweptTo = this.#requests.sweepMarks(this.#marksSweptTo, SWEEP_COUNT)
-    return this.#windowsSweptTo !== undefined || this.#marksSweptTo !== undefined
+  /** Returns how long to wait for the next slice. */
+  #sweep(): number {
+    const windows = this.#requests.sweepWindows(this.#windowsSweptTo, SWEEP_COUNT)
+    const marks = this.#requests.sweepMarks(this.#marksSweptTo, SWEEP_COUNT)
+    this.#windowsSweptTo = windows.next
+    this.#marksSweptTo = marks.next
+    if (windows.next === undefined && marks.next === undefined) return SWEEP_IDLE_MS
+    const deadShare = Math.max(windows.deadShare, marks.deadShare)
+    return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
   }
 
   #checkSize(): void {

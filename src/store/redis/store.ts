@@ -3,8 +3,8 @@
  * redemption from the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
- *   <prefix>:{<shard>}:a:<address>      address log, spent nonces 60 s, or until the challenges have expired
- *   <prefix>:{<shard>}:n:<nonce>        spent nonce, only where an address may verify more than 256 times a minute
+ *   <prefix>:{<shard>}:l:<address>      address log, spent nonces 60 s, or until a minute after the challenges' end
+ *   <prefix>:{<shard>}:n:<nonce>        spent nonce, only where an address may verify more than 64 times a minute
  *   <prefix>:{<shard>}:c:<address>      caller window             60 s
  *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
  *   <prefix>:{<shard>}:r:<nonce>        redeemed token            until the token has expired
@@ -149,14 +149,14 @@ export class RedisStore implements Store {
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
-    const keys = [`${shard.keyPrefix}a:${request.addressKey}`]
+    const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
     shard.enqueue(keys, challengeOperation(request), (reply, at) => done(challengeAnswer(reply, at)))
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
     const { spend } = request
-    const keys = [`${shard.keyPrefix}a:${request.addressKey}`]
+    const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
     if (spend !== undefined && request.addressLimit > MARKS_LIMIT_MAX)
       keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
     const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)

@@ -4,6 +4,7 @@ local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, ...
 local MARK = 8388608 -- ... or from here on the first half of a mark
 local CHUNK = 100
+local MARKS_LIMIT = 64 -- above it marks have keys of their own
 
 -- Formats of so many entries, made once a turn.
 local formats = {}

@@ -1,5 +1,5 @@
 -- V: charges one verification to an address and, if asked to, marks its nonce as used: in the address log, or above a
--- limit of 256 (which would make that long) under a key of its own.
+-- limit of 64 (which would make that long) under a key of its own.
 -- KEYS     address log | used mark of the nonce (only above that limit, and if the time to keep it is not 0)
 -- ARGV     | 'V' | kind 1 (1, or 2 if it failed) | site tag 3 | address limit 3 | site limit 3 | ...
 --          ... epoch under which the nonce was issued 4 | milliseconds to keep the mark 3, or 0 | mark 5 |
@@ -7,7 +7,7 @@
 operations[86] = function(keys, operation)
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
-  local apart = keep > 0 and address_limit > EXACT_LIMIT
+  local apart = keep > 0 and address_limit > MARKS_LIMIT
   local holds = epoch == shard_epoch
   local admitted, first, second, used = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
     holds and not apart and keep or 0, mark_high, mark_low)

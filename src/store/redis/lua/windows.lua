@@ -34,7 +34,12 @@ local function wait_of(window, limit)
   for at = window.first, #window.record, WINDOW_ENTRY do
     local entry_time, count = unpack_bytes('>I3I2', window.record, at)
     excess = excess - count
-    if excess <= 0 then return WINDOW - (window.time - entry_time) % WRAP end
+    if excess <= 0 then
+      -- What this turn added may join the last entry, which then leaves with it.
+      local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
+        and shares_slot(entry_time, window.time, window.slot)
+      return joins and WINDOW or WINDOW - (window.time - entry_time) % WRAP
+    end
   end
   return WINDOW -- what this turn added leaves last
 end
