@@ -3,9 +3,10 @@
 import { readFileSync } from 'node:fs'
 import type { StoreKind } from '../../test/support/service.ts'
 import { ENDPOINTS } from '../http/traffic.ts'
+import { UsageError } from '../support/arguments.ts'
 import type { Spread } from '../support/statistics.ts'
 import type { EndpointCost, Measurements, StoreCosts } from './model.ts'
-import { type Source, UsageError } from './options.ts'
+import type { Source } from './options.ts'
 
 /** Part of the measurements, by the bench that they come from. */
 type Reader = (figures: unknown) => Partial<Measurements>

@@ -2,11 +2,12 @@
 
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
+import { UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { readMeasurements } from './inputs.ts'
 import { ASSUMED, capacityOf } from './model.ts'
 import { nativeBlocksPerSecond } from './native.ts'
-import { HELP, type Options, parseOptions, type Source, UsageError } from './options.ts'
+import { HELP, type Options, parseOptions, type Source } from './options.ts'
 import { type CapacityPage, END_MARKER, pageMarkdown, pageReport, START_MARKER, withPage } from './page.ts'
 import { runBenches } from './runs.ts'
 

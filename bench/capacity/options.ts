@@ -1,6 +1,7 @@
 /** The command line of `npm run bench:capacity`. */
 
 import { parseArgs } from 'node:util'
+import { UsageError } from '../support/arguments.ts'
 
 export const SOURCES = ['http', 'micro', 'solver', 'store'] as const
 export type Source = (typeof SOURCES)[number]
@@ -35,11 +36,6 @@ CPU time and money for a million verifications, and the CPU time of an attacker 
 Without any file it runs the first three itself, for some minutes. With files, what was not given is left out, but for
 --http, which is needed. The native hash rate is that of the openssl program, measured here each time.
 `.trim()
-
-/** A mistake on the command line or in a file that it names; its message is one line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
 
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {

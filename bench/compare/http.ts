@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url'
 import type { StoreKind } from '../../test/support/service.ts'
 import type { LoadResult } from '../http/load.ts'
 import type { Endpoint } from '../http/traffic.ts'
+import { UsageError } from '../support/arguments.ts'
 import { type Case, measurePair, type Side, SideError } from './cases.ts'
-import { type Options, UsageError } from './options.ts'
+import type { Options } from './options.ts'
 import { startTreeProcess, type TreeProcess } from './tree-process.ts'
 
 /** To a tree's process. `check`: whether the tree has what is needed to load it; answered with nothing. */

@@ -1,11 +1,12 @@
 /** `npm run bench:compare -- REV`: see options.ts for what it does and takes. */
 
 import { existsSync } from 'node:fs'
+import { UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import type { Case } from './cases.ts'
 import { checkLoadGenerator, compareHttp, httpNames } from './http.ts'
 import { compareMicro, microNames } from './micro.ts'
-import { HELP, type Options, parseOptions, UsageError } from './options.ts'
+import { HELP, type Options, parseOptions } from './options.ts'
 import { type Comparison, comparisonOf, comparisonReport, comparisonText, exitCodeOf } from './report.ts'
 import { build, checkOut, commitOf, installPackages, THIS_TREE } from './tree.ts'
 

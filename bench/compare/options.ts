@@ -3,6 +3,7 @@
 import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
+import { number, oneOf, UsageError } from '../support/arguments.ts'
 
 export const PARTS = ['http', 'micro'] as const
 export type Part = (typeof PARTS)[number]
@@ -47,11 +48,6 @@ tree's bench, with requests that each mints by itself. Uncommitted changes of th
 Ends with code 1 if a case is slower than the threshold by its median, and slower at all by its whole 95 % confidence
 interval; also if this tree fails at something that the revision can do, or nothing could be compared.
 `.trim()
-
-/** A mistake on the command line; its message is one line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
 
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
@@ -98,18 +94,4 @@ function parsed(args: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message.replaceAll('\n', ' '))
   }
-}
-
-function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
-  const name = names.find(known => known === text)
-  if (name === undefined) throw new UsageError(`${option}: expected one of ${names.join(', ')}, got ${text}`)
-  return name
-}
-
-function number(option: string, text: string, min: number, max: number): number {
-  const value = Number(text)
-  if (text.trim() === '' || !(value >= min && value <= max)) {
-    throw new UsageError(`${option}: expected a number from ${min} to ${max}, got ${text}`)
-  }
-  return value
 }

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { UsageError } from './options.ts'
+import { UsageError } from '../support/arguments.ts'
 
 export const THIS_TREE = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 

@@ -1,10 +1,11 @@
 /** `npm run bench:http`: see options.ts for what it does and takes. */
 
 import { existsSync } from 'node:fs'
+import { UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { Bench } from './cases.ts'
 import { LoadProcess } from './load-process.ts'
-import { HELP, type Options, parseOptions, UsageError } from './options.ts'
+import { HELP, type Options, parseOptions } from './options.ts'
 import { jsonText, latencyProgressLine, progressLine, reportCases, reportLatencies } from './report.ts'
 import { pageOf, tablesText } from './tables.ts'
 

@@ -1,9 +1,8 @@
 /** The command line of `npm run bench:http`. */
 
-import { accessSync, constants } from 'node:fs'
-import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { integer, number, oneOf, UsageError, writableFile } from '../support/arguments.ts'
 import { ENDPOINTS, type Endpoint } from './traffic.ts'
 
 export interface Options {
@@ -52,11 +51,6 @@ loop). Then latencies of the same servers at a fixed rate, counted from when eac
 Ends with code 1 if any answer was not the expected one.
 `.trim()
 
-/** A mistake on the command line; its message is one line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
   const { values } = parsed(args)
@@ -100,35 +94,4 @@ function parsed(args: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
-}
-
-export function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
-  const name = names.find(known => known === text)
-  if (name === undefined) throw new UsageError(`${option}: expected one of ${names.join(', ')}, got ${text}`)
-  return name
-}
-
-export function number(option: string, text: string, min: number, max: number): number {
-  const value = Number(text)
-  if (text.trim() === '' || !(value >= min && value <= max)) {
-    throw new UsageError(`${option}: expected a number from ${min} to ${max}, got ${text}`)
-  }
-  return value
-}
-
-export function integer(option: string, text: string, min: number, max: number): number {
-  const value = number(option, text, min, max)
-  if (!Number.isInteger(value)) throw new UsageError(`${option}: expected an integer, got ${text}`)
-  return value
-}
-
-/** A file that is written after the measuring: that it cannot be must show before. */
-export function writableFile(option: string, file: string | undefined): string | undefined {
-  if (file === undefined) return undefined
-  try {
-    accessSync(dirname(file), constants.W_OK)
-  } catch (error) {
-    throw new UsageError(`${option}: cannot write ${file}: ${(error as NodeJS.ErrnoException).code}`)
-  }
-  return file
 }

@@ -1,6 +1,7 @@
 /** The command line of `npm run bench`. */
 
 import { parseArgs } from 'node:util'
+import { integer, UsageError } from '../support/arguments.ts'
 import type { Case } from './case.ts'
 import { CASES } from './cases/all.ts'
 
@@ -33,11 +34,6 @@ which it installs into bench/ the first time.
 
 Takes about five minutes. Ends with code 1 if any step has a wrong result.
 `.trim()
-
-/** A mistake on the command line; its message is one line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
 
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
@@ -81,12 +77,4 @@ function parsed(args: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
-}
-
-function integer(option: string, text: string, min: number, max: number): number {
-  const value = Number(text)
-  if (text.trim() === '' || !Number.isInteger(value) || value < min || value > max) {
-    throw new UsageError(`${option}: expected an integer from ${min} to ${max}, got ${text}`)
-  }
-  return value
 }

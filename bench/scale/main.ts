@@ -2,8 +2,8 @@
 
 import { existsSync } from 'node:fs'
 import { LoadProcess } from '../http/load-process.ts'
-import { UsageError } from '../http/options.ts'
 import { ServerSlot } from '../http/server-slot.ts'
+import { UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { type Measured, measurePoint } from './measure.ts'
 import { HELP, type Options, parseOptions } from './options.ts'

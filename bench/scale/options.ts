@@ -3,8 +3,8 @@
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
-import { integer, number, oneOf, UsageError, writableFile } from '../http/options.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
+import { integer, number, oneOf, UsageError, writableFile } from '../support/arguments.ts'
 
 export type Part = 'workers' | 'cluster' | 'addresses' | 'sites'
 export const PARTS: readonly Part[] = ['workers', 'cluster', 'addresses', 'sites']

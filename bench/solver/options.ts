@@ -1,6 +1,7 @@
 /** The command line of `npm run bench:solver`. */
 
 import { parseArgs } from 'node:util'
+import { UsageError } from '../support/arguments.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 
 export interface Options {
@@ -36,11 +37,6 @@ solve. Installs the packages that it compares with into bench/ the first time.
 Takes two to six minutes: what is measured while others use the machine is measured again. Ends with code 1 if any
 solver finds a wrong counter.
 `.trim()
-
-/** A mistake on the command line; its message is one line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
 
 const FULL = {
   repeat: 9,

@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { integer, oneOf, UsageError } from '../support/arguments.ts'
 
 export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const
 export type Part = (typeof PARTS)[number]
@@ -37,11 +38,6 @@ what an address takes in memory or on disk, what expiry costs, and whether any o
 
 All of it takes some fifteen minutes, most of them for growth. Ends with code 1 if any answer was not the expected one.
 `.trim()
-
-/** A mistake on the command line; its message is one line. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
 
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
@@ -79,18 +75,4 @@ function parsed(args: readonly string[]) {
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
-}
-
-function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {
-  const name = names.find(known => known === text)
-  if (name === undefined) throw new UsageError(`${option}: expected one of ${names.join(', ')}, got ${text}`)
-  return name
-}
-
-function integer(option: string, text: string, min: number, max: number): number {
-  const value = Number(text)
-  if (text.trim() === '' || !Number.isInteger(value) || !(value >= min && value <= max)) {
-    throw new UsageError(`${option}: expected an integer from ${min} to ${max}, got ${text}`)
-  }
-  return value
 }

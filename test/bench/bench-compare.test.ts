@@ -8,10 +8,11 @@ import { promisify } from 'node:util'
 import { type Case, measurePair } from '../../bench/compare/cases.ts'
 import { checkLoadGenerator, compareHttp, httpNames } from '../../bench/compare/http.ts'
 import { compareMicro } from '../../bench/compare/micro.ts'
-import { parseOptions, UsageError } from '../../bench/compare/options.ts'
+import { parseOptions } from '../../bench/compare/options.ts'
 import { type Comparison, comparisonOf, comparisonText, exitCodeOf } from '../../bench/compare/report.ts'
 import { isRegression, pairedRatio, verdictOf } from '../../bench/compare/statistics.ts'
 import { STEPS } from '../../bench/compare/steps.ts'
+import { UsageError } from '../../bench/support/arguments.ts'
 
 const MAIN = new URL('../../bench/compare/main.ts', import.meta.url).pathname
 const ROOT = new URL('../..', import.meta.url).pathname

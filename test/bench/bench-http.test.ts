@@ -11,7 +11,7 @@ import { promisify } from 'node:util'
 import { answerLength, isGoodAnswer } from '../../bench/http/answers.ts'
 import type { LatencyRun } from '../../bench/http/cases.ts'
 import { type LoadResult, type LoadSpec, runLoad } from '../../bench/http/load.ts'
-import { parseOptions, UsageError } from '../../bench/http/options.ts'
+import { parseOptions } from '../../bench/http/options.ts'
 import { type PacedResult, type PacedSpec, runPacedLoad } from '../../bench/http/paced-load.ts'
 import { childPids } from '../../bench/http/processes.ts'
 import { parseBytes, parseCalls } from '../../bench/http/redis-counters.ts'
@@ -24,6 +24,7 @@ import {
   requestAt,
   type TrafficSpec,
 } from '../../bench/http/traffic.ts'
+import { UsageError } from '../../bench/support/arguments.ts'
 import { spreadOf } from '../../bench/support/statistics.ts'
 
 const MAIN = new URL('../../bench/http/main.ts', import.meta.url).pathname

@@ -22,12 +22,13 @@ import {
   naiveToken,
   naiveWindow,
 } from '../../bench/micro/naive.ts'
-import { parseOptions, UsageError } from '../../bench/micro/options.ts'
+import { parseOptions } from '../../bench/micro/options.ts'
 import { checkedPass } from '../../bench/micro/passes.ts'
 import { aimsOf, type MicroReport, rowOf } from '../../bench/micro/report.ts'
 import { measureAll } from '../../bench/micro/runs.ts'
 import { reportText } from '../../bench/micro/tables.ts'
 import { timingOf } from '../../bench/micro/timing.ts'
+import { UsageError } from '../../bench/support/arguments.ts'
 import { installPeers } from '../../bench/support/peers.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 

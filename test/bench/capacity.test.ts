@@ -17,7 +17,7 @@ import {
   type StoreCosts,
 } from '../../bench/capacity/model.ts'
 import { blocksPerSecond } from '../../bench/capacity/native.ts'
-import { parseOptions, UsageError } from '../../bench/capacity/options.ts'
+import { parseOptions } from '../../bench/capacity/options.ts'
 import {
   type CapacityPage,
   END_MARKER,
@@ -26,6 +26,7 @@ import {
   START_MARKER,
   withPage,
 } from '../../bench/capacity/page.ts'
+import { UsageError } from '../../bench/support/arguments.ts'
 import { reportHtml } from '../../bench/support/html-report.ts'
 
 const MAIN = new URL('../../bench/capacity/main.ts', import.meta.url).pathname

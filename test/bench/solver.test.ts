@@ -8,10 +8,11 @@ import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { firstProof, isProof, nonceOf } from '../../bench/solver/check.ts'
 import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
-import { parseOptions, UsageError } from '../../bench/solver/options.ts'
+import { parseOptions } from '../../bench/solver/options.ts'
 import { pageOf } from '../../bench/solver/page.ts'
 import { quantile, type Report, reportOf, reportText } from '../../bench/solver/report.ts'
 import { checkAll } from '../../bench/solver/runs.ts'
+import { UsageError } from '../../bench/support/arguments.ts'
 import { reportHtml } from '../../bench/support/html-report.ts'
 
 const MAIN = new URL('../../bench/solver/main.ts', import.meta.url).pathname
