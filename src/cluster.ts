@@ -5,22 +5,34 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { Config } from './config.ts'
+import type { SettingValues } from './gather-settings.ts'
 import type { Logger } from './log.ts'
+import type { StatsSnapshot } from './observe/stats.ts'
 
 /** Worker to primary. */
 export type WorkerMessage =
+  /** It has been loaded and asks what to do. */
+  | { readonly type: 'hello' }
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean }
+  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot }
   /** It cannot work as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
 /** Primary to worker. */
-export interface PrimaryMessage {
-  readonly type: 'drain'
-}
+export type PrimaryMessage =
+  /** Its slot, 0 to workers - 1 (the same for its replacement), and the settings as the primary has decided them. */
+  | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
+  | { readonly type: 'ask-stats' }
+  | { readonly type: 'drain' }
 
-/** The environment variable that tells a worker its slot: 0 to workers - 1, the same for its replacement. */
-export const WORKER_INDEX = 'POWGATE_INTERNAL_WORKER_INDEX'
+/** Takes what workers have counted. */
+export interface StatsSink {
+  /** @param worker names one process: its successor has another name */
+  take(worker: string, snapshot: StatsSnapshot): void
+  /** The process has gone; what it counted is not to be forgotten. */
+  gone(worker: string): void
+}
 
 interface Slot {
   worker: Worker | undefined
@@ -31,8 +43,11 @@ interface Slot {
   startedAtMs: number
   /** Crashes in a row, each soon after its start. */
   quickCrashes: number
+  /** Told when its present worker has sent what it counted. */
+  statsArrived: (() => void) | undefined
 }
 
+const ASK_STATS_MS = 500
 /** A worker that lived this long did not crash because of its start. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
@@ -46,16 +61,21 @@ const KILL_GRACE_MS = 2000
 
 export class Primary {
   readonly #config: Config
+  readonly #settings: SettingValues
   readonly #log: Logger
+  readonly #sink: StatsSink
   readonly #slots: Slot[]
   #isDraining = false
   #allListening: (() => void) | undefined
   #setupFailed: ((line: string) => void) | undefined
   #allGone: (() => void) | undefined
 
-  constructor(config: Config, log: Logger) {
+  /** @param settings as text, from which each worker makes its own Config */
+  constructor(config: Config, settings: SettingValues, log: Logger, sink: StatsSink) {
     this.#config = config
+    this.#settings = settings
     this.#log = log
+    this.#sink = sink
     this.#slots = Array.from({ length: config.workers }, () => ({
       worker: undefined,
       isListening: false,
@@ -63,6 +83,7 @@ export class Primary {
       silentChecks: 0,
       startedAtMs: 0,
       quickCrashes: 0,
+      statsArrived: undefined,
     }))
   }
 
@@ -104,22 +125,47 @@ export class Primary {
     slot.isListening = false
     slot.isReady = false
     slot.silentChecks = 0
-    // What the primary has decided goes before what it was told.
-    const { port, demo } = this.#config
-    const worker = cluster.fork({
-      [WORKER_INDEX]: String(index),
-      PORT: String(port),
-      POWGATE_DEMO: demo,
-    })
+    const worker = cluster.fork()
     slot.worker = worker
-    worker.on('message', (message: WorkerMessage) => this.#onMessage(slot, message))
+    worker.on('message', (message: WorkerMessage) => this.#onMessage(index, worker, message))
     worker.on('exit', (code, signal) => this.#onExit(index, code, signal))
     worker.on('error', error => this.#log.warn({ err: error }, 'cannot talk to a worker'))
   }
 
-  #onMessage(slot: Slot, message: WorkerMessage): void {
+  /** Resolves when every worker has sent what it counted until now, or has had its time. */
+  async askStats(): Promise<void> {
+    const message: PrimaryMessage = { type: 'ask-stats' }
+    const answers = this.#slots.map(slot => {
+      if (!slot.isListening || !slot.worker?.isConnected()) return undefined
+      slot.worker.send(message)
+      return new Promise<void>(resolve => {
+        slot.statsArrived = resolve
+      })
+    })
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise(resolve => {
+      timer = setTimeout(resolve, ASK_STATS_MS)
+    })
+    await Promise.race([Promise.all(answers), patience])
+    clearTimeout(timer)
+  }
+
+  #onMessage(index: number, worker: Worker, message: WorkerMessage): void {
+    const slot = this.#slots[index]!
     slot.silentChecks = 0
     switch (message.type) {
+      case 'hello': {
+        // What the primary has decided goes before what it was told.
+        const { port, demo } = this.#config
+        const settings = { ...this.#settings, PORT: String(port), POWGATE_DEMO: demo }
+        const start: PrimaryMessage = { type: 'start', index, settings }
+        worker.send(start)
+        break
+      }
+      case 'stats':
+        this.#sink.take(String(worker.id), message.snapshot)
+        slot.statsArrived?.()
+        break
       case 'listening':
         slot.isListening = true
         if (this.isHealthy()) this.#allListening?.()
@@ -148,6 +194,8 @@ export class Primary {
 
   #onExit(index: number, code: number, signal: string): void {
     const slot = this.#slots[index]!
+    if (slot.worker !== undefined) this.#sink.gone(String(slot.worker.id))
+    slot.statsArrived?.()
     slot.worker = undefined
     slot.isListening = false
     slot.isReady = false

@@ -18,10 +18,13 @@ export function loggedEvents(log: Logger): Events {
   let second = 0
   let logged = 0
   return {
-    refused(endpoint, reason, exchange) {
+    issued() {},
+    redeemed() {},
+    refused(exchange, endpoint, reason) {
       if (log.isLevelEnabled('debug')) log.debug({ endpoint, reason, ip: ipOf(exchange.address) }, 'refused')
     },
-    failed(siteKey, reasons, score, exchange) {
+    judged(exchange, { site, passed, reasons, score }) {
+      if (passed) return
       const now = Math.floor(Date.now() / 1000)
       if (now !== second) {
         if (logged > FAILURES_LOGGED_PER_SECOND) {
@@ -35,6 +38,7 @@ export function loggedEvents(log: Logger): Events {
       }
       logged++
       if (logged > FAILURES_LOGGED_PER_SECOND) return
+      const { siteKey } = site.record
       log.info({ siteKey, reasons, score, ip: ipOf(exchange.address) }, 'verification failed')
     },
   }

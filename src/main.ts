@@ -1,32 +1,39 @@
-/** Entry: checks the configuration, prepares the store, then forks workers (or runs one), until a signal says stop. */
+/** Entry: checks the configuration, prepares the store, then forks workers, until a signal says stop. */
 
 import cluster from 'node:cluster'
 import { createServer } from 'node:net'
 import { prepareStart } from './admin/first-start.ts'
-import { startHealthServer } from './admin/health.ts'
-import { Primary, type PrimaryMessage, WORKER_INDEX, type WorkerMessage } from './cluster.ts'
-import { type Config, ConfigError, loadConfig, localUrl } from './config.ts'
+import { startAdminServer } from './admin/server.ts'
+import { Primary, type PrimaryMessage, type WorkerMessage } from './cluster.ts'
+import { type Config, localUrl, parseConfig } from './config.ts'
+import { ConfigError, gatherSettings } from './gather-settings.ts'
 import { createLogger } from './log.ts'
+import { Totals } from './observe/totals.ts'
 import { ListenError, type Server, startServer } from './server.ts'
 import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   try {
-    const loaded = loadConfig(process.env)
+    const { values, problems } = gatherSettings(process.env)
+    const loaded = parseConfig(values, problems)
     const log = createLogger(loaded.logLevel)
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     const { store, demo } = await prepareStart(claimed, log)
     const config: Config = { ...claimed, demo }
-    const supervised = config.workers === 1 ? await runSingle(config) : await runMany(config)
-    const health = await startHealthServer(config.adminPort, supervised)
+    const totals = new Totals()
+    const primary = new Primary(config, values, log, totals)
+    await primary.start().catch(error => {
+      throw new StoreSetupError((error as Error).message)
+    })
+    const admin = await startAdminServer(config, primary, totals)
     const { host, port, workers } = config
     if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
     onStopSignal(async signal => {
       log.info({ signal }, 'stopping: requests under way are finished first')
-      health?.close()
-      await supervised.drain()
+      admin?.close()
+      await primary.drain()
       process.exit(0)
     })
   } catch (error) {
@@ -34,26 +41,10 @@ async function runPrimary(): Promise<void> {
   }
 }
 
-interface Supervised {
-  isHealthy(): boolean
-  isReady(): boolean
-  drain(): Promise<void>
-}
-
-async function runMany(config: Config): Promise<Supervised> {
-  const primary = new Primary(config, createLogger(config.logLevel))
-  await primary.start().catch(error => {
-    throw new StoreSetupError((error as Error).message)
-  })
-  return primary
-}
-
-async function runSingle(config: Config): Promise<Supervised> {
-  const server = await startServer(config, createLogger(config.logLevel), 0)
-  return { isHealthy: () => true, isReady: () => server.isReady(), drain: () => server.drain() }
-}
-
 const READINESS_MS = 500
+const STATS_MS = 1000
+
+type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 
 async function runWorker(): Promise<void> {
   const tell = (message: WorkerMessage) => {
@@ -61,15 +52,31 @@ async function runWorker(): Promise<void> {
   }
   let server: Server | undefined
   let isLeaving = false
+  const tellStats = () => {
+    if (server !== undefined) tell({ type: 'stats', snapshot: server.stats.snapshot() })
+  }
   const leave = async () => {
     if (isLeaving) return
     isLeaving = true
     await server?.drain()
+    tellStats()
     process.exit(0)
   }
   // Before the start, which takes a moment: it may be told to leave meanwhile.
-  process.on('message', (message: PrimaryMessage) => {
-    if (message.type === 'drain') void leave()
+  const order = new Promise<StartOrder>(resolve => {
+    process.on('message', (message: PrimaryMessage) => {
+      switch (message.type) {
+        case 'start':
+          resolve(message)
+          break
+        case 'ask-stats':
+          tellStats()
+          break
+        case 'drain':
+          void leave()
+          break
+      }
+    })
   })
   // The primary has gone. Without the mark node:cluster would exit at once.
   cluster.worker!.on('disconnect', () => {
@@ -79,10 +86,10 @@ async function runWorker(): Promise<void> {
   process.on('SIGTERM', () => void leave())
   process.on('SIGINT', () => {}) // a terminal sends it to all; the primary decides
 
-  const { [WORKER_INDEX]: indexText, ...env } = process.env
-  const index = Number(indexText)
+  tell({ type: 'hello' })
+  const { index, settings } = await order
   try {
-    const config = loadConfig(env)
+    const config = parseConfig(settings)
     server = await startServer(config, createLogger(config.logLevel, { worker: index }), index)
   } catch (error) {
     tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
@@ -92,6 +99,7 @@ async function runWorker(): Promise<void> {
   tell({ type: 'listening' })
   tell({ type: 'ready', isReady: isReady() })
   setInterval(() => tell({ type: 'ready', isReady: isReady() }), READINESS_MS).unref()
+  setInterval(tellStats, STATS_MS).unref()
 }
 
 /** The port that all workers will share. They set SO_REUSEPORT, so only a listener without it finds out who else is there. */

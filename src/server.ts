@@ -1,19 +1,21 @@
 /** Composition root of a worker: store, keys, log and routes come together here. */
 
 import { us_listen_socket_close } from 'uWebSockets.js'
-import { randomFillSync } from 'node:crypto'
+import { randomBytes, randomFillSync } from 'node:crypto'
 import type { Config } from './config.ts'
 import { demoRoutes } from './demo/routes.ts'
 import { demoApiKey } from './demo/site.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
-import type { Service } from './endpoints/service.ts'
+import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
 import { type Logger, loggedEvents } from './log.ts'
+import { both } from './observe/both.ts'
+import { Stats } from './observe/stats.ts'
 import { resolveSecrets } from './secrets.ts'
 import { BridgedStore } from './store/bridge.ts'
 import { LoadTracker } from './store/load-tracker.ts'
@@ -22,6 +24,8 @@ import { SiteDirectory } from './store/site-directory.ts'
 import type { Store } from './store/store.ts'
 
 export interface Server {
+  /** What it has counted. */
+  readonly stats: Stats
   /** Whether requests would be answered with the store's help. */
   isReady(): boolean
   /** Stops accepting, lets what is under way finish, and closes everything. */
@@ -38,12 +42,22 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       else log.warn({ cause }, 'the store does not answer')
     },
   })
-  const service = composeService(config, store, log)
+  const stats = new Stats()
+  const service = composeService(config, store, both(stats, loggedEvents(log)))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
+    proxyProtocol: config.proxyProtocol,
     isDraining: false,
     underWay: 0,
-    onFault: error => log.error({ err: error }, 'a request ran into a fault'),
+    observer: {
+      answered: (part, status, outcome, startedAtMs) => stats.answered(part, status, outcome, startedAtMs),
+      aborted: part => stats.aborted(part),
+      faulted: (part, error) => {
+        stats.faulted(part, error)
+        log.error({ err: error, part }, 'a request ran into a fault')
+      },
+    },
+    newRequestId: requestIds(),
   }
   service.sites.start()
   service.loads.start()
@@ -54,6 +68,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   })
   if (listenSocket === false) throw new ListenError(config)
   return {
+    stats,
     isReady: () => store.isReady(),
     drain: async () => {
       us_listen_socket_close(listenSocket)
@@ -88,7 +103,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-function composeService(config: Config, store: Store, log: Logger): Service {
+function composeService(config: Config, store: Store, events: Events): Service {
   const isBridged = store.mayBeBridged
   return {
     settings: config,
@@ -105,8 +120,15 @@ function composeService(config: Config, store: Store, log: Logger): Service {
     fingerprints: new FingerprintWatch(config.workers),
     now: Date.now,
     randomBits: randomBitPool(),
-    events: loggedEvents(log),
+    events,
   }
+}
+
+/** Short texts that no other request of any worker has: a random start and a number. */
+function requestIds(): () => string {
+  const start = randomBytes(8).toString('base64url')
+  let count = 0
+  return () => `${start}-${(count++).toString(36)}`
 }
 
 const POOL_BYTES = 16_384

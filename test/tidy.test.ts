@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
-import { SETTINGS } from '../src/config.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
+import { SETTINGS } from '../src/settings.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')

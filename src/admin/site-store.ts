@@ -34,10 +34,12 @@ export async function withStore<Result>(
 
 /** Store clients and the settings' schema are most of what there is to load: help and error lines do without. */
 async function openStore(env: NodeJS.ProcessEnv) {
-  const { ConfigError, loadConfig } = await import('../config.ts')
+  const { ConfigError, gatherSettings } = await import('../gather-settings.ts')
+  const { parseConfig } = await import('../config.ts')
   const { openSiteStore } = await import('../store/open.ts')
   try {
-    const config = loadConfig({ ...env, POWGATE_SECRETS: env.POWGATE_SECRETS?.trim() || UNUSED_SECRET })
+    const { values, problems } = gatherSettings(env)
+    const config = parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
     return { store: await openSiteStore(config), place: await placeOf(config) }
   } catch (error) {
     if (error instanceof ConfigError || error instanceof StoreSetupError) throw new AdminError(error.message)

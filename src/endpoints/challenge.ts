@@ -18,6 +18,7 @@ import { type Endpoint, Refusals, type Service } from './service.ts'
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export class ChallengeEndpoint implements Endpoint {
+  readonly name = 'challenge'
   readonly faultReply: Reply
   readonly #service: Service
   readonly #refusals: Refusals
@@ -93,13 +94,14 @@ export class ChallengeEndpoint implements Endpoint {
       return
     }
     const load = this.#service.loads.load(siteKey)
-    const difficulty = difficultyFor(site.record.difficulty, {
+    const inputs = {
       addressChallenges: admitted.siteCount,
       addressLimit: this.#service.settings.limits.challengeAddressSite,
       addressFailures: admitted.failures,
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
-    })
+    }
+    const difficulty = difficultyFor(site.record.difficulty, inputs)
     const issuedAtMs = this.#service.now()
     const nonce = mintNonce(
       this.#service.keyring,
@@ -109,6 +111,7 @@ export class ChallengeEndpoint implements Endpoint {
     )
     const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
     this.#service.loads.countChallenge(siteKey)
+    this.#service.events.issued(exchange, { site, nonce, difficulty, inputs })
     exchange.answer({
       status: 200,
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,

@@ -1,9 +1,13 @@
 /** What the endpoints work with; server.ts puts it together. */
 
+import type { DifficultyInputs } from '../domain/difficulty.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
-import type { Limits } from '../domain/limits.ts'
+import type { Limits, Policy } from '../domain/limits.ts'
 import type { Reason } from '../domain/outcome.ts'
+import type { ScoreReason, ScoreSignals } from '../domain/score.ts'
+import type { ApiKeyRecord, Site } from '../domain/site.ts'
+import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {
   type ErrorStyle,
@@ -40,14 +44,41 @@ export interface ServiceSettings {
   readonly ipv6PrefixBits: number
 }
 
-/** For logs and metrics: what happened, with reasons that no client is told. */
+/** For logs and metrics: what happened, with reasons that no client is told. Each is called before the answer goes out. */
 export interface Events {
-  refused(endpoint: EndpointName, reason: Reason, exchange: Exchange): void
-  failed(siteKey: string, reasons: readonly string[], score: number | null, exchange: Exchange): void
+  issued(exchange: Exchange, challenge: IssuedChallenge): void
+  judged(exchange: Exchange, judgement: Judgement): void
+  redeemed(exchange: Exchange, apiKey: ApiKeyRecord, claims: TokenClaims): void
+  /** @param policy the limit, where the reason is one */
+  refused(exchange: Exchange, endpoint: EndpointName, reason: Reason, policy?: Policy): void
+}
+
+export interface IssuedChallenge {
+  readonly site: Site
+  readonly nonce: string
+  readonly difficulty: number
+  /** What it was computed from. */
+  readonly inputs: DifficultyInputs
+}
+
+/** Why a solution failed, or scored less than 1. */
+export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong'
+
+/** A solution that was answered with 200. */
+export interface Judgement {
+  readonly site: Site
+  readonly nonce: string
+  readonly passed: boolean
+  /** null: it failed without being scored. */
+  readonly score: number | null
+  readonly reasons: readonly JudgementReason[]
+  /** What the score was computed from; undefined without one. */
+  readonly signals: ScoreSignals | undefined
 }
 
 /** One path's handler. */
 export interface Endpoint {
+  readonly name: EndpointName
   handle(exchange: Exchange): void
   readonly faultReply: Reply
 }
@@ -69,13 +100,13 @@ export class Refusals {
   }
 
   refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
-    this.#service.events.refused(this.#endpoint, reason, exchange)
+    this.#service.events.refused(exchange, this.#endpoint, reason)
     if (reason === 'store-unavailable') exchange.answer(unavailableReply(this.#policies, this.#style))
     else exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
   limit(exchange: Exchange, limited: Limited): void {
-    this.#service.events.refused(this.#endpoint, 'rate-limited', exchange)
+    this.#service.events.refused(exchange, this.#endpoint, 'rate-limited', limited.policy)
     exchange.answer(limitedReply(limited, this.#policies, this.#style))
   }
 

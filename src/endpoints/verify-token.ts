@@ -28,13 +28,19 @@ type Caller =
 
 type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
-  | { readonly verdict: 'redeemable'; readonly claims: TokenClaims; readonly claim: string }
+  | {
+      readonly verdict: 'redeemable'
+      readonly apiKey: ApiKeyRecord
+      readonly claims: TokenClaims
+      readonly claim: string
+    }
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
 const BEARER = /^Bearer +([^ ]+) *$/i
 
 export class VerifyTokenEndpoint implements Endpoint {
+  readonly name = 'verify-token'
   readonly faultReply: Reply
   readonly #service: Service
   readonly #refusals: Refusals
@@ -169,7 +175,8 @@ export class VerifyTokenEndpoint implements Endpoint {
       return refused({ reason: 'token-expired' })
     if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
     if (isOtherAddress(expectedIp, claims.address)) return refused({ reason: 'token-other-address' })
-    return { verdict: 'redeemable', claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
+    const { apiKey } = caller
+    return { verdict: 'redeemable', apiKey, claims, claim: claimOf(apiKey.id, idempotencyKey, token) }
   }
 
   #conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
@@ -178,6 +185,7 @@ export class VerifyTokenEndpoint implements Endpoint {
     }
     switch (admitted.token) {
       case 'redeemed':
+        this.#service.events.redeemed(exchange, attempt.apiKey, attempt.claims)
         exchange.answer({ status: 200, body: successBody(attempt.claims), headers: NO_HEADERS })
         break
       case 'forgotten':

@@ -25,7 +25,7 @@ import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Endpoint, Refusals, type Service } from './service.ts'
+import { CLOCK_SKEW_MS, type Endpoint, type Judgement, Refusals, type Service } from './service.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
@@ -33,7 +33,11 @@ type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
   /** The failed result of section 2.3, and why; spends nothing. */
-  | { readonly verdict: 'failed'; readonly reason: 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' }
+  | {
+      readonly verdict: 'failed'
+      readonly nonce: string
+      readonly reason: 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong'
+    }
   | {
       readonly verdict: 'solved'
       readonly solution: Solution
@@ -49,6 +53,7 @@ type Solved = Extract<Attempt, { verdict: 'solved' }>
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export class VerifyEndpoint implements Endpoint {
+  readonly name = 'verify'
   readonly faultReply: Reply
   readonly #service: Service
   readonly #refusals: Refusals
@@ -132,9 +137,10 @@ export class VerifyEndpoint implements Endpoint {
       return refused({ reason: 'origin-refused' })
     const parsed = parseSolution(body, exchange.contentType)
     if (!parsed.ok) return refused(parsed.refusal)
-    if (site.ipRules?.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked' }
+    const { nonce } = parsed.body
+    if (site.ipRules?.block.has(address)) return { verdict: 'failed', nonce, reason: 'ip-blocked' }
     if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
-      return { verdict: 'failed', reason: 'ip-not-allowed' }
+      return { verdict: 'failed', nonce, reason: 'ip-not-allowed' }
     }
     const storeEpoch = this.#service.store.addressEpoch(addressKey)
     // The site's too: a nonce is not spent if no token could be issued for it.
@@ -164,7 +170,7 @@ export class VerifyEndpoint implements Endpoint {
     if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
     if (now >= expiresAtMs) return refused({ reason: 'nonce-expired' })
     if (!checkProof(solution.nonce, solution.counter, difficulty))
-      return { verdict: 'failed', reason: 'proof-wrong' }
+      return { verdict: 'failed', nonce: solution.nonce, reason: 'proof-wrong' }
     const signals: ScoreSignals = {
       environment: solution.environment,
       solveTimeMs: solution.solveTimeMs,
@@ -201,7 +207,14 @@ export class VerifyEndpoint implements Endpoint {
         else this.#grade(exchange, site!, address, attempt, admitted.failures)
         break
       case 'failed':
-        this.#fail(exchange, [attempt.reason], null)
+        this.#fail(exchange, {
+          site: site!,
+          nonce: attempt.nonce,
+          passed: false,
+          score: null,
+          reasons: [attempt.reason],
+          signals: undefined,
+        })
         break
       default:
         this.#refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
@@ -209,31 +222,34 @@ export class VerifyEndpoint implements Endpoint {
   }
 
   /** With what only the store and the other visits tell. */
-  #scoreOf(
+  #signalsOf(
     site: Site,
     address: Address,
-    { solution, signals, score }: Solved,
+    { solution, signals }: Solved,
     addressFailures: number,
-  ): Score {
+  ): ScoreSignals {
     const { fingerprints, settings, now } = this.#service
     const addressHash = fnv1a(limitKey(address, settings.ipv6PrefixBits))
     const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, addressHash, now())
     if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
-      return score
-    return scoreOf({ ...signals, fingerprintAddresses, addressFailures })
+      return signals
+    return { ...signals, fingerprintAddresses, addressFailures }
   }
 
   #grade(exchange: Exchange, site: Site, address: Address, solved: Solved, addressFailures: number): void {
     const { siteKey, threshold } = site.record
-    const { score, reasons } = this.#scoreOf(site, address, solved, addressFailures)
+    const signals = this.#signalsOf(site, address, solved, addressFailures)
+    const { score, reasons } = signals === solved.signals ? solved.score : scoreOf(signals)
+    const { nonce } = solved.solution
+    const passed = score >= threshold
     const storeEpoch = this.#service.store.siteEpoch(siteKey)
-    if (score < threshold) {
-      this.#fail(exchange, reasons, score)
+    if (!passed) {
+      this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
     } else if (storeEpoch === undefined) {
       this.#refusals.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.#service.now()
-      const { nonce, counter } = solved.solution
+      const { counter } = solved.solution
       const token = mintToken(this.#service.keyring, {
         issuedAtMs,
         nonce,
@@ -244,6 +260,7 @@ export class VerifyEndpoint implements Endpoint {
         storeEpoch,
       })
       const expiresAt = timeText(issuedAtMs + this.#service.settings.tokenLifetimeMs)
+      this.#service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
       exchange.answer({
         status: 200,
         body: `{"token":"${token}","passed":true,"expiresAt":${expiresAt}}`,
@@ -252,9 +269,9 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  #fail(exchange: Exchange, reasons: readonly string[], score: number | null): void {
-    this.#service.events.failed(exchange.siteKey, reasons, score, exchange)
-    exchange.answer({ status: 200, body: FAILED_BODY, headers: NO_HEADERS })
+  #fail(exchange: Exchange, judgement: Judgement): void {
+    this.#service.events.judged(exchange, judgement)
+    exchange.answer({ status: 200, outcome: 'failed', body: FAILED_BODY, headers: NO_HEADERS })
   }
 }
 

@@ -7,21 +7,38 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
 import { clientAddress } from '../domain/client-address.ts'
-import type { ContentReply, Reply } from './replies.ts'
+import type { ContentReply, Reply, ReplyOutcome } from './replies.ts'
+
+/** Whose exchanges are counted together. */
+export type Part = 'challenge' | 'verify' | 'verify-token' | 'siteverify' | 'content' | 'other'
+
+/** Told of every exchange's end, once. */
+export interface ExchangeObserver {
+  /** @param outcome the reason of a refusal, or what a 200 means */
+  answered(part: Part, status: number, outcome: ReplyOutcome, startedAtMs: number): void
+  /** The client went away before it was answered. */
+  aborted(part: Part): void
+  /** An exception in a step; the exchange answers by itself. */
+  faulted(part: Part, error: unknown): void
+}
 
 /** What a server tells its exchanges. */
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
+  /** Whether trusted peers tell the client's address by a PROXY protocol v2 header. */
+  readonly proxyProtocol: boolean
   /** From now on every answer closes its connection. */
   isDraining: boolean
   /** Exchanges that are not answered yet. */
   underWay: number
-  /** Told of every exception in a step; the exchange answers by itself. */
-  readonly onFault: (error: unknown) => void
+  readonly observer: ExchangeObserver
+  /** A text that no other request has. */
+  readonly newRequestId: () => string
 }
 
 /** What is the same for all exchanges of one path. */
 export interface ExchangeRules {
+  readonly part: Part
   /** Whether browsers of any site ask: answers carry CORS headers, requests a site key and an origin. */
   readonly isCrossOrigin: boolean
   /** The answer to a fault of ours. */
@@ -49,9 +66,12 @@ const STATUS_LINES: Readonly<Record<number, string>> = {
  * smuggles in.
  */
 const HEADER_BREAK = '\r\n'
-const CORS_BLOCK = `*${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy`
+const CORS_BLOCK = `*${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id`
 const JSON_BLOCK = `application/json${HEADER_BREAK}Cache-Control: no-store`
 const CORS_JSON_BLOCK = `${JSON_BLOCK}${HEADER_BREAK}Access-Control-Allow-Origin: ${CORS_BLOCK}`
+
+/** Anything else could forge a line of a log, or a header. */
+const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 const EMPTY = Buffer.alloc(0)
 
@@ -63,6 +83,10 @@ export class Exchange {
   readonly authorization: string
   /** undefined if the client was gone before its address could be read. */
   readonly address: Address | undefined
+  /** By `performance.now`. */
+  readonly startedAtMs = performance.now()
+  /** From a trusted proxy; empty until somebody asks for it. */
+  #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
@@ -83,14 +107,34 @@ export class Exchange {
     this.#isHead = request.getMethod() === 'head'
     this.address = this.#addressOf(request)
     host.underWay++
-    response.onAborted(() => this.#end())
+    response.onAborted(() => {
+      if (!this.#isOver) host.observer.aborted(rules.part)
+      this.#end()
+    })
   }
 
   #addressOf(request: HttpRequest): Address | undefined {
     const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
-    const { trustedProxies } = this.#host
+    const { trustedProxies, proxyProtocol } = this.#host
     if (peer === undefined || trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
-    return clientAddress(peer, forwardedFor(request), trustedProxies)
+    const requestId = request.getHeader('x-request-id')
+    if (REQUEST_ID.test(requestId)) this.#requestId = requestId
+    return clientAddress(
+      proxyProtocol ? (this.#proxiedPeer() ?? peer) : peer,
+      forwardedFor(request),
+      trustedProxies,
+    )
+  }
+
+  /** Who the trusted peer says it speaks for; undefined if it says nothing. */
+  #proxiedPeer(): Address | undefined {
+    return addressFromBytes(Buffer.from(this.#response.getProxiedRemoteAddress()))
+  }
+
+  /** Names this request in the log, and in its answer if anybody asked before that. */
+  get requestId(): string {
+    if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
+    return this.#requestId
   }
 
   /** Whether it was answered or the client has gone. */
@@ -143,6 +187,7 @@ export class Exchange {
     if (this.#isOver) return
     this.#end()
     this.#response.cork(() => this.#write(reply))
+    this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
   }
 
   /** The same with a body that is no JSON. Apart from `answer`, which the three endpoints pay for. */
@@ -150,6 +195,7 @@ export class Exchange {
     if (this.#isOver) return
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
+    this.#host.observer.answered(this.#rules.part, reply.status, 'ok', this.startedAtMs)
   }
 
   #writeContent({ status, body, headers }: ContentReply): void {
@@ -170,6 +216,7 @@ export class Exchange {
     const closes = this.#host.isDraining || this.#isBodyPending
     if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
+    if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
     if (status === 204) {
       if (isCrossOrigin) response.writeHeader('Access-Control-Allow-Origin', CORS_BLOCK)
       response.endWithoutBody() // any argument would become a Content-Length, which 204 must not have
@@ -191,7 +238,7 @@ export class Exchange {
   }
 
   #fail(error: unknown): void {
-    this.#host.onFault(error)
+    this.#host.observer.faulted(this.#rules.part, error)
     this.answer(this.#rules.faultReply)
   }
 

@@ -5,8 +5,13 @@ import type { Limited } from '../store/store.ts'
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
+/** What an answer means: the reason of a refusal, `failed` for a verification that failed, `ok` for all else. */
+export type ReplyOutcome = Reason | 'ok' | 'failed'
+
 export interface Reply {
   readonly status: number
+  /** Without: `ok`. */
+  readonly outcome?: ReplyOutcome
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
@@ -36,6 +41,7 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
   const body = style === 'plain' ? { error, code, ...field } : { success: false, error, code, ...field }
   return {
     status,
+    outcome: refusal.reason,
     body: JSON.stringify(body),
     headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
   }

@@ -57,7 +57,7 @@ export function buildApp(
   for (const route of routes) addRoute(app, route, host)
   for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
-  app.any('/*', always(notFound, host, { isCrossOrigin: false, faultReply: notFound }))
+  app.any('/*', always(notFound, host, { part: 'other', isCrossOrigin: false, faultReply: notFound }))
   return app
 }
 
@@ -72,7 +72,7 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const { path, method, endpoint, isCrossOrigin, errorStyle } = route
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
-  const rules = { isCrossOrigin, faultReply: endpoint.faultReply }
+  const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply }
   const handle = (exchange: Exchange) => endpoint.handle(exchange)
   app[method](path, (response, request) => {
     const exchange = new Exchange(response, request, host, rules)
@@ -86,7 +86,11 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
   const { path, methods } = content
   const allow = methods.map(method => method.toUpperCase()).join(', ')
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, 'plain', [['Allow', allow]])
-  const rules = { isCrossOrigin: false, faultReply: refusalReply({ reason: 'internal' }, 'plain') }
+  const rules: ExchangeRules = {
+    part: 'content',
+    isCrossOrigin: false,
+    faultReply: refusalReply({ reason: 'internal' }, 'plain'),
+  }
   for (const method of methods) {
     app[method](path, (response, request) => {
       const asked = contentRequest(request)

@@ -60,12 +60,12 @@ test('a misconfigured start lists every problem, each with its variable, and exi
   assert.deepEqual(
     lines.map(line => line.split(':')[0]),
     [
+      'POWGATE_WORKER',
       'PORT',
       'LOG_LEVEL',
       'POWGATE_WORKERS',
       'POWGATE_LIMIT_VERIFY_ADDRESS',
       'POWGATE_FAIL_OPEN',
-      'POWGATE_WORKER',
       'REDIS_URL',
       'POWGATE_SECRETS',
       'POWGATE_SECRETS',

@@ -1,0 +1,118 @@
+/** Where settings come from: the environment, files that it names, and a file of settings. */
+
+import { readFileSync } from 'node:fs'
+import { SETTINGS, type Setting, type SettingName } from './settings.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What is set, without what is empty. */
+export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
+
+/** All that is wrong, one line each, each starting with a variable's name. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}
+
+/** Variables of the command line, which share the name space but are not settings of the service. */
+const OTHER_VARIABLES: ReadonlySet<string> = new Set([
+  'POWGATE_URL',
+  'POWGATE_SITE_KEY',
+  'POWGATE_API_KEY',
+  'POWGATE_ACTOR',
+])
+
+/** The variable that names a file which holds a secret setting. */
+const FILE_SUFFIX = '_FILE'
+
+/**
+ * The environment goes before POWGATE_CONFIG_FILE. A secret may be named by `<NAME>_FILE` in either.
+ *
+ * @returns what is set, and all that is wrong with how it was given
+ */
+export function gatherSettings(env: Environment): { values: SettingValues; problems: string[] } {
+  const problems: string[] = []
+  const configFile = env.POWGATE_CONFIG_FILE?.trim()
+  const fromFile = configFile ? readSettingsFile(configFile, problems) : {}
+  const values: Record<string, string> = {}
+  for (const source of [fromFile, env]) {
+    for (const [name, text] of Object.entries(source)) {
+      const value = text?.trim()
+      if (!value) continue
+      if (name in SETTINGS) values[name] = value
+      else if (isSecretFile(name)) readSecret(name, value, values, problems)
+      else if (name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && source === env)
+        problems.push(`${name}: there is no such setting${suggestion(name)}`)
+    }
+    for (const name of Object.keys(source)) {
+      const isTwice = isSecretFile(name) && source[name]?.trim() && source[secretOf(name)]?.trim()
+      if (isTwice) problems.push(`${name}: ${secretOf(name)} is set too; expected one of the two`)
+    }
+  }
+  return { values, problems }
+}
+
+function secretOf(name: string): string {
+  return name.slice(0, -FILE_SUFFIX.length)
+}
+
+function isSecretFile(name: string): boolean {
+  const settings: Record<string, Setting> = SETTINGS
+  return name.endsWith(FILE_SUFFIX) && settings[secretOf(name)]?.isSecret === true
+}
+
+function readSecret(name: string, path: string, values: Record<string, string>, problems: string[]): void {
+  try {
+    const secret = readFileSync(path, 'utf8').trim()
+    if (secret === '') problems.push(`${name}: the file ${path} is empty`)
+    // Several master secrets may stand on lines of their own.
+    else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')
+  } catch (error) {
+    problems.push(`${name}: cannot read ${path}: ${(error as Error).message}`)
+  }
+}
+
+const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
+
+/** Lines of NAME=value; empty lines and lines that start with # say nothing. */
+function readSettingsFile(path: string, problems: string[]): Record<string, string> {
+  const settings: Record<string, string> = {}
+  let lines: string[]
+  try {
+    lines = readFileSync(path, 'utf8').split('\n')
+  } catch (error) {
+    problems.push(`POWGATE_CONFIG_FILE: cannot read ${path}: ${(error as Error).message}`)
+    return settings
+  }
+  lines.forEach((line, index) => {
+    const text = line.trim()
+    if (text === '' || text.startsWith('#')) return
+    const [, name, value] = LINE.exec(text) ?? []
+    const at = `POWGATE_CONFIG_FILE: ${path} line ${index + 1}`
+    if (name === undefined || value === undefined) problems.push(`${at}: expected NAME=value`)
+    else if (name === 'POWGATE_CONFIG_FILE') problems.push(`${at}: a file of settings names no other`)
+    else if (!(name in SETTINGS) && !isSecretFile(name))
+      problems.push(`${at}: ${name}: there is no such setting${suggestion(name)}`)
+    else if (name in settings) problems.push(`${at}: ${name}: expected once`)
+    else settings[name] = unquoted(value)
+  })
+  return settings
+}
+
+function unquoted(value: string): string {
+  const match = /^(["'])(.*)\1$/.exec(value)
+  return match?.[2] ?? value
+}
+
+function suggestion(name: string): string {
+  const letters = (text: string) => [...text].sort().join('')
+  const near = Object.keys(SETTINGS).find(
+    known => letters(known) === letters(name) || known.startsWith(name) || name.startsWith(known),
+  )
+  return near === undefined ? '' : ` (did you mean ${near}?)`
+}
