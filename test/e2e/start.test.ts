@@ -72,7 +72,7 @@ test('a misconfigured start lists every problem, each with its variable, and exi
       'POWGATE_TRUSTED_PROXIES',
     ],
   )
-  assert.match(lines[0]!, /expected an integer from 0 to 65535, got "eighty"/)
+  assert.match(lines[1]!, /expected an integer from 0 to 65535, got "eighty"/)
   assert.match(stderr, /did you mean POWGATE_WORKERS/)
   assert.ok(!stderr.includes('short,') && !stderr.includes('hunter2'), 'secrets are not repeated')
 })
