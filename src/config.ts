@@ -83,6 +83,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   const secrets = checkedSecrets(text('POWGATE_SECRETS'), redis !== undefined, problems)
   const trustedProxies = checkedRanges(text('POWGATE_TRUSTED_PROXIES'), problems)
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
+  checkTogether(text, problems)
   if (problems.length > 0) throw new ConfigError(problems)
 
   const number = (name: SettingName) => Number(text(name))
@@ -137,6 +138,17 @@ function checkedRedis(text: (name: SettingName) => string, problems: string[]): 
   // The URL can hold a password, so it is not repeated.
   if (target === undefined) problems.push(`REDIS_URL: expected ${SETTINGS.REDIS_URL.expects}`)
   return target
+}
+
+/** What each setting alone does not show. */
+function checkTogether(text: (name: SettingName) => string, problems: string[]): void {
+  if (text('POWGATE_PROXY_PROTOCOL') === 'on' && text('POWGATE_TRUSTED_PROXIES') === '')
+    problems.push(
+      'POWGATE_PROXY_PROTOCOL: needs POWGATE_TRUSTED_PROXIES; expected the addresses of the proxies',
+    )
+  const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
+  if (adminPort !== 0 && adminPort === port)
+    problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
 }
 
 function checkedSecrets(text: string, isNeeded: boolean, problems: string[]): string[] {

@@ -36,13 +36,13 @@ function onOff(fallback: 'on' | 'off', about: string): Setting {
   return { schema: Type.Enum(['on', 'off']), fallback, expects: 'on or off', about }
 }
 
+function address(fallback: string, about: string): Setting {
+  const schema = Type.String({ pattern: '^[0-9A-Za-z._:-]{1,255}$' })
+  return { schema, fallback, expects: 'an IP address', about }
+}
+
 export const SETTINGS = {
-  HOST: {
-    schema: Type.String(),
-    fallback: '0.0.0.0',
-    expects: 'an IP address',
-    about: 'Address to listen on.',
-  },
+  HOST: address('0.0.0.0', 'Address to listen on.'),
   PORT: integer(0, 65535, 8080, 'Port to listen on; 0 takes a free one.'),
   REDIS_URL: {
     schema: Type.String(),
@@ -101,12 +101,10 @@ export const SETTINGS = {
     'off',
     'Whether trusted proxies start connections with a PROXY protocol v2 header.',
   ),
-  POWGATE_ADMIN_HOST: {
-    schema: Type.String(),
-    fallback: '127.0.0.1',
-    expects: 'an IP address',
-    about: 'Address of the admin port; it has no password, so keep it private.',
-  },
+  POWGATE_ADMIN_HOST: address(
+    '127.0.0.1',
+    'Address of the admin port; it has no password, so keep it private.',
+  ),
   POWGATE_ADMIN_PORT: integer(0, 65535, 0, 'Port of health, metrics and the dashboard; 0: none.'),
   POWGATE_IPV6_PREFIX: integer(48, 128, 64, 'Bits of an IPv6 address that count as one visitor in limits.'),
   POWGATE_LIMIT_CHALLENGE_ADDRESS: limit(CONTRACT_LIMITS.challengeAddress, '/challenge, per address'),
@@ -196,3 +194,43 @@ export const SETTINGS = {
 } as const satisfies Record<string, Setting>
 
 export type SettingName = keyof typeof SETTINGS
+
+/** In what order, and below what headings, the help lists them. */
+export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
+  Listening: ['HOST', 'PORT', 'POWGATE_WORKERS', 'POWGATE_CONFIG_FILE'],
+  'Behind a load balancer': ['POWGATE_TRUSTED_PROXIES', 'POWGATE_PROXY_PROTOCOL', 'POWGATE_IPV6_PREFIX'],
+  Secrets: ['POWGATE_SECRETS'],
+  'Embedded store': ['POWGATE_DATA_DIR', 'POWGATE_STATE_MAX_MB'],
+  Redis: [
+    'REDIS_URL',
+    'POWGATE_REDIS_USER',
+    'POWGATE_REDIS_PASSWORD',
+    'POWGATE_SENTINEL_USER',
+    'POWGATE_SENTINEL_PASSWORD',
+    'POWGATE_REDIS_TLS_CA',
+    'POWGATE_REDIS_TLS_CERT',
+    'POWGATE_REDIS_TLS_KEY',
+    'POWGATE_REDIS_TLS_NAME',
+    'POWGATE_REDIS_PREFIX',
+    'POWGATE_REDIS_SHARDS',
+  ],
+  'When the store is slow or away': [
+    'POWGATE_STORE_DEADLINE_MS',
+    'POWGATE_FAIL_OPEN',
+    'POWGATE_STORE_WAIT_SECONDS',
+  ],
+  'Limits and lifetimes': [
+    'POWGATE_LIMIT_CHALLENGE_ADDRESS',
+    'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE',
+    'POWGATE_LIMIT_VERIFY_ADDRESS',
+    'POWGATE_LIMIT_VERIFY_ADDRESS_SITE',
+    'POWGATE_LIMIT_REDEEM_ADDRESS',
+    'POWGATE_LIMIT_REDEEM_API_KEY',
+    'POWGATE_CHALLENGE_SECONDS',
+    'POWGATE_TOKEN_SECONDS',
+    'POWGATE_BODY_MAX_BYTES',
+  ],
+  'Watching it': ['POWGATE_ADMIN_HOST', 'POWGATE_ADMIN_PORT', 'LOG_LEVEL', 'POWGATE_LOG_SUCCESSES'],
+  Stopping: ['POWGATE_UNREADY_SECONDS', 'POWGATE_DRAIN_SECONDS'],
+  'For trying out': ['POWGATE_DEMO', 'POWGATE_TEST_KEYS'],
+}

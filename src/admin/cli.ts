@@ -8,15 +8,24 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { CHECK_COMMAND } from './check-command.ts'
 import { type Command, readInput, UsageError } from './command.ts'
 import { commandHelp, overview } from './help.ts'
 import { KEY_COMMANDS } from './key-commands.ts'
+import { SERVE_COMMAND } from './serve-command.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
 import { AdminError } from './sites.ts'
 import { TRY_COMMAND } from './try-command.ts'
 import { WIDGET_COMMAND } from './widget-command.ts'
 
-const COMMANDS: readonly Command[] = [...SITE_COMMANDS, ...KEY_COMMANDS, TRY_COMMAND, WIDGET_COMMAND]
+const COMMANDS: readonly Command[] = [
+  SERVE_COMMAND,
+  CHECK_COMMAND,
+  ...SITE_COMMANDS,
+  ...KEY_COMMANDS,
+  TRY_COMMAND,
+  WIDGET_COMMAND,
+]
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 async function run(args: readonly string[]): Promise<number> {
@@ -36,9 +45,9 @@ async function run(args: readonly string[]): Promise<number> {
   const command = COMMANDS.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
   if (command === undefined) return runGroup(first, args.slice(1))
   const rest = args.slice(command.name.split(' ').length)
-  if (rest.some(isHelp)) process.stdout.write(commandHelp(command))
+  if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else await command.run(readInput(command, rest, process.env))
-  return 0
+  return Number(process.exitCode ?? 0)
 }
 
 /** A first word alone (`powgate site --help`), or words that are no command. */

@@ -44,6 +44,8 @@ export interface Command {
   readonly flags: Readonly<Record<string, Flag>>
   /** Arguments of a call that works, for the help. */
   readonly example: string
+  /** More help, below all else. */
+  readonly details?: () => Promise<string>
   readonly run: (input: Input) => Promise<void>
 }
 

@@ -12,7 +12,7 @@ export function overview(commands: readonly Command[]): string {
     const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
     return [[name, ...words].join(' '), about] as const
   })
-  return `powgate: sites, API keys, a trial of the whole flow, and what a page needs
+  return `powgate: the service, its sites and API keys, and what an operator asks of it
 
 Usage: ${PROGRAM} COMMAND [flags]
 
@@ -25,15 +25,16 @@ ${columns([
   ['--version', 'Print the version.'],
 ])}
 
-The site and key commands work on the store of the service, also while it runs. They read the same environment:
-REDIS_URL, or without it POWGATE_DATA_DIR (./data).
+All but serve work beside the running service, on its store. They read the same environment: REDIS_URL, or without it
+POWGATE_DATA_DIR (./data). ${PROGRAM} serve --help lists every setting.
 
-Example:
+Examples:
+  ${PROGRAM} serve
   ${PROGRAM} site create --name shop --origin https://shop.example
 `
 }
 
-export function commandHelp(command: Command): string {
+export async function commandHelp(command: Command): Promise<string> {
   const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
   const positionals = command.positionals.map(({ name, expects }) => [name, expects] as const)
   return `${command.about}
@@ -44,8 +45,8 @@ ${positionals.length === 0 ? '' : `Arguments:\n${columns(positionals)}\n\n`}Flag
 ${columns(flags.map(([name, flag]) => [flagCall(name, flag), flagText(flag)]))}
 
 Example:
-  ${PROGRAM} ${command.name} ${command.example}
-`
+  ${`${PROGRAM} ${command.name} ${command.example}`.trimEnd()}
+${command.details === undefined ? '' : `\n${await command.details()}`}`
 }
 
 function flagCall(name: string, { value }: Flag): string {
@@ -61,7 +62,7 @@ function flagText({ about, value, isRequired }: Flag): string {
   return [about, ...notes].join(' ')
 }
 
-function columns(rows: readonly (readonly [string, string])[]): string {
+export function columns(rows: readonly (readonly [string, string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length))
   return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')
 }

@@ -105,15 +105,24 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
  * may have the files open.
  */
 export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
-  // A machine that does not tell its boots apart may have been rebooted since.
-
+  if (isStateOfThisBoot(dataDir, bootId)) return
   const path = join(dataDir, 'state')
-  const bootFile = join(path, 'boot-id')
-  const mark = `${bootId} layout ${STATE_LAYOUT}`
-  if (bootId !== '' && readOr(bootFile, '') === mark) return
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  writeFileSync(bootFile, mark)
+  writeFileSync(bootFile(dataDir), markOf(bootId))
+}
+
+/** A machine that does not tell its boots apart may have been rebooted since. */
+export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {
+  return bootId !== '' && readOr(bootFile(dataDir), '') === markOf(bootId)
+}
+
+function bootFile(dataDir: string): string {
+  return join(dataDir, 'state', 'boot-id')
+}
+
+function markOf(bootId: string): string {
+  return `${bootId} layout ${STATE_LAYOUT}`
 }
 
 /** Changes whenever the machine starts anew; empty if that cannot be told. */

@@ -1,0 +1,55 @@
+/** `powgate check`: the findings, as text or JSON. */
+
+import type { Findings } from './check.ts'
+import type { Command, Input } from './command.ts'
+import { printFields, printJson, printLine } from './output.ts'
+import { JSON_FLAG } from './site-flags.ts'
+import { AdminError } from './sites.ts'
+
+export const CHECK_COMMAND: Command = {
+  name: 'check',
+  about: 'Check the configuration, reach the store, run its scripts, and say what serve would do.',
+  positionals: [],
+  flags: {
+    config: {
+      about: 'File of settings, as for serve.',
+      value: {
+        placeholder: 'FILE',
+        variable: 'POWGATE_CONFIG_FILE',
+        expects: 'a file of settings',
+        accepts: text => text.trim() !== '',
+      },
+    },
+    json: JSON_FLAG,
+  },
+  example: '',
+  run,
+}
+
+async function run(input: Input): Promise<void> {
+  const config = input.text('config')
+  const env = config === undefined ? process.env : { ...process.env, POWGATE_CONFIG_FILE: config }
+  const findings = await findingsOf(env)
+  const { facts, problems, warnings, notes } = findings
+  if (input.has('json')) {
+    printJson({ ok: problems.length === 0, problems, warnings, notes, facts: Object.fromEntries(facts) })
+    if (problems.length > 0) process.exitCode = 1
+    return
+  }
+  if (facts.length > 0) printFields(facts)
+  for (const warning of warnings) printLine(`\nwarning: ${warning}`)
+  for (const note of notes) printLine(`\nnote: ${note}`)
+  if (problems.length > 0) throw new AdminError(problems.join('\n'))
+  printLine(warnings.length === 0 ? '\nIt would start.' : '\nIt would start; see the warnings.')
+}
+
+async function findingsOf(env: NodeJS.ProcessEnv): Promise<Findings> {
+  const { ConfigError } = await import('../gather-settings.ts')
+  const { check } = await import('./check.ts')
+  try {
+    return await check(env)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return { facts: [], problems: [...error.problems], warnings: [], notes: [] }
+  }
+}
