@@ -8,24 +8,10 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { CHECK_COMMAND } from './check-command.ts'
-import { type Command, readInput, UsageError } from './command.ts'
+import { readInput, UsageError } from './command.ts'
+import { COMMANDS } from './commands.ts'
 import { commandHelp, overview } from './help.ts'
-import { KEY_COMMANDS } from './key-commands.ts'
-import { SERVE_COMMAND } from './serve-command.ts'
-import { SITE_COMMANDS } from './site-commands.ts'
 import { AdminError } from './sites.ts'
-import { TRY_COMMAND } from './try-command.ts'
-import { WIDGET_COMMAND } from './widget-command.ts'
-
-const COMMANDS: readonly Command[] = [
-  SERVE_COMMAND,
-  CHECK_COMMAND,
-  ...SITE_COMMANDS,
-  ...KEY_COMMANDS,
-  TRY_COMMAND,
-  WIDGET_COMMAND,
-]
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 async function run(args: readonly string[]): Promise<number> {

@@ -5,6 +5,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import type { Command } from '../../src/admin/command.ts'
+import { COMMANDS as TABLE } from '../../src/admin/commands.ts'
 import { Powgate } from './cli-process.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-usage-'))
@@ -14,19 +16,8 @@ after(() => rmSync(dir, { recursive: true, force: true }))
 const dataDir = join(dir, 'data')
 const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir })
 
-const COMMANDS = [
-  'site create',
-  'site list',
-  'site show',
-  'site update',
-  'site disable',
-  'site enable',
-  'key create',
-  'key list',
-  'key revoke',
-  'try',
-  'widget',
-]
+/** All that there are, from the table itself: a new command is tested without being named here. */
+const COMMANDS = TABLE.map(({ name }) => name)
 
 const SITE = 'site_0123456789ABCDEFabcdef'
 const API_KEY = `sk_abcdefgh_${'s'.repeat(43)}`
@@ -35,7 +26,7 @@ const update = ['site', 'update', SITE]
 const attempt = ['try', '--site-key', SITE, '--api-key', API_KEY]
 
 const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
-  [['sites'], /^sites: there is no such command; expected site, key, try, widget or --help$/],
+  [['sites'], /^sites: there is no such command; expected serve, check, .* or --help$/],
   [['--jsn'], /^--jsn: there is no such command/],
   [['site'], /^site: expected one of create, list, show, update, disable, enable$/],
   [['site', 'crate'], /^site crate: there is no such command; site has create, list/],
@@ -139,12 +130,57 @@ describe('misuse', { concurrency: CONCURRENCY }, () => {
   })
 })
 
+/** An argument list that a command takes, but for what is being tested. */
+function complete(command: Command): string[] {
+  const positionals = command.positionals.filter(({ isOptional }) => !isOptional).map(() => 'x')
+  const flags = Object.entries(command.flags).flatMap(([name, { isRequired }]) =>
+    isRequired ? [`--${name}`, 'x'] : [],
+  )
+  return [...positionals, ...flags]
+}
+
+describe('every command', { concurrency: CONCURRENCY }, () => {
+  for (const command of TABLE) {
+    const words = command.name.split(' ')
+    test(`powgate ${command.name}: a flag that it does not have`, async () => {
+      assert.match(await powgate.problem(2, ...words, '--bogus'), /^--bogus: there is no such flag; /)
+    })
+
+    test(`powgate ${command.name}: one argument too many, or one that is none`, async () => {
+      const extra = [...command.positionals.map(() => 'x'), 'y', 'z', 'w', 'v']
+      assert.match(
+        await powgate.problem(2, ...words, ...extra),
+        /^(unexpected argument|[A-Z_]+: expected|[A-Z_]+, |--)/,
+      )
+    })
+
+    for (const [name, flag] of Object.entries(command.flags)) {
+      const call = [
+        ...words,
+        ...complete(command).filter(
+          (_, index, all) => all[index - 1] !== `--${name}` && all[index] !== `--${name}`,
+        ),
+      ]
+      if (flag.value === undefined) {
+        test(`powgate ${command.name} --${name} takes no value`, async () => {
+          assert.equal(await powgate.problem(2, ...call, `--${name}=x`), `--${name}: expected no value`)
+        })
+      } else {
+        test(`powgate ${command.name} --${name} wants a value`, async () => {
+          assert.match(await powgate.problem(2, ...call, `--${name}`), new RegExp(`^--${name}: expected `))
+        })
+      }
+    }
+  }
+  test('nothing was opened', () => assert.ok(!existsSync(dataDir)))
+})
+
 describe('help', { concurrency: CONCURRENCY }, () => {
   for (const flag of ['--help', '-h']) {
     test(`powgate ${flag} lists every command`, async () => {
       const help = await powgate.text(flag)
       for (const command of COMMANDS) assert.match(help, new RegExp(`^ {2}${command}\\b`, 'm'))
-      assert.match(help, /Example:\n {2}powgate site create /)
+      assert.match(help, /Examples:\n {2}powgate serve\n {2}powgate site create /)
     })
   }
 
@@ -166,7 +202,8 @@ describe('help', { concurrency: CONCURRENCY }, () => {
       const help = await powgate.text(...words, '--help')
       assert.match(help, new RegExp(`^Usage: powgate ${command}\\b`, 'm'))
       assert.match(help, new RegExp(`^Example:\\n {2}powgate ${command}\\b`, 'm'))
-      assert.match(help, /^ {2}--json +\S/m)
+      const { flags } = TABLE.find(({ name }) => name === command)!
+      if (command !== 'serve' && !('json' in flags)) assert.match(help, /JSON/, 'a script can read it')
       // Every flag that the command takes is explained: an unknown flag makes it list them all.
       const known = /has (.*)$/.exec(await powgate.problem(2, ...words, '--bogus'))![1]!.split(', ')
       for (const flag of known) assert.match(help, new RegExp(`^ {2}${flag}( [A-Z]+)? {2,}\\S`, 'm'), flag)

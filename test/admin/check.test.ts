@@ -1,0 +1,217 @@
+/** `powgate check`: broken configurations are named problem by problem; good ones are described, and nothing is changed. */
+
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import { freePort } from '../support/ports.ts'
+import { RedisServer } from '../support/redis.ts'
+import { TEST_SECRET, TestService } from '../support/service.ts'
+import { Powgate } from './cli-process.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-check-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+const dataDir = join(dir, 'data')
+const powgate = new Powgate({ HOST: '127.0.0.1', POWGATE_DATA_DIR: dataDir })
+
+function fileOf(name: string, text: string): string {
+  const path = join(dir, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const REDIS = { REDIS_URL: 'redis://127.0.0.1:1', POWGATE_SECRETS: TEST_SECRET }
+
+/** Settings that cannot work, and the start of each line that says so. */
+const BROKEN: readonly [what: string, env: Record<string, string>, problems: readonly RegExp[]][] = [
+  ['a port that is none', { PORT: '70000' }, [/^PORT: expected an integer from 0 to 65535, got "70000"$/]],
+  ['a host that is none', { HOST: 'http://x' }, [/^HOST: expected an IP address, got "http:\/\/x"$/]],
+  [
+    'an address of another machine',
+    { HOST: '192.0.2.1' },
+    [/^HOST, PORT: cannot listen on 192\.0\.2\.1:8080: /],
+  ],
+  [
+    'a misspelt name',
+    { POWGATE_WORKER: '2' },
+    [/^POWGATE_WORKER: there is no such setting \(did you mean POWGATE_WORKERS\?\)$/],
+  ],
+  [
+    'short secrets',
+    { POWGATE_SECRETS: 'hunter2,hunter3' },
+    [/^POWGATE_SECRETS: secret 1 has 7 /, /^POWGATE_SECRETS: secret 2 has 7 /],
+  ],
+  [
+    'Redis without secrets',
+    { REDIS_URL: 'redis://127.0.0.1:1' },
+    [/^POWGATE_SECRETS: needed with REDIS_URL/],
+  ],
+  [
+    'a store URL of another kind',
+    { ...REDIS, REDIS_URL: 'postgres://u:hunter2@h' },
+    [/^REDIS_URL: expected redis:\/\//],
+  ],
+  ['a Redis that is not there', REDIS, [/^REDIS_URL: cannot use Redis at 127\.0\.0\.1:1: /]],
+  [
+    'proxies that are no addresses',
+    { POWGATE_TRUSTED_PROXIES: '10.0.0.0/8, nginx' },
+    [/^POWGATE_TRUSTED_PROXIES: expected IP addresses and CIDRs.*got "nginx"$/],
+  ],
+  [
+    'PROXY protocol from nobody',
+    { POWGATE_PROXY_PROTOCOL: 'on' },
+    [/^POWGATE_PROXY_PROTOCOL: needs POWGATE_TRUSTED_PROXIES/],
+  ],
+  [
+    'one port for two',
+    { PORT: '9090', POWGATE_ADMIN_PORT: '9090' },
+    [/^POWGATE_ADMIN_PORT: expected another port than PORT/],
+  ],
+  [
+    'an endpoint that never fails open',
+    { POWGATE_FAIL_OPEN: 'verify-token' },
+    [/^POWGATE_FAIL_OPEN: expected challenge, verify/],
+  ],
+  [
+    'a data directory below a file',
+    { POWGATE_DATA_DIR: join(fileOf('plain', ''), 'data') },
+    [/^POWGATE_DATA_DIR: cannot use the directory /],
+  ],
+  [
+    'a file of secrets that is not there',
+    { POWGATE_SECRETS_FILE: join(dir, 'none') },
+    [/^POWGATE_SECRETS_FILE: cannot read .*none: ENOENT/],
+  ],
+  [
+    'an empty file of secrets',
+    { POWGATE_SECRETS_FILE: fileOf('empty', '\n') },
+    [/^POWGATE_SECRETS_FILE: the file .*empty is empty$/],
+  ],
+  [
+    'a secret and its file',
+    { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
+    [/^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/],
+  ],
+  [
+    'a file of settings that is not there',
+    { POWGATE_CONFIG_FILE: join(dir, 'none') },
+    [/^POWGATE_CONFIG_FILE: cannot read /],
+  ],
+  [
+    'a file of settings with four mistakes',
+    {
+      POWGATE_CONFIG_FILE: fileOf(
+        'bad.conf',
+        '# comment\nPORT=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\n',
+      ),
+    },
+    [
+      /line 3: POWGATE_LIMITS: there is no such setting/,
+      /line 4: expected NAME=value$/,
+      /line 6: LOG_LEVEL: expected once$/,
+      /^PORT: expected an integer .*got "eighty"$/,
+    ],
+  ],
+  [
+    'eight mistakes at once',
+    {
+      PORT: '-1',
+      LOG_LEVEL: 'loud',
+      POWGATE_TOKEN_SECONDS: '0',
+      POWGATE_CHALLENGE_SECONDS: '5',
+      POWGATE_LOG_SUCCESSES: '2',
+      POWGATE_IPV6_PREFIX: '129',
+      POWGATE_DEMO: 'maybe',
+      POWGATE_REDIS_PREFIX: 'a b',
+    },
+    [
+      /^PORT: /,
+      /^LOG_LEVEL: /,
+      /^POWGATE_LOG_SUCCESSES: /,
+      /^POWGATE_IPV6_PREFIX: /,
+      /^POWGATE_CHALLENGE_SECONDS: /,
+      /^POWGATE_TOKEN_SECONDS: /,
+      /^POWGATE_REDIS_PREFIX: /,
+      /^POWGATE_DEMO: /,
+    ],
+  ],
+]
+
+describe('broken configurations', { concurrency: 3 }, () => {
+  for (const [what, env, problems] of BROKEN) {
+    test(what, async () => {
+      const run = await powgate.with(env).run('check')
+      assert.equal(run.code, 1)
+      assert.equal(run.problems.length, problems.length, run.err)
+      for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
+      assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
+      assert.ok(!existsSync(dataDir), 'something was made')
+    })
+  }
+
+  test('as JSON', async () => {
+    const run = await powgate.with({ PORT: 'x' }).run('check', '--json')
+    assert.equal(run.code, 1)
+    const report = JSON.parse(run.out)
+    assert.equal(report.ok, false)
+    assert.match(report.problems[0], /^PORT: /)
+  })
+})
+
+describe('good configurations', () => {
+  test('before the first start: says what would be made, and makes nothing', async () => {
+    const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
+    assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)
+    assert.match(text, /^ {2}secrets +generated at the start$/m)
+    assert.match(text, /^ {2}sites +none yet/m)
+    assert.match(text, /^warning: HOST is a loopback address.*POWGATE_TRUSTED_PROXIES$/m)
+    assert.ok(!existsSync(dataDir))
+  })
+
+  test('beside a running service: its scripts run, its port is in use, its sites are counted', async () => {
+    const service = await TestService.start('embedded')
+    await service.createSite()
+    try {
+      const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
+      assert.equal(report.ok, true)
+      assert.deepEqual(report.problems, [])
+      assert.match(report.facts.scripts, /^run: /)
+      assert.match(report.facts.sites, /^3 active, 0 disabled$/)
+      assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)
+      assert.ok(report.notes.some((note: string) => note.includes(`port ${service.port} is in use`)))
+    } finally {
+      await service.stop()
+    }
+  })
+
+  test('with Redis, settings and secrets from files; what would hurt is warned of', async () => {
+    const redis = await RedisServer.start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
+    try {
+      const secrets = fileOf(
+        'secrets',
+        `${TEST_SECRET}\nan older secret which also verifies what it signed\n`,
+      )
+      const config = fileOf(
+        'powgate.conf',
+        `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=9090\n`,
+      )
+      const report = JSON.parse(await powgate.text('check', '--config', config, '--json'))
+      assert.match(report.facts.secrets, /^2 from a file; the first signs/)
+      assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
+      assert.match(report.facts.scripts, /^run: /)
+      for (const warning of [
+        /maxmemory-policy allkeys-lru/,
+        /POWGATE_TEST_KEYS is on/,
+        /POWGATE_ADMIN_HOST is no loopback/,
+      ]) {
+        assert.ok(
+          report.warnings.some((text: string) => warning.test(text)),
+          String(warning),
+        )
+      }
+    } finally {
+      await redis.stop()
+    }
+  })
+})
