@@ -6,7 +6,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
-import { SETTINGS } from '../src/settings.ts'
+import { SETTING_GROUPS, SETTINGS, type Setting, type SettingName } from '../src/settings.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')
@@ -115,15 +115,27 @@ test('versions are pinned exactly, and every dependency is explained in the READ
   }
 })
 
+/** A setting as the README lists it: the same words as in `powgate serve --help`. */
+function settingRow(name: SettingName): string {
+  const { fallback, expects, about }: Setting = SETTINGS[name]
+  const defaultText = name === 'POWGATE_WORKERS' ? 'cores' : fallback === '' ? '-' : `\`${fallback}\``
+  return `| \`${name}\` | ${defaultText} | ${name === 'REDIS_URL' ? 'see below' : expects} | ${about} |`
+}
+
+test('every setting is in one group of the help', () => {
+  const grouped = Object.values(SETTING_GROUPS).flat()
+  assert.deepEqual([...grouped].sort(), Object.keys(SETTINGS).sort())
+})
+
 test('the README lists every setting with its default, every outcome code, and every score weight', () => {
   const text = readme()
-  for (const [name, { fallback }] of Object.entries(SETTINGS)) {
-    const row = text.split('\n').find(line => line.startsWith(`| \`${name}\` |`))
-    assert.ok(row !== undefined, `no row for ${name}`)
-    const isPerMachine = name === 'POWGATE_WORKERS'
-    if (!isPerMachine && fallback !== '')
-      assert.ok(row.includes(`\`${fallback}\``), `${name}: default ${fallback}`)
-  }
+  const rows = text
+    .split('\n')
+    .filter(line => /^\| `(HOST|PORT|REDIS_URL|LOG_LEVEL|POWGATE_[A-Z0-9_]+)` \|/.test(line))
+  assert.deepEqual(
+    rows,
+    Object.keys(SETTINGS).map(name => settingRow(name as SettingName)),
+  )
   for (const { status, code } of Object.values(OUTCOMES)) {
     assert.ok(text.includes(`| ${status} | \`${code}\` |`), `no row for ${status} ${code}`)
   }

@@ -1,0 +1,171 @@
+/** powgate as it is installed: packed, put in as a global command, run from anywhere, on a read-only file system. */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { call } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
+
+const run = promisify(execFile)
+const ROOT = new URL('../..', import.meta.url).pathname
+const dir = mkdtempSync(join(tmpdir(), 'powgate-packaging-'))
+const elsewhere = join(dir, 'elsewhere')
+const program = join(dir, 'prefix/bin/powgate')
+const NOBODY = 65_534
+
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+/** @param env all that it sees besides PATH and HOME */
+function environment(env: Record<string, string>): NodeJS.ProcessEnv {
+  const { PATH, HOME } = process.env
+  return { PATH, HOME, HOST: '127.0.0.1', POWGATE_WORKERS: '2', POWGATE_DRAIN_SECONDS: '1', ...env }
+}
+
+interface Started {
+  readonly child: ChildProcess
+  readonly output: () => string
+}
+
+/** Resolves when it listens. */
+async function serve(
+  command: string,
+  args: readonly string[],
+  env: Record<string, string>,
+): Promise<Started> {
+  const child = spawn(command, args, {
+    cwd: elsewhere,
+    env: environment(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let text = ''
+  await new Promise<void>((resolve, reject) => {
+    const take = (chunk: Buffer) => {
+      text += chunk
+      if (text.includes('powgate listens')) resolve()
+    }
+    child.stdout.on('data', take)
+    child.stderr.on('data', take)
+    child.once('exit', code => reject(new Error(`it ended with ${code}:\n${text}`)))
+  })
+  return { child, output: () => text }
+}
+
+async function end({ child }: Started): Promise<number | null> {
+  const gone = once(child, 'exit')
+  child.kill('SIGTERM')
+  const [code] = await gone
+  return code
+}
+
+describe('packed and installed as a global command', () => {
+  before(async () => {
+    mkdirSync(elsewhere)
+    // Built already, by the test command: packing would build anew below the feet of other tests.
+    const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', dir], {
+      cwd: ROOT,
+    })
+    const [{ filename, files }] = JSON.parse(stdout)
+    const paths = (files as { path: string }[]).map(({ path }) => path)
+    writeFileSync(join(dir, 'paths.json'), JSON.stringify(paths))
+    await run('npm', [
+      'install',
+      '-g',
+      '--no-audit',
+      '--no-fund',
+      '--prefix',
+      join(dir, 'prefix'),
+      join(dir, filename),
+    ])
+  })
+
+  test('the package holds the build, and nothing of tests, benches or sources', () => {
+    const paths: string[] = JSON.parse(readFileSync(join(dir, 'paths.json'), 'utf8'))
+    for (const needed of [
+      'dist/main.js',
+      'dist/admin/cli.js',
+      'dist/store/redis/lua/turn.lua',
+      'README.md',
+      'LICENSE',
+    ])
+      assert.ok(paths.includes(needed), needed)
+    const strange = paths.filter(path => !/^(dist\/|README\.md$|LICENSE$|package\.json$)/.test(path))
+    assert.deepEqual(strange, [])
+  })
+
+  test('it tells its version and its help from any directory', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const options = { cwd: elsewhere, env: environment({}) }
+    assert.equal((await run(program, ['--version'], options)).stdout, `powgate ${version}\n`)
+    const { stdout } = await run(program, ['--help'], options)
+    assert.match(stdout, /^Usage: powgate COMMAND/m)
+    for (const word of ['serve', 'check', 'site create'])
+      assert.match(stdout, new RegExp(`^ {2}${word}`, 'm'))
+  })
+
+  test('serve, check and site create work with each other; SIGTERM ends it with 0', async () => {
+    const port = String(await freePort())
+    const env = { PORT: port, POWGATE_DATA_DIR: join(dir, 'data') }
+    const service = await serve(program, ['serve'], env)
+    try {
+      const options = { cwd: elsewhere, env: environment(env) }
+      const { stdout } = await run(program, ['site', 'create', '--name', 'shop', '--json'], options)
+      const { siteKey, apiKey } = JSON.parse(stdout)
+      const check = await run(program, ['check'], options)
+      assert.match(check.stdout, /^ {2}scripts +run: /m)
+      const answer = await call(`http://127.0.0.1:${port}/challenge`, { headers: { 'X-Site-Key': siteKey } })
+      assert.equal(answer.status, 200, answer.text)
+      const url = `http://127.0.0.1:${port}`
+      const trial = await run(
+        program,
+        ['try', '--url', url, '--site-key', siteKey, '--api-key', apiKey, '--json'],
+        options,
+      )
+      assert.equal(JSON.parse(trial.stdout).success ?? true, true)
+      const widget = await call(`${url}/widget.js`)
+      assert.equal(widget.status, 200)
+      assert.equal(await end(service), 0)
+    } finally {
+      service.child.kill('SIGKILL')
+    }
+    assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
+  })
+
+  test('on a read-only file system, as nobody: only the data directory is written to', async () => {
+    const port = String(await freePort())
+    const dataDir = join(dir, 'only-this')
+    mkdirSync(dataDir)
+    const isRoot = process.getuid?.() === 0
+    if (isRoot) chownSync(dataDir, NOBODY, NOBODY)
+    // Everything below is in a mount namespace of its own, which ends with the process.
+    const script = `set -e
+      mount --make-rprivate /
+      mount --bind '${dir}' '${dir}'
+      mount --bind '${dataDir}' '${dataDir}'
+      mount -o remount,bind,ro /
+      mount -o remount,bind,ro '${dir}'
+      mount -o remount,bind,rw '${dataDir}'
+      if touch '${dir}/written' 2>/dev/null; then echo 'the file system can be written to'; exit 9; fi
+      exec ${isRoot ? `setpriv --reuid ${NOBODY} --regid ${NOBODY} --clear-groups` : ''} '${program}' serve`
+    // The directory that mkdtemp made is its owner's alone.
+    await run('chmod', ['-R', 'a+rX', dir])
+    const unshare = isRoot ? ['-m'] : ['-rm']
+    const service = await serve('unshare', [...unshare, 'bash', '-c', script], {
+      PORT: port,
+      POWGATE_DATA_DIR: dataDir,
+    })
+    try {
+      const answer = await call(`http://127.0.0.1:${port}/challenge`)
+      assert.equal(answer.json.code, 'site-key-missing')
+      assert.match(service.output(), /First start: a demo site was created/)
+      assert.ok(existsSync(join(dataDir, 'secret')))
+      assert.equal(await end(service), 0)
+    } finally {
+      service.child.kill('SIGKILL')
+    }
+  })
+})
