@@ -83,7 +83,7 @@ export interface Endpoint {
   readonly faultReply: Reply
 }
 
-export type EndpointName = 'challenge' | 'verify' | 'verify-token'
+export type EndpointName = 'challenge' | 'verify' | 'verify-token' | 'siteverify'
 
 /** What an endpoint needs to say no: bound once at start. */
 export class Refusals {
