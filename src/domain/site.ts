@@ -71,8 +71,12 @@ export function compileSite(record: SiteRecord): Site {
   }
 }
 
-const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
-const API_KEY = /^sk_([0-9A-Za-z]{8})_[\w-]{43}$/
+/** Regular expressions, also for those who write clients. */
+export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
+export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
+
+const SITE_KEY = new RegExp(SITE_KEY_PATTERN)
+const API_KEY = new RegExp(API_KEY_PATTERN)
 
 export function isSiteKey(text: string): boolean {
   return SITE_KEY.test(text)
