@@ -22,6 +22,7 @@ import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
 import type { Store } from './store/store.ts'
+import { TestKeyDirectory } from './store/test-key-directory.ts'
 
 export interface Server {
   /** What it has counted. */
@@ -105,6 +106,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 
 function composeService(config: Config, store: Store, events: Events): Service {
   const isBridged = store.mayBeBridged
+  const Directory = config.testKeys ? TestKeyDirectory : SiteDirectory
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
@@ -115,7 +117,7 @@ function composeService(config: Config, store: Store, events: Events): Service {
       monotonicMs: () => performance.now(),
       wallMs: Date.now,
     }),
-    sites: new SiteDirectory(store, () => performance.now()),
+    sites: new Directory(store, () => performance.now()),
     loads: new LoadTracker(store, () => performance.now()),
     fingerprints: new FingerprintWatch(config.workers),
     now: Date.now,

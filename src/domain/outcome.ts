@@ -20,6 +20,7 @@ const INVALID_API_KEY = {
   message: 'The API key is not valid.',
 } as const
 const INVALID_TOKEN = { status: 400, code: 'invalid-token', message: 'The token is not valid.' } as const
+const TOKEN_USED = { status: 400, code: 'token-used', message: 'Token already used' } as const
 const UNAVAILABLE = {
   status: 503,
   code: 'unavailable',
@@ -108,7 +109,9 @@ export const OUTCOMES = {
     code: 'ip-mismatch',
     message: 'The token was issued to another IP address than expectedIp.',
   },
-  'token-used': { status: 400, code: 'token-used', message: 'Token already used' },
+  'token-used': TOKEN_USED,
+  'test-key-fails': INVALID_TOKEN,
+  'test-key-used': TOKEN_USED,
 
   'rate-limited': { status: 429, code: 'rate-limited', message: 'Too many requests. Wait, then try again.' },
   'store-unavailable': UNAVAILABLE,

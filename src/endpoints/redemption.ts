@@ -19,6 +19,7 @@ import { readToken, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type ErrorStyle, NO_HEADERS } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
+import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type EndpointName, Refusals, type Service } from './service.ts'
@@ -50,6 +51,10 @@ type Attempt =
       readonly claims: TokenClaims
       readonly claim: string
     }
+  /** By a test key: whatever the token is, it is neither read nor spent. */
+  | { readonly verdict: 'certain'; readonly caller: KnownCaller; readonly claims: TokenClaims }
+
+type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
@@ -174,6 +179,7 @@ export class RedemptionFlow<Asked> {
   #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {
     const parsed = this.#dialect.read(asked, exchange, caller.site)
     if (!parsed.ok) return refused(parsed.refusal)
+    if (caller.site.test !== undefined) return this.#evaluateTest(exchange, caller, parsed.body)
     const { token, expectedIp, idempotencyKey } = parsed.body
     const reading = readToken(this.#service.keyring, token)
     if (reading.status !== 'genuine') {
@@ -189,13 +195,48 @@ export class RedemptionFlow<Asked> {
     return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
   }
 
-  #conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
-    if (attempt.verdict !== 'redeemable') {
-      return this.refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
+  #evaluateTest(exchange: Exchange, caller: KnownCaller, { expectedIp }: Redemption): Attempt {
+    switch (caller.site.test) {
+      case 'passes':
+        return {
+          verdict: 'certain',
+          caller,
+          claims: {
+            issuedAtMs: this.#service.now(),
+            nonce: '0'.repeat(NONCE_LENGTH),
+            counter: 0,
+            siteTag: caller.site.tag,
+            address: expectedIp === undefined ? exchange.address! : parseAddress(expectedIp)!,
+            score: 1,
+            storeEpoch: 0,
+          },
+        }
+      case 'used':
+        return refused({ reason: 'test-key-used' })
+      default:
+        return refused({ reason: 'test-key-fails' })
     }
+  }
+
+  #conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
+    switch (attempt.verdict) {
+      case 'redeemable':
+        this.#concludeRedeemable(exchange, attempt, admitted)
+        break
+      case 'certain':
+        // No event: nothing about a test key is to be kept.
+        this.#succeed(exchange, attempt)
+        break
+      default:
+        this.refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
+    }
+  }
+
+  #concludeRedeemable(exchange: Exchange, attempt: Redeemable, admitted: Admitted): void {
     switch (admitted.token) {
       case 'redeemed':
-        this.#succeed(exchange, attempt.caller, attempt.claims)
+        this.#service.events.redeemed(exchange, attempt.caller.apiKey, attempt.claims)
+        this.#succeed(exchange, attempt)
         break
       case 'forgotten':
         this.refusals.refuse(exchange, 'token-forgotten')
@@ -205,9 +246,8 @@ export class RedemptionFlow<Asked> {
     }
   }
 
-  #succeed(exchange: Exchange, { apiKey, site }: KnownCaller, claims: TokenClaims): void {
-    this.#service.events.redeemed(exchange, apiKey, claims)
-    exchange.answer({ status: 200, body: this.#dialect.success(claims, site), headers: NO_HEADERS })
+  #succeed(exchange: Exchange, { caller, claims }: Pick<Redeemable, 'caller' | 'claims'>): void {
+    exchange.answer({ status: 200, body: this.#dialect.success(claims, caller.site), headers: NO_HEADERS })
   }
 }
 

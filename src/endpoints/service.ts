@@ -62,7 +62,7 @@ export interface IssuedChallenge {
 }
 
 /** Why a solution failed, or scored less than 1. */
-export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong'
+export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key'
 
 /** A solution that was answered with 200. */
 export interface Judgement {
