@@ -11,6 +11,7 @@ import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange.ts'
+import { openapiRoute } from './http/openapi.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
 import { type Logger, loggedEvents } from './log.ts'
@@ -99,6 +100,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   if (widget === undefined)
     log.warn('the widget is not built, so /widget.js is not served: run npm run build')
   return [
+    openapiRoute(),
     ...(widget === undefined ? [] : widgetRoutes(widget)),
     ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : []),
   ]
