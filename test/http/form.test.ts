@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type FormReading, parseMultipart, parseUrlencoded } from '../../src/http/form.ts'
+import { seeded } from '../support/arbitraries.ts'
 
 const urlencoded = (text: string | Buffer) => parseUrlencoded(Buffer.from(text))
 
@@ -22,7 +23,7 @@ test('urlencoded: what URLSearchParams writes is read back', () => {
       const reading = urlencoded(new URLSearchParams(fields).toString())
       assert.deepEqual(Object.entries(fieldsOf(reading)).sort(), [...fields].sort())
     }),
-    { numRuns: 2000 },
+    seeded(2000),
   )
 })
 
@@ -39,7 +40,7 @@ test('urlencoded: of any text, what is accepted is read as URLSearchParams reads
       accepted++
       assert.deepEqual(Object.entries({ ...reading.fields }), entriesOf(new URLSearchParams(one)))
     }),
-    { numRuns: 20_000 },
+    seeded(20_000),
   )
   assert.ok(accepted > 1000, `${accepted} accepted`)
 })
@@ -96,7 +97,7 @@ test('multipart: what fetch writes is read back', async () => {
       const reading = fieldsOf(parseMultipart(bytes, contentType))
       assert.deepEqual(Object.entries(reading).sort(), [...pairs].sort())
     }),
-    { numRuns: 500 },
+    seeded(500),
   )
 })
 
@@ -195,6 +196,6 @@ test('any bytes are answered, not thrown at', () => {
       parseUrlencoded(bytes)
       parseMultipart(bytes, TYPE)
     }),
-    { numRuns: 20_000 },
+    seeded(20_000),
   )
 })
