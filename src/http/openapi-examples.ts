@@ -3,7 +3,7 @@
 import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
 
 export const EXAMPLE_SITE_KEY = 'site_Example0Example0Exampl'
-export const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-000000000000000000'
+export const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-0000000000000000000'
 
 const SOLVED_AT = 1_795_235_427_055
 const NONCE = '0a9d05a605cbd13bec3ddec314598e14'
