@@ -19,6 +19,8 @@ async function runPrimary(): Promise<void> {
     const log = createLogger(loaded.logLevel)
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
+    if (loaded.testKeys)
+      log.warn('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
     const { store, demo } = await prepareStart(claimed, log)
     const config: Config = { ...claimed, demo }
     const totals = new Totals()

@@ -11,6 +11,7 @@ import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange.ts'
+import { openapiRoute } from './http/openapi.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
 import { type Logger, loggedEvents } from './log.ts'
@@ -22,6 +23,7 @@ import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
 import type { Store } from './store/store.ts'
+import { TestKeyDirectory } from './store/test-key-directory.ts'
 
 export interface Server {
   /** What it has counted. */
@@ -98,6 +100,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   if (widget === undefined)
     log.warn('the widget is not built, so /widget.js is not served: run npm run build')
   return [
+    openapiRoute(),
     ...(widget === undefined ? [] : widgetRoutes(widget)),
     ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : []),
   ]
@@ -105,6 +108,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 
 function composeService(config: Config, store: Store, events: Events): Service {
   const isBridged = store.mayBeBridged
+  const Directory = config.testKeys ? TestKeyDirectory : SiteDirectory
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
@@ -115,7 +119,7 @@ function composeService(config: Config, store: Store, events: Events): Service {
       monotonicMs: () => performance.now(),
       wallMs: Date.now,
     }),
-    sites: new SiteDirectory(store, () => performance.now()),
+    sites: new Directory(store, () => performance.now()),
     loads: new LoadTracker(store, () => performance.now()),
     fingerprints: new FingerprintWatch(config.workers),
     now: Date.now,

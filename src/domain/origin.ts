@@ -19,12 +19,17 @@ export function isOriginPattern(text: string): boolean {
 }
 
 export class OriginList {
+  /** The host of the only origin that is allowed; undefined if there are several, a pattern, or any. */
+  readonly onlyHostname: string | undefined
   readonly #exact: ReadonlySet<string>
   /** `https://*.example.com` as scheme prefix and host suffix: `https://` and `.example.com`. */
   readonly #wildcards: readonly { prefix: string; suffix: string }[]
 
   /** @param patterns texts that have passed `isOriginPattern` */
   constructor(patterns: readonly string[]) {
+    const [first] = patterns
+    const isOnly = patterns.length === 1 && !first!.includes('*')
+    this.onlyHostname = isOnly ? new URL(first!).hostname : undefined
     this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
     this.#wildcards = patterns
       .filter(pattern => pattern.includes('*'))

@@ -20,6 +20,7 @@ const INVALID_API_KEY = {
   message: 'The API key is not valid.',
 } as const
 const INVALID_TOKEN = { status: 400, code: 'invalid-token', message: 'The token is not valid.' } as const
+const TOKEN_USED = { status: 400, code: 'token-used', message: 'Token already used' } as const
 const UNAVAILABLE = {
   status: 503,
   code: 'unavailable',
@@ -53,6 +54,7 @@ export const OUTCOMES = {
   },
   'body-not-utf8': { status: 400, code: 'invalid-body', message: 'The body is not UTF-8.' },
   'body-not-json': { status: 400, code: 'invalid-body', message: 'The body is not JSON.' },
+  'body-not-form': { status: 400, code: 'invalid-body', message: 'The body is not a well-formed form.' },
   'body-shape': { status: 400, code: 'invalid-body', message: 'The body is not of the expected shape.' },
   'body-too-large': { status: 413, code: 'body-too-large', message: 'The body is too large.' },
 
@@ -85,6 +87,17 @@ export const OUTCOMES = {
   'api-key-revoked': INVALID_API_KEY,
   'api-key-site-inactive': INVALID_API_KEY,
 
+  'token-missing': { status: 400, code: 'invalid-body', message: 'The token is missing.' },
+  'expected-ip-malformed': {
+    status: 400,
+    code: 'invalid-body',
+    message: 'The expected address is not an IPv4 or IPv6 address.',
+  },
+  'site-key-other-site': {
+    status: 400,
+    code: 'site-mismatch',
+    message: 'The site key is not that of the API key.',
+  },
   'token-malformed': INVALID_TOKEN,
   'token-forged': INVALID_TOKEN,
   'token-from-future': INVALID_TOKEN,
@@ -96,7 +109,9 @@ export const OUTCOMES = {
     code: 'ip-mismatch',
     message: 'The token was issued to another IP address than expectedIp.',
   },
-  'token-used': { status: 400, code: 'token-used', message: 'Token already used' },
+  'token-used': TOKEN_USED,
+  'test-key-fails': INVALID_TOKEN,
+  'test-key-used': TOKEN_USED,
 
   'rate-limited': { status: 429, code: 'rate-limited', message: 'Too many requests. Wait, then try again.' },
   'store-unavailable': UNAVAILABLE,

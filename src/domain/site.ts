@@ -38,6 +38,9 @@ export interface ApiKeyRecord {
   revokedAt: number | null
 }
 
+/** What a published test key answers, whoever asks. */
+export type TestOutcome = 'passes' | 'fails' | 'used'
+
 /** A site as a worker uses it: its record and everything that is computed from it once. */
 export interface Site {
   readonly record: SiteRecord
@@ -48,6 +51,8 @@ export interface Site {
   readonly origins: OriginList
   /** undefined unless the plan has IP rules and the site uses them. */
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
+  /** undefined unless it is one of the test sites. */
+  readonly test: TestOutcome | undefined
 }
 
 export const SITE_DEFAULTS = {
@@ -68,11 +73,16 @@ export function compileSite(record: SiteRecord): Site {
     logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 is for requests that name no known site
     origins: new OriginList(record.origins),
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
+    test: undefined,
   }
 }
 
-const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
-const API_KEY = /^sk_([0-9A-Za-z]{8})_[\w-]{43}$/
+/** Regular expressions, also for those who write clients. */
+export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
+export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
+
+const SITE_KEY = new RegExp(SITE_KEY_PATTERN)
+const API_KEY = new RegExp(API_KEY_PATTERN)
 
 export function isSiteKey(text: string): boolean {
   return SITE_KEY.test(text)

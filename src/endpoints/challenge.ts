@@ -110,7 +110,7 @@ export class ChallengeEndpoint implements Endpoint {
       this.#service.randomBits(NONCE_RANDOM_BITS),
     )
     const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
-    this.#service.loads.countChallenge(siteKey)
+    if (site.test === undefined) this.#service.loads.countChallenge(siteKey)
     this.#service.events.issued(exchange, { site, nonce, difficulty, inputs })
     exchange.answer({
       status: 200,

@@ -62,7 +62,7 @@ export interface IssuedChallenge {
 }
 
 /** Why a solution failed, or scored less than 1. */
-export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong'
+export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key'
 
 /** A solution that was answered with 200. */
 export interface Judgement {
@@ -83,7 +83,7 @@ export interface Endpoint {
   readonly faultReply: Reply
 }
 
-export type EndpointName = 'challenge' | 'verify' | 'verify-token'
+export type EndpointName = 'challenge' | 'verify' | 'verify-token' | 'siteverify'
 
 /** What an endpoint needs to say no: bound once at start. */
 export class Refusals {

@@ -17,7 +17,7 @@ import { fnv1a } from '../domain/hash.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
-import { type Score, type ScoreSignals, scoreOf } from '../domain/score.ts'
+import { type Score, type ScoreReason, type ScoreSignals, scoreOf } from '../domain/score.ts'
 import { isSiteKey, type Site } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -25,7 +25,14 @@ import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Endpoint, type Judgement, Refusals, type Service } from './service.ts'
+import {
+  CLOCK_SKEW_MS,
+  type Endpoint,
+  type Judgement,
+  type JudgementReason,
+  Refusals,
+  type Service,
+} from './service.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
@@ -36,7 +43,7 @@ type Attempt =
   | {
       readonly verdict: 'failed'
       readonly nonce: string
-      readonly reason: 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong'
+      readonly reason: Exclude<JudgementReason, ScoreReason>
     }
   | {
       readonly verdict: 'solved'
@@ -49,6 +56,9 @@ type Attempt =
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
+
+/** At a test site. */
+const CERTAIN: Score = { score: 1, reasons: [] }
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
@@ -138,6 +148,7 @@ export class VerifyEndpoint implements Endpoint {
     const parsed = parseSolution(body, exchange.contentType)
     if (!parsed.ok) return refused(parsed.refusal)
     const { nonce } = parsed.body
+    if (site.test === 'fails') return { verdict: 'failed', nonce, reason: 'test-key' }
     if (site.ipRules?.block.has(address)) return { verdict: 'failed', nonce, reason: 'ip-blocked' }
     if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
       return { verdict: 'failed', nonce, reason: 'ip-not-allowed' }
@@ -182,8 +193,12 @@ export class VerifyEndpoint implements Endpoint {
     return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals, score: scoreOf(signals) }
   }
 
-  /** Whether the address will have failed, as far as that is known before the store is asked. */
+  /**
+   * Whether the address will have failed, as far as that is known before the store is asked. Who tests failures does
+   * not pay for them at other sites.
+   */
   #isFailure(attempt: Attempt, site: Site | null): boolean {
+    if (site?.test !== undefined) return false
     switch (attempt.verdict) {
       case 'solved':
         return attempt.score.score < (site?.record.threshold ?? 1)
@@ -238,8 +253,9 @@ export class VerifyEndpoint implements Endpoint {
 
   #grade(exchange: Exchange, site: Site, address: Address, solved: Solved, addressFailures: number): void {
     const { siteKey, threshold } = site.record
-    const signals = this.#signalsOf(site, address, solved, addressFailures)
-    const { score, reasons } = signals === solved.signals ? solved.score : scoreOf(signals)
+    const isTest = site.test !== undefined
+    const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, addressFailures)
+    const { score, reasons } = isTest ? CERTAIN : signals === solved.signals ? solved.score : scoreOf(signals)
     const { nonce } = solved.solution
     const passed = score >= threshold
     const storeEpoch = this.#service.store.siteEpoch(siteKey)

@@ -2,6 +2,7 @@
 
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 import type { Limited } from '../store/store.ts'
+import { siteverifyCode, siteverifyMessage, siteverifyStatus } from './siteverify-codes.ts'
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
@@ -25,8 +26,8 @@ export interface ContentReply {
   readonly headers: HeaderList
 }
 
-/** How an endpoint words its errors: /verify-token has a field `success` in every answer. */
-export type ErrorStyle = 'plain' | 'redemption'
+/** How an endpoint words its errors: /verify-token and /siteverify have a field `success` in every answer. */
+export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 export const NO_HEADERS: HeaderList = []
 
@@ -35,6 +36,7 @@ const RETRY_UNAVAILABLE_SECONDS = 1
 
 /** Not for `rate-limited` and `store-unavailable`, which carry headers of their own. */
 export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
+  if (style === 'siteverify') return siteverifyRefusal(refusal, headers)
   const { status, code, message } = OUTCOMES[refusal.reason]
   const error = refusal.detail ?? message
   const field = refusal.field === undefined ? {} : { field: refusal.field }
@@ -45,6 +47,15 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
     body: JSON.stringify(body),
     headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
   }
+}
+
+function siteverifyRefusal({ reason, detail }: Refusal, headers: HeaderList): Reply {
+  const body = {
+    success: false,
+    'error-codes': [siteverifyCode(reason)],
+    messages: [detail ?? siteverifyMessage(reason)],
+  }
+  return { status: siteverifyStatus(reason), outcome: reason, body: JSON.stringify(body), headers }
 }
 
 /** The limits that an endpoint applies, as the RateLimit-Policy header lists them. */

@@ -7,6 +7,7 @@
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
 import { ChallengeEndpoint } from '../endpoints/challenge.ts'
 import type { Endpoint, Service } from '../endpoints/service.ts'
+import { SiteverifyEndpoint } from '../endpoints/siteverify.ts'
 import { VerifyEndpoint } from '../endpoints/verify.ts'
 import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
 import type { ContentRoute } from './content.ts'
@@ -24,7 +25,7 @@ interface Route {
 
 const PREFLIGHT_SECONDS = 86_400
 
-/** @param contents what is served besides the three endpoints: the widget, the demo page */
+/** @param contents what is served besides the endpoints: the widget, the demo page, the OpenAPI document */
 export function buildApp(
   service: Service,
   host: ExchangeHost,
@@ -51,6 +52,13 @@ export function buildApp(
       endpoint: new VerifyTokenEndpoint(service),
       isCrossOrigin: false,
       errorStyle: 'redemption',
+    },
+    {
+      path: '/siteverify',
+      method: 'post',
+      endpoint: new SiteverifyEndpoint(service),
+      isCrossOrigin: false,
+      errorStyle: 'siteverify',
     },
   ]
   const app = App()

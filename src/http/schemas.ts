@@ -11,29 +11,72 @@ import type { Redemption, Solution } from '../protocol/wire.ts'
 
 const Flag = Type.Optional(Type.Boolean())
 
-export const SolutionSchema = Type.Object({
-  nonce: Type.String({ pattern: '^[0-9a-f]{32}$' }),
-  counter: Type.Integer({ minimum: 0, maximum: COUNTER_MAX }),
-  solveTimeMs: Type.Optional(Type.Number({ minimum: 0 })),
-  fingerprintHash: Type.String({ pattern: '^[0-9a-fA-F]{64}$' }),
-  environment: Type.Optional(
-    Type.Object({
-      webdriver: Flag,
-      chromeAbsent: Flag,
-      swiftShader: Flag,
-      noPlugins: Flag,
-      notificationDenied: Flag,
-      zeroScreen: Flag,
-      noLanguages: Flag,
-    }),
-  ),
+export const NONCE = Type.String({
+  pattern: '^[0-9a-f]{32}$',
+  description: '32 lowercase hexadecimal characters, from GET /challenge.',
 })
 
-export const RedemptionSchema = Type.Object({
-  token: Type.String({ minLength: 1, maxLength: 1024 }),
-  expectedIp: Type.Optional(Type.String({ maxLength: 64 })),
-  idempotencyKey: Type.Optional(Type.String({ minLength: 1, maxLength: 64 })),
+export const SolutionSchema = Type.Object(
+  {
+    nonce: NONCE,
+    counter: Type.Integer({
+      minimum: 0,
+      maximum: COUNTER_MAX,
+      description:
+        'SHA-256 of the nonce followed by the counter in decimal starts with at least `difficulty` zero bits.',
+    }),
+    solveTimeMs: Type.Optional(
+      Type.Number({
+        minimum: 0,
+        description: 'How long it took by the clock of the browser, in milliseconds.',
+      }),
+    ),
+    fingerprintHash: Type.String({
+      pattern: '^[0-9a-fA-F]{64}$',
+      description: 'SHA-256 of whatever the client reads of the browser, in hexadecimal.',
+    }),
+    environment: Type.Optional(
+      Type.Object(
+        {
+          webdriver: Flag,
+          chromeAbsent: Flag,
+          swiftShader: Flag,
+          noPlugins: Flag,
+          notificationDenied: Flag,
+          zeroScreen: Flag,
+          noLanguages: Flag,
+        },
+        { description: 'Signs of a browser without a person. Without it the score is lower.' },
+      ),
+    ),
+  },
+  { description: 'Unknown fields are ignored.' },
+)
+
+export const TOKEN = Type.String({
+  minLength: 1,
+  maxLength: 1024,
+  description: 'The token that came with the form.',
 })
+export const EXPECTED_IP = Type.String({
+  maxLength: 64,
+  description:
+    "The visitor's IPv4 or IPv6 address as the backend sees it. Recommended: the token must be its.",
+})
+export const IDEMPOTENCY_KEY = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'A retry with the same key, API key and token gets the first answer again.',
+})
+
+export const RedemptionSchema = Type.Object(
+  {
+    token: TOKEN,
+    expectedIp: Type.Optional(EXPECTED_IP),
+    idempotencyKey: Type.Optional(IDEMPOTENCY_KEY),
+  },
+  { description: 'Unknown fields are ignored.' },
+)
 
 const ajv = new Ajv({ strict: true })
 const validateSolution = ajv.compile<Solution>(SolutionSchema)
@@ -65,8 +108,12 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
 
 const JSON_TYPE = /^application\/json[ \t]*(?:;|$)/i
 
-function parseBody<Body>(bytes: Buffer, contentType: string, validate: ValidateFunction<Body>): Parsed<Body> {
-  if (!JSON_TYPE.test(contentType)) return refused({ reason: 'content-type' })
+export function isJsonType(contentType: string): boolean {
+  return JSON_TYPE.test(contentType)
+}
+
+/** Any JSON value. */
+export function readJson(bytes: Buffer): Parsed<unknown> {
   if (bytes.length === 0) return refused({ reason: 'body-empty' })
   if (!isUtf8(bytes)) return refused({ reason: 'body-not-utf8' })
   const text = bytes.toString('utf8')
@@ -77,6 +124,14 @@ function parseBody<Body>(bytes: Buffer, contentType: string, validate: ValidateF
     return refused({ reason: 'body-not-json' })
   }
   if (mayHideProto(text) && hasProtoKey(value)) return refused({ reason: 'body-shape' })
+  return { ok: true, body: value }
+}
+
+function parseBody<Body>(bytes: Buffer, contentType: string, validate: ValidateFunction<Body>): Parsed<Body> {
+  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  const json = readJson(bytes)
+  if (!json.ok) return json
+  const value = json.body
   if (validate(value)) return { ok: true, body: value }
   const { field, problem } = describeError(validate.errors![0]!)
   return field === ''

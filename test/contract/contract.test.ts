@@ -10,6 +10,7 @@ import { methodTests } from './methods.ts'
 import { minuteTests } from './minute.ts'
 import { scoreTests } from './score.ts'
 import { siteTests } from './sites.ts'
+import { siteverifyLimitTests, siteverifyTests } from './siteverify.ts'
 import { onEachStore } from './support.ts'
 import { tokenTests } from './token.ts'
 import { verifyTests } from './verify.ts'
@@ -31,6 +32,8 @@ onEachStore(
     CORS: corsTests,
     'limits for browsers': limitTests,
     'limits for backends': backendLimitTests,
+    'POST /siteverify': siteverifyTests,
+    'limits of /siteverify': siteverifyLimitTests,
   },
   { waiting: minuteTests },
 )

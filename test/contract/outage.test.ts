@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { eventually } from '../support/eventually.ts'
 import { type Answer, call, freshAddress } from '../support/http.ts'
 import { TestService } from '../support/service.ts'
+import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'
 import { assertNotRedeemed, assertPassed, assertRefused, Subject } from './support.ts'
 
 /** More connections than that never all end at one of two workers. */
@@ -49,6 +51,20 @@ describe('Redis is away', () => {
       assertUnavailableHeaders(answer)
       assert.ok(!hasCors(answer))
     }
+  })
+
+  test('/siteverify: 503, it fails closed, with its own words and Retry-After', async () => {
+    const { apiKey: secret } = subject.site
+    for (const body of [{ secret, response: token }, { secret }]) {
+      const answer = await subject.client.siteverify(body, { from: freshAddress() })
+      assertNotSiteverified(answer, 'internal-error', 503)
+      assertUnavailableHeaders(answer)
+      assert.ok(!hasCors(answer))
+    }
+    assertNotSiteverified(
+      await subject.client.siteverify({ response: token }, { from: freshAddress() }),
+      'missing-input-secret',
+    )
   })
 
   test('§8 fail-closed: a request that could not be counted is refused even if its body is wrong', async () => {
@@ -112,5 +128,38 @@ describe('Redis is away and nothing fails open', () => {
 
   test('§5 rule 1: a missing site key is 400 nevertheless', async () => {
     assertRefused(await subject.client.challenge('', { from: freshAddress() }), 400, 'site-key-missing')
+  })
+})
+
+describe('Redis is frozen', () => {
+  const subject = new Subject()
+  before(() => prepareWarm(subject))
+  after(async () => {
+    subject.service.redis!.thaw()
+    await subject.service.stop()
+  })
+
+  test('/siteverify fails closed; a retry with its idempotency_key is sure to get the answer when Redis is back', async () => {
+    const { siteKey, apiKey: secret } = subject.site
+    const redeem = (response: string, more: Record<string, string> = {}) =>
+      subject.client.siteverify(new URLSearchParams({ secret, response, ...more }), { from: freshAddress() })
+    const key = { idempotency_key: 'order 17' }
+    const token = await subject.client.token(siteKey, { from: freshAddress() })
+    subject.service.redis!.freeze()
+    for (let count = 0; count < 5; count++) {
+      const answer = await redeem(token, key)
+      assertNotSiteverified(answer, 'internal-error', 503)
+      assertUnavailableHeaders(answer)
+    }
+    subject.service.redis!.thaw()
+    await eventually(20_000, 'the service answers again', async () => {
+      const answers = await Promise.all(
+        Array.from({ length: CONNECTIONS }, () => redeem('a token of nobody')),
+      )
+      return answers.every(({ status }) => status === 200)
+    })
+    // Redis may have run what it was sent, or not: nobody can tell, and it does not matter.
+    assertSiteverified(await redeem(token, key))
+    assertNotSiteverified(await redeem(token), 'timeout-or-duplicate')
   })
 })

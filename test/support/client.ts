@@ -60,6 +60,17 @@ export class Client {
     })
   }
 
+  /** @param body an object is sent as JSON, parameters urlencoded, a FormData as multipart */
+  async siteverify(body: SiteverifyBody, { from, headers = {} }: From = {}): Promise<Answer> {
+    const { contentType, bytes } = await encoded(body)
+    return call(`${this.#url}/siteverify`, {
+      method: 'POST',
+      headers: { ...(contentType === undefined ? {} : { 'Content-Type': contentType }), ...headers },
+      body: bytes,
+      ...at(from),
+    })
+  }
+
   /** A challenge and its solution, not yet submitted. */
   async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
     const answer = await this.challenge(siteKey, from)
@@ -80,6 +91,19 @@ export class Client {
     if (answer.json?.passed !== true) throw new Error(`/verify answered ${answer.status}: ${answer.text}`)
     return answer.json.token
   }
+}
+
+/** Text and bytes go as they are, with the headers that are given. */
+export type SiteverifyBody = string | Buffer | URLSearchParams | FormData | object
+
+async function encoded(body: SiteverifyBody): Promise<{ contentType: string | undefined; bytes: Buffer }> {
+  if (typeof body === 'string' || Buffer.isBuffer(body))
+    return { contentType: undefined, bytes: Buffer.from(body) }
+  const isForm = body instanceof URLSearchParams || body instanceof FormData
+  if (!isForm) return { contentType: 'application/json', bytes: Buffer.from(JSON.stringify(body)) }
+  const response = new Response(body) // encodes as fetch does
+  const contentType = response.headers.get('content-type')!
+  return { contentType, bytes: Buffer.from(await response.arrayBuffer()) }
 }
 
 function at(from: string | undefined): { from?: string } {

@@ -1,0 +1,66 @@
+/**
+ * Published keys for testing an integration, each with one outcome whoever asks. They are in no store: with
+ * POWGATE_TEST_KEYS=on they are known besides those that are (store/test-key-directory.ts), else they are unknown.
+ */
+
+import {
+  type ApiKeyRecord,
+  apiKeyId,
+  apiKeySha256,
+  compileSite,
+  SITE_DEFAULTS,
+  type Site,
+  type TestOutcome,
+} from './site.ts'
+
+export interface TestKeys {
+  readonly siteKey: string
+  /** Published, so no secret. */
+  readonly apiKey: string
+}
+
+export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
+  passes: {
+    siteKey: 'site_TestAlwaysPasses000000',
+    apiKey: 'sk_TestPass_published-and-always-passes-000000000000000',
+  },
+  fails: {
+    siteKey: 'site_TestAlwaysFails0000000',
+    apiKey: 'sk_TestFail_published-and-always-fails-0000000000000000',
+  },
+  used: {
+    siteKey: 'site_TestAlwaysUsed00000000',
+    apiKey: 'sk_TestUsed_published-and-always-already-used-000000000',
+  },
+}
+
+/** The least there is, so that tests don't wait. */
+const DIFFICULTY = 16
+
+/** Open to every origin. */
+export function testSite(outcome: TestOutcome): Site {
+  const site = compileSite({
+    ...SITE_DEFAULTS,
+    siteKey: TEST_KEYS[outcome].siteKey,
+    name: `test: always ${outcome}`,
+    origins: [],
+    threshold: 0,
+    difficulty: { base: DIFFICULTY, min: DIFFICULTY, max: DIFFICULTY },
+    ipRules: { allow: [], block: [] },
+    createdAt: 0,
+    updatedAt: 0,
+  })
+  return { ...site, test: outcome }
+}
+
+/** Belongs to the test site of the same outcome. */
+export function testApiKey(outcome: TestOutcome): ApiKeyRecord {
+  const { siteKey, apiKey } = TEST_KEYS[outcome]
+  return {
+    id: apiKeyId(apiKey)!,
+    siteKey,
+    secretSha256: apiKeySha256(apiKey),
+    createdAt: 0,
+    revokedAt: null,
+  }
+}

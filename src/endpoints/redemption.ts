@@ -1,0 +1,270 @@
+/**
+ * Redeeming a token, once: what POST /verify-token and POST /siteverify share. Each has its own way to read a request
+ * and to word the answer.
+ *
+ *   API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
+ *   401/503                                                    429/503  400          200
+ *
+ *   evaluate: what is asked -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400, spend nothing)
+ *
+ * Fails closed: whatever cannot be told is 503. Credentials that name no valid key cost the caller's address alone.
+ */
+
+import { hash } from 'node:crypto'
+import { type Address, limitKey, parseAddress } from '../domain/address.ts'
+import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
+import type { Reason, Refusal } from '../domain/outcome.ts'
+import { type ApiKeyRecord, isApiKeyOf, type Site } from '../domain/site.ts'
+import { readToken, type TokenClaims } from '../domain/token.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { type ErrorStyle, NO_HEADERS } from '../http/replies.ts'
+import type { Parsed } from '../http/schemas.ts'
+import { NONCE_LENGTH } from '../protocol/proof.ts'
+import type { Redemption } from '../protocol/wire.ts'
+import type { RedemptionAdmission } from '../store/store.ts'
+import { CLOCK_SKEW_MS, type EndpointName, Refusals, type Service } from './service.ts'
+
+/** What is an endpoint's own. `Asked` is a request's body, read or not. */
+export interface RedemptionDialect<Asked> {
+  readonly endpoint: Extract<EndpointName, 'verify-token' | 'siteverify'>
+  readonly errorStyle: ErrorStyle
+  /** What may be used after the callback that brought it. */
+  keep(asked: Asked): Asked
+  /** Called when the caller is known. */
+  read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
+  /** The body of a success, JSON. */
+  success(claims: TokenClaims, site: Site): string
+}
+
+/** A caller as far as its credentials tell. */
+type Caller =
+  | { readonly status: 'known'; readonly apiKey: ApiKeyRecord; readonly site: Site }
+  | { readonly status: 'refused'; readonly reason: Reason }
+
+type KnownCaller = Extract<Caller, { status: 'known' }>
+
+type Attempt =
+  | { readonly verdict: 'refused'; readonly refusal: Refusal }
+  | {
+      readonly verdict: 'redeemable'
+      readonly caller: KnownCaller
+      readonly claims: TokenClaims
+      readonly claim: string
+    }
+  /** By a test key: whatever the token is, it is neither read nor spent. */
+  | { readonly verdict: 'certain'; readonly caller: KnownCaller; readonly claims: TokenClaims }
+
+type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
+
+type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
+
+export class RedemptionFlow<Asked> {
+  readonly refusals: Refusals
+  readonly #service: Service
+  readonly #dialect: RedemptionDialect<Asked>
+
+  constructor(service: Service, dialect: RedemptionDialect<Asked>) {
+    const { limits } = service.settings
+    this.#service = service
+    this.#dialect = dialect
+    this.refusals = new Refusals(service, dialect.endpoint, dialect.errorStyle, {
+      address: limits.redeemAddress,
+      'api-key': limits.redeemApiKey,
+    })
+  }
+
+  /**
+   * Answers the request.
+   *
+   * @param key of an API key's form
+   * @param keyId the id inside it
+   */
+  redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
+    const caller = this.#knownCaller(key, keyId)
+    if (caller !== undefined) return this.#admit(exchange, caller, asked)
+    const kept = this.#dialect.keep(asked)
+    this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
+  }
+
+  /** undefined if something has to be looked up first. */
+  #knownCaller(key: string, keyId: string): Caller | undefined {
+    const apiKey = this.#service.sites.cachedApiKey(keyId)
+    if (apiKey === undefined) return undefined
+    if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
+    if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
+    if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
+    const site = this.#service.sites.cachedSite(apiKey.siteKey)
+    if (site === undefined) return undefined
+    if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
+    return { status: 'known', apiKey, site }
+  }
+
+  #loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
+    const unavailable = () => this.refusals.refuse(exchange, 'store-unavailable')
+    const judge = () => {
+      const caller = this.#knownCaller(key, keyId)
+      if (caller === undefined) unavailable()
+      else done(caller)
+    }
+    this.#service.sites.loadApiKey(
+      keyId,
+      exchange.guard(apiKey => {
+        if (apiKey === undefined) unavailable()
+        else if (apiKey === null || this.#service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
+        else
+          this.#service.sites.loadSite(
+            apiKey.siteKey,
+            exchange.guard(site => (site === undefined ? unavailable() : judge())),
+          )
+      }),
+    )
+  }
+
+  #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
+    const { address } = exchange
+    if (address === undefined) return this.refusals.refuse(exchange, 'store-unavailable')
+    const attempt: Attempt =
+      caller.status === 'known'
+        ? this.#evaluate(exchange, caller, asked)
+        : { verdict: 'refused', refusal: { reason: caller.reason } }
+    const request = {
+      callerKey: limitKey(address, this.#service.settings.ipv6PrefixBits),
+      callerLimit: this.#service.settings.limits.redeemAddress,
+      apiKey:
+        caller.status === 'known'
+          ? {
+              id: caller.apiKey.id,
+              limit: this.#service.settings.limits.redeemApiKey,
+              siteKey: caller.apiKey.siteKey,
+            }
+          : undefined,
+      redeem:
+        attempt.verdict === 'redeemable'
+          ? {
+              nonce: attempt.claims.nonce,
+              storeEpoch: attempt.claims.storeEpoch,
+              expiresAtMs: this.#forgettableAtMs(attempt.claims),
+              claim: attempt.claim,
+            }
+          : undefined,
+    }
+    this.#service.store.redeemToken(
+      request,
+      exchange.guard(admission => {
+        switch (admission.status) {
+          case 'limited':
+            this.refusals.limit(exchange, admission)
+            break
+          case 'admitted':
+            this.#conclude(exchange, attempt, admission)
+            break
+          default:
+            this.refusals.refuse(exchange, 'store-unavailable')
+        }
+      }),
+    )
+  }
+
+  /**
+   * Until when the redemption must be remembered: as long as the nonce could yield another token (in an outage while
+   * /verify fails open), and that token could be redeemed.
+   */
+  #forgettableAtMs({ nonce, issuedAtMs }: TokenClaims): number {
+    const { challengeLifetimeMs: floorMs, tokenLifetimeMs } = this.#service.settings
+    const terms = nonceTerms(nonce)
+    const nonceExpiresAtMs = terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, floorMs)
+    return Math.max(issuedAtMs, nonceExpiresAtMs) + tokenLifetimeMs
+  }
+
+  #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {
+    const parsed = this.#dialect.read(asked, exchange, caller.site)
+    if (!parsed.ok) return refused(parsed.refusal)
+    if (caller.site.test !== undefined) return this.#evaluateTest(exchange, caller, parsed.body)
+    const { token, expectedIp, idempotencyKey } = parsed.body
+    const reading = readToken(this.#service.keyring, token)
+    if (reading.status !== 'genuine') {
+      return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
+    }
+    const { claims } = reading
+    const now = this.#service.now()
+    if (claims.issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' })
+    if (now >= claims.issuedAtMs + this.#service.settings.tokenLifetimeMs)
+      return refused({ reason: 'token-expired' })
+    if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
+    if (isOtherAddress(expectedIp, claims.address)) return refused({ reason: 'token-other-address' })
+    return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
+  }
+
+  #evaluateTest(exchange: Exchange, caller: KnownCaller, { expectedIp }: Redemption): Attempt {
+    switch (caller.site.test) {
+      case 'passes':
+        return {
+          verdict: 'certain',
+          caller,
+          claims: {
+            issuedAtMs: this.#service.now(),
+            nonce: '0'.repeat(NONCE_LENGTH),
+            counter: 0,
+            siteTag: caller.site.tag,
+            address: expectedIp === undefined ? exchange.address! : parseAddress(expectedIp)!,
+            score: 1,
+            storeEpoch: 0,
+          },
+        }
+      case 'used':
+        return refused({ reason: 'test-key-used' })
+      default:
+        return refused({ reason: 'test-key-fails' })
+    }
+  }
+
+  #conclude(exchange: Exchange, attempt: Attempt, admitted: Admitted): void {
+    switch (attempt.verdict) {
+      case 'redeemable':
+        this.#concludeRedeemable(exchange, attempt, admitted)
+        break
+      case 'certain':
+        // No event: nothing about a test key is to be kept.
+        this.#succeed(exchange, attempt)
+        break
+      default:
+        this.refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
+    }
+  }
+
+  #concludeRedeemable(exchange: Exchange, attempt: Redeemable, admitted: Admitted): void {
+    switch (admitted.token) {
+      case 'redeemed':
+        this.#service.events.redeemed(exchange, attempt.caller.apiKey, attempt.claims)
+        this.#succeed(exchange, attempt)
+        break
+      case 'forgotten':
+        this.refusals.refuse(exchange, 'token-forgotten')
+        break
+      default:
+        this.refusals.refuse(exchange, 'token-used')
+    }
+  }
+
+  #succeed(exchange: Exchange, { caller, claims }: Pick<Redeemable, 'caller' | 'claims'>): void {
+    exchange.answer({ status: 200, body: this.#dialect.success(claims, caller.site), headers: NO_HEADERS })
+  }
+}
+
+function refused(refusal: Refusal): Attempt {
+  return { verdict: 'refused', refusal }
+}
+
+function isOtherAddress(expectedIp: string | undefined, address: Address): boolean {
+  return expectedIp !== undefined && parseAddress(expectedIp) !== address
+}
+
+/**
+ * Names one redemption for its retries. As JSON no two triples make the same text: quotes delimit, and a lone surrogate,
+ * which UTF-8 cannot hold, is escaped.
+ */
+function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
+  return idempotencyKey === undefined
+    ? ''
+    : hash('sha256', JSON.stringify([keyId, idempotencyKey, token]), 'base64url')
+}

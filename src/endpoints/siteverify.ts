@@ -1,0 +1,64 @@
+/**
+ * POST /siteverify: /verify-token for backends that speak the field names of the large hosted CAPTCHAs.
+ *
+ *   body read -> secret -> redemption.ts
+ *   413          200
+ *
+ * Every verdict is 200, as theirs is.
+ */
+
+import { apiKeyId, type Site } from '../domain/site.ts'
+import type { TokenClaims } from '../domain/token.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Reply } from '../http/replies.ts'
+import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
+import { RedemptionFlow } from './redemption.ts'
+import type { Endpoint, Refusals, Service } from './service.ts'
+
+export class SiteverifyEndpoint implements Endpoint {
+  readonly name = 'siteverify'
+  readonly faultReply: Reply
+  readonly #bodyBytesMax: number
+  readonly #redemption: RedemptionFlow<SiteverifyFields>
+  readonly #refusals: Refusals
+
+  constructor(service: Service) {
+    this.#bodyBytesMax = service.settings.bodyBytesMax
+    this.#redemption = new RedemptionFlow<SiteverifyFields>(service, {
+      endpoint: 'siteverify',
+      errorStyle: 'siteverify',
+      keep: fields => fields,
+      read: (fields, _exchange, site) => parseSiteverify(fields, site),
+      success: successBody,
+    })
+    this.#refusals = this.#redemption.refusals
+    this.faultReply = this.#refusals.faultReply
+  }
+
+  handle(exchange: Exchange): void {
+    exchange.readBody(this.#bodyBytesMax, body => {
+      if (body === undefined) this.#refusals.refuse(exchange, 'body-too-large')
+      else this.#redeem(exchange, body)
+    })
+  }
+
+  #redeem(exchange: Exchange, body: Buffer): void {
+    const fields = readSiteverify(body, exchange.contentType)
+    if (!fields.ok) return this.#refusals.refuse(exchange, fields.refusal.reason, fields.refusal)
+    const secret = secretOf(fields.body)
+    if (secret === undefined) return this.#refusals.refuse(exchange, 'credentials-missing')
+    const keyId = typeof secret === 'string' ? apiKeyId(secret) : undefined
+    if (keyId === undefined) return this.#refusals.refuse(exchange, 'credentials-malformed')
+    this.#redemption.redeem(exchange, secret as string, keyId, fields.body)
+  }
+}
+
+function successBody({ score, issuedAtMs }: TokenClaims, { origins }: Site): string {
+  return JSON.stringify({
+    success: true,
+    score,
+    challenge_ts: new Date(issuedAtMs).toISOString(),
+    ...(origins.onlyHostname === undefined ? {} : { hostname: origins.onlyHostname }),
+    'error-codes': [],
+  })
+}

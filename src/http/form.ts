@@ -1,0 +1,114 @@
+/**
+ * Bodies of forms, from untrusted bytes: urlencoded (WHATWG URL, "application/x-www-form-urlencoded parsing") and
+ * multipart/form-data (RFC 7578), text fields alone. Stricter than a browser's parser, because no honest client needs
+ * the slack: what is malformed, or says a field twice, is refused rather than guessed at.
+ */
+
+import { isUtf8 } from 'node:buffer'
+
+/** Fields by name. No prototype: a field may be called anything. */
+export type FormFields = Record<string, string>
+
+export type FormReading =
+  | { readonly ok: true; readonly fields: FormFields }
+  /** Why it is no form, for a person. */
+  | FormProblem
+
+interface FormProblem {
+  readonly ok: false
+  readonly problem: string
+}
+
+/** More than any client of ours sends; a body of nothing but delimiters stays cheap. */
+const FIELDS_MAX = 32
+
+const NOT_UTF8 = problem('The body is not UTF-8.')
+const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.')
+
+export function parseUrlencoded(bytes: Buffer): FormReading {
+  if (!isUtf8(bytes)) return NOT_UTF8
+  const fields = new Fields()
+  const text = bytes.toString('utf8')
+  for (let start = 0; start < text.length; ) {
+    const found = text.indexOf('&', start)
+    const end = found < 0 ? text.length : found
+    if (end > start) {
+      const wrong = addPair(fields, text.slice(start, end))
+      if (wrong !== undefined) return wrong
+    }
+    start = end + 1
+  }
+  return { ok: true, fields: fields.byName }
+}
+
+function addPair(fields: Fields, pair: string): FormProblem | undefined {
+  const equals = pair.indexOf('=')
+  const name = decode(equals < 0 ? pair : pair.slice(0, equals))
+  const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
+  if (name === undefined || value === undefined) return problem('The body is not percent-encoded UTF-8.')
+  return fields.add(name, value)
+}
+
+/** undefined: a stray percent sign, or bytes that are not UTF-8. */
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return undefined
+  }
+}
+
+/** RFC 2046, section 5.1.1; a boundary may be quoted, and must be if it has any of the latter characters. */
+const BOUNDARY =
+  /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
+
+/** @param contentType the header, of which the boundary is taken */
+export function parseMultipart(bytes: Buffer, contentType: string): FormReading {
+  const match = BOUNDARY.exec(contentType)
+  if (match === null) return problem('The Content-Type header names no boundary.')
+  if (!isUtf8(bytes)) return NOT_UTF8
+  const delimiter = `\r\n--${match[1] ?? match[2]}`
+  const text = `\r\n${bytes.toString('utf8')}` // so that the first delimiter is like the others
+  if (!text.startsWith(delimiter)) return NOT_MULTIPART
+  const fields = new Fields()
+  let start = delimiter.length
+  while (!text.startsWith('--', start)) {
+    const end = text.indexOf(delimiter, start)
+    if (!text.startsWith('\r\n', start) || end < 0) return NOT_MULTIPART
+    const wrong = addPart(fields, text.slice(start, end))
+    if (wrong !== undefined) return wrong
+    start = end + delimiter.length
+  }
+  const rest = text.slice(start + 2)
+  return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
+}
+
+/** `name` in quotes, in which a browser writes a quote as %22; anything else would be a file. */
+const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name="([^"\r\n]*)"[ \t]*$/i
+
+/** @param part its headers, each after a line break, an empty line, its content */
+function addPart(fields: Fields, part: string): FormProblem | undefined {
+  const headersEnd = part.indexOf('\r\n\r\n')
+  if (headersEnd < 0) return NOT_MULTIPART
+  const headers = part.slice(2, headersEnd).split('\r\n')
+  const names = headers.filter(header => /^content-disposition:/i.test(header))
+  const name = names.length === 1 ? DISPOSITION.exec(names[0]!)?.[1] : undefined
+  if (name === undefined) return problem('A part of the body is not a text field.')
+  return fields.add(name, part.slice(headersEnd + 4))
+}
+
+class Fields {
+  readonly byName: FormFields = Object.create(null)
+  #count = 0
+
+  add(name: string, value: string): FormProblem | undefined {
+    if (name in this.byName) return problem('A field of the body is there twice.')
+    if (++this.#count > FIELDS_MAX) return problem(`The body has more than ${FIELDS_MAX} fields.`)
+    this.byName[name] = value
+    return undefined
+  }
+}
+
+function problem(text: string): FormProblem {
+  return { ok: false, problem: text }
+}

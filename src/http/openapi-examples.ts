@@ -1,0 +1,63 @@
+/** One visit, from challenge to redemption, as the OpenAPI document shows it. The proof holds; the signatures are made up. */
+
+import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
+
+export const EXAMPLE_SITE_KEY = 'site_Example0Example0Exampl'
+export const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-0000000000000000000'
+
+const SOLVED_AT = 1_795_235_427_055
+const NONCE = '0a9d05a605cbd13bec3ddec314598e14'
+const COUNTER = 425_969
+const CLAIMS = 'EWbWsmXYtG1OXdUBwSicyTL2jnVEN2uNcDTvoEd6st5M'
+const HMAC = '-czZK7avTLReQxE4Z-Ydqzmk56KgqImAqUAlBjd3MZk'
+
+export const CHALLENGE: Challenge = {
+  nonce: NONCE,
+  difficulty: 18,
+  algorithm: 'sha256',
+  expiresAt: 1_795_235_546_801,
+}
+
+export const SOLUTION: Solution = {
+  nonce: NONCE,
+  counter: COUNTER,
+  solveTimeMs: 140,
+  fingerprintHash: '66d6b265d8b46d4e5dd501c1289cc932f68e7544376b8d7034efa0477ab2de4c',
+  environment: {
+    webdriver: false,
+    chromeAbsent: false,
+    swiftShader: false,
+    noPlugins: false,
+    notificationDenied: false,
+    zeroScreen: false,
+    noLanguages: false,
+  },
+}
+
+export const PASSED = {
+  token: `${SOLVED_AT}|${NONCE}|${COUNTER}|${CLAIMS}|${HMAC}`,
+  passed: true,
+  expiresAt: SOLVED_AT + 300_000,
+} as const
+
+export const REDEMPTION: Redemption = {
+  token: PASSED.token,
+  expectedIp: '203.0.113.7',
+  idempotencyKey: 'order 17',
+}
+
+export const REDEEMED = { success: true, score: 1, ip: '203.0.113.7', solvedAt: SOLVED_AT } as const
+
+export const SITEVERIFY_REQUEST = {
+  secret: EXAMPLE_API_KEY,
+  response: PASSED.token,
+  remoteip: '203.0.113.7',
+} as const
+
+export const SITEVERIFY_SUCCESS = {
+  success: true,
+  score: 1,
+  challenge_ts: new Date(SOLVED_AT).toISOString(),
+  hostname: 'shop.example',
+  'error-codes': [],
+} as const

@@ -1,0 +1,120 @@
+/**
+ * The reading of POST /siteverify. All three encodings, because each is what the examples of one of the hosted services
+ * send: urlencoded (reCAPTCHA, hCaptcha), JSON and multipart/form-data (Turnstile, whose examples post a FormData).
+ */
+
+import { Ajv, type ErrorObject } from 'ajv'
+import Type from 'typebox'
+import { parseAddress } from '../domain/address.ts'
+import type { Reason, Refusal } from '../domain/outcome.ts'
+import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
+import type { Redemption } from '../protocol/wire.ts'
+import { type FormReading, parseMultipart, parseUrlencoded } from './form.ts'
+import { EXPECTED_IP, IDEMPOTENCY_KEY, isJsonType, type Parsed, readJson, TOKEN } from './schemas.ts'
+import { siteverifyMessage } from './siteverify-codes.ts'
+
+export interface SiteverifyRequest {
+  secret: string
+  response: string
+  remoteip?: string
+  sitekey?: string
+  idempotency_key?: string
+}
+
+export const SiteverifySchema = Type.Object(
+  {
+    secret: Type.String({ pattern: API_KEY_PATTERN, description: 'A secret API key of the site.' }),
+    response: TOKEN,
+    remoteip: Type.Optional(EXPECTED_IP),
+    sitekey: Type.Optional(
+      Type.String({
+        pattern: SITE_KEY_PATTERN,
+        description: 'The site key that the API key must belong to, as hCaptcha has it.',
+      }),
+    ),
+    idempotency_key: Type.Optional(IDEMPOTENCY_KEY),
+  },
+  {
+    description:
+      'The field names of reCAPTCHA, hCaptcha and Turnstile. A field that is empty or null counts as left out; unknown fields are ignored.',
+  },
+)
+
+const validate = new Ajv({ strict: true }).compile<SiteverifyRequest>(SiteverifySchema)
+
+/** What was sent, by name, not checked. */
+export type SiteverifyFields = Readonly<Record<string, unknown>>
+
+const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
+const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
+
+export function readSiteverify(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> {
+  if (URLENCODED_TYPE.test(contentType)) return formFields(parseUrlencoded(bytes))
+  if (MULTIPART_TYPE.test(contentType)) return formFields(parseMultipart(bytes, contentType))
+  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  const json = readJson(bytes)
+  if (!json.ok) return json
+  const { body } = json
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    return refused({ reason: 'body-shape' })
+  return { ok: true, body: body as SiteverifyFields }
+}
+
+function formFields(form: FormReading): Parsed<SiteverifyFields> {
+  return form.ok
+    ? { ok: true, body: form.fields }
+    : refused({ reason: 'body-not-form', detail: form.problem })
+}
+
+/** The API key, undefined if there is none; of which form has yet to be seen. */
+export function secretOf({ secret }: SiteverifyFields): unknown {
+  return isLeftOut(secret) ? undefined : secret
+}
+
+/** Clients pass on an address that they don't know as an empty field. */
+function isLeftOut(value: unknown): boolean {
+  return value === undefined || value === null || value === ''
+}
+
+/** @param site that of the API key */
+export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
+  const asked: Record<string, unknown> = {}
+  for (const name of Object.keys(SiteverifySchema.properties)) {
+    const value = fields[name]
+    if (!isLeftOut(value)) asked[name] = value
+  }
+  if (!validate(asked)) return refused(refusalFor(validate.errors![0]!))
+  const { response, remoteip, sitekey, idempotency_key } = asked
+  if (remoteip !== undefined && parseAddress(remoteip) === undefined)
+    return refused({ reason: 'expected-ip-malformed' })
+  // A test key goes with whatever site key a test has.
+  if (sitekey !== undefined && sitekey !== site.record.siteKey && site.test === undefined)
+    return refused({ reason: 'site-key-other-site' })
+  return {
+    ok: true,
+    body: {
+      token: response,
+      ...(remoteip === undefined ? {} : { expectedIp: remoteip }),
+      ...(idempotency_key === undefined ? {} : { idempotencyKey: idempotency_key }),
+    },
+  }
+}
+
+/** What a field of a wrong form means. */
+const WRONG: Readonly<Record<string, Reason>> = {
+  secret: 'credentials-malformed',
+  response: 'token-malformed',
+  remoteip: 'expected-ip-malformed',
+  sitekey: 'site-key-other-site',
+}
+
+function refusalFor({ keyword, instancePath, message }: ErrorObject): Refusal {
+  if (keyword === 'required') return { reason: 'token-missing' } // the secret has been read before
+  const field = instancePath.slice(1)
+  const reason = WRONG[field] ?? 'body-shape'
+  return reason === 'body-shape' ? { reason, detail: `${field} ${message}.` } : { reason }
+}
+
+function refused({ reason, detail }: Refusal): Extract<Parsed<never>, { ok: false }> {
+  return { ok: false, refusal: { reason, detail: detail ?? siteverifyMessage(reason) } }
+}
