@@ -210,7 +210,7 @@ function histogram(
     const buckets = counts.map((count, index) => {
       below += count
       return {
-        labels: { le: bounds[index] ?? '+Inf', ...labels },
+        labels: { ...labels, le: bounds[index] ?? '+Inf' },
         value: below,
         metricName: `${name}_bucket`,
       }

@@ -40,10 +40,11 @@ export class SiteCounters {
   snapshot(): SiteStats {
     const difficulties: Record<string, number> = {}
     let challenges = 0
-    this.#difficulties.forEach((count, bits) => {
+    for (let bits = 0; bits < DIFFICULTIES; bits++) {
+      const count = this.#difficulties[bits]!
       if (count > 0) difficulties[bits] = count
       challenges += count
-    })
+    }
     return {
       challenges,
       passed: this.#passed,

@@ -145,9 +145,7 @@ export class Stats implements Events, ExchangeObserver {
       for (const bits in site.difficulties)
         difficulties[bits] = (difficulties[bits] ?? 0) + site.difficulties[bits]!
       for (const reason in site.reasons) reasons[reason] = (reasons[reason] ?? 0) + site.reasons[reason]!
-      site.scores.forEach((count, bucket) => {
-        scores[bucket]! += count
-      })
+      for (let bucket = 0; bucket < SCORE_BUCKETS; bucket++) scores[bucket]! += site.scores[bucket]!
     }
     return { sites, difficulties, reasons, scores, scoreSum }
   }

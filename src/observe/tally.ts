@@ -7,6 +7,8 @@ export class Tally<Name extends string> {
   }
 
   snapshot(): Record<string, number> {
-    return Object.fromEntries(this.#counts)
+    const counts: Record<string, number> = {}
+    for (const [name, count] of this.#counts) counts[name] = count
+    return counts
   }
 }
