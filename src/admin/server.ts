@@ -21,7 +21,7 @@ export interface Supervisor {
 }
 
 /** A client that is slower than this loses its connection. */
-const SLOW_MS = 10_000
+const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
 const CONNECTIONS_MAX = 128
 
