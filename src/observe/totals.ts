@@ -60,9 +60,14 @@ export class Totals implements StatsSink {
     return sum.snapshot(joinGauges(living))
   }
 
-  /** The living ones, by number. */
+  /** The living ones, by number; their gauges are complete, whatever version they are. */
   workers(): readonly WorkerStats[] {
-    return [...this.#living.values()].sort((a, b) => a.number - b.number)
+    return [...this.#living.values()]
+      .map(({ snapshot, ...worker }) => ({
+        ...worker,
+        snapshot: { ...snapshot, gauges: joinGauges([snapshot]) },
+      }))
+      .sort((a, b) => a.number - b.number)
   }
 
   #freeNumber(): number {

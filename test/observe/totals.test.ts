@@ -188,6 +188,8 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
   assert.deepEqual([sum.sites.site_a!.challenges, sum.sites.site_b!.challenges], [0, 1])
   assert.deepEqual([sum.scores.length, sum.scores[0], sum.scores[10], sum.storeOutages], [11, 1, 10, 0])
   assert.equal('aNewField' in sum, false)
+  const lags = totals.workers().map(({ snapshot }) => snapshot.gauges.eventLoopLagSeconds.max)
+  assert.deepEqual(lags.slice(1), [0, 0, 0, 0, 0, 0])
   for (const worker of totals.workers()) totals.gone(worker.worker)
   assert.deepEqual({ ...totals.current(), gauges: null }, { ...sum, gauges: null })
 })
