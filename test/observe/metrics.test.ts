@@ -188,7 +188,8 @@ test('kill -9 of workers: no counter goes down, none is lost or counted twice, r
     const restarts = (metrics: PrometheusText) =>
       metrics.value('powgate_worker_restarts_total', { cause: 'crash' })
     const seen: PrometheusText[] = []
-    const after = await eventually(20_000, 'the worker is replaced', async () => {
+    const after = await eventually(60_000, 'the worker is replaced', async () => {
+      await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
       const metrics = await scrape()
       seen.push(metrics)
       return restarts(metrics) === round && metrics.value('powgate_workers') === 2 ? metrics : undefined
