@@ -51,12 +51,16 @@ test('adds up everything that workers count', () => {
     limited: { 'challenge address': 5 },
     sites: { site_a: { ...SITE, challenges: 3, passed: 2, refused: { 'nonce-used': 1 }, scores: [1] } },
   })
-  totals.take('1', one)
-  totals.take('2', {
-    ...one,
-    answers: { 'challenge 200 ok': 4 },
-    sites: { site_b: { ...SITE, redeemed: 1 }, site_a: { ...SITE, challenges: 1, scores: [0, 4] } },
-  })
+  totals.take('1', one, 0)
+  totals.take(
+    '2',
+    {
+      ...one,
+      answers: { 'challenge 200 ok': 4 },
+      sites: { site_b: { ...SITE, redeemed: 1 }, site_a: { ...SITE, challenges: 1, scores: [0, 4] } },
+    },
+    1,
+  )
   const sum = totals.current()
   assert.deepEqual(sum.answers, { 'challenge 200 ok': 7, 'verify 400 nonce-used': 1 })
   assert.deepEqual(sum.latencies, {
@@ -84,9 +88,9 @@ test('adds up everything that workers count', () => {
 
 test('a snapshot replaces the one before it; who is gone goes on counting, and its gauges do not', () => {
   const totals = new Totals()
-  totals.take('1', answers(5))
-  totals.take('1', answers(8))
-  totals.take('2', answers(1))
+  totals.take('1', answers(5), 0)
+  totals.take('1', answers(8), 0)
+  totals.take('2', answers(1), 1)
   assert.equal(answered(totals), 9)
   const { residentBytes } = totals.current().gauges
   totals.gone('1')
@@ -104,38 +108,41 @@ test('a snapshot replaces the one before it; who is gone goes on counting, and i
 
 test('last words that arrive after the end replace what was counted, and never count twice', () => {
   const totals = new Totals()
-  totals.take('1', answers(5))
+  totals.take('1', answers(5), 0)
   totals.gone('1')
-  totals.take('1', answers(7))
+  totals.take('1', answers(7), 0)
   assert.equal(answered(totals), 7)
   assert.deepEqual(totals.workers(), [])
   totals.gone('never heard of')
-  totals.take('never heard of', answers(2))
+  totals.take('never heard of', answers(2), 0)
   assert.equal(answered(totals), 9)
   for (let worker = 10; worker < 1100; worker++) {
-    totals.take(String(worker), answers(1))
+    totals.take(String(worker), answers(1), 0)
     totals.gone(String(worker))
   }
   assert.equal(answered(totals), 9 + 1090)
-  totals.take('500', answers(1_000_000)) // too late: it is part of the sum
+  totals.take('500', answers(1_000_000), 0) // too late: it is part of the sum
   assert.equal(answered(totals), 9 + 1090)
 })
 
-test('numbers of workers are reused, so that they make no new labels', () => {
+test('a worker is numbered by its slot; beside its successor it gets another number, and numbers stay few', () => {
   const totals = new Totals()
   const numbers = () => totals.workers().map(({ worker, number }) => `${worker}:${number}`)
-  for (const worker of ['1', '2', '3']) totals.take(worker, EMPTY)
-  totals.gone('2')
-  totals.take('4', EMPTY)
-  totals.take('1', EMPTY)
-  assert.deepEqual(numbers(), ['1:0', '4:1', '3:2'])
-  for (let worker = 5; worker < 200; worker++) {
-    totals.gone(totals.workers()[worker % 3]!.worker)
-    totals.take(String(worker), EMPTY)
-    assert.deepEqual(
-      totals.workers().map(({ number }) => number),
-      [0, 1, 2],
-    )
+  for (const [index, worker] of ['a', 'b', 'c'].entries()) totals.take(worker, EMPTY, index)
+  assert.deepEqual(numbers(), ['a:0', 'b:1', 'c:2'])
+  totals.gone('b')
+  assert.deepEqual(numbers(), ['a:0', 'c:2'])
+  totals.take('b2', EMPTY, 1)
+  totals.take('a2', EMPTY, 0)
+  totals.take('a', EMPTY, 0) // it drains
+  totals.take('c2', EMPTY, 2)
+  assert.deepEqual(numbers(), ['a2:0', 'b2:1', 'c2:2', 'a:3', 'c:4'])
+  totals.gone('a')
+  totals.gone('c')
+  for (let round = 3; round < 200; round++) {
+    totals.take(`a${round}`, EMPTY, 0)
+    assert.deepEqual(numbers(), [`a${round}:0`, 'b2:1', 'c2:2', `a${round - 1}:3`])
+    totals.gone(`a${round - 1}`)
   }
 })
 
@@ -151,8 +158,8 @@ test('the store is up if every worker reaches it; of lags the worst counts', () 
         eventLoopLagSeconds: { mean: lag, p99: lag * 2, max: lag * 3 },
       },
     })
-  totals.take('1', withGauges(1, 0.25))
-  totals.take('2', withGauges(1, 0.75))
+  totals.take('1', withGauges(1, 0.25), 0)
+  totals.take('2', withGauges(1, 0.75), 1)
   assert.deepEqual(totals.current().gauges, {
     storeUp: 1,
     underWay: 4,
@@ -160,13 +167,13 @@ test('the store is up if every worker reaches it; of lags the worst counts', () 
     heapBytes: 6,
     eventLoopLagSeconds: { mean: 0.5, p99: 1.5, max: 2.25 },
   })
-  totals.take('2', withGauges(0, 0))
+  totals.take('2', withGauges(0, 0), 1)
   assert.equal(totals.current().gauges.storeUp, 0)
 })
 
 test('snapshots of another version: what is missing, unknown or malformed harms nothing', () => {
   const totals = new Totals()
-  totals.take('1', answers(2))
+  totals.take('1', answers(2), 0)
   const others: unknown[] = [
     {},
     { answers: { 'challenge 200 ok': 1, 'new-endpoint 200 ok': 4 }, aNewField: { of: ['anything'] } },
@@ -176,7 +183,7 @@ test('snapshots of another version: what is missing, unknown or malformed harms 
     { scores: new Array(20).fill(1), storeBatch: { counts: [1] } },
   ]
   others.forEach((other, index) => {
-    totals.take(`other ${index}`, JSON.parse(JSON.stringify(other)) as StatsSnapshot)
+    totals.take(`other ${index}`, JSON.parse(JSON.stringify(other)) as StatsSnapshot, index + 1)
   })
   const sum = totals.current()
   assert.equal(sum.answers['challenge 200 ok'], 3)
@@ -200,8 +207,12 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that came; the res
     Object.fromEntries(
       Array.from({ length: count }, (_, index) => [`site ${start + index}`, { ...SITE, challenges: 1 }]),
     )
-  totals.take('1', snapshot({ sites: sitesFrom(0, SITES_MAX - 1) }))
-  totals.take('2', snapshot({ sites: { ...sitesFrom(SITES_MAX - 2, 500), '': { ...SITE, challenges: 7 } } }))
+  totals.take('1', snapshot({ sites: sitesFrom(0, SITES_MAX - 1) }), 0)
+  totals.take(
+    '2',
+    snapshot({ sites: { ...sitesFrom(SITES_MAX - 2, 500), '': { ...SITE, challenges: 7 } } }),
+    1,
+  )
   for (const end of [() => {}, () => totals.gone('1'), () => totals.gone('2')]) {
     end()
     const { sites } = totals.current()
@@ -235,11 +246,15 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
         } else if (!state.isGone) {
           state.count += more
           state.seconds += seconds
-          totals.take(String(worker), {
-            ...answers(state.count),
-            storeLatency: { ...EMPTY.storeLatency, sum: state.seconds },
-            scoreSum: Math.round(state.seconds * 100) / 100,
-          })
+          totals.take(
+            String(worker),
+            {
+              ...answers(state.count),
+              storeLatency: { ...EMPTY.storeLatency, sum: state.seconds },
+              scoreSum: Math.round(state.seconds * 100) / 100,
+            },
+            worker % 4,
+          )
         }
         const now = totals.current()
         const after = [answered(totals), now.storeLatency.sum, now.scoreSum]
