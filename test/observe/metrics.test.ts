@@ -171,6 +171,15 @@ function workerPids(service: TestService): number[] {
   return children.split('\n').map(Number).filter(Boolean)
 }
 
+/** Fails if anything fell from one to the next. */
+function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
+  scrapes.reduce((before, after) => {
+    for (const [series, change] of growth(before, after))
+      assert.ok(change > 0, `${series} fell by ${-change}`)
+    return after
+  })
+}
+
 test('kill -9 of workers: no counter goes down, none is lost or counted twice, restarts are counted', async () => {
   const { service, scrape } = await startObserved('embedded')
   const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
@@ -194,12 +203,7 @@ test('kill -9 of workers: no counter goes down, none is lost or counted twice, r
       seen.push(metrics)
       return restarts(metrics) === round && metrics.value('powgate_workers') === 2 ? metrics : undefined
     })
-    let last = counted
-    for (const metrics of seen) {
-      for (const [series, change] of growth(last, metrics))
-        assert.ok(change > 0, `${series} fell by ${-change}`)
-      last = metrics
-    }
+    assertNeverFalls([counted, ...seen])
     const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }
     assert.equal(after.value('powgate_requests_total', served), round * visits)
     assert.deepEqual(after.series, before.series, 'a worker that was replaced has made new series')
@@ -207,6 +211,28 @@ test('kill -9 of workers: no counter goes down, none is lost or counted twice, r
   }
   assert.equal(before.value('powgate_worker_restarts_total', { cause: 'hang' }), 0)
   assert.equal(before.value('powgate_worker_restarts_total', { cause: 'roll' }), 0)
+  await service.stop()
+})
+
+test('a worker that hangs: /metrics answers without it, keeps its counts, and counts its restart', async () => {
+  const { service, scrape } = await startObserved('embedded')
+  const client = new Client(service.url)
+  for (let visit = 0; visit < 20; visit++) await client.challenge('no site key', { from: freshAddress() })
+  const scrapes = [await scrape()]
+  const labels = { endpoint: 'challenge', status: '400', outcome: 'site-key-malformed' }
+  assert.equal(scrapes[0]!.value('powgate_requests_total', labels), 20)
+  process.kill(workerPids(service)[0]!, 'SIGSTOP')
+  const hung = (metrics: PrometheusText) =>
+    metrics.value('powgate_worker_restarts_total', { cause: 'hang' }) === 1
+  await eventually(90_000, 'it is killed and replaced', async () => {
+    await new Promise(resolve => setTimeout(resolve, 500))
+    const metrics = await scrape()
+    scrapes.push(metrics)
+    return hung(metrics) && metrics.value('powgate_workers') === 2
+  })
+  assertNeverFalls(scrapes)
+  assert.equal(scrapes.at(-1)!.value('powgate_requests_total', labels), 20)
+  assert.equal(scrapes.at(-1)!.value('powgate_worker_restarts_total', { cause: 'crash' }), 0)
   await service.stop()
 })
 
