@@ -1,0 +1,74 @@
+/** What a worker has counted, as it tells the primary: plain numbers that can be added up. */
+
+/**
+ * Counts since the start, in fixed buckets: `counts[i]` are the values up to `bounds[i]` and above the bound before it. The last
+ * of `counts` has no bound, so there is one more of them than bounds.
+ */
+export interface Histogram {
+  readonly bounds: readonly number[]
+  readonly counts: readonly number[]
+  /** Of all values. */
+  readonly sum: number
+}
+
+export interface SiteStats {
+  readonly challenges: number
+  readonly passed: number
+  readonly failed: number
+  readonly redeemed: number
+  /** By outcome reason of refusals, all endpoints. */
+  readonly refused: Readonly<Record<string, number>>
+  /** Why verifications failed or lost score. */
+  readonly reasons: Readonly<Record<string, number>>
+  /** Issued, by bits. */
+  readonly difficulties: Readonly<Record<string, number>>
+  /** Scored verifications in tenths: [0,0.1) ... [0.9,1), 1. */
+  readonly scores: readonly number[]
+}
+
+/** Everything that a worker has counted since its start, so that a lost message loses nothing. */
+export interface StatsSnapshot {
+  /** `<part> <status> <outcome>` -> answers. */
+  readonly answers: Readonly<Record<string, number>>
+  /** Seconds from the request's headers to its answer, by part. */
+  readonly latencies: Readonly<Record<string, Histogram>>
+  /** Clients that went away unanswered, by part. */
+  readonly aborted: Readonly<Record<string, number>>
+  /** Exceptions, by part. */
+  readonly faults: Readonly<Record<string, number>>
+  /** Seconds from the first operation of a turn to its reply. */
+  readonly storeLatency: Histogram
+  /** Operations in one call. */
+  readonly storeBatch: Histogram
+  /** Times it went away. */
+  readonly storeOutages: number
+  /** Issued, by bits. */
+  readonly difficulties: Readonly<Record<string, number>>
+  /** Scored verifications in tenths, as in SiteStats. */
+  readonly scores: readonly number[]
+  /** Of all scores. */
+  readonly scoreSum: number
+  /** Why verifications failed or lost score. */
+  readonly reasons: Readonly<Record<string, number>>
+  /** `<endpoint> <policy>` -> requests refused by that limit. */
+  readonly limited: Readonly<Record<string, number>>
+  /** By site key, at most SITES_MAX; what is beyond goes under ''. Only sites that exist. */
+  readonly sites: Readonly<Record<string, SiteStats>>
+  readonly gauges: Gauges
+}
+
+/** Now. */
+export interface Gauges {
+  readonly storeUp: 0 | 1
+  /** Requests that are not answered yet. */
+  readonly underWay: number
+  readonly residentBytes: number
+  readonly heapBytes: number
+  /** How much later than asked the event loop ran its timers, over the last seconds. */
+  readonly eventLoopLagSeconds: { readonly mean: number; readonly p99: number; readonly max: number }
+}
+
+/** Sites that are counted apart; more than these share the key ''. */
+export const SITES_MAX = 1000
+/** Buckets of scores: tenths, and 1. */
+export const SCORE_BUCKETS = 11
