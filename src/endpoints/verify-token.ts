@@ -14,7 +14,7 @@ import { type Address, formatAddress, limitKey, parseAddress } from '../domain/a
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, apiKeyId, isApiKeyOf, type Site } from '../domain/site.ts'
-import { readToken, type TokenClaims } from '../domain/token.ts'
+import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
@@ -61,6 +61,7 @@ export class VerifyTokenEndpoint implements Endpoint {
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
     if (keyId === undefined) return this.#refusals.refuse(exchange, 'credentials-malformed')
+    exchange.apiKeyId = keyId
     exchange.readBody(this.#service.settings.bodyBytesMax, body => {
       if (body === undefined) return this.#refusals.refuse(exchange, 'body-too-large')
       const caller = this.#knownCaller(key, keyId)
@@ -107,6 +108,7 @@ export class VerifyTokenEndpoint implements Endpoint {
   #admit(exchange: Exchange, caller: Caller, body: Buffer): void {
     const { address } = exchange
     if (address === undefined) return this.#refusals.refuse(exchange, 'store-unavailable')
+    if (caller.status === 'known') exchange.siteKey = caller.apiKey.siteKey
     const attempt: Attempt =
       caller.status === 'known'
         ? this.#evaluate(exchange, caller, body)
@@ -165,6 +167,7 @@ export class VerifyTokenEndpoint implements Endpoint {
     if (!parsed.ok) return refused(parsed.refusal)
     const { token, expectedIp, idempotencyKey } = parsed.body
     const reading = readToken(this.#service.keyring, token)
+    exchange.nonce = reading.status === 'genuine' ? reading.claims.nonce : statedNonce(token)
     if (reading.status !== 'genuine') {
       return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
     }
