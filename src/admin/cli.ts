@@ -8,7 +8,9 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { scrub } from '../log/redaction.ts'
 import { type Command, readInput, UsageError } from './command.ts'
+import { EXPLAIN_COMMAND } from './explain.ts'
 import { commandHelp, overview } from './help.ts'
 import { KEY_COMMANDS } from './key-commands.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
@@ -16,7 +18,13 @@ import { AdminError } from './sites.ts'
 import { TRY_COMMAND } from './try-command.ts'
 import { WIDGET_COMMAND } from './widget-command.ts'
 
-const COMMANDS: readonly Command[] = [...SITE_COMMANDS, ...KEY_COMMANDS, TRY_COMMAND, WIDGET_COMMAND]
+const COMMANDS: readonly Command[] = [
+  ...SITE_COMMANDS,
+  ...KEY_COMMANDS,
+  TRY_COMMAND,
+  EXPLAIN_COMMAND,
+  WIDGET_COMMAND,
+]
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 async function run(args: readonly string[]): Promise<number> {
@@ -81,6 +89,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await run(process.argv.slice(2))
 } catch (error) {
-  process.stderr.write(`${problemText(error)}\n`)
+  process.stderr.write(`${scrub(problemText(error))}\n`) // some lines repeat what was typed
   process.exitCode = error instanceof UsageError ? 2 : 1
 }
