@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { noteSecret, noteText } from '../support/canaries.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FROM_SOURCE = ['--import', 'tsx', 'src/admin/cli.ts']
@@ -92,9 +93,12 @@ async function runProgram(program: string, args: readonly string[], env: Environ
   const [code] = await once(child, 'close')
   const errText = Buffer.concat(err).toString()
   assert.ok(errText === '' || errText.endsWith('\n'), `a whole line: ${errText}`)
+  const outText = Buffer.concat(out).toString()
+  for (const [apiKey] of outText.matchAll(/sk_\w{8}_[\w-]{43}/g)) noteSecret('api key', apiKey)
+  noteText('error line', errText)
   return {
     code: code as number | null,
-    out: Buffer.concat(out).toString(),
+    out: outText,
     err: errText,
     problems: errText.split('\n').slice(0, -1),
   }
