@@ -4,7 +4,7 @@
  * out of every line (log/redaction.ts).
  */
 
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { safeError, scrubber, WITHHELD } from './log/redaction.ts'
 
 export { EventLog } from './log/event-log.ts'
@@ -13,20 +13,23 @@ export type { Logger }
 /**
  * @param bindings fields of every line
  * @param secrets texts that no line may contain
+ * @param destination instead of standard output
  */
 export function createLogger(
   level: string,
   bindings: Record<string, unknown> = {},
   secrets: readonly string[] = [],
+  destination: DestinationStream = pino.destination(1),
 ): Logger {
   const clean = scrubber(secrets)
-  return pino({
+  const options: LoggerOptions = {
     level,
     base: { pid: process.pid, ...bindings },
     serializers: { err: (error: unknown) => safeError(error, clean) },
     redact: WITHHELD,
     hooks: { streamWrite: clean },
-  })
+  }
+  return pino(options, destination)
 }
 
 /**

@@ -45,6 +45,11 @@ export class Powgate {
     return runProgram(process.execPath, [...this.#program, ...args], this.#env)
   }
 
+  /** The same with this text on standard input, as through a pipe. */
+  runWithInput(input: string, ...args: readonly string[]): Promise<Run> {
+    return runProgram(process.execPath, [...this.#program, ...args], this.#env, input)
+  }
+
   /** The same with a terminal as stderr and stdout, both of which end up in `out`. */
   runOnTerminal(...args: readonly string[]): Promise<Run> {
     const command = [process.execPath, ...this.#program, ...args].map(word => `'${word}'`).join(' ')
@@ -77,19 +82,26 @@ export class Powgate {
   }
 }
 
-async function runProgram(program: string, args: readonly string[], env: Environment): Promise<Run> {
+async function runProgram(
+  program: string,
+  args: readonly string[],
+  env: Environment,
+  input?: string,
+): Promise<Run> {
   const { PATH, HOME } = process.env
   const child = spawn(program, args, {
     cwd: ROOT,
     env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     timeout: HANGS_AFTER_MS,
     killSignal: 'SIGKILL',
   })
+  child.stdin?.on('error', () => {}) // it may end without reading
+  child.stdin?.end(input)
   const out: Buffer[] = []
   const err: Buffer[] = []
-  child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
-  child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
+  child.stdout!.on('data', (chunk: Buffer) => out.push(chunk))
+  child.stderr!.on('data', (chunk: Buffer) => err.push(chunk))
   const [code] = await once(child, 'close')
   const errText = Buffer.concat(err).toString()
   assert.ok(errText === '' || errText.endsWith('\n'), `a whole line: ${errText}`)
