@@ -11,6 +11,8 @@ import { loadConfig } from '../../src/config.ts'
 import { demoApiKey } from '../../src/demo/site.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
+import { eventually } from './eventually.ts'
+import { call } from './http.ts'
 import { freePort } from './ports.ts'
 import { RedisServer } from './redis.ts'
 
@@ -108,6 +110,13 @@ export class TestService {
       }
       child.stdout.on('data', take)
       child.stderr.on('data', take)
+      // At these levels it does not say that it listens.
+      if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
+        eventually(30_000, 'the service listens', () => call(this.url).catch(() => undefined)).then(
+          () => resolve(),
+          reject,
+        )
+      }
       child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
     })
     await listening
