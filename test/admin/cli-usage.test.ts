@@ -25,6 +25,7 @@ const COMMANDS = [
   'key list',
   'key revoke',
   'try',
+  'explain',
   'widget',
 ]
 
@@ -35,7 +36,7 @@ const update = ['site', 'update', SITE]
 const attempt = ['try', '--site-key', SITE, '--api-key', API_KEY]
 
 const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
-  [['sites'], /^sites: there is no such command; expected site, key, try, widget or --help$/],
+  [['sites'], /^sites: there is no such command; expected site, key, try, explain, widget or --help$/],
   [['--jsn'], /^--jsn: there is no such command/],
   [['site'], /^site: expected one of create, list, show, update, disable, enable$/],
   [['site', 'crate'], /^site crate: there is no such command; site has create, list/],
