@@ -5,7 +5,7 @@
  */
 
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
-import { safeError, scrubber, WITHHELD } from './log/redaction.ts'
+import { safeError, scrubber, withhold } from './log/redaction.ts'
 
 export { EventLog } from './log/event-log.ts'
 export type { Logger }
@@ -25,8 +25,8 @@ export function createLogger(
   const options: LoggerOptions = {
     level,
     base: { pid: process.pid, ...bindings },
-    serializers: { err: (error: unknown) => safeError(error, clean) },
-    redact: WITHHELD,
+    serializers: { err: error => (error instanceof Error ? safeError(error, clean) : error) },
+    formatters: { log: fields => withhold(fields, clean) },
     hooks: { streamWrite: clean },
   }
   return pino(options, destination)
