@@ -1,49 +1,44 @@
-/** Structured logs on standard output. Nothing secret is ever passed to them: no API key, no token, no header. */
+/**
+ * Structured logs on standard output: one JSON object a line. Nothing secret is passed to them; should a programming
+ * error do it all the same, two nets are below: fields are withheld by name, and what has the form of a secret is taken
+ * out of every line (log/redaction.ts).
+ */
 
-import { type Logger, pino } from 'pino'
-import { formatAddress } from './domain/address.ts'
-import type { Events } from './endpoints/service.ts'
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { safeError, scrubber, withhold } from './log/redaction.ts'
 
+export { EventLog } from './log/event-log.ts'
 export type { Logger }
 
-export function createLogger(level: string, bindings: Record<string, unknown> = {}): Logger {
-  return pino({ level, base: { pid: process.pid, ...bindings } })
-}
-
-/** Failed verifications logged per second and worker: enough to see an attack, not enough to be one. */
-const FAILURES_LOGGED_PER_SECOND = 20
-
-/** Logs what no client is told. Refusals are routine (debug); failed verifications carry their reasons (info). */
-export function loggedEvents(log: Logger): Events {
-  let second = 0
-  let logged = 0
-  return {
-    issued() {},
-    redeemed() {},
-    refused(exchange, endpoint, reason) {
-      if (log.isLevelEnabled('debug')) log.debug({ endpoint, reason, ip: ipOf(exchange.address) }, 'refused')
-    },
-    judged(exchange, { site, passed, reasons, score }) {
-      if (passed) return
-      const now = Math.floor(Date.now() / 1000)
-      if (now !== second) {
-        if (logged > FAILURES_LOGGED_PER_SECOND) {
-          log.info(
-            { failures: logged - FAILURES_LOGGED_PER_SECOND },
-            'more verifications failed than are logged',
-          )
-        }
-        second = now
-        logged = 0
-      }
-      logged++
-      if (logged > FAILURES_LOGGED_PER_SECOND) return
-      const { siteKey } = site.record
-      log.info({ siteKey, reasons, score, ip: ipOf(exchange.address) }, 'verification failed')
-    },
+/**
+ * @param bindings fields of every line
+ * @param secrets texts that no line may contain
+ * @param destination instead of standard output
+ */
+export function createLogger(
+  level: string,
+  bindings: Record<string, unknown> = {},
+  secrets: readonly string[] = [],
+  destination: DestinationStream = pino.destination(1),
+): Logger {
+  const clean = scrubber(secrets)
+  const options: LoggerOptions = {
+    level,
+    base: { pid: process.pid, ...bindings },
+    serializers: { err: error => (error instanceof Error ? safeError(error, clean) : error) },
+    formatters: { log: fields => withhold(fields, clean) },
+    hooks: { streamWrite: clean },
   }
+  return pino(options, destination)
 }
 
-function ipOf(address: string | undefined): string {
-  return address === undefined ? '' : formatAddress(address)
+/**
+ * Ends the process on an exception that nobody caught, as Node.js does by itself; but Node.js prints all that the error
+ * carries: of one from Redis, the command with keys, tokens or the password.
+ */
+export function endOnFault(log: Logger): void {
+  process.on('uncaughtException', error => {
+    log.fatal({ event: 'fault', err: error }, 'a fault ends the process')
+    process.exit(1)
+  })
 }

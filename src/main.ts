@@ -8,8 +8,9 @@ import { startAdminServer } from './admin/server.ts'
 import { Primary, type PrimaryMessage, type WorkerMessage } from './cluster.ts'
 import { type Config, localUrl, parseConfig } from './config.ts'
 import { ConfigError, gatherSettings } from './gather-settings.ts'
-import { createLogger } from './log.ts'
+import { createLogger, endOnFault } from './log.ts'
 import { Totals } from './observe/totals.ts'
+import { resolveSecrets, secretTexts } from './secrets.ts'
 import { ListenError, type Server, startServer } from './server.ts'
 import { StoreSetupError } from './store/store.ts'
 
@@ -17,7 +18,8 @@ async function runPrimary(): Promise<void> {
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)
-    const log = createLogger(loaded.logLevel)
+    const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values))
+    endOnFault(log)
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     if (loaded.testKeys)
@@ -95,7 +97,12 @@ async function runWorker(): Promise<void> {
   const { index, settings } = await order
   try {
     const config = parseConfig(settings)
-    server = await startServer(config, createLogger(config.logLevel, { worker: index }), index)
+    const log = createLogger(config.logLevel, { worker: index }, [
+      ...secretTexts(config, settings),
+      ...resolveSecrets(config),
+    ])
+    endOnFault(log)
+    server = await startServer(config, log, index)
   } catch (error) {
     tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
     process.exit(1)

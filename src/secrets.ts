@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { chmodSync, closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
+import type { SettingValues } from './gather-settings.ts'
+import { SETTINGS, type Setting } from './settings.ts'
 import { StoreSetupError } from './store/store.ts'
 
 const SECRET_FILE = 'secret'
@@ -33,4 +35,11 @@ function createOnce(path: string): void {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
+}
+
+/** Every secret text that was configured: for whoever must not let one out. */
+export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
+  const settings: Record<string, Setting> = SETTINGS
+  const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))
+  return [...given, ...secrets, ...(redis?.password === undefined ? [] : [redis.password])]
 }

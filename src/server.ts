@@ -14,7 +14,7 @@ import type { ExchangeHost } from './http/exchange.ts'
 import { openapiRoute } from './http/openapi.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
-import { type Logger, loggedEvents } from './log.ts'
+import { EventLog, type Logger } from './log.ts'
 import { both } from './observe/both.ts'
 import { namedSite } from './observe/named-site.ts'
 import { Stats } from './observe/stats.ts'
@@ -52,7 +52,8 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       else log.warn({ cause }, 'the store does not answer')
     },
   })
-  const service = composeService(config, store, both(stats, loggedEvents(log)))
+  const eventLog = new EventLog(log, config.logSuccesses)
+  const service = composeService(config, store, both(stats, eventLog))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
     proxyProtocol: config.proxyProtocol,
@@ -61,9 +62,9 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     observer: {
       answered: (part, status, outcome, startedAtMs) => stats.answered(part, status, outcome, startedAtMs),
       aborted: part => stats.aborted(part),
-      faulted: (part, error) => {
+      faulted: (part, error, exchange) => {
         stats.faulted(part, error)
-        log.error({ err: error, part }, 'a request ran into a fault')
+        eventLog.faulted(part, error, exchange)
       },
     },
     newRequestId: requestIds(),
@@ -87,6 +88,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       service.loads.stop()
       app.close()
       await store.close()
+      eventLog.close()
     },
   }
 }
@@ -137,7 +139,7 @@ function composeService(config: Config, store: Store, events: Events): Service {
 
 /** Short texts that no other request of any worker has: a random start and a number. */
 function requestIds(): () => string {
-  const start = randomBytes(8).toString('base64url')
+  const start = randomBytes(8).toString('hex') // no dash at its start: it is typed into a command line
   let count = 0
   return () => `${start}-${(count++).toString(36)}`
 }

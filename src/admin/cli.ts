@@ -8,6 +8,7 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { scrub } from '../log/redaction.ts'
 import { readInput, UsageError } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { commandHelp, overview } from './help.ts'
@@ -76,6 +77,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await run(process.argv.slice(2))
 } catch (error) {
-  process.stderr.write(`${problemText(error)}\n`)
+  process.stderr.write(`${scrub(problemText(error))}\n`) // some lines repeat what was typed
   process.exitCode = error instanceof UsageError ? 2 : 1
 }

@@ -2,6 +2,7 @@
 
 import { CHECK_COMMAND } from './check-command.ts'
 import type { Command } from './command.ts'
+import { EXPLAIN_COMMAND } from './explain.ts'
 import { KEY_COMMANDS } from './key-commands.ts'
 import { SERVE_COMMAND } from './serve-command.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
@@ -13,6 +14,7 @@ export const COMMANDS: readonly Command[] = [
   CHECK_COMMAND,
   ...SITE_COMMANDS,
   ...KEY_COMMANDS,
+  EXPLAIN_COMMAND,
   TRY_COMMAND,
   WIDGET_COMMAND,
 ]

@@ -35,15 +35,35 @@ const LOAD_TOLERATED = 4
 const USUAL_RATE_MIN = 2
 
 export function difficultyFor(bounds: DifficultyBounds, inputs: DifficultyInputs): number {
-  const bits = bounds.base + addressBits(inputs) + loadBits(inputs.siteRate, inputs.siteRateUsual)
-  return Math.max(bounds.min, Math.min(bounds.max, bits))
+  const { addressFailures, siteRate, siteRateUsual } = inputs
+  const climb = requestBits(inputs) + failureBits(addressFailures) + loadBits(siteRate, siteRateUsual)
+  return Math.max(bounds.min, Math.min(bounds.max, bounds.base + climb))
 }
 
-function addressBits(inputs: DifficultyInputs): number {
+/** Bits above the base, by cause, before the bounds. */
+export interface DifficultyClimb {
+  readonly requests: number
+  readonly failures: number
+  readonly load: number
+}
+
+/** For logs: why a challenge is harder than the base. */
+export function difficultyClimb(inputs: DifficultyInputs): DifficultyClimb {
+  return {
+    requests: requestBits(inputs),
+    failures: failureBits(inputs.addressFailures),
+    load: loadBits(inputs.siteRate, inputs.siteRateUsual),
+  }
+}
+
+function requestBits(inputs: DifficultyInputs): number {
   const share = inputs.addressChallenges / inputs.addressLimit
   const climb = Math.max(0, (share - QUIET_SHARE) / (1 - QUIET_SHARE))
-  const fromRequests = Math.min(ADDRESS_BITS_MAX, Math.ceil(climb * ADDRESS_BITS_MAX))
-  return fromRequests + Math.min(FAILURE_BITS_MAX, Math.floor(inputs.addressFailures / FAILURES_PER_BIT))
+  return Math.min(ADDRESS_BITS_MAX, Math.ceil(climb * ADDRESS_BITS_MAX))
+}
+
+function failureBits(addressFailures: number): number {
+  return Math.min(FAILURE_BITS_MAX, Math.floor(addressFailures / FAILURES_PER_BIT))
 }
 
 /** One bit for each doubling beyond what is tolerated: the attacker's cost keeps pace with the attack. */

@@ -80,11 +80,19 @@ export function scoreOf(signals: ScoreSignals): Score {
   const reasons = reasonsOf(signals)
   if (reasons.length === 0) return { score: 1, reasons }
   let penalty = 0
-  for (const reason of reasons) {
-    const times = reason === 'recentFailure' ? Math.min(RECENT_FAILURES_MAX, signals.addressFailures) : 1
-    penalty += SCORE_WEIGHTS[reason] * times
-  }
+  for (const reason of reasons) penalty += penaltyOf(reason, signals)
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
+}
+
+/** What a reason takes off. */
+export function penaltyOf(reason: ScoreReason, signals: ScoreSignals): number {
+  const times = reason === 'recentFailure' ? Math.min(RECENT_FAILURES_MAX, signals.addressFailures) : 1
+  return SCORE_WEIGHTS[reason] * times
+}
+
+/** The flags of an environment that are set. */
+export function suspiciousFlags(environment: Environment): readonly (keyof Environment)[] {
+  return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
 /** Most visitors give none, and then no list is made. */
@@ -107,7 +115,7 @@ function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
 function environmentReasons(environment: Environment | undefined): readonly ScoreReason[] {
   if (environment === undefined) return ['environmentMissing']
   for (const flag of ENVIRONMENT_FLAGS) {
-    if (environment[flag] === true) return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
+    if (environment[flag] === true) return suspiciousFlags(environment)
   }
   return NO_REASONS
 }

@@ -113,6 +113,11 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
+/** The nonce that a text of a token's form bears, genuine or not; empty for any other text. */
+export function statedNonce(token: string): string {
+  return SHAPE.exec(token)?.[2] ?? ''
+}
+
 function tokenHmac(key: SigningKey, text: string): string {
   key.tokenMac.message.write(text, 0, text.length, 'latin1')
   return key.tokenMac.sign(text.length, 'base64url')

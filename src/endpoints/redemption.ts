@@ -15,7 +15,7 @@ import { type Address, limitKey, parseAddress } from '../domain/address.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, type Site } from '../domain/site.ts'
-import { readToken, type TokenClaims } from '../domain/token.ts'
+import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type ErrorStyle, NO_HEADERS } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
@@ -80,6 +80,7 @@ export class RedemptionFlow<Asked> {
    * @param keyId the id inside it
    */
   redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
+    exchange.apiKeyId = keyId
     const caller = this.#knownCaller(key, keyId)
     if (caller !== undefined) return this.#admit(exchange, caller, asked)
     const kept = this.#dialect.keep(asked)
@@ -123,6 +124,7 @@ export class RedemptionFlow<Asked> {
   #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
     const { address } = exchange
     if (address === undefined) return this.refusals.refuse(exchange, 'store-unavailable')
+    if (caller.status === 'known') exchange.siteKey = caller.apiKey.siteKey
     const attempt: Attempt =
       caller.status === 'known'
         ? this.#evaluate(exchange, caller, asked)
@@ -182,6 +184,7 @@ export class RedemptionFlow<Asked> {
     if (caller.site.test !== undefined) return this.#evaluateTest(exchange, caller, parsed.body)
     const { token, expectedIp, idempotencyKey } = parsed.body
     const reading = readToken(this.#service.keyring, token)
+    exchange.nonce = reading.status === 'genuine' ? reading.claims.nonce : statedNonce(token)
     if (reading.status !== 'genuine') {
       return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
     }

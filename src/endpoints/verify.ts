@@ -148,6 +148,7 @@ export class VerifyEndpoint implements Endpoint {
     const parsed = parseSolution(body, exchange.contentType)
     if (!parsed.ok) return refused(parsed.refusal)
     const { nonce } = parsed.body
+    exchange.nonce = nonce
     if (site.test === 'fails') return { verdict: 'failed', nonce, reason: 'test-key' }
     if (site.ipRules?.block.has(address)) return { verdict: 'failed', nonce, reason: 'ip-blocked' }
     if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {

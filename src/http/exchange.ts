@@ -18,8 +18,8 @@ export interface ExchangeObserver {
   answered(part: Part, status: number, outcome: ReplyOutcome, startedAtMs: number): void
   /** The client went away before it was answered. */
   aborted(part: Part): void
-  /** An exception in a step; the exchange answers by itself. */
-  faulted(part: Part, error: unknown): void
+  /** An exception in a step; the exchange answers by itself, after this. */
+  faulted(part: Part, error: unknown, exchange: Exchange): void
 }
 
 /** What a server tells its exchanges. */
@@ -76,8 +76,12 @@ const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 const EMPTY = Buffer.alloc(0)
 
 export class Exchange {
+  /** The X-Site-Key header, or the site that an API key belongs to once that is known; empty without either. */
+  siteKey: string
+  /** What the request is about, for logs: told by the endpoint as soon as it knows; empty until then. */
+  nonce = ''
+  apiKeyId = ''
   /** Header values, empty when absent; what the path does not ask for is not read. */
-  readonly siteKey: string
   readonly origin: string
   readonly contentType: string
   readonly authorization: string
@@ -238,7 +242,7 @@ export class Exchange {
   }
 
   #fail(error: unknown): void {
-    this.#host.observer.faulted(this.#rules.part, error)
+    this.#host.observer.faulted(this.#rules.part, error, this)
     this.answer(this.#rules.faultReply)
   }
 

@@ -128,6 +128,7 @@ const FAILURES: Record<Exclude<JudgementReason, ScoreReason>, 0> = {
   'proof-wrong': 0,
   'ip-blocked': 0,
   'ip-not-allowed': 0,
+  'test-key': 0,
 }
 const REASONS = Object.keys({ ...SCORE_WEIGHTS, ...FAILURES })
 

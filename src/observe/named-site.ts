@@ -1,6 +1,5 @@
 /** Which site a refused request was about, so that an operator can see it there. */
 
-import { apiKeyId } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { SiteDirectory } from '../store/site-directory.ts'
 
@@ -10,10 +9,8 @@ import type { SiteDirectory } from '../store/site-directory.ts'
  */
 export function namedSite(
   sites: SiteDirectory,
-  { siteKey, authorization }: Pick<Exchange, 'siteKey' | 'authorization'>,
+  { siteKey, apiKeyId }: Pick<Exchange, 'siteKey' | 'apiKeyId'>,
 ): string | undefined {
   if (siteKey !== '') return sites.cachedSite(siteKey)?.record.siteKey
-  if (authorization === '') return undefined
-  const keyId = apiKeyId(authorization.trim().slice('Bearer '.length).trimStart())
-  return keyId === undefined ? undefined : sites.cachedApiKey(keyId)?.siteKey
+  return apiKeyId === '' ? undefined : sites.cachedApiKey(apiKeyId)?.siteKey
 }

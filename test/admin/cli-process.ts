@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
+import { noteSecret, noteText } from '../support/canaries.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FROM_SOURCE = ['--import', 'tsx', 'src/admin/cli.ts']
@@ -44,6 +45,11 @@ export class Powgate {
     return runProgram(process.execPath, [...this.#program, ...args], this.#env)
   }
 
+  /** The same with this text on standard input, as through a pipe. */
+  runWithInput(input: string, ...args: readonly string[]): Promise<Run> {
+    return runProgram(process.execPath, [...this.#program, ...args], this.#env, input)
+  }
+
   /** The same with a terminal as stderr and stdout, both of which end up in `out`. */
   runOnTerminal(...args: readonly string[]): Promise<Run> {
     const command = [process.execPath, ...this.#program, ...args].map(word => `'${word}'`).join(' ')
@@ -76,25 +82,35 @@ export class Powgate {
   }
 }
 
-async function runProgram(program: string, args: readonly string[], env: Environment): Promise<Run> {
+async function runProgram(
+  program: string,
+  args: readonly string[],
+  env: Environment,
+  input?: string,
+): Promise<Run> {
   const { PATH, HOME } = process.env
   const child = spawn(program, args, {
     cwd: ROOT,
     env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     timeout: HANGS_AFTER_MS,
     killSignal: 'SIGKILL',
   })
+  child.stdin?.on('error', () => {}) // it may end without reading
+  child.stdin?.end(input)
   const out: Buffer[] = []
   const err: Buffer[] = []
-  child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
-  child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
+  child.stdout!.on('data', (chunk: Buffer) => out.push(chunk))
+  child.stderr!.on('data', (chunk: Buffer) => err.push(chunk))
   const [code] = await once(child, 'close')
   const errText = Buffer.concat(err).toString()
   assert.ok(errText === '' || errText.endsWith('\n'), `a whole line: ${errText}`)
+  const outText = Buffer.concat(out).toString()
+  for (const [apiKey] of outText.matchAll(/sk_\w{8}_[\w-]{43}/g)) noteSecret('api key', apiKey)
+  noteText('error line', errText)
   return {
     code: code as number | null,
-    out: Buffer.concat(out).toString(),
+    out: outText,
     err: errText,
     problems: errText.split('\n').slice(0, -1),
   }

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
+import { noteSecret } from './canaries.ts'
 import { type Answer, call } from './http.ts'
 
 export const FINGERPRINT = createHash('sha256').update('a browser').digest('hex')
@@ -42,13 +43,16 @@ export class Client {
     return call(`${this.#url}/challenge`, { headers: { 'X-Site-Key': siteKey, ...headers }, ...at(from) })
   }
 
-  verify(siteKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
-    return call(`${this.#url}/verify`, {
+  async verify(siteKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {
+    const answer = await call(`${this.#url}/verify`, {
       method: 'POST',
       headers: { 'X-Site-Key': siteKey, 'Content-Type': 'application/json', ...headers },
       body: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body),
       ...at(from),
     })
+    const { token } = answer.json ?? {}
+    if (typeof token === 'string') noteSecret('token', token)
+    return answer
   }
 
   verifyToken(apiKey: string, body: unknown, { from, headers = {} }: From = {}): Promise<Answer> {

@@ -1,6 +1,7 @@
 /** HTTP against the service under test, from any loopback address: 127.0.0.0/8 is all ours on Linux. */
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { noteAnswer } from './canaries.ts'
 
 export interface Answer {
   readonly status: number
@@ -29,6 +30,7 @@ export function call(url: string, { method = 'GET', headers = {}, body, from }: 
       incoming.on('data', chunk => chunks.push(chunk))
       incoming.on('end', () => {
         const text = Buffer.concat(chunks).toString()
+        noteAnswer(url, incoming.statusCode ?? 0, text, incoming.headers)
         resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parse(text) })
       })
       incoming.on('error', reject)

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { noteSecret } from './canaries.ts'
 import { freePort } from './ports.ts'
 
 export class RedisServer {
@@ -28,6 +29,8 @@ export class RedisServer {
 
   /** Starts it on its port; also after `kill`. Nothing is persisted, so it starts empty. */
   async boot(extraArgs: readonly string[] = []): Promise<void> {
+    const password = extraArgs[extraArgs.indexOf('--requirepass') + 1]
+    if (password !== undefined && extraArgs.includes('--requirepass')) noteSecret('redis password', password)
     const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
     this.#process = spawn('redis-server', [...args, '--dir', this.#dir, ...extraArgs], { stdio: 'ignore' })
     await untilAccepting(this.port)

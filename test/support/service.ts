@@ -8,7 +8,11 @@ import { join } from 'node:path'
 import { after } from 'node:test'
 import { createSite, type SiteOptions } from '../../src/admin/sites.ts'
 import { loadConfig } from '../../src/config.ts'
+import { demoApiKey } from '../../src/demo/site.ts'
 import { openSiteStore } from '../../src/store/open.ts'
+import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
+import { eventually } from './eventually.ts'
+import { call } from './http.ts'
 import { freePort } from './ports.ts'
 import { RedisServer } from './redis.ts'
 
@@ -65,6 +69,10 @@ export class TestService {
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
       ...env,
     }
+    for (const secret of this.env.POWGATE_SECRETS?.split(',') ?? []) {
+      noteSecret('master secret', secret)
+      noteSecret('api key', demoApiKey(secret))
+    }
   }
 
   /** @param env settings besides the defaults of the tests: two workers, loopback, a known secret */
@@ -89,6 +97,11 @@ export class TestService {
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#process = child
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk))
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
+    child.once('close', () => noteOutput(stdout, stderr))
     const listening = new Promise<void>((resolve, reject) => {
       const take = (chunk: Buffer) => {
         const text = chunk.toString()
@@ -97,9 +110,17 @@ export class TestService {
       }
       child.stdout.on('data', take)
       child.stderr.on('data', take)
+      // At these levels it does not say that it listens.
+      if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
+        eventually(30_000, 'the service listens', () => call(this.url).catch(() => undefined)).then(
+          () => resolve(),
+          reject,
+        )
+      }
       child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
     })
     await listening
+    noteProcesses(this.pid)
   }
 
   /** Everything the service has printed. */
@@ -120,6 +141,7 @@ export class TestService {
     const store = await this.openSites()
     try {
       const { site, apiKey } = await createSite(store, { name: 'test', ...options })
+      noteSecret('api key', apiKey)
       return { siteKey: site.siteKey, apiKey }
     } finally {
       await store.close()
@@ -132,6 +154,7 @@ export class TestService {
     this.#process = undefined
     if (child === undefined) return null
     if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+    noteProcesses(child.pid!)
     const gone = once(child, 'exit')
     child.kill(signal)
     const [code] = await gone

@@ -1,0 +1,258 @@
+/**
+ * What visitors did, in the log: every line has an `event` of the list below and fields of stable names, from which
+ * `powgate explain` tells a visitor's story. What is not logged costs a few comparisons, no allocation.
+ */
+
+import type { Logger } from 'pino'
+import { formatAddress } from '../domain/address.ts'
+import { difficultyClimb } from '../domain/difficulty.ts'
+import type { Policy } from '../domain/limits.ts'
+import { OUTCOMES, type Reason } from '../domain/outcome.ts'
+import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
+import type { ApiKeyRecord } from '../domain/site.ts'
+import type { TokenClaims } from '../domain/token.ts'
+import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
+import type { Exchange, Part } from '../http/exchange.ts'
+import { Quota } from './quota.ts'
+import { scrub } from './redaction.ts'
+import { Sample } from './sampling.ts'
+
+export type LogEvent =
+  | 'challenge-issued'
+  | 'verification-passed'
+  | 'verification-failed'
+  | 'token-redeemed'
+  | 'refused'
+  /** More than are logged: what was left out in the last second, counted by reason. */
+  | 'unlogged'
+  /** An exception in powgate itself. */
+  | 'fault'
+
+/** Refusals that share a quota: a flood of one kind hides none of another. */
+type RefusalKind = 'limits' | 'sites' | 'bodies' | 'nonces' | 'tokens' | 'credentials' | 'outages' | 'routine'
+
+/** Routine ones say that a client is broken, not that somebody tries something: logged at level debug. */
+const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
+  'site-key-missing': 'routine',
+  'site-key-malformed': 'routine',
+  'site-unknown': 'sites',
+  'site-inactive': 'sites',
+  'origin-refused': 'sites',
+  'content-type': 'routine',
+  'body-empty': 'routine',
+  'body-not-utf8': 'routine',
+  'body-not-json': 'routine',
+  'body-shape': 'routine',
+  'body-not-form': 'routine',
+  'token-missing': 'routine',
+  'expected-ip-malformed': 'routine',
+  'site-key-other-site': 'credentials',
+  'test-key-fails': 'routine',
+  'test-key-used': 'routine',
+  'body-too-large': 'bodies',
+  'nonce-forged': 'nonces',
+  'nonce-from-future': 'nonces',
+  'nonce-expired': 'nonces',
+  'nonce-used': 'nonces',
+  'nonce-other-address': 'nonces',
+  'credentials-missing': 'credentials',
+  'credentials-malformed': 'credentials',
+  'api-key-unknown': 'credentials',
+  'api-key-wrong-secret': 'credentials',
+  'api-key-revoked': 'credentials',
+  'api-key-site-inactive': 'credentials',
+  'token-malformed': 'tokens',
+  'token-forged': 'tokens',
+  'token-from-future': 'tokens',
+  'token-forgotten': 'tokens',
+  'token-expired': 'tokens',
+  'token-other-site': 'tokens',
+  'token-other-address': 'tokens',
+  'token-used': 'tokens',
+  'rate-limited': 'limits',
+  'store-unavailable': 'outages',
+  internal: 'outages',
+  'not-found': 'routine',
+  'method-not-allowed': 'routine',
+}
+
+/** Lines per second and worker. All together are 120 of about 400 bytes: 4 GB a day under every attack at once. */
+export const SUCCESSES_PER_SECOND = 10
+export const FAILURES_PER_SECOND = 20
+export const REFUSALS_PER_SECOND = 10
+const FAULTS_PER_SECOND = 10
+const SECOND_MS = 1000
+
+export class EventLog implements Events {
+  readonly #log: Logger
+  readonly #isOn: boolean
+  /** At level trace everything is logged. */
+  readonly #isUnbounded: boolean
+  readonly #sample: Sample
+  readonly #successes = new Quota(SUCCESSES_PER_SECOND)
+  readonly #failures = new Quota(FAILURES_PER_SECOND)
+  readonly #faults = new Quota(FAULTS_PER_SECOND)
+  readonly #refusals: Readonly<Record<RefusalKind, Quota>>
+  readonly #timer: NodeJS.Timeout
+
+  /** @param successShare of the visitors whose successes are logged beyond the first few a second, 0 to 1 */
+  constructor(log: Logger, successShare: number) {
+    this.#log = log
+    this.#isOn = log.isLevelEnabled('info')
+    this.#isUnbounded = log.isLevelEnabled('trace')
+    this.#sample = new Sample(successShare)
+    const quota = () => new Quota(REFUSALS_PER_SECOND)
+    this.#refusals = {
+      limits: quota(),
+      sites: quota(),
+      bodies: quota(),
+      nonces: quota(),
+      tokens: quota(),
+      credentials: quota(),
+      outages: quota(),
+      routine: quota(),
+    }
+    this.#timer = setInterval(() => this.#renew(), SECOND_MS).unref()
+  }
+
+  /** Writes what is still to be said; the log is to be used no more. */
+  close(): void {
+    clearInterval(this.#timer)
+    this.#renew()
+  }
+
+  issued(exchange: Exchange, { site, nonce, difficulty, inputs }: IssuedChallenge): void {
+    if (!this.#tellsSuccess(nonce)) return
+    const { base, min, max } = site.record.difficulty
+    this.#write(exchange, 'challenge-issued', 'challenge issued', {
+      nonce,
+      difficulty,
+      bounds: { base, min, max },
+      climb: difficultyClimb(inputs),
+      addressChallenges: inputs.addressChallenges,
+      addressLimit: inputs.addressLimit,
+      addressFailures: inputs.addressFailures,
+      siteRate: rounded(inputs.siteRate),
+      siteRateUsual: rounded(inputs.siteRateUsual),
+    })
+  }
+
+  judged(exchange: Exchange, judgement: Judgement): void {
+    const { nonce, passed, score, reasons, signals, site } = judgement
+    if (passed ? !this.#tellsSuccess(nonce) : !this.#tellsFailure()) return
+    const event = passed ? 'verification-passed' : 'verification-failed'
+    this.#write(exchange, event, passed ? 'verification passed' : 'verification failed', {
+      nonce,
+      score,
+      threshold: site.record.threshold,
+      reasons,
+      ...(signals === undefined ? {} : signalFields(signals, reasons as readonly ScoreReason[])),
+    })
+  }
+
+  redeemed(exchange: Exchange, apiKey: ApiKeyRecord, claims: TokenClaims): void {
+    if (!this.#tellsSuccess(claims.nonce)) return
+    this.#write(exchange, 'token-redeemed', 'token redeemed', {
+      nonce: claims.nonce,
+      apiKeyId: apiKey.id,
+      visitorIp: formatAddress(claims.address),
+      score: claims.score,
+      tokenAgeMs: Math.max(0, Date.now() - claims.issuedAtMs),
+    })
+  }
+
+  refused(exchange: Exchange, endpoint: EndpointName, reason: Reason, policy?: Policy): void {
+    const kind = REFUSAL_KINDS[reason]
+    const level = kind === 'routine' ? 'debug' : 'info'
+    if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
+    const { status, code } = OUTCOMES[reason]
+    this.#write(
+      exchange,
+      'refused',
+      'refused',
+      { endpoint, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
+      level,
+    )
+  }
+
+  /** An exception while a request was worked on. */
+  faulted(part: Part, error: unknown, exchange: Exchange): void {
+    if (!this.#tells(this.#faults, 'fault')) return
+    this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
+  }
+
+  #tellsSuccess(nonce: string): boolean {
+    if (!this.#isOn) return false
+    return this.#isUnbounded || this.#sample.has(nonce) || this.#successes.admits('')
+  }
+
+  #tellsFailure(): boolean {
+    return this.#isOn && this.#tells(this.#failures, 'verification-failed')
+  }
+
+  #tells(quota: Quota, name: string): boolean {
+    return this.#isUnbounded || quota.admits(name)
+  }
+
+  /** What is undefined is left out of the line. */
+  #write(
+    exchange: Exchange,
+    event: LogEvent,
+    message: string,
+    fields: Record<string, unknown>,
+    level: 'debug' | 'info' | 'error' = 'info',
+  ): void {
+    const { requestId, siteKey, nonce, address, origin } = exchange
+    this.#log[level](
+      {
+        event,
+        requestId,
+        site: siteKey === '' ? undefined : printable(siteKey, SITE_CHARACTERS_MAX),
+        nonce: nonce === '' ? undefined : nonce,
+        ip: address === undefined ? undefined : formatAddress(address),
+        origin: origin === '' ? undefined : printable(origin, ORIGIN_CHARACTERS_MAX),
+        ...fields,
+      },
+      message,
+    )
+  }
+
+  #renew(): void {
+    this.#successes.renew()
+    const counts: Record<string, number> = {}
+    for (const quota of [this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
+      for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
+    }
+    if (Object.keys(counts).length === 0) return
+    const event: LogEvent = 'unlogged'
+    this.#log.info({ event, counts }, 'more than are logged')
+  }
+}
+
+function signalFields(signals: ScoreSignals, reasons: readonly ScoreReason[]): Record<string, unknown> {
+  const { environment, elapsedMs, solveTimeMs, difficulty, fingerprintAddresses, addressFailures } = signals
+  return {
+    penalties: Object.fromEntries(reasons.map(reason => [reason, rounded(penaltyOf(reason, signals))])),
+    environment: environment === undefined ? null : suspiciousFlags(environment),
+    difficulty,
+    elapsedMs,
+    solveTimeMs,
+    fingerprintAddresses,
+    addressFailures,
+  }
+}
+
+/** To hundredths. */
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100
+}
+
+/** What a client sent, in a header that may be long and hold anything. A line must stay below 4 KiB to be written at once. */
+const ORIGIN_CHARACTERS_MAX = 120
+const SITE_CHARACTERS_MAX = 64
+
+/** Printable ASCII: nothing that a terminal obeys or that looks like another text. */
+function printable(text: string, charactersMax: number): string {
+  const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before it is cut: half a secret has not its form
+  return plain.length > charactersMax ? `${plain.slice(0, charactersMax)}...` : plain
+}

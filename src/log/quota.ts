@@ -1,0 +1,30 @@
+/** How much is logged of a kind of event: so many lines a second, so that an attack cannot fill a disk. */
+
+export class Quota {
+  readonly #linesMax: number
+  #lines = 0
+  readonly #leftOut = new Map<string, number>()
+
+  /** @param linesMax between two calls of `renew` */
+  constructor(linesMax: number) {
+    this.#linesMax = linesMax
+  }
+
+  /** Whether one more line may be written; if not, it is counted under this name. */
+  admits(name: string): boolean {
+    if (this.#lines < this.#linesMax) {
+      this.#lines++
+      return true
+    }
+    this.#leftOut.set(name, (this.#leftOut.get(name) ?? 0) + 1)
+    return false
+  }
+
+  /** Starts the next second. Returns what was left out of the last one, by name. */
+  renew(): ReadonlyMap<string, number> {
+    this.#lines = 0
+    const leftOut = new Map(this.#leftOut)
+    this.#leftOut.clear()
+    return leftOut
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * The last step of `npm test`: looks for every secret of the run (master secrets, API keys, tokens, passwords of Redis)
+ * in everything that the services of the run have let out (logs, standard error, command lines, answers, metrics).
+ */
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { findLeaks, type NotedSecret, type NotedText, type Outlet, SECRET_KINDS } from './support/canaries.ts'
+
+/** A whole run has many times as much; less means that the tests note nothing any more. */
+const SECRETS_MIN = 500
+const BYTES_MIN = 500_000
+const OUTLETS: readonly Outlet[] = ['output', 'command line', 'answer', 'error line']
+
+const dir = process.env.CANARY_DIR
+assert.ok(dir !== undefined, 'CANARY_DIR: missing; expected the directory in which the tests noted secrets')
+
+const seen = new Map<string, NotedSecret>()
+const texts: NotedText[] = []
+for (const file of readdirSync(dir)) {
+  for (const line of readFileSync(join(dir, file), 'utf8').split('\n')) {
+    if (line === '') continue
+    const note = JSON.parse(line) as NotedSecret | NotedText
+    if ('kind' in note) seen.set(note.text, note)
+    else texts.push(note)
+  }
+}
+const secrets = [...seen.values()]
+const bytes = texts.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
+
+assert.ok(secrets.length >= SECRETS_MIN, `only ${secrets.length} secrets were noted; expected ${SECRETS_MIN}`)
+assert.ok(bytes >= BYTES_MIN, `only ${bytes} bytes were noted; expected ${BYTES_MIN}`)
+for (const kind of SECRET_KINDS)
+  assert.ok(
+    secrets.some(secret => secret.kind === kind),
+    `no ${kind} was noted`,
+  )
+for (const outlet of OUTLETS)
+  assert.ok(
+    texts.some(text => text.outlet === outlet),
+    `no ${outlet} was noted`,
+  )
+
+/** The search must find what is there: a secret of each kind is hidden in the longest text of each outlet. */
+for (const outlet of OUTLETS) {
+  const { text } = texts.reduce((longest, next) =>
+    next.outlet === outlet && (longest.outlet !== outlet || next.text.length > longest.text.length)
+      ? next
+      : longest,
+  )
+  for (const kind of SECRET_KINDS) {
+    const planted = secrets.find(secret => secret.kind === kind)!
+    const middle = Math.floor(text.length / 2)
+    const hidden = { outlet, text: `${text.slice(0, middle)} ${planted.text} ${text.slice(middle)}` }
+    const found = findLeaks([planted], [hidden]).some(leak => leak.offset > middle)
+    assert.ok(found, `a planted ${kind} was not found in the ${outlet}`)
+  }
+}
+
+const leaks = findLeaks(secrets, texts)
+for (const { kind, outlet, offset } of leaks.slice(0, 20)) {
+  process.stderr.write(`${kind} in ${outlet}, at character ${offset}\n`)
+}
+assert.equal(leaks.length, 0, 'secrets were let out')
+process.stdout.write(
+  `Canaries: none of ${secrets.length} secrets is in ${texts.length} texts of ${bytes} bytes that the services let out.\n`,
+)

@@ -1,0 +1,576 @@
+/** The log of a running service: which lines, with which fields, how many, and that no secret is among them. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { newApiKey } from '../../src/domain/site.ts'
+import { FAILURES_PER_SECOND, REFUSALS_PER_SECOND, SUCCESSES_PER_SECOND } from '../../src/log/event-log.ts'
+import { Sample } from '../../src/log/sampling.ts'
+import { findLeaks, type NotedSecret, type NotedText } from '../support/canaries.ts'
+import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Answer, call, freshAddress } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
+import { RedisServer } from '../support/redis.ts'
+import { TestService } from '../support/service.ts'
+
+const EVENTS = [
+  'challenge-issued',
+  'verification-passed',
+  'verification-failed',
+  'token-redeemed',
+  'refused',
+  'unlogged',
+  'fault',
+]
+const EASY = { difficulty: { base: 16, min: 16, max: 28 } }
+const PATIENCE_MS = 60_000
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was logged
+type Line = any
+
+/** What it prints at a first start comes before its log. */
+function logOf(service: TestService): string {
+  return service.output.slice(Math.max(0, service.output.search(/^\{"level"/m)))
+}
+
+function linesOf(service: TestService): Line[] {
+  const whole = logOf(service).slice(0, logOf(service).lastIndexOf('\n') + 1)
+  return whole.split('\n').flatMap(line => (line.startsWith('{') ? [JSON.parse(line)] : []))
+}
+
+function eventsOf(service: TestService, event?: string): Line[] {
+  return linesOf(service).filter(line =>
+    event === undefined ? line.event !== undefined : line.event === event,
+  )
+}
+
+/** Lines reach the test a moment after the answer. */
+async function logged(service: TestService, count: number, event?: string): Promise<Line[]> {
+  await eventually(PATIENCE_MS, `${count} lines`, () => eventsOf(service, event).length >= count)
+  return eventsOf(service, event)
+}
+
+async function withService(
+  env: Record<string, string>,
+  use: (service: TestService, client: Client) => Promise<void>,
+): Promise<void> {
+  const service = await TestService.start('embedded', { POWGATE_WORKERS: '1', ...env })
+  try {
+    await use(service, new Client(service.url))
+  } finally {
+    await service.stop()
+  }
+}
+
+describe('lines', () => {
+  test('each step of a visitor has one, with the id that its answer bears and the same nonce', () =>
+    withService({}, async (service, client) => {
+      const { siteKey, apiKey } = await service.createSite({ ...EASY, origins: ['https://shop.example'] })
+      const from = freshAddress()
+      const headers = { origin: 'https://shop.example' }
+      const solution = await client.solved(siteKey, { from, headers }, { solveTimeMs: 3 })
+      const verified = await client.verify(siteKey, solution, { from, headers })
+      const { token } = verified.json
+      const redeemed = await client.verifyToken(apiKey, { token })
+      const again = await client.verifyToken(apiKey, { token })
+      const lines = await logged(service, 4)
+      assert.deepEqual(
+        lines.map(line => line.event),
+        ['challenge-issued', 'verification-passed', 'token-redeemed', 'refused'],
+      )
+      assert.deepEqual(
+        lines.slice(1).map(line => line.requestId),
+        [verified, redeemed, again].map(answer => answer.headers['x-request-id']),
+      )
+      assert.equal(new Set(lines.map(line => line.requestId)).size, 4)
+      for (const { nonce, site, worker, level } of lines)
+        assert.deepEqual(
+          { nonce, site, worker, level },
+          { nonce: solution.nonce, site: siteKey, worker: 0, level: 30 },
+        )
+      const [issued, passed, used, refused] = lines
+      const apiKeyId = apiKey.slice(3, 11)
+      assert.deepEqual(
+        pick(issued, [
+          'ip',
+          'origin',
+          'difficulty',
+          'bounds',
+          'climb',
+          'addressChallenges',
+          'addressLimit',
+          'addressFailures',
+        ]),
+        {
+          ip: from,
+          origin: headers.origin,
+          difficulty: 16,
+          bounds: EASY.difficulty,
+          climb: { requests: 0, failures: 0, load: 0 },
+          addressChallenges: 0,
+          addressLimit: 30,
+          addressFailures: 0,
+        },
+      )
+      assert.deepEqual(
+        pick(passed, [
+          'ip',
+          'score',
+          'threshold',
+          'reasons',
+          'penalties',
+          'environment',
+          'difficulty',
+          'solveTimeMs',
+          'fingerprintAddresses',
+          'addressFailures',
+        ]),
+        {
+          ip: from,
+          score: 1,
+          threshold: 0.5,
+          reasons: [],
+          penalties: {},
+          environment: [],
+          difficulty: 16,
+          solveTimeMs: 3,
+          fingerprintAddresses: 1,
+          addressFailures: 0,
+        },
+      )
+      assert.ok(passed.elapsedMs >= 0)
+      assert.deepEqual(pick(used, ['ip', 'visitorIp', 'apiKeyId', 'score']), {
+        ip: '127.0.0.1',
+        visitorIp: from,
+        apiKeyId,
+        score: 1,
+      })
+      assert.ok(used.tokenAgeMs >= 0)
+      assert.deepEqual(pick(refused, ['ip', 'endpoint', 'status', 'code', 'reason', 'apiKeyId']), {
+        ip: '127.0.0.1',
+        endpoint: 'verify-token',
+        status: 400,
+        code: 'token-used',
+        reason: 'token-used',
+        apiKeyId,
+      })
+    }))
+
+  test('a failure names its reasons with what each took off', () =>
+    withService({}, async (service, client) => {
+      const { siteKey } = await service.createSite(EASY)
+      const from = freshAddress()
+      const bad = {
+        environment: { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true },
+        solveTimeMs: 1e9,
+      }
+      await client.verify(siteKey, await client.solved(siteKey, { from }, bad), { from })
+      await client.verify(siteKey, await client.solved(siteKey, { from }, bad), { from })
+      const [first, second] = await logged(service, 2, 'verification-failed')
+      assert.deepEqual(pick(first, ['score', 'penalties', 'environment', 'solveTimeMs']), {
+        score: 0.1,
+        penalties: { webdriver: 0.6, noPlugins: 0.1, solveTimeImpossible: 0.2 },
+        environment: ['webdriver', 'noPlugins'],
+        solveTimeMs: 1e9,
+      })
+      assert.deepEqual(pick(second, ['score', 'addressFailures']), { score: 0.05, addressFailures: 1 })
+      assert.equal(second.penalties.recentFailure, 0.05)
+      const unsolved = await client.solved(siteKey, { from }, { counter: 1 })
+      await client.verify(siteKey, unsolved, { from })
+      const [, , third] = await logged(service, 3, 'verification-failed')
+      assert.deepEqual(pick(third, ['nonce', 'score', 'reasons', 'penalties']), {
+        nonce: unsolved.nonce,
+        score: null,
+        reasons: ['proof-wrong'],
+        penalties: undefined,
+      })
+    }))
+
+  test('routine refusals are told at debug only, all others at info, none below warn', async () => {
+    for (const level of ['debug', 'info', 'warn']) {
+      await withService({ LOG_LEVEL: level }, async (service, client) => {
+        const { siteKey, apiKey } = await service.createSite(EASY)
+        const routine = [
+          await client.challenge('no-site-key'),
+          await client.verify(siteKey, 'no json'),
+          await client.verifyToken(apiKey, { tokens: 1 }),
+        ]
+        const telling = [
+          await client.challenge('site_0000000000000000000000'),
+          await client.verify(siteKey, { ...(await solutionOf('0'.repeat(32))) }),
+          await client.verifyToken(`${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`, {
+            token: 'x',
+          }),
+          await client.verifyToken(apiKey, { token: 'x' }),
+          await client.verify(siteKey, 'x'.repeat(9000)),
+        ]
+        const isLogged = (answer: Answer) => answer.headers['x-request-id'] !== undefined
+        assert.deepEqual(
+          routine.map(isLogged),
+          routine.map(() => level === 'debug'),
+        )
+        assert.deepEqual(
+          telling.map(isLogged),
+          telling.map(() => level !== 'warn'),
+        )
+        const ids = [...routine, ...telling].filter(isLogged).map(answer => answer.headers['x-request-id'])
+        const lines = await logged(service, ids.length, 'refused')
+        assert.deepEqual(
+          lines.map(line => line.requestId),
+          ids,
+        )
+      })
+    }
+  })
+})
+
+describe('how many lines', () => {
+  test('a flood of refusals and failures is cut off, and what was left out is counted by reason', () =>
+    withService({}, async (service, client) => {
+      const { siteKey } = await service.createSite(EASY)
+      const startedMs = performance.now()
+      const answers: Answer[] = []
+      const flood = Array.from({ length: 8 }, async () => {
+        for (let i = 0; i < 75; i++) answers.push(await client.verifyToken('sk_malformed', { token: 'x' }))
+      })
+      await Promise.all(flood)
+      // Other kinds have their own bound.
+      const other = await client.challenge('site_0000000000000000000000')
+      const from = freshAddress()
+      const wrong = await client.solved(siteKey, { from }, { counter: 1 })
+      for (let i = 0; i < 25; i++) await client.verify(siteKey, wrong, { from: freshAddress() }) // another address
+      assert.equal(other.headers['x-request-id'] === undefined, false, 'a flood of one kind hides no other')
+      const seconds = Math.ceil((performance.now() - startedMs) / 1000) + 1
+      const told = () => {
+        const counts = { logged: 0, leftOut: 0 }
+        for (const line of eventsOf(service)) {
+          if (line.reason === 'credentials-malformed') counts.logged++
+          counts.leftOut += line.event === 'unlogged' ? (line.counts['credentials-malformed'] ?? 0) : 0
+        }
+        return counts
+      }
+      await eventually(PATIENCE_MS, 'the summary', () => told().logged + told().leftOut >= answers.length)
+      const { logged, leftOut } = told()
+      assert.equal(logged + leftOut, answers.length)
+      assert.ok(
+        logged >= REFUSALS_PER_SECOND && logged <= REFUSALS_PER_SECOND * seconds,
+        `${logged} in ${seconds} s`,
+      )
+      // An id in the answer says that there is a line, and only then.
+      const ids = answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
+      const logIds = eventsOf(service).filter(line => line.reason === 'credentials-malformed')
+      assert.deepEqual(ids.sort(), logIds.map(line => line.requestId).sort())
+    }))
+
+  test('of successes the first few a second, and of a share of the visitors all steps', () =>
+    withService(
+      {
+        POWGATE_LOG_SUCCESSES: '0.5',
+        POWGATE_LIMIT_REDEEM_ADDRESS: '100000',
+        POWGATE_LIMIT_REDEEM_API_KEY: '100000',
+      },
+      async (service, client) => {
+        const { siteKey, apiKey } = await service.createSite(EASY)
+        const sample = new Sample(0.5)
+        const startedMs = performance.now()
+        const nonces: string[] = []
+        const lane = async () => {
+          for (let i = 0; i < 50; i++)
+            nonces.push((await client.challenge(siteKey, { from: freshAddress() })).json.nonce)
+        }
+        await Promise.all([lane(), lane(), lane(), lane()])
+        const stories: string[] = []
+        for (let i = 0; i < 6; i++) {
+          const from = freshAddress()
+          const solution = await client.solved(siteKey, { from })
+          const { token } = (await client.verify(siteKey, solution, { from })).json
+          await client.verifyToken(apiKey, { token })
+          stories.push(solution.nonce)
+        }
+        const seconds = Math.ceil((performance.now() - startedMs) / 1000) + 1
+        const sampled = [...nonces, ...stories].filter(nonce => sample.has(nonce))
+        assert.ok(
+          sampled.length > 60 && sampled.length < 146,
+          `${sampled.length} of 206 are in a sample of half`,
+        )
+        await client.challenge('site_0000000000000000000000') // the last line
+        await logged(service, 1, 'refused')
+        const lines = eventsOf(service).filter(line => line.event !== 'refused')
+        const issued = new Set(
+          lines.filter(line => line.event === 'challenge-issued').map(line => line.nonce),
+        )
+        for (const nonce of sampled) assert.ok(issued.has(nonce), `${nonce} is in the sample`)
+        const beyond = lines.filter(line => !sample.has(line.nonce))
+        assert.ok(beyond.length >= SUCCESSES_PER_SECOND, 'the first ones are logged whatever the sample')
+        assert.ok(beyond.length <= SUCCESSES_PER_SECOND * seconds, `${beyond.length} in ${seconds} s`)
+        for (const nonce of stories.filter(nonce => sample.has(nonce))) {
+          const story = lines.filter(line => line.nonce === nonce).map(line => line.event)
+          assert.deepEqual(story, ['challenge-issued', 'verification-passed', 'token-redeemed'])
+        }
+        assert.equal(eventsOf(service, 'unlogged').length, 0, 'of successes nobody needs to know how many')
+      },
+    ))
+
+  test('at level trace everything is logged', () =>
+    withService({ LOG_LEVEL: 'trace', POWGATE_LOG_SUCCESSES: '0' }, async (service, client) => {
+      const { siteKey } = await service.createSite(EASY)
+      const count = 5 * FAILURES_PER_SECOND
+      await Promise.all(
+        Array.from({ length: count }, () => client.challenge(siteKey, { from: freshAddress() })),
+      )
+      await Promise.all(Array.from({ length: count }, () => client.verifyToken('malformed', {})))
+      await logged(service, count, 'refused')
+      assert.equal((await logged(service, count, 'challenge-issued')).length, count)
+      assert.equal(eventsOf(service, 'unlogged').length, 0)
+    }))
+
+  test('the sample takes its share of real nonces, and all or none at the ends', () => {
+    const counts = { none: 0, tenth: 0, all: 0 }
+    const [none, tenth, all] = [new Sample(0), new Sample(0.1), new Sample(1)]
+    for (let i = 0; i < 20_000; i++) {
+      const nonce = randomBytes(16).toString('hex')
+      counts.none += Number(none.has(nonce))
+      counts.tenth += Number(tenth.has(nonce))
+      counts.all += Number(all.has(nonce))
+    }
+    assert.deepEqual([counts.none, counts.all], [0, 20_000])
+    assert.ok(Math.abs(counts.tenth - 2000) < 300, `${counts.tenth} of 20,000`) // 7 standard deviations
+    assert.ok(new Sample(1).has('f'.repeat(32)) && !new Sample(0).has('0'.repeat(32)))
+    assert.ok(
+      new Sample(0.5).has(`${'f'.repeat(26)}7fffff`) && !new Sample(0.5).has(`${'0'.repeat(26)}800000`),
+    )
+  })
+})
+
+describe('what clients send cannot forge a line', () => {
+  /** Quotes, line ends of other alphabets, every byte that gets through the HTTP parser, and too much. */
+  const HOSTILE = [
+    '"}\\n{"event":"token-redeemed","requestId":"forged"}',
+    'https://a.example/\x85{"level":30,"event":"refused"}',
+    Array.from({ length: 223 }, (_, index) => String.fromCharCode(index + 0x21)).join('\t'),
+    `https://${'long.'.repeat(600)}example`,
+    '{{{"""\\\\\\"""}}}',
+  ]
+  /** Bytes that the HTTP parser takes for an unfinished request: it never answers. */
+  const CONTROL = '\x1b[2J\x1b]0;owned\x07'
+
+  test('in Origin, X-Site-Key, X-Request-Id and Authorization', () =>
+    withService({ LOG_LEVEL: 'trace', POWGATE_TRUSTED_PROXIES: '127.0.0.1' }, async (service, client) => {
+      const { siteKey, apiKey } = await service.createSite({ origins: ['https://shop.example'] })
+      for (const value of HOSTILE) {
+        for (const headers of [
+          `X-Site-Key: ${siteKey}\r\nOrigin: ${value}`,
+          `X-Site-Key: ${value}`,
+          `X-Site-Key: ${siteKey}\r\nX-Request-Id: ${value}`,
+        ])
+          await rawGet(service.port, `/challenge`, headers)
+      }
+      const refusedBytes = `X-Site-Key: ${siteKey}\r\nOrigin: ${CONTROL}`
+      assert.equal(await rawGet(service.port, '/challenge', refusedBytes, 300), '')
+      // By mistake, and often: the secret key where the public one belongs.
+      await rawGet(service.port, '/challenge', `X-Site-Key: ${apiKey}`)
+      await rawGet(service.port, '/challenge', `X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
+      await rawGet(service.port, '/challenge', `X-Site-Key: ${siteKey}\r\nX-Request-Id: from-the-proxy/1`)
+      await client.challenge('site_0000000000000000000000')
+      await eventually(PATIENCE_MS, 'the last line', () => /site_0{22}/.test(service.output))
+      const log = logOf(service)
+      for (const line of log.trim().split('\n')) {
+        assert.match(line, /^\{"level":\d\d,"time":\d{13},"pid":\d+[\x20-\x7e]*\}$/)
+        assert.ok(line.length < 4096, `${line.length} characters`)
+        const { event, requestId } = JSON.parse(line)
+        if (event !== undefined) assert.ok(EVENTS.includes(event), event)
+        assert.notEqual(requestId, 'forged')
+      }
+      assert.ok(!log.includes(apiKey.slice(12)), 'an API key in the wrong header')
+      assert.ok(log.includes('from-the-proxy/1'))
+      assert.ok(eventsOf(service, 'refused').length > HOSTILE.length)
+    }))
+
+  test('a request id of a client is believed from a trusted proxy only', () =>
+    withService({ LOG_LEVEL: 'trace' }, async (service, client) => {
+      const { siteKey } = await service.createSite()
+      const answer = await client.challenge(siteKey, { headers: { 'X-Request-Id': 'mine' } })
+      const [issued] = await logged(service, 1, 'challenge-issued')
+      assert.equal(answer.headers['x-request-id'], issued.requestId)
+      assert.match(issued.requestId, /^[0-9a-f]{16}-[0-9a-z]+$/)
+    }))
+})
+
+test('no secret comes out: every endpoint with good and bad input, Redis killed and back with another password', async () => {
+  const passwords = [0, 1].map(() => `redis-password-${randomBytes(12).toString('base64url')}`)
+  const masters = [0, 1].map(() => randomBytes(32).toString('base64'))
+  const adminPort = await freePort()
+  const redis = await RedisServer.start(['--requirepass', passwords[0]!])
+  const service = await TestService.start('embedded', {
+    LOG_LEVEL: 'trace',
+    REDIS_URL: `redis://:${passwords[0]}@127.0.0.1:${redis.port}/1`,
+    POWGATE_SECRETS: masters.join(','),
+    POWGATE_ADMIN_PORT: String(adminPort),
+    POWGATE_FAIL_OPEN: 'none',
+  })
+  const client = new Client(service.url)
+  const texts: NotedText[] = []
+  const secrets: NotedSecret[] = [
+    ...passwords.map(text => ({ kind: 'redis password', text }) as const),
+    ...masters.map(text => ({ kind: 'master secret', text }) as const),
+  ]
+  const hear = (answer: Answer) => {
+    const { token } = answer.json ?? {}
+    if (typeof token === 'string') secrets.push({ kind: 'token', text: token })
+    else texts.push({ outlet: 'answer', text: `${answer.text}${JSON.stringify(answer.headers)}` })
+    return answer
+  }
+  try {
+    const { siteKey, apiKey } = await service.createSite(EASY)
+    secrets.push({ kind: 'api key', text: apiKey })
+    const round = () => everyKindOfRequest(client, siteKey, apiKey, adminPort, hear)
+    await round()
+    const isUp = async () => (await client.challenge(siteKey, { from: freshAddress() })).status === 200
+    await redis.kill()
+    await eventually(PATIENCE_MS, 'the outage', async () => !(await isUp()))
+    await round()
+    await redis.boot(['--requirepass', passwords[1]!])
+    await eventually(PATIENCE_MS, 'the old password is refused', () =>
+      hasRefusedPassword(redis.port, passwords[1]!),
+    )
+    await round()
+    await redis.kill()
+    await redis.boot(['--requirepass', passwords[0]!])
+    await eventually(PATIENCE_MS, 'the store is back', isUp)
+    await round()
+    for (const pid of [service.pid, ...childrenOf(service.pid)]) {
+      texts.push({ outlet: 'command line', text: readFileSync(`/proc/${pid}/cmdline`, 'utf8') })
+    }
+    assert.equal(
+      texts.filter(text => text.outlet === 'command line').length,
+      3,
+      'the primary and two workers',
+    )
+    await service.end()
+    texts.push({ outlet: 'output', text: service.output })
+  } finally {
+    await service.stop()
+    await redis.stop()
+  }
+  assert.ok(secrets.filter(({ kind }) => kind === 'token').length >= 2)
+  assert.ok(linesOf(service).length > 50, service.output)
+  assert.deepEqual(findLeaks(secrets, texts), [])
+})
+
+test('a planted secret is found, wherever and however it stands', () => {
+  const apiKey = newApiKey(randomBytes(96))
+  const secrets: NotedSecret[] = [
+    { kind: 'api key', text: apiKey },
+    { kind: 'redis password', text: 'a "quoted" password/1' },
+  ]
+  const leaksIn = (text: string) => findLeaks(secrets, [{ outlet: 'output', text }]).map(({ kind }) => kind)
+  assert.deepEqual(leaksIn(`{"site":"${apiKey}"}`), ['api key'])
+  assert.deepEqual(leaksIn(`x${apiKey.slice(12)}x${apiKey.slice(12)}`), ['api key', 'api key'])
+  assert.deepEqual(leaksIn(JSON.stringify({ msg: 'a "quoted" password/1' })), ['redis password'])
+  assert.deepEqual(leaksIn(`redis://:${encodeURIComponent('a "quoted" password/1')}@h`), ['redis password'])
+  assert.deepEqual(leaksIn(`${apiKey.slice(0, -1)} a quoted password/1`), [])
+})
+
+/** One request of every kind that carries a secret, and of many that are refused. */
+async function everyKindOfRequest(
+  client: Client,
+  siteKey: string,
+  apiKey: string,
+  adminPort: number,
+  hear: (answer: Answer) => Answer,
+): Promise<void> {
+  const from = freshAddress()
+  const challenge = hear(await client.challenge(siteKey, { from }))
+  for (const wrong of [apiKey, '', `${siteKey}x`, 'site_0000000000000000000000'])
+    hear(await client.challenge(wrong, { from }))
+  const solution =
+    challenge.status === 200 ? await client.solved(siteKey, { from }) : await solutionOf('0'.repeat(32))
+  const verified = hear(await client.verify(siteKey, solution, { from }))
+  const token: string =
+    verified.json?.token ?? `1795289826041|${solution.nonce}|1|${'c'.repeat(44)}|${'h'.repeat(43)}`
+  for (const body of [
+    solution,
+    { ...solution, nonce: token },
+    { token, apiKey },
+    token,
+    '',
+    `{"${apiKey}":`,
+    Buffer.from([0xff]),
+    'x'.repeat(9000),
+  ])
+    hear(await client.verify(siteKey, body, { from }))
+  hear(await client.verify(siteKey, solution, { from: freshAddress() }))
+  const caller = { from: freshAddress() }
+  for (const body of [
+    { token, expectedIp: '192.0.2.1' },
+    { token, expectedIp: token },
+    { token: `${token.slice(0, -2)}AA` },
+    { token: apiKey },
+    { token, idempotencyKey: apiKey.slice(0, 64) },
+    { token, idempotencyKey: apiKey.slice(0, 64) },
+    { token },
+    token,
+  ])
+    hear(await client.verifyToken(apiKey, body, caller))
+  for (const key of [
+    `${apiKey}x`,
+    `${apiKey.slice(0, -2)}AA`,
+    `sk_00000000${apiKey.slice(11)}`,
+    token,
+    'x y',
+  ])
+    hear(await client.verifyToken(key, { token }, caller))
+  hear(
+    await client.verifyToken(apiKey, { token }, { ...caller, headers: { Authorization: `Basic ${apiKey}` } }),
+  )
+  for (const path of ['/healthz', '/readyz', '/metrics', `/${token}`]) {
+    hear(
+      await call(`http://127.0.0.1:${adminPort}${encodeURI(path)}`, {
+        headers: { Authorization: `Bearer ${apiKey}` },
+      }),
+    )
+  }
+}
+
+async function solutionOf(nonce: string) {
+  return { nonce, counter: 1, fingerprintHash: 'f'.repeat(64), environment: HONEST_ENVIRONMENT }
+}
+
+/** Whether somebody has tried a wrong password on this server. */
+async function hasRefusedPassword(port: number, password: string): Promise<boolean> {
+  const client = new Redis({ port, host: '127.0.0.1', password })
+  try {
+    const entries = (await client.acl('LOG')) as unknown[]
+    return entries.length > 0
+  } finally {
+    client.disconnect()
+  }
+}
+
+function childrenOf(pid: number): string[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ')
+}
+
+function pick(line: Line, names: readonly string[]): Record<string, unknown> {
+  return Object.fromEntries(names.map(name => [name, line[name]]))
+}
+
+/** One request with these header lines as they are, byte by byte; resolves with whatever comes back in this time. */
+function rawGet(port: number, path: string, headers: string, waitMs = PATIENCE_MS): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    const chunks: Buffer[] = []
+    socket.on('data', chunk => {
+      chunks.push(chunk)
+      socket.end()
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString('latin1')))
+    socket.setTimeout(waitMs, () => socket.destroy())
+    socket.write(Buffer.from(`GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`, 'latin1'))
+  })
+}

@@ -1,0 +1,182 @@
+/** What a programming error would let into the log, with errors as ioredis and a real Redis make them. */
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { after, before, describe, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { newApiKey } from '../../src/domain/site.ts'
+import { mintToken } from '../../src/domain/token.ts'
+import { scrub } from '../../src/log/redaction.ts'
+import { createLogger } from '../../src/log.ts'
+import { RedisServer } from '../support/redis.ts'
+
+const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
+const MASTER_SECRET = randomBytes(32).toString('base64')
+const API_KEY = newApiKey(randomBytes(96))
+const NONCE = '0a9ea5676dca3c365c82dc2027a8a63e'
+const TOKEN = mintToken(new Keyring([MASTER_SECRET]), {
+  issuedAtMs: 1_795_289_826_041,
+  nonce: NONCE,
+  counter: 340_486,
+  siteTag: '0123456789',
+  address: '0123456789abcdef',
+  score: 0.5,
+  storeEpoch: 1,
+})
+/** What must not come out: of keys and tokens the end is enough to know them. */
+const SECRETS = [PASSWORD, MASTER_SECRET, API_KEY.slice(12), TOKEN.slice(-43)]
+
+let redis: RedisServer
+let client: Redis
+before(async () => {
+  redis = await RedisServer.start(['--requirepass', PASSWORD])
+  client = new Redis({ port: redis.port, host: '127.0.0.1', password: PASSWORD, maxRetriesPerRequest: 0 })
+})
+after(async () => {
+  client.disconnect()
+  await redis.stop()
+})
+
+/** The lines that are written while `write` runs. */
+function linesOf(write: (log: ReturnType<typeof createLogger>) => void): string[] {
+  const lines: string[] = []
+  const log = createLogger('trace', {}, [PASSWORD, MASTER_SECRET], {
+    write: line => {
+      lines.push(line)
+    },
+  })
+  write(log)
+  return lines
+}
+
+function assertClean(lines: readonly string[]): void {
+  assert.ok(lines.length > 0)
+  for (const line of lines) {
+    assert.doesNotThrow(() => JSON.parse(line), line)
+    assert.ok(Buffer.byteLength(line) < 4096, `${line.length} characters`)
+    for (const secret of SECRETS) {
+      assert.ok(!line.includes(secret), line)
+      assert.ok(!line.includes(JSON.stringify(secret).slice(1, -1)), line)
+    }
+  }
+}
+
+async function errorOf(call: Promise<unknown>): Promise<Error> {
+  return call.then(
+    () => assert.fail('the call should have failed'),
+    error => error,
+  )
+}
+
+/** Ways in which code could pass an error or a secret to the log. */
+function careless(log: ReturnType<typeof createLogger>, error: Error): void {
+  log.error(error)
+  log.error({ err: error }, 'it failed')
+  log.error({ error }, 'it failed')
+  log.error({ cause: { inner: error } }, 'it failed')
+  log.error(`it failed: ${error.message} ${error.stack}`)
+  log.error({ err: new Error('it failed', { cause: error }) })
+}
+
+describe('errors of a real Redis', () => {
+  test('a wrong type, with keys and tokens as arguments', async () => {
+    await client.set('text', 'x')
+    const error = await errorOf(client.hset('text', TOKEN, API_KEY))
+    assert.match(error.message, /WRONGTYPE/)
+    assert.ok(JSON.stringify(error).includes(API_KEY), 'the error itself carries its arguments')
+    const lines = linesOf(log => careless(log, error))
+    assertClean(lines)
+    assert.match(lines[0]!, /WRONGTYPE/)
+    assert.match(lines[1]!, /redaction\.test|ioredis|redis-parser/, 'the stack is there')
+  })
+
+  test('an unknown command, whose message repeats its arguments', async () => {
+    for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
+      const error = await errorOf(client.call('NOSUCHCOMMAND', secret))
+      assert.ok(error.message.includes(secret.slice(0, 20)), error.message)
+      assertClean(linesOf(log => careless(log, error)))
+    }
+  })
+
+  test('a wrong password', async () => {
+    const wrong = new Redis({
+      port: redis.port,
+      host: '127.0.0.1',
+      password: MASTER_SECRET,
+      lazyConnect: true,
+      retryStrategy: () => null,
+    })
+    const errors: Error[] = []
+    wrong.on('error', error => errors.push(error))
+    errors.push(await errorOf(wrong.connect().then(() => wrong.get('x'))))
+    wrong.disconnect()
+    assert.match(errors.map(error => error.message).join(), /WRONGPASS/)
+    for (const error of errors) assertClean(linesOf(log => careless(log, error)))
+  })
+})
+
+test('fields are withheld by name, whatever they hold', () => {
+  const short = 'hunter2' // of no form that could be recognised
+  const lines = linesOf(log => {
+    log.info({ authorization: short, password: short, token: short, apiKey: short })
+    log.info({ request: { headers: { authorization: short } }, config: { redis: { password: short } } })
+    log.info({ command: { name: 'auth', args: [short] }, secrets: [short] })
+  })
+  assert.equal(lines.length, 3)
+  for (const line of lines) assert.ok(!line.includes(short) && line.includes('[withheld]'), line)
+})
+
+test('a secret in a text, in a URL, in an object, cut in the middle of a long one', () => {
+  const lines = linesOf(log => {
+    for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
+      log.info(secret)
+      log.info({ anything: { deep: [{ down: `before ${secret} after` }] } })
+      log.error(new Error(`${'x'.repeat(290)}${secret}`))
+    }
+    log.info(`https://page.example/?t=${encodeURIComponent(TOKEN)}`)
+    log.info({ url: `rediss://user:${encodeURIComponent(PASSWORD)}@redis.example:6380/1` })
+  })
+  assertClean(lines)
+  for (const line of lines) assert.ok(!line.includes(encodeURIComponent(TOKEN).slice(-40)), line)
+  assert.match(lines.at(-1)!, /rediss:\/\/\[withheld\]@redis\.example:6380\/1/)
+})
+
+test('what remains tells what it was', () => {
+  assert.equal(scrub(`key ${API_KEY}.`), `key ${API_KEY.slice(0, 12)}[withheld].`)
+  assert.equal(scrub(`token "${TOKEN}"`), `token "[token of ${NONCE}]"`)
+  assert.equal(scrub('redis://127.0.0.1:6379/0'), 'redis://127.0.0.1:6379/0')
+  assert.equal(
+    scrub('mail me@example.com about http://127.0.0.1/x'),
+    'mail me@example.com about http://127.0.0.1/x',
+  )
+})
+
+test('an exception that nobody caught ends the process with a clean line', async () => {
+  const program = `
+    import { Redis } from 'ioredis'
+    import { createLogger, endOnFault } from './src/log.ts'
+    endOnFault(createLogger('info', {}, [process.env.PASSWORD]))
+    const client = new Redis({ port: ${redis.port}, host: '127.0.0.1', password: process.env.PASSWORD })
+    await client.set('text', 'x')
+    client.hset('text', process.env.TOKEN, process.env.PASSWORD) // nobody waits for it
+    setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+    cwd: new URL('../..', import.meta.url).pathname,
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, PASSWORD, TOKEN },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+  })
+  const out: string[] = []
+  child.stdout.on('data', chunk => out.push(String(chunk)))
+  child.stderr.on('data', chunk => out.push(String(chunk)))
+  const [code] = await once(child, 'close')
+  const text = out.join('')
+  assert.equal(code, 1, text)
+  assertClean(text.trim().split('\n'))
+  const { event, level, err } = JSON.parse(text)
+  assert.deepEqual([event, level], ['fault', 60])
+  assert.match(err.message, /WRONGTYPE/)
+})

@@ -1,0 +1,158 @@
+/**
+ * Secrets must not come out anywhere. While the tests run, the secrets that they use and all that the services let out
+ * are noted in a directory; afterwards test/canaries.ts looks for the first in the second. Without the directory (a
+ * single test file, run by hand) nothing is noted.
+ */
+
+import { appendFileSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** Set by `npm test`. */
+const DIR = process.env.CANARY_DIR
+
+export type SecretKind = 'master secret' | 'api key' | 'token' | 'redis password'
+/** Where services let text out. */
+export type Outlet = 'output' | 'command line' | 'answer' | 'metrics' | 'error line'
+
+export const SECRET_KINDS: readonly SecretKind[] = ['master secret', 'api key', 'token', 'redis password']
+
+export interface NotedSecret {
+  readonly kind: SecretKind
+  readonly text: string
+}
+
+export interface NotedText {
+  readonly outlet: Outlet
+  readonly text: string
+}
+
+type Note = NotedSecret | NotedText
+
+const FLUSH_CHARACTERS = 1 << 16
+let pending: string[] = []
+let characters = 0
+
+function note(entry: Note): void {
+  if (DIR === undefined) return
+  const line = JSON.stringify(entry)
+  pending.push(line)
+  characters += line.length
+  if (characters > FLUSH_CHARACTERS) flush()
+}
+
+function flush(): void {
+  if (pending.length > 0) appendFileSync(join(DIR!, `${process.pid}.jsonl`), `${pending.join('\n')}\n`)
+  pending = []
+  characters = 0
+}
+
+if (DIR !== undefined) process.on('exit', flush)
+
+/** A shorter text would be found where it is no secret: tests that need a short password are not watched. */
+const SECRET_CHARACTERS_MIN = 12
+
+export function noteSecret(kind: SecretKind, text: string): void {
+  if (text.length >= SECRET_CHARACTERS_MIN) note({ kind, text })
+}
+
+/** What a service has let out. */
+export function noteText(outlet: Outlet, text: string): void {
+  if (text !== '') note({ outlet, text })
+}
+
+const ANSWERS_MAX = 20_000
+const answers = new Set<string>()
+
+/** What the service answered, unless it is a token that was asked for. Most errors come again and again: once is enough. */
+export function noteAnswer(url: string, status: number, body: string, headers: object): void {
+  if (DIR === undefined) return
+  const path = new URL(url).pathname
+  if (path === '/verify' && status === 200) return
+  if (answers.has(body) || answers.size >= ANSWERS_MAX) return
+  answers.add(body)
+  noteText(path === '/metrics' ? 'metrics' : 'answer', `${body}\n${JSON.stringify(headers)}`)
+}
+
+/** The one text by which a service may show an API key: what the very first start prints for the person at the terminal. */
+const FIRST_START =
+  /\nFirst start: a demo site was created, open to every origin\.\n\n {2}site key {2}(site_\w{22})\n {2}API key {3}(sk_\w{8}_[\w-]{43}) {3}\(secret; shown only now\)\n\nTry the whole flow from another terminal:\n\n {2}npm run -s powgate -- try --site-key \1 --api-key \2\n/
+
+/**
+ * Everything that one start of a service has printed. The text of a first start is left out, once and only if it is
+ * exactly what it must be; the key that it shows is a secret from then on.
+ */
+export function noteOutput(stdout: string, stderr: string): void {
+  const apiKey = FIRST_START.exec(stdout)?.[2]
+  if (apiKey !== undefined) noteSecret('api key', apiKey)
+  noteText('output', stdout.replace(FIRST_START, ''))
+  noteText('output', stderr)
+}
+
+/** Command lines of a process and its children: what `ps` shows to every user of the machine. */
+export function noteProcesses(pid: number): void {
+  if (DIR === undefined) return
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/)
+    for (const process of [String(pid), ...children]) {
+      if (process !== '') noteText('command line', readFileSync(`/proc/${process}/cmdline`, 'utf8'))
+    }
+  } catch {
+    // A process that has gone meanwhile shows nothing any more.
+  }
+}
+
+/** Of an API key and a token, what must not be known: both end with 43 characters that nothing else has. */
+const TAIL = /[\w-]{43}$/
+const TAIL_CHARACTERS = 43
+const TAIL_RUN = /[\w-]{43,}/g
+
+export interface Leak {
+  readonly kind: SecretKind
+  readonly outlet: Outlet
+  /** Of the text, in characters. */
+  readonly offset: number
+}
+
+/** Every place where a secret stands in a text. */
+export function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]): Leak[] {
+  const tails = new Map<string, SecretKind>()
+  const others = new Map<string, SecretKind>()
+  for (const { kind, text } of secrets) {
+    const tail = kind === 'api key' || kind === 'token' ? TAIL.exec(text)?.[0] : undefined
+    if (tail === undefined) others.set(text, kind)
+    else tails.set(tail, kind)
+  }
+  return texts.flatMap(({ outlet, text }) => [
+    ...tailsIn(text, outlet, tails),
+    ...othersIn(text, outlet, others),
+  ])
+}
+
+/** There may be tens of thousands of tokens: the text is read once, not once for each. */
+function tailsIn(text: string, outlet: Outlet, tails: ReadonlyMap<string, SecretKind>): Leak[] {
+  const leaks: Leak[] = []
+  for (const { 0: run, index } of text.matchAll(TAIL_RUN)) {
+    for (let at = 0; at + TAIL_CHARACTERS <= run.length; at++) {
+      const kind = tails.get(run.slice(at, at + TAIL_CHARACTERS))
+      if (kind !== undefined) leaks.push({ kind, outlet, offset: index + at })
+    }
+  }
+  return leaks
+}
+
+function othersIn(text: string, outlet: Outlet, others: ReadonlyMap<string, SecretKind>): Leak[] {
+  const leaks: Leak[] = []
+  for (const [secret, kind] of others) {
+    // As it is, and as JSON would spell it.
+    for (const spelling of new Set([
+      secret,
+      JSON.stringify(secret).slice(1, -1),
+      encodeURIComponent(secret),
+    ])) {
+      for (let at = text.indexOf(spelling); at >= 0; at = text.indexOf(spelling, at + 1)) {
+        leaks.push({ kind, outlet, offset: at })
+      }
+    }
+  }
+  return leaks
+}
