@@ -83,6 +83,7 @@ export const OUTCOMES = {
   'api-key-unknown': INVALID_API_KEY,
   'api-key-wrong-secret': INVALID_API_KEY,
   'api-key-revoked': INVALID_API_KEY,
+  'api-key-expired': INVALID_API_KEY,
   'api-key-site-inactive': INVALID_API_KEY,
 
   'token-malformed': INVALID_TOKEN,

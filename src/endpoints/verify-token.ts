@@ -13,7 +13,7 @@ import { hash } from 'node:crypto'
 import { type Address, formatAddress, limitKey, parseAddress } from '../domain/address.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
-import { type ApiKeyRecord, apiKeyId, isApiKeyOf, type Site } from '../domain/site.ts'
+import { type ApiKeyRecord, apiKeyId, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS, type Reply } from '../http/replies.ts'
@@ -77,6 +77,7 @@ export class VerifyTokenEndpoint implements Endpoint {
     if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
     if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
     if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
+    if (isExpired(apiKey, this.#service.now())) return { status: 'refused', reason: 'api-key-expired' }
     const site = this.#service.sites.cachedSite(apiKey.siteKey)
     if (site === undefined) return undefined
     if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
@@ -111,6 +112,8 @@ export class VerifyTokenEndpoint implements Endpoint {
       caller.status === 'known'
         ? this.#evaluate(exchange, caller, body)
         : { verdict: 'refused', refusal: { reason: caller.reason } }
+    const ownLimit = caller.status === 'known' ? caller.site.record.limits?.redeem : undefined
+    if (caller.status === 'known') this.#service.keyUses.note(caller.apiKey.id, this.#service.now())
     const request = {
       callerKey: limitKey(address, this.#service.settings.ipv6PrefixBits),
       callerLimit: this.#service.settings.limits.redeemAddress,
@@ -118,7 +121,7 @@ export class VerifyTokenEndpoint implements Endpoint {
         caller.status === 'known'
           ? {
               id: caller.apiKey.id,
-              limit: this.#service.settings.limits.redeemApiKey,
+              limit: ownLimit ?? this.#service.settings.limits.redeemApiKey,
               siteKey: caller.apiKey.siteKey,
             }
           : undefined,
@@ -137,13 +140,13 @@ export class VerifyTokenEndpoint implements Endpoint {
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            this.#refusals.limit(exchange, admission)
+            this.#refusals.limit(exchange, admission, ownLimit)
             break
           case 'admitted':
             this.#conclude(exchange, attempt, admission)
             break
           default:
-            this.#refusals.refuse(exchange, 'store-unavailable')
+            this.#refusals.unavailable(exchange, ownLimit)
         }
       }),
     )
