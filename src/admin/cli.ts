@@ -8,15 +8,26 @@
  */
 
 import { readFileSync } from 'node:fs'
+import { APPLY_COMMAND } from './apply-command.ts'
+import { AUDIT_COMMAND } from './audit-command.ts'
 import { type Command, readInput, UsageError } from './command.ts'
 import { commandHelp, overview } from './help.ts'
 import { KEY_COMMANDS } from './key-commands.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
 import { AdminError } from './sites.ts'
+import { SITES_FILE_COMMANDS } from './sites-file-commands.ts'
 import { TRY_COMMAND } from './try-command.ts'
 import { WIDGET_COMMAND } from './widget-command.ts'
 
-const COMMANDS: readonly Command[] = [...SITE_COMMANDS, ...KEY_COMMANDS, TRY_COMMAND, WIDGET_COMMAND]
+const COMMANDS: readonly Command[] = [
+  ...SITE_COMMANDS,
+  ...SITES_FILE_COMMANDS,
+  ...KEY_COMMANDS,
+  APPLY_COMMAND,
+  AUDIT_COMMAND,
+  TRY_COMMAND,
+  WIDGET_COMMAND,
+]
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 async function run(args: readonly string[]): Promise<number> {

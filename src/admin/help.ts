@@ -1,6 +1,6 @@
 /** Help, written from the table of commands. */
 
-import { type Command, type Flag, usageOf } from './command.ts'
+import { type Command, type Flag, positionalWord, usageOf } from './command.ts'
 
 /** How the person at the terminal called it, so that the examples can be copied. */
 export const PROGRAM = process.env.npm_lifecycle_event === 'powgate' ? 'npm run -s powgate --' : 'powgate'
@@ -9,10 +9,9 @@ const HELP_FLAG: Flag = { about: 'Print this help.' }
 
 export function overview(commands: readonly Command[]): string {
   const calls = commands.map(({ name, positionals, about }) => {
-    const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
-    return [[name, ...words].join(' '), about] as const
+    return [[name, ...positionals.map(positionalWord)].join(' '), about] as const
   })
-  return `powgate: sites, API keys, a trial of the whole flow, and what a page needs
+  return `powgate: sites, API keys, their audit log, a trial of the whole flow, and what a page needs
 
 Usage: ${PROGRAM} COMMAND [flags]
 
@@ -25,8 +24,8 @@ ${columns([
   ['--version', 'Print the version.'],
 ])}
 
-The site and key commands work on the store of the service, also while it runs. They read the same environment:
-REDIS_URL, or without it POWGATE_DATA_DIR (./data).
+The site and key commands, apply and audit work on the store of the service, also while it runs. They read the same
+environment: REDIS_URL, or without it POWGATE_DATA_DIR (./data). POWGATE_ACTOR is who the audit log says it was.
 
 Example:
   ${PROGRAM} site create --name shop --origin https://shop.example
@@ -52,8 +51,9 @@ function flagCall(name: string, { value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name} ${value.placeholder}`
 }
 
-function flagText({ about, value, isRequired }: Flag): string {
+function flagText({ about, value, short, isRequired }: Flag): string {
   const notes = [
+    ...(short === undefined ? [] : [`Short: -${short}.`]),
     ...(isRequired ? ['Required.'] : []),
     ...(value?.repeats ? ['May be repeated.'] : []),
     ...(value?.variable === undefined ? [] : [`Or ${value.variable}.`]),
