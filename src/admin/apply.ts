@@ -70,8 +70,9 @@ export function planApply(
       changes,
     })
   }
-  const missing = sites.filter(({ siteKey }) => !meant.has(siteKey) && !neverMissing.has(siteKey))
-  if (disablesMissing) planned.push(...missing.map(site => disabled(site, now)))
+  const isMissing = ({ siteKey }: SiteRecord) => !meant.has(siteKey) && !neverMissing.has(siteKey)
+  const missing = disablesMissing ? sites.filter(site => site.active && isMissing(site)) : []
+  planned.push(...missing.map(site => disabled(site, now)))
   const changes = planned.filter(({ changes }) => changes.length > 0)
   return { changes, unchanged: planned.length - changes.length, problems }
 }

@@ -19,7 +19,7 @@ export const AUDIT_COMMAND: Command = {
   flags: {
     site: {
       about: 'Only changes of this site and its API keys.',
-      value: { placeholder: 'SITE_KEY', ...SITE_KEY_RULE },
+      value: { placeholder: 'KEY', ...SITE_KEY_RULE },
     },
     limit: {
       about: `How many, at most. Default: ${ENTRIES}.`,

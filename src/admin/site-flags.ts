@@ -36,7 +36,7 @@ const ENDPOINT: FlagValue = {
 }
 
 const WEIGHT: FlagValue = {
-  placeholder: 'SIGNAL=WEIGHT',
+  placeholder: 'WEIGHT',
   repeats: true,
   expects: `a signal, = and a number from 0 to 1, such as webdriver=1; signals are ${SCORE_REASONS.join(', ')}`,
   accepts: isWeight,
@@ -90,7 +90,10 @@ export const SITE_FLAGS = {
     about: 'Endpoint that answers 503 while Redis is away, whatever the service does.',
     value: ENDPOINT,
   },
-  weight: { about: 'What a signal takes off the score, instead of its usual weight.', value: WEIGHT },
+  weight: {
+    about: 'What a signal takes off the score, such as webdriver=1, instead of its usual weight.',
+    value: WEIGHT,
+  },
 } as const satisfies Record<string, Flag>
 
 /** Only for a site that exists. They empty a list or a group before what other flags say goes in. */

@@ -44,6 +44,11 @@ export class Powgate {
     return runProgram(process.execPath, [...this.#program, ...args], this.#env)
   }
 
+  /** The same with a text on standard input. */
+  runWithInput(input: string, ...args: readonly string[]): Promise<Run> {
+    return runProgram(process.execPath, [...this.#program, ...args], this.#env, input)
+  }
+
   /** The same with a terminal as stderr and stdout, both of which end up in `out`. */
   runOnTerminal(...args: readonly string[]): Promise<Run> {
     const command = [process.execPath, ...this.#program, ...args].map(word => `'${word}'`).join(' ')
@@ -76,19 +81,25 @@ export class Powgate {
   }
 }
 
-async function runProgram(program: string, args: readonly string[], env: Environment): Promise<Run> {
+async function runProgram(
+  program: string,
+  args: readonly string[],
+  env: Environment,
+  input = '',
+): Promise<Run> {
   const { PATH, HOME } = process.env
   const child = spawn(program, args, {
     cwd: ROOT,
     env: { PATH, HOME, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === '' ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     timeout: HANGS_AFTER_MS,
     killSignal: 'SIGKILL',
   })
   const out: Buffer[] = []
   const err: Buffer[] = []
-  child.stdout.on('data', (chunk: Buffer) => out.push(chunk))
-  child.stderr.on('data', (chunk: Buffer) => err.push(chunk))
+  child.stdin?.end(input)
+  child.stdout!.on('data', (chunk: Buffer) => out.push(chunk))
+  child.stderr!.on('data', (chunk: Buffer) => err.push(chunk))
   const [code] = await once(child, 'close')
   const errText = Buffer.concat(err).toString()
   assert.ok(errText === '' || errText.endsWith('\n'), `a whole line: ${errText}`)
