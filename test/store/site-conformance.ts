@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { updateApiKey, updateSite } from '../../src/admin/sites.ts'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
 import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../../src/domain/site.ts'
 import type { SiteStore } from '../../src/store/store.ts'
@@ -134,6 +135,24 @@ export function siteConformance(under: () => TestStore): void {
       assert.deepEqual(changes.siteKeys, [first.siteKey, old.siteKey, last.siteKey])
       assert.deepEqual(changes.apiKeyIds, [key.id])
       assert.deepEqual(await store().readSite(old.siteKey), changed)
+    })
+
+    test('that an older version wrote are changed as all others', async () => {
+      const site = siteOf()
+      const key: ApiKeyRecord = { ...keyOf(site.siteKey) }
+      delete key.expiresAt
+      await write(store(), { site, expected: undefined }, { apiKey: key, expected: undefined })
+      await nextTurn()
+      const limits = { verify: 1 }
+      assert.deepEqual((await updateSite(other(), site.siteKey, { limits })).limits, limits)
+      await updateApiKey(other(), key.id, { name: 'old' })
+      await nextTurn()
+      assert.deepEqual(await store().readApiKey(key.id), { ...key, name: 'old', expiresAt: null })
+      await updateSite(store(), site.siteKey, { limits: {} })
+      await nextTurn()
+      const { updatedAt: _, ...back } = (await other().readSite(site.siteKey))!
+      const { updatedAt: __, ...first } = site
+      assert.deepEqual(back, first)
     })
 
     test('300 in one commit', async () => {
