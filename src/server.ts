@@ -20,6 +20,7 @@ import { namedSite } from './observe/named-site.ts'
 import { Stats } from './observe/stats.ts'
 import { resolveSecrets } from './secrets.ts'
 import { BridgedStore } from './store/bridge.ts'
+import { KeyUses } from './store/key-uses.ts'
 import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
@@ -71,6 +72,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   }
   service.sites.start()
   service.loads.start()
+  service.keyUses.start()
   await firstContact(store)
   const app = buildApp(service, host, contentRoutes(config, log))
   const listenSocket = await new Promise<object | false>(resolve => {
@@ -86,6 +88,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       await untilIdle(host, config.drainMs)
       service.sites.stop()
       service.loads.stop()
+      await service.keyUses.stop()
       app.close()
       await store.close()
       eventLog.close()
@@ -116,20 +119,20 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 }
 
 function composeService(config: Config, store: Store, events: Events): Service {
-  const isBridged = store.mayBeBridged
   const Directory = config.testKeys ? TestKeyDirectory : SiteDirectory
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
     store: new BridgedStore(store, {
       workers: config.workers,
-      bridgesChallenge: isBridged && config.failOpen.challenge,
-      bridgesVerify: isBridged && config.failOpen.verify,
+      mayBridge: store.mayBeBridged,
+      failOpen: config.failOpen,
       monotonicMs: () => performance.now(),
       wallMs: Date.now,
     }),
     sites: new Directory(store, () => performance.now()),
     loads: new LoadTracker(store, () => performance.now()),
+    keyUses: new KeyUses(store),
     fingerprints: new FingerprintWatch(config.workers),
     now: Date.now,
     randomBits: randomBitPool(),

@@ -32,7 +32,7 @@ const ALLOWED: Record<string, RegExp> = {
   protocol: /^protocol\//,
   domain: /^(domain|protocol)\//,
   store: /^(store|domain|protocol)\/|^config\.ts$/,
-  endpoints: /^(endpoints|domain|protocol|http)\/|^store\/(store|site-directory|load-tracker)\.ts$/,
+  endpoints: /^(endpoints|domain|protocol|http)\/|^store\/(store|site-directory|load-tracker|key-uses)\.ts$/,
   http: /^(http|endpoints|domain|protocol)\/|^store\/store\.ts$/,
   demo: /^(demo|http|domain|protocol)\/|^store\/store\.ts$/,
 }

@@ -16,8 +16,6 @@ import {
   newSiteKey,
   type SiteRecord,
 } from '../../src/domain/site.ts'
-import { openSites } from '../../src/store/embedded/environment.ts'
-import { EmbeddedRecords } from '../../src/store/embedded/records.ts'
 import { createStore, openSiteStore } from '../../src/store/open.ts'
 import type { ChallengeRequest, SiteStore, Store } from '../../src/store/store.ts'
 import type { RunningService } from '../http/server.ts'
@@ -120,20 +118,16 @@ function siteRecord(siteKey: string): SiteRecord {
   return { ...defaultSettings('bench'), siteKey, createdAt: now, updatedAt: now }
 }
 
-/** Makes so many sites, each with an API key. */
+/** Makes so many sites, each with an API key; many at once, since each write is on disk before it is answered. */
 export async function fillSites({ env }: RunningService, count: number): Promise<SiteKeys[]> {
-  const config = loadConfig(env)
   const all = Array.from({ length: count }, newSite)
-  if (config.redis === undefined) await writeEmbedded(config.dataDir, all)
-  else {
-    const store = await openSiteStore(config)
-    try {
-      for (let start = 0; start < count; start += WRITES_UNDER_WAY) {
-        await writeAll(store, all.slice(start, start + WRITES_UNDER_WAY))
-      }
-    } finally {
-      await store.close()
+  const store = await openSiteStore(loadConfig(env))
+  try {
+    for (let start = 0; start < count; start += SITES_AT_ONCE) {
+      await writeAll(store, all.slice(start, start + SITES_AT_ONCE))
     }
+  } finally {
+    await store.close()
   }
   return all.map(({ keys }) => keys)
 }
@@ -144,7 +138,8 @@ interface NewSite {
   readonly apiKey: ApiKeyRecord
 }
 
-const WRITES_UNDER_WAY = 500
+const SITES_AT_ONCE = 500
+const AUTHOR = { who: 'bench', how: 'bench:scale' }
 
 function newSite(): NewSite {
   const keys = { siteKey: newSiteKey(randomBytes(96)), apiKey: newApiKey(randomBytes(128)) }
@@ -158,29 +153,10 @@ function newSite(): NewSite {
   return { keys, site: siteRecord(keys.siteKey), apiKey }
 }
 
-/** Each write is on disk before it is answered, which for so many would take minutes: here many share a transaction. */
-async function writeEmbedded(dataDir: string, all: readonly NewSite[]): Promise<void> {
-  const sites = openSites(dataDir)
-  const records = new EmbeddedRecords(sites)
-  try {
-    for (let start = 0; start < all.length; start += WRITES_UNDER_WAY) {
-      const some = all.slice(start, start + WRITES_UNDER_WAY)
-      const writing: Promise<void>[] = []
-      sites.root.transactionSync(() => {
-        writing.push(writeAll(records, some)) // a transaction that is given a promise would wait for it
-      })
-      await Promise.all(writing)
-    }
-  } finally {
-    await records.close()
-  }
-}
-
 async function writeAll(store: SiteStore, some: readonly NewSite[]): Promise<void> {
-  const writes = some.flatMap(({ site, apiKey }) => [
-    store.writeApiKey(apiKey, undefined),
-    store.writeSite(site, undefined),
+  const changes = some.flatMap(({ site, apiKey }) => [
+    { site, expected: undefined },
+    { apiKey, expected: undefined },
   ])
-  const areWritten = await Promise.all(writes)
-  if (!areWritten.every(isWritten => isWritten)) throw new Error('a site was there already')
+  if (!(await store.commit(changes, AUTHOR))) throw new Error('a site was there already')
 }

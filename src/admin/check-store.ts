@@ -5,6 +5,7 @@ import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'nod
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
+import { isExpired } from '../domain/site.ts'
 import { isStateOfThisBoot } from '../store/embedded/environment.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import { RedisStore } from '../store/redis/store.ts'
@@ -83,7 +84,7 @@ function nearestExisting(path: string): string {
 async function countSites(store: SiteStore, findings: Findings): Promise<void> {
   const [sites, keys] = await Promise.all([store.listSites(), store.listApiKeys()])
   const active = sites.filter(site => site.active).length
-  const valid = keys.filter(key => key.revokedAt === null).length
+  const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
   findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
   if (sites.length === 0)

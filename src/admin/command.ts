@@ -26,6 +26,8 @@ export interface Flag {
   readonly about: string
   /** Without: a switch. */
   readonly value?: FlagValue
+  /** One letter that stands for it after a single dash. */
+  readonly short?: string
   readonly isRequired?: true
   /** The flag that says the opposite. */
   readonly contradicts?: string
@@ -34,6 +36,8 @@ export interface Flag {
 export interface Positional extends ValueRule {
   readonly name: string
   readonly isOptional?: true
+  /** Whether there may be any number of them; only the last one of a command. */
+  readonly repeats?: true
 }
 
 export interface Command {
@@ -83,8 +87,13 @@ export class Input {
   }
 }
 
+export function positionalWord({ name, isOptional, repeats }: Positional): string {
+  const word = repeats ? `${name}...` : name
+  return isOptional ? `[${word}]` : word
+}
+
 export function usageOf({ name, positionals, flags }: Command): string {
-  const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
+  const words = positionals.map(positionalWord)
   const required = Object.entries(flags)
     .filter(([, { isRequired }]) => isRequired)
     .map(([flag, { value }]) => `--${flag} ${value?.placeholder}`)
@@ -105,12 +114,17 @@ export function readInput(
   const { values: given, positionals } = parsed(command, args)
   const values = new Map<string, readonly string[]>()
   command.positionals.forEach((positional, index) => {
-    const text = positionals[index]
-    if (text !== undefined) values.set(positional.name, [checked(positional.name, positional, text)])
-    else if (!positional.isOptional)
+    const texts = positional.repeats ? positionals.slice(index) : positionals.slice(index, index + 1)
+    if (texts.length > 0) {
+      values.set(
+        positional.name,
+        texts.map(text => checked(positional.name, positional, text)),
+      )
+    } else if (!positional.isOptional)
       throw new UsageError(`${positional.name}: missing; expected ${positional.expects}`)
   })
-  const extra = positionals[command.positionals.length]
+  const takesAny = command.positionals.at(-1)?.repeats === true
+  const extra = takesAny ? undefined : positionals[command.positionals.length]
   if (extra !== undefined)
     throw new UsageError(`unexpected argument ${JSON.stringify(extra)}; usage: powgate ${usageOf(command)}`)
   for (const [name, flag] of Object.entries(command.flags)) {
@@ -127,8 +141,11 @@ export function readInput(
 /** Every flag with a value is read as a list, so that a second use is seen and not silently the one that counts. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
-  for (const [name, { value }] of Object.entries(command.flags)) {
-    options[name] = value === undefined ? { type: 'boolean' } : { type: 'string', multiple: true }
+  for (const [name, { value, short }] of Object.entries(command.flags)) {
+    options[name] = {
+      ...(value === undefined ? { type: 'boolean' } : { type: 'string', multiple: true }),
+      ...(short === undefined ? {} : { short }),
+    }
   }
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true })
@@ -139,7 +156,8 @@ function parsed(command: Command, args: readonly string[]) {
 
 /** The messages of parseArgs run over several lines and do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  const flag = /'(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
+  // Of a flag with a short name both are given: '-f, --file <value>'.
+  const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {

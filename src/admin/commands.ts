@@ -1,11 +1,14 @@
 /** Every command, in the order of the help. */
 
+import { APPLY_COMMAND } from './apply-command.ts'
+import { AUDIT_COMMAND } from './audit-command.ts'
 import { CHECK_COMMAND } from './check-command.ts'
 import type { Command } from './command.ts'
 import { EXPLAIN_COMMAND } from './explain.ts'
 import { KEY_COMMANDS } from './key-commands.ts'
 import { SERVE_COMMAND } from './serve-command.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
+import { SITES_FILE_COMMANDS } from './sites-file-commands.ts'
 import { TRY_COMMAND } from './try-command.ts'
 import { WIDGET_COMMAND } from './widget-command.ts'
 
@@ -13,7 +16,10 @@ export const COMMANDS: readonly Command[] = [
   SERVE_COMMAND,
   CHECK_COMMAND,
   ...SITE_COMMANDS,
+  ...SITES_FILE_COMMANDS,
+  APPLY_COMMAND,
   ...KEY_COMMANDS,
+  AUDIT_COMMAND,
   EXPLAIN_COMMAND,
   TRY_COMMAND,
   WIDGET_COMMAND,

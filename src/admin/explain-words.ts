@@ -62,6 +62,10 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, RefusalWords>> = {
     meaning: 'The field sitekey names another site than the API key belongs to.',
     advice: BACKEND,
   },
+  'api-key-expired': {
+    meaning: 'The API key has expired.',
+    advice: 'powgate key create SITE_KEY makes another; powgate key update moves the end of this one.',
+  },
   'test-key-fails': { meaning: 'The published API key that always fails.', advice: TEST_KEY },
   'test-key-used': { meaning: 'The published API key for which every token is used.', advice: TEST_KEY },
   'body-shape': { meaning: 'A field of the body was missing or wrong; the answer named it.', advice: CLIENT },

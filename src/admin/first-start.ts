@@ -7,6 +7,7 @@ import { resolveSecrets } from '../secrets.ts'
 import { discardStaleState, prepareDataDir } from '../store/embedded/environment.ts'
 import { createStore } from '../store/open.ts'
 import { RedisStore } from '../store/redis/store.ts'
+import { authorInService } from './author.ts'
 import { createSite } from './sites.ts'
 
 /** Time for calls before any request is served, where patience costs nothing. */
@@ -37,14 +38,14 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
-      const { site, apiKey } = await createSite(store, { name: 'demo' })
+      const { site, apiKey } = await createSite(store, { name: 'demo' }, authorInService('first start'))
       printFirstSite(site.siteKey, apiKey, demo === 'on' ? `${localUrl(config)}/demo` : undefined)
     } else if (sites.length === 0) {
       process.stdout.write(
         'There are no sites yet. Create one: npm run -s powgate -- site create --name NAME\n',
       )
     }
-    if (demo === 'on') await prepareDemoSite(store, demoApiKey(secrets[0]!))
+    if (demo === 'on') await prepareDemoSite(store, demoApiKey(secrets[0]!), authorInService('demo page'))
     return { store: store.description, demo }
   } finally {
     await store.close()

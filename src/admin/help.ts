@@ -1,6 +1,6 @@
 /** Help, written from the table of commands. */
 
-import { type Command, type Flag, usageOf } from './command.ts'
+import { type Command, type Flag, positionalWord, usageOf } from './command.ts'
 
 /** How the person at the terminal called it, so that the examples can be copied. */
 export const PROGRAM = process.env.npm_lifecycle_event === 'powgate' ? 'npm run -s powgate --' : 'powgate'
@@ -9,8 +9,7 @@ const HELP_FLAG: Flag = { about: 'Print this help.' }
 
 export function overview(commands: readonly Command[]): string {
   const calls = commands.map(({ name, positionals, about }) => {
-    const words = positionals.map(({ name, isOptional }) => (isOptional ? `[${name}]` : name))
-    return [[name, ...words].join(' '), about] as const
+    return [[name, ...positionals.map(positionalWord)].join(' '), about] as const
   })
   return `powgate: the service, its sites and API keys, and what an operator asks of it
 
@@ -26,7 +25,7 @@ ${columns([
 ])}
 
 All but serve work beside the running service, on its store. They read the same environment: REDIS_URL, or without it
-POWGATE_DATA_DIR (./data). ${PROGRAM} serve --help lists every setting.
+POWGATE_DATA_DIR (./data). ${PROGRAM} serve --help lists every setting. POWGATE_ACTOR is who the audit log says it was.
 
 Examples:
   ${PROGRAM} serve
@@ -53,8 +52,9 @@ function flagCall(name: string, { value }: Flag): string {
   return value === undefined ? `--${name}` : `--${name} ${value.placeholder}`
 }
 
-function flagText({ about, value, isRequired }: Flag): string {
+function flagText({ about, value, short, isRequired }: Flag): string {
   const notes = [
+    ...(short === undefined ? [] : [`Short: -${short}.`]),
     ...(isRequired ? ['Required.'] : []),
     ...(value?.repeats ? ['May be repeated.'] : []),
     ...(value?.variable === undefined ? [] : [`Or ${value.variable}.`]),

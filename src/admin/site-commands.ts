@@ -1,13 +1,14 @@
 /** `powgate site ...` */
 
 import { apiKeyId, type SiteRecord } from '../domain/site.ts'
+import { authorOfCommand } from './author.ts'
 import { type Command, type Input, UsageError } from './command.ts'
 import { PROGRAM } from './help.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 import { createSite, defaultSettings, findSite, updateSite } from './sites.ts'
-import { originsText, printKeys, publicKeys, siteFields, stateText } from './views.ts'
+import { findKeys, originsText, printKeys, siteFields, stateText } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 const UPDATE_FLAGS = { ...SITE_FLAGS, ...CLEARING_FLAGS }
@@ -65,7 +66,8 @@ export const SITE_COMMANDS: readonly Command[] = [
 
 async function runCreate(input: Input): Promise<void> {
   const wanted = applyFlags(defaultSettings(input.required('name')), input)
-  const { site, apiKey } = await withStore(store => createSite(store, wanted))
+  const author = authorOfCommand('site create')
+  const { site, apiKey } = await withStore(store => createSite(store, wanted, author))
   if (input.has('json')) {
     const { siteKey, ...settings } = site
     printJson({ siteKey, apiKey, apiKeyId: apiKeyId(apiKey), ...settings })
@@ -100,16 +102,12 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const { site, apiKeys } = await withStore(async store => ({
+  const { site, keys } = await withStore(async store => ({
     site: await findSite(store, siteKey),
-    apiKeys: (await store.listApiKeys()).filter(key => key.siteKey === siteKey),
+    keys: await findKeys(store, siteKey),
   }))
-  const keys = publicKeys(apiKeys)
   if (input.has('json')) {
-    printJson({
-      ...site,
-      apiKeys: keys.map(({ id, createdAt, revokedAt }) => ({ id, createdAt, revokedAt })),
-    })
+    printJson({ ...site, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
     return
   }
   printFields(siteFields(site))
@@ -122,12 +120,16 @@ async function runUpdate(input: Input): Promise<void> {
     throw new UsageError('site update: expected something to change; see powgate site update --help')
   }
   const siteKey = input.required(SITE_KEY.name)
-  const site = await withStore(store => updateSite(store, siteKey, before => applyFlags(before, input)))
+  const author = authorOfCommand('site update')
+  const change = (before: SiteRecord) => applyFlags(before, input)
+  const site = await withStore(store => updateSite(store, siteKey, change, author))
   printChanged(input, site, 'The site was changed.')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
-  const site = await withStore(store => updateSite(store, input.required(SITE_KEY.name), { active }))
+  const siteKey = input.required(SITE_KEY.name)
+  const author = authorOfCommand(active ? 'site enable' : 'site disable')
+  const site = await withStore(store => updateSite(store, siteKey, { active }, author))
   printChanged(input, site, `The site is ${stateText(site)}.`)
 }
 

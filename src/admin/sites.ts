@@ -1,21 +1,22 @@
 /** Creating and changing sites and API keys: what the command line and the first start share. */
 
 import { randomBytes } from 'node:crypto'
+import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
 import {
   type ApiKeyRecord,
   apiKeyId,
   apiKeySha256,
   newApiKey,
   newSiteKey,
+  orderedSettings,
   SITE_DEFAULTS,
   type SiteRecord,
+  type SiteSettings,
 } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
+import { authorOfCommand } from './author.ts'
 
-/** Everything of a site that can be chosen. */
-export type SiteSettings = Omit<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>
-
-/** What may be set on a site; the rest is kept. */
+/** What may be set on a site; the rest is kept. An empty group of limits, policies or weights drops those of the site. */
 export type SiteOptions = Partial<SiteSettings>
 
 export interface CreatedSite {
@@ -33,21 +34,42 @@ export function defaultSettings(name: string): SiteSettings {
   return { ...SITE_DEFAULTS, name, origins: [], ipRules: { allow: [], block: [] } }
 }
 
-/** The API key is written first: if the second write fails there is no site, rather than one without a key. */
+/** What of an API key is chosen by people. */
+export interface KeyOptions {
+  readonly name?: string
+  /** Unix milliseconds; null: never. */
+  readonly expiresAt?: number | null
+}
+
+/** Of those who use these functions from code: the user of the process. */
+const CODE = 'code'
+
+/** @param settings all of them; in the order of every stored record */
+export function siteRecord(
+  settings: SiteSettings,
+  { siteKey, createdAt }: Pick<SiteRecord, 'siteKey' | 'createdAt'>,
+  updatedAt: number,
+): SiteRecord {
+  return { siteKey, ...orderedSettings(settings), createdAt, updatedAt }
+}
+
 export async function createSite(
   store: SiteStore,
   options: SiteOptions & { name: string },
+  author: Author = authorOfCommand(CODE),
 ): Promise<CreatedSite> {
   const now = Date.now()
-  const site: SiteRecord = {
-    ...defaultSettings(options.name),
-    ...options,
-    siteKey: newSiteKey(randomBytes(96)),
-    createdAt: now,
-    updatedAt: now,
-  }
-  const { apiKey } = await createApiKey(store, site.siteKey)
-  await written(store.writeSite(site, undefined))
+  const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
+  const site = siteRecord({ ...defaultSettings(options.name), ...options }, identity, now)
+  const { record, apiKey } = newKey(site.siteKey, {}, now)
+  await written(
+    store,
+    [
+      { site, expected: undefined },
+      { apiKey: record, expected: undefined },
+    ],
+    author,
+  )
   return { site, apiKey }
 }
 
@@ -55,16 +77,29 @@ export async function createSite(
 export async function createApiKey(
   store: SiteStore,
   siteKey: string,
+  options: KeyOptions = {},
+  author: Author = authorOfCommand(CODE),
 ): Promise<{ record: ApiKeyRecord; apiKey: string }> {
+  const created = newKey(siteKey, options, Date.now())
+  await written(store, [{ apiKey: created.record, expected: undefined }], author)
+  return created
+}
+
+function newKey(
+  siteKey: string,
+  { name, expiresAt = null }: KeyOptions,
+  now: number,
+): { record: ApiKeyRecord; apiKey: string } {
   const apiKey = newApiKey(randomBytes(128))
   const record: ApiKeyRecord = {
     id: apiKeyId(apiKey)!,
     siteKey,
+    ...(name === undefined ? {} : { name }),
     secretSha256: apiKeySha256(apiKey),
-    createdAt: Date.now(),
+    createdAt: now,
+    expiresAt,
     revokedAt: null,
   }
-  await written(store.writeApiKey(record, undefined))
   return { record, apiKey }
 }
 
@@ -74,29 +109,77 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
   return site
 }
 
-/** @param change what to set, or how to find that from what is set now; if it throws nothing is written */
+/**
+ * Writes nothing if nothing changes.
+ *
+ * @param change what to set, or how to find that from what is set now; if it throws nothing is written
+ */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,
   change: SiteOptions | ((before: SiteRecord) => SiteOptions),
+  author: Author = authorOfCommand(CODE),
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
   const options = typeof change === 'function' ? change(before) : change
-  const after: SiteRecord = { ...before, ...options, siteKey, updatedAt: Date.now() }
-  await written(store.writeSite(after, before))
+  const after = siteRecord({ ...before, ...options }, before, Date.now())
+  if (siteChanges(before, after).length === 0) return before
+  await written(store, [{ site: after, expected: before }], author)
   return after
 }
 
-export async function revokeApiKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
-  const before = await store.readApiKey(id)
-  if (before === undefined) throw new AdminError(`there is no API key with the id ${id}`)
-  if (before.revokedAt !== null) throw new AdminError(`the API key ${id} is revoked already`)
-  const after = { ...before, revokedAt: Date.now() }
-  await written(store.writeApiKey(after, before))
+/** Writes nothing if nothing changes. */
+export async function updateApiKey(
+  store: SiteStore,
+  id: string,
+  options: KeyOptions,
+  author: Author = authorOfCommand(CODE),
+): Promise<ApiKeyRecord> {
+  const before = await validKey(store, id)
+  const { name = before.name, expiresAt = before.expiresAt } = options
+  if (name === before.name && (expiresAt ?? null) === (before.expiresAt ?? null)) return before
+  return changeKey(
+    store,
+    before,
+    { ...(name === undefined ? {} : { name }), expiresAt: expiresAt ?? null },
+    author,
+  )
+}
+
+export async function revokeApiKey(
+  store: SiteStore,
+  id: string,
+  author: Author = authorOfCommand(CODE),
+): Promise<ApiKeyRecord> {
+  const before = await validKey(store, id)
+  return changeKey(store, before, { revokedAt: Date.now() }, author)
+}
+
+/** One that is not revoked; it may have expired. */
+async function validKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
+  const key = await store.readApiKey(id)
+  if (key === undefined) throw new AdminError(`there is no API key with the id ${id}`)
+  if (key.revokedAt !== null) throw new AdminError(`the API key ${id} is revoked already`)
+  return key
+}
+
+async function changeKey(
+  store: SiteStore,
+  before: ApiKeyRecord,
+  change: Partial<ApiKeyRecord>,
+  author: Author,
+): Promise<ApiKeyRecord> {
+  const after = { ...before, ...change }
+  await written(store, [{ apiKey: after, expected: before }], author)
   return after
 }
 
-async function written(write: Promise<boolean>): Promise<void> {
-  if (!(await write))
+/** All of it, with the entries in the audit log; throws an AdminError if somebody else was faster. */
+export async function written(
+  store: SiteStore,
+  changes: readonly RecordChange[],
+  author: Author,
+): Promise<void> {
+  if (!(await store.commit(changes, author)))
     throw new AdminError('somebody else changed this at the same moment; nothing was written, try again')
 }

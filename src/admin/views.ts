@@ -1,15 +1,64 @@
 /** Sites and API keys as people read them. Hashes of secrets are in no view. */
 
-import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
+import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
+import { type ApiKeyRecord, isExpired, type SiteRecord } from '../domain/site.ts'
+import type { SiteStore } from '../store/store.ts'
 import { printLine, printTable, timeText } from './output.ts'
 
-export type PublicKey = Omit<ApiKeyRecord, 'secretSha256'>
+export type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
 
-/** Without the hashes; oldest first. */
-export function publicKeys(records: readonly ApiKeyRecord[]): PublicKey[] {
+/** Times in Unix milliseconds. */
+export interface PublicKey {
+  readonly id: string
+  readonly siteKey: string
+  readonly name: string | null
+  readonly state: KeyState
+  readonly createdAt: number
+  readonly expiresAt: number | null
+  readonly revokedAt: number | null
+  /** To the minute; null: never, as far as is known. */
+  readonly lastUsedAt: number | null
+}
+
+const SOON_MS = 14 * 86_400_000
+
+/** The API keys of a site, or of all; oldest first. */
+export async function findKeys(
+  store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
+  siteKey?: string,
+): Promise<PublicKey[]> {
+  const all = await store.listApiKeys()
+  const records = all.filter(key => siteKey === undefined || key.siteKey === siteKey)
+  const uses = await store.readUses(records.map(({ id }) => id))
   return records
-    .map(({ id, siteKey, createdAt, revokedAt }) => ({ id, siteKey, createdAt, revokedAt }))
+    .map(record => publicKey(record, uses.get(record.id)))
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+}
+
+/** @param lastUsedAt Unix milliseconds, if it was ever used */
+export function publicKey(record: ApiKeyRecord, lastUsedAt: number | undefined): PublicKey {
+  const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
+  const state = keyState(record, Date.now())
+  return { id, siteKey, name, state, createdAt, expiresAt, revokedAt, lastUsedAt: lastUsedAt ?? null }
+}
+
+function keyState(record: ApiKeyRecord, now: number): KeyState {
+  if (record.revokedAt !== null) return 'revoked'
+  if (isExpired(record, now)) return 'expired'
+  return isExpired(record, now + SOON_MS) ? 'expires-soon' : 'valid'
+}
+
+function keyStateText({ state, expiresAt, revokedAt }: PublicKey): string {
+  switch (state) {
+    case 'revoked':
+      return `revoked ${timeText(revokedAt!)}`
+    case 'expired':
+      return `expired ${timeText(expiresAt!)}`
+    case 'expires-soon':
+      return `expires soon: ${timeText(expiresAt!)}`
+    default:
+      return expiresAt === null ? 'valid' : `valid until ${timeText(expiresAt)}`
+  }
 }
 
 export function printKeys(keys: readonly PublicKey[]): void {
@@ -17,13 +66,17 @@ export function printKeys(keys: readonly PublicKey[]): void {
     printLine('There are no API keys.')
     return
   }
-  const head = ['key id', 'site key', 'created', 'state']
+  const head = ['key id', 'site key', 'name', 'created', 'last used', 'state']
   printTable(
     head,
-    keys.map(({ id, siteKey, createdAt, revokedAt }) => {
-      const state = revokedAt === null ? 'valid' : `revoked ${timeText(revokedAt)}`
-      return [id, siteKey, timeText(createdAt), state]
-    }),
+    keys.map(key => [
+      key.id,
+      key.siteKey,
+      key.name ?? '-',
+      timeText(key.createdAt),
+      key.lastUsedAt === null ? 'never' : timeText(key.lastUsedAt),
+      keyStateText(key),
+    ]),
   )
 }
 
@@ -50,7 +103,25 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
     ['difficulty', `${base} bits, ${min} to ${max}`],
     ...(allow.length > 0 ? [['allowed IPs', allow.join(', ') + asleep] as [string, string]] : []),
     ...(block.length > 0 ? [['blocked IPs', block.join(', ') + asleep] as [string, string]] : []),
+    ...ownFields(site),
     ['created', timeText(site.createdAt)],
     ['changed', timeText(site.updatedAt)],
   ]
+}
+
+/** What the site has in place of what the service has. */
+function ownFields({ limits = {}, failOpen = {}, scoreWeights = {} }: SiteRecord): [string, string][] {
+  const limitTexts = Object.entries(limits).map(([name, quota]) => `${name} ${quota}`)
+  const policyTexts = Object.entries(failOpen).map(
+    ([name, isOpen]) => `${name} fails ${isOpen ? 'open' : 'closed'}`,
+  )
+  const weightTexts = Object.entries(scoreWeights).map(
+    ([name, weight]) => `${name} ${weight} (usually ${SCORE_WEIGHTS[name as ScoreReason]})`,
+  )
+  const fields: [string, string][] = [
+    ['limits a minute', limitTexts.join(', ')],
+    ['without store', policyTexts.join(', ')],
+    ['weights', weightTexts.join(', ')],
+  ]
+  return fields.filter(([, text]) => text !== '')
 }

@@ -5,6 +5,7 @@
  */
 
 import { hkdfSync } from 'node:crypto'
+import type { Author, RecordChange } from '../domain/audit.ts'
 import {
   type ApiKeyRecord,
   apiKeyId,
@@ -33,7 +34,7 @@ export function demoApiKey(secret: string): string {
  *
  * @param apiKey from `demoApiKey`; of an earlier master secret the key stays valid, and nobody has it
  */
-export async function prepareDemoSite(store: SiteStore, apiKey: string): Promise<void> {
+export async function prepareDemoSite(store: SiteStore, apiKey: string, author: Author): Promise<void> {
   const now = Date.now()
   const site: SiteRecord = {
     ...SITE_DEFAULTS,
@@ -48,11 +49,14 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string): Promise
   const key: ApiKeyRecord = {
     id: apiKeyId(apiKey)!,
     siteKey: DEMO_SITE_KEY,
+    name: 'demo page',
     secretSha256: apiKeySha256(apiKey),
     createdAt: now,
     revokedAt: null,
   }
-  // Not written: it was there, or another host was faster.
-  if ((await store.readApiKey(key.id)) === undefined) await store.writeApiKey(key, undefined)
-  if ((await store.readSite(DEMO_SITE_KEY)) === undefined) await store.writeSite(site, undefined)
+  const missing: RecordChange[] = []
+  if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
+  if ((await store.readSite(DEMO_SITE_KEY)) === undefined) missing.push({ site, expected: undefined })
+  // Not written: another host was faster.
+  if (missing.length > 0) await store.commit(missing, author)
 }

@@ -85,6 +85,7 @@ export const OUTCOMES = {
   'api-key-unknown': INVALID_API_KEY,
   'api-key-wrong-secret': INVALID_API_KEY,
   'api-key-revoked': INVALID_API_KEY,
+  'api-key-expired': INVALID_API_KEY,
   'api-key-site-inactive': INVALID_API_KEY,
 
   'token-missing': { status: 400, code: 'invalid-body', message: 'The token is missing.' },

@@ -7,7 +7,7 @@
 
 import type { Environment } from '../protocol/wire.ts'
 
-/** What each signal takes off. The README's table is held to this one by a test. */
+/** What each signal takes off where the site says nothing else. The README's table is held to this one by a test. */
 export const SCORE_WEIGHTS = {
   webdriver: 0.6,
   chromeAbsent: 0.15,
@@ -30,6 +30,11 @@ export const SCORE_WEIGHTS = {
 } as const
 
 export type ScoreReason = keyof typeof SCORE_WEIGHTS
+
+/** What each signal takes off, 0 to 1. */
+export type ScoreWeights = Readonly<Record<ScoreReason, number>>
+
+export const SCORE_REASONS = Object.keys(SCORE_WEIGHTS) as readonly ScoreReason[]
 
 export interface ScoreSignals {
   readonly environment: Environment | undefined
@@ -76,18 +81,20 @@ const RECENT_FAILURES_MAX = 6
 
 const NO_REASONS: readonly ScoreReason[] = []
 
-export function scoreOf(signals: ScoreSignals): Score {
-  const reasons = reasonsOf(signals)
-  if (reasons.length === 0) return { score: 1, reasons }
+/** A signal whose weight is 0 is no reason. */
+export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
+  const signs = reasonsOf(signals)
+  if (signs.length === 0) return { score: 1, reasons: signs }
+  const reasons = weights === SCORE_WEIGHTS ? signs : signs.filter(reason => weights[reason] > 0)
   let penalty = 0
-  for (const reason of reasons) penalty += penaltyOf(reason, signals)
+  for (const reason of reasons) penalty += penaltyOf(reason, signals, weights)
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
 }
 
 /** What a reason takes off. */
-export function penaltyOf(reason: ScoreReason, signals: ScoreSignals): number {
+export function penaltyOf(reason: ScoreReason, signals: ScoreSignals, weights: ScoreWeights): number {
   const times = reason === 'recentFailure' ? Math.min(RECENT_FAILURES_MAX, signals.addressFailures) : 1
-  return SCORE_WEIGHTS[reason] * times
+  return weights[reason] * times
 }
 
 /** The flags of an environment that are set. */

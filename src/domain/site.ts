@@ -4,6 +4,7 @@ import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
+import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason, type ScoreWeights } from './score.ts'
 
 export type Plan = 'free' | 'pro'
 
@@ -22,18 +23,46 @@ export interface SiteRecord {
   difficulty: { base: number; min: number; max: number }
   /** Addresses and CIDRs; read on plan `pro` only. An empty allow list allows every address. */
   ipRules: { allow: string[]; block: string[] }
+  /** What is absent, here and in the next two, is as the service has it. */
+  limits?: SiteLimits
+  failOpen?: SiteFailPolicy
+  /** Each 0 to 1. */
+  scoreWeights?: Partial<Record<ScoreReason, number>>
   createdAt: number
   updatedAt: number
 }
+
+/** Requests per minute. */
+export interface SiteLimits {
+  /** /challenge, of one address at this site. */
+  challenge?: number
+  /** /verify, of one address at this site. */
+  verify?: number
+  /** /verify-token, of each API key of this site. */
+  redeem?: number
+}
+
+/** Whether an endpoint keeps answering from memory while the store is away. /verify-token never does. */
+export interface SiteFailPolicy {
+  challenge?: boolean
+  verify?: boolean
+}
+
+/** Everything of a site that can be chosen. */
+export type SiteSettings = Omit<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>
 
 /** An API key as it is stored: the secret itself is not. Times are Unix milliseconds. */
 export interface ApiKeyRecord {
   /** 8 base62 characters. */
   id: string
   siteKey: string
+  /** What people call it. */
+  name?: string
   /** SHA-256 of the whole key, 64 hexadecimal characters. It has 256 random bits: no slow hash is needed. */
   secretSha256: string
   createdAt: number
+  /** From then on it is refused; null or absent: never. */
+  expiresAt?: number | null
   /** null while the key is valid. */
   revokedAt: number | null
 }
@@ -51,9 +80,14 @@ export interface Site {
   readonly origins: OriginList
   /** undefined unless the plan has IP rules and the site uses them. */
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
+  /** The table of the service, or a copy with what the site has of its own. */
+  readonly scoreWeights: ScoreWeights
   /** undefined unless it is one of the test sites. */
   readonly test: TestOutcome | undefined
 }
+
+export const SITE_LIMITS = ['challenge', 'verify', 'redeem'] as const satisfies (keyof SiteLimits)[]
+export const FAIL_POLICY_ENDPOINTS = ['challenge', 'verify'] as const satisfies (keyof SiteFailPolicy)[]
 
 export const SITE_DEFAULTS = {
   active: true,
@@ -73,8 +107,39 @@ export function compileSite(record: SiteRecord): Site {
     logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 is for requests that name no known site
     origins: new OriginList(record.origins),
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
+    scoreWeights:
+      record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },
     test: undefined,
   }
+}
+
+/** The settings in their usual order, whatever the order of what is given; a group that says nothing is left out. */
+export function orderedSettings(settings: SiteSettings): SiteSettings {
+  const { name, active, plan, origins, requireOrigin, threshold, difficulty, ipRules } = settings
+  const { limits = {}, failOpen = {}, scoreWeights = {} } = settings
+  const { base, min, max } = difficulty
+  const { allow, block } = ipRules
+  return {
+    ...{ name, active, plan, origins, requireOrigin, threshold },
+    difficulty: { base, min, max },
+    ipRules: { allow, block },
+    ...(isEmpty(limits) ? {} : { limits: inOrder(limits, SITE_LIMITS) }),
+    ...(isEmpty(failOpen) ? {} : { failOpen: inOrder(failOpen, FAIL_POLICY_ENDPOINTS) }),
+    ...(isEmpty(scoreWeights) ? {} : { scoreWeights: inOrder(scoreWeights, SCORE_REASONS) }),
+  }
+}
+
+function isEmpty(group: object): boolean {
+  return Object.keys(group).length === 0
+}
+
+function inOrder<Group extends object>(group: Group, order: readonly (keyof Group & string)[]): Group {
+  const present = order.filter(name => group[name] !== undefined)
+  return Object.fromEntries(present.map(name => [name, group[name]])) as Group
+}
+
+export function isExpired(key: ApiKeyRecord, now: number): boolean {
+  return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 }
 
 /** Regular expressions, also for those who write clients. */

@@ -55,24 +55,27 @@ export class ChallengeEndpoint implements Endpoint {
       return
     }
     const addressKey = limitKey(exchange.address, this.#service.settings.ipv6PrefixBits)
+    const { limits } = this.#service.settings
+    const ownLimit = site?.record.limits?.challenge
     const request = {
       addressKey,
       siteTag: site?.logTag ?? 0,
-      addressLimit: this.#service.settings.limits.challengeAddress,
-      siteLimit: site === null ? 0 : this.#service.settings.limits.challengeAddressSite,
+      addressLimit: limits.challengeAddress,
+      siteLimit: site === null ? 0 : (ownLimit ?? limits.challengeAddressSite),
+      failOpen: site?.record.failOpen?.challenge,
     }
     this.#service.store.admitChallenge(
       request,
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            this.#refusals.limit(exchange, admission)
+            this.#refusals.limit(exchange, admission, ownLimit)
             break
           case 'admitted':
             this.#decide(exchange, site, addressKey, admission)
             break
           default:
-            this.#refusals.refuse(exchange, 'store-unavailable')
+            this.#refusals.unavailable(exchange, ownLimit)
         }
       }),
     )
@@ -87,7 +90,7 @@ export class ChallengeEndpoint implements Endpoint {
   }
 
   #issue(exchange: Exchange, site: Site, addressKey: string, admitted: Admitted): void {
-    const { siteKey } = site.record
+    const { siteKey, limits } = site.record
     const storeEpoch = this.#service.store.addressEpoch(addressKey)
     if (storeEpoch === undefined) {
       this.#refusals.refuse(exchange, 'store-unavailable')
@@ -96,7 +99,7 @@ export class ChallengeEndpoint implements Endpoint {
     const load = this.#service.loads.load(siteKey)
     const inputs = {
       addressChallenges: admitted.siteCount,
-      addressLimit: this.#service.settings.limits.challengeAddressSite,
+      addressLimit: limits?.challenge ?? this.#service.settings.limits.challengeAddressSite,
       addressFailures: admitted.failures,
       siteRate: load.rate,
       siteRateUsual: load.usualRate,

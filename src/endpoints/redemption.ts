@@ -14,7 +14,7 @@ import { hash } from 'node:crypto'
 import { type Address, limitKey, parseAddress } from '../domain/address.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
-import { type ApiKeyRecord, isApiKeyOf, type Site } from '../domain/site.ts'
+import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { type ErrorStyle, NO_HEADERS } from '../http/replies.ts'
@@ -94,6 +94,7 @@ export class RedemptionFlow<Asked> {
     if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
     if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
     if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
+    if (isExpired(apiKey, this.#service.now())) return { status: 'refused', reason: 'api-key-expired' }
     const site = this.#service.sites.cachedSite(apiKey.siteKey)
     if (site === undefined) return undefined
     if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
@@ -124,7 +125,11 @@ export class RedemptionFlow<Asked> {
   #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
     const { address } = exchange
     if (address === undefined) return this.refusals.refuse(exchange, 'store-unavailable')
-    if (caller.status === 'known') exchange.siteKey = caller.apiKey.siteKey
+    const ownLimit = caller.status === 'known' ? caller.site.record.limits?.redeem : undefined
+    if (caller.status === 'known') {
+      exchange.siteKey = caller.apiKey.siteKey
+      if (caller.site.test === undefined) this.#service.keyUses.note(caller.apiKey.id, this.#service.now())
+    }
     const attempt: Attempt =
       caller.status === 'known'
         ? this.#evaluate(exchange, caller, asked)
@@ -136,7 +141,7 @@ export class RedemptionFlow<Asked> {
         caller.status === 'known'
           ? {
               id: caller.apiKey.id,
-              limit: this.#service.settings.limits.redeemApiKey,
+              limit: ownLimit ?? this.#service.settings.limits.redeemApiKey,
               siteKey: caller.apiKey.siteKey,
             }
           : undefined,
@@ -155,13 +160,13 @@ export class RedemptionFlow<Asked> {
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            this.refusals.limit(exchange, admission)
+            this.refusals.limit(exchange, admission, ownLimit)
             break
           case 'admitted':
             this.#conclude(exchange, attempt, admission)
             break
           default:
-            this.refusals.refuse(exchange, 'store-unavailable')
+            this.refusals.unavailable(exchange, ownLimit)
         }
       }),
     )

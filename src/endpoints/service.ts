@@ -17,6 +17,7 @@ import {
   refusalReply,
   unavailableReply,
 } from '../http/replies.ts'
+import type { KeyUses } from '../store/key-uses.ts'
 import type { LoadTracker } from '../store/load-tracker.ts'
 import type { SiteDirectory } from '../store/site-directory.ts'
 import type { Limited, RequestStore } from '../store/store.ts'
@@ -27,6 +28,7 @@ export interface Service {
   readonly store: RequestStore
   readonly sites: SiteDirectory
   readonly loads: LoadTracker
+  readonly keyUses: KeyUses
   readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number
@@ -91,23 +93,37 @@ export class Refusals {
   readonly #endpoint: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
+  /** Which of them a site may have its own of. */
+  readonly #sitePolicy: Policy
 
   constructor(service: Service, endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
     this.#service = service
     this.#endpoint = endpoint
     this.#style = style
     this.#policies = policies
+    this.#sitePolicy = 'api-key' in policies ? 'api-key' : 'address-site'
   }
 
   refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
+    if (reason === 'store-unavailable') return this.unavailable(exchange, undefined)
     this.#service.events.refused(exchange, this.#endpoint, reason)
-    if (reason === 'store-unavailable') exchange.answer(unavailableReply(this.#policies, this.#style))
-    else exchange.answer(refusalReply({ reason, ...more }, this.#style))
+    exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
-  limit(exchange: Exchange, limited: Limited): void {
+  /** @param siteLimit what the site has in place of the service's limit, for the headers; undefined: nothing */
+  unavailable(exchange: Exchange, siteLimit: number | undefined): void {
+    this.#service.events.refused(exchange, this.#endpoint, 'store-unavailable')
+    exchange.answer(unavailableReply(this.#policiesWith(siteLimit), this.#style))
+  }
+
+  /** @param siteLimit as above */
+  limit(exchange: Exchange, limited: Limited, siteLimit: number | undefined): void {
     this.#service.events.refused(exchange, this.#endpoint, 'rate-limited', limited.policy)
-    exchange.answer(limitedReply(limited, this.#policies, this.#style))
+    exchange.answer(limitedReply(limited, this.#policiesWith(siteLimit), this.#style))
+  }
+
+  #policiesWith(siteLimit: number | undefined): PolicyList {
+    return siteLimit === undefined ? this.#policies : { ...this.#policies, [this.#sitePolicy]: siteLimit }
   }
 
   /** The answer to a fault of ours. */

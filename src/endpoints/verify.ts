@@ -108,11 +108,14 @@ export class VerifyEndpoint implements Endpoint {
       site === null
         ? { verdict: 'refused', refusal: { reason: 'site-unknown' } }
         : this.#evaluate(exchange, site, address, addressKey, body)
+    const { limits } = this.#service.settings
+    const ownLimit = site?.record.limits?.verify
     const request = {
       addressKey,
       siteTag: site?.logTag ?? 0,
-      addressLimit: this.#service.settings.limits.verifyAddress,
-      siteLimit: site === null ? 0 : this.#service.settings.limits.verifyAddressSite,
+      addressLimit: limits.verifyAddress,
+      siteLimit: site === null ? 0 : (ownLimit ?? limits.verifyAddressSite),
+      failOpen: site?.record.failOpen?.verify,
       failed: this.#isFailure(attempt, site),
       spend:
         attempt.verdict === 'solved'
@@ -128,13 +131,13 @@ export class VerifyEndpoint implements Endpoint {
       exchange.guard(admission => {
         switch (admission.status) {
           case 'limited':
-            this.#refusals.limit(exchange, admission)
+            this.#refusals.limit(exchange, admission, ownLimit)
             break
           case 'admitted':
             this.#conclude(exchange, site, address, attempt, admission)
             break
           default:
-            this.#refusals.refuse(exchange, 'store-unavailable')
+            this.#refusals.unavailable(exchange, ownLimit)
         }
       }),
     )
@@ -166,7 +169,7 @@ export class VerifyEndpoint implements Endpoint {
     })
     switch (reading.status) {
       case 'genuine':
-        return this.#evaluateSolution(parsed.body, reading, storeEpoch)
+        return this.#evaluateSolution(site, parsed.body, reading, storeEpoch)
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
@@ -174,7 +177,7 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  #evaluateSolution(solution: Solution, terms: NonceTerms, storeEpoch: number): Attempt {
+  #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, storeEpoch: number): Attempt {
     const now = this.#service.now()
     const { issuedAtMs, difficulty } = terms
     const expiresAtMs =
@@ -191,7 +194,8 @@ export class VerifyEndpoint implements Endpoint {
       fingerprintAddresses: 1, // only what is admitted is counted: see #scoreOf
       addressFailures: 0,
     }
-    return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals, score: scoreOf(signals) }
+    const score = scoreOf(signals, site.scoreWeights)
+    return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals, score }
   }
 
   /**
@@ -256,7 +260,8 @@ export class VerifyEndpoint implements Endpoint {
     const { siteKey, threshold } = site.record
     const isTest = site.test !== undefined
     const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, addressFailures)
-    const { score, reasons } = isTest ? CERTAIN : signals === solved.signals ? solved.score : scoreOf(signals)
+    const known = isTest ? CERTAIN : solved.score
+    const { score, reasons } = signals === solved.signals ? known : scoreOf(signals, site.scoreWeights)
     const { nonce } = solved.solution
     const passed = score >= threshold
     const storeEpoch = this.#service.store.siteEpoch(siteKey)

@@ -9,7 +9,7 @@ import { difficultyClimb } from '../domain/difficulty.ts'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
-import type { ApiKeyRecord } from '../domain/site.ts'
+import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
 import type { Exchange, Part } from '../http/exchange.ts'
@@ -60,6 +60,7 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'api-key-unknown': 'credentials',
   'api-key-wrong-secret': 'credentials',
   'api-key-revoked': 'credentials',
+  'api-key-expired': 'credentials',
   'api-key-site-inactive': 'credentials',
   'token-malformed': 'tokens',
   'token-forged': 'tokens',
@@ -146,7 +147,7 @@ export class EventLog implements Events {
       score,
       threshold: site.record.threshold,
       reasons,
-      ...(signals === undefined ? {} : signalFields(signals, reasons as readonly ScoreReason[])),
+      ...(signals === undefined ? {} : signalFields(site, signals, reasons as readonly ScoreReason[])),
     })
   }
 
@@ -229,10 +230,16 @@ export class EventLog implements Events {
   }
 }
 
-function signalFields(signals: ScoreSignals, reasons: readonly ScoreReason[]): Record<string, unknown> {
+function signalFields(
+  { scoreWeights }: Site,
+  signals: ScoreSignals,
+  reasons: readonly ScoreReason[],
+): Record<string, unknown> {
   const { environment, elapsedMs, solveTimeMs, difficulty, fingerprintAddresses, addressFailures } = signals
   return {
-    penalties: Object.fromEntries(reasons.map(reason => [reason, rounded(penaltyOf(reason, signals))])),
+    penalties: Object.fromEntries(
+      reasons.map(reason => [reason, rounded(penaltyOf(reason, signals, scoreWeights))]),
+    ),
     environment: environment === undefined ? null : suspiciousFlags(environment),
     difficulty,
     elapsedMs,

@@ -27,8 +27,10 @@ const SWEEP_MS = 1000
 export interface BridgeOptions {
   /** Over how many workers a limit is divided. */
   readonly workers: number
-  readonly bridgesChallenge: boolean
-  readonly bridgesVerify: boolean
+  /** Whether the store is one whose outages may be bridged at all. */
+  readonly mayBridge: boolean
+  /** For requests that do not say it themselves. */
+  readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   /** Milliseconds, never stepping back. */
   readonly monotonicMs: () => number
   readonly wallMs: () => number
@@ -55,20 +57,24 @@ export class BridgedStore implements RequestStore {
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     this.#store.admitChallenge(request, answer => {
-      const isBridged = answer.status === 'unavailable' && this.#options.bridgesChallenge
-      done(isBridged ? this.#challenge(request) : answer)
+      const { failOpen = this.#options.failOpen.challenge } = request
+      done(this.#isBridged(answer, failOpen) ? this.#challenge(request) : answer)
     })
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
     this.#store.admitSolution(request, answer => {
-      const isBridged = answer.status === 'unavailable' && this.#options.bridgesVerify
-      done(isBridged ? this.#solution(request) : answer)
+      const { failOpen = this.#options.failOpen.verify } = request
+      done(this.#isBridged(answer, failOpen) ? this.#solution(request) : answer)
     })
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
     this.#store.redeemToken(request, done)
+  }
+
+  #isBridged(answer: ChallengeAdmission | SolutionAdmission, failOpen: boolean): boolean {
+    return answer.status === 'unavailable' && failOpen && this.#options.mayBridge
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {

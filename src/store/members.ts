@@ -1,4 +1,19 @@
-/** How both stores name their configuration records: `s/<site key>` and `k/<API key id>`. */
+/** How both stores name and write their configuration records: `s/<site key>` and `k/<API key id>`, as JSON. */
+
+import type { RecordChange } from '../domain/audit.ts'
+
+export function memberOf(change: RecordChange): string {
+  return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
+}
+
+/** The texts of the record as it must be stored yet, and as it will be. A record that was read and not changed keeps its text. */
+export function jsonOf(change: RecordChange): { expected: string | undefined; written: string } {
+  const { expected } = change
+  return {
+    expected: expected === undefined ? undefined : JSON.stringify(expected),
+    written: JSON.stringify('site' in change ? change.site : change.apiKey),
+  }
+}
 
 export function splitMembers(members: readonly string[]): { siteKeys: string[]; apiKeyIds: string[] } {
   const named = (kind: 's/' | 'k/') =>

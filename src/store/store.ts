@@ -6,6 +6,7 @@
  * the store is away, else in a later one. Whatever is unknown is `unavailable`; the caller must refuse or fall back.
  */
 
+import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
 import type { Policy } from '../domain/limits.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 
@@ -32,6 +33,8 @@ interface AddressRequest {
   readonly addressLimit: number
   /** 0 when the site is not known: only the address is charged. */
   readonly siteLimit: number
+  /** Whether an outage of the store may be bridged; undefined: as the service is configured. */
+  readonly failOpen?: boolean | undefined
 }
 
 export type ChallengeRequest = AddressRequest
@@ -133,9 +136,22 @@ export interface SiteStore {
   readApiKey(id: string): Promise<ApiKeyRecord | undefined>
   listSites(): Promise<SiteRecord[]>
   listApiKeys(): Promise<ApiKeyRecord[]>
-  /** Writes a record if the stored one is still `expected`; false if somebody else changed it meanwhile. */
-  writeSite(record: SiteRecord, expected: SiteRecord | undefined): Promise<boolean>
-  writeApiKey(record: ApiKeyRecord, expected: ApiKeyRecord | undefined): Promise<boolean>
+  /**
+   * Writes all records, each with an entry in the audit log; or nothing, and then resolves with false, if one of them is
+   * no longer as expected. No record may occur twice.
+   */
+  commit(changes: readonly RecordChange[], author: Author): Promise<boolean>
+  /** The latest entries of the audit log that fit, oldest first. */
+  readAudit(query: AuditQuery): Promise<AuditEntry[]>
+  /**
+   * Notes when API keys were last used; an earlier time than the one that is noted changes nothing. Is no change of a
+   * record: no worker reads anything anew.
+   *
+   * @param uses Unix milliseconds by API key id
+   */
+  noteUses(uses: ReadonlyMap<string, number>): Promise<void>
+  /** Unix milliseconds by id, of those that were ever used. */
+  readUses(ids: readonly string[]): Promise<Map<string, number>>
   /** What was written after `revision`; undefined asks for the present revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }

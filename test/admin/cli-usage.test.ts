@@ -28,9 +28,9 @@ const attempt = ['try', '--site-key', SITE, '--api-key', API_KEY]
 const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
   [['sites'], /^sites: there is no such command; expected serve, check, .* or --help$/],
   [['--jsn'], /^--jsn: there is no such command/],
-  [['site'], /^site: expected one of create, list, show, update, disable, enable$/],
+  [['site'], /^site: expected one of create, list, show, update, disable, enable, export, schema$/],
   [['site', 'crate'], /^site crate: there is no such command; site has create, list/],
-  [['key', 'delete', 'x'], /^key delete: there is no such command; key has create, list, revoke$/],
+  [['key', 'delete', 'x'], /^key delete: there is no such command; key has create, list, update, revoke$/],
   [['site', 'list', '--jsn'], /^--jsn: there is no such flag; site list has --json, --help$/],
   [['site', 'list', '-j'], /^-j: there is no such flag/],
   [['site', 'list', '--json=yes'], /^--json: expected no value$/],
@@ -81,6 +81,34 @@ const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
   [[...create, '--plan', 'pro', '--block', 'localhost'], /^--block: expected an IP address or a CIDR/],
   [[...create, '--allow', '10.0.0.1'], /^--allow, --block: expected --plan pro; plan free has no IP rules$/],
   [[...create, '--plan', 'free', '--block', '10.0.0.1'], /^--allow, --block: expected --plan pro/],
+  [
+    [...create, '--limit-challenge', '0'],
+    /^--limit-challenge: expected an integer from 1 to 1000000, got "0"$/,
+  ],
+  [[...create, '--limit-verify', '1000001'], /^--limit-verify: expected an integer from 1 to 1000000/],
+  [[...create, '--limit-redeem', '2.5'], /^--limit-redeem: expected an integer/],
+  [[...create, '--limit-redeem', '5', '--limit-redeem', '6'], /^--limit-redeem: expected once$/],
+  [[...create, '--no-limits'], /^--no-limits: there is no such flag/],
+  [
+    [...create, '--fail-open', 'verify-token'],
+    /^--fail-open: expected challenge or verify, got "verify-token"$/,
+  ],
+  [[...create, '--fail-closed'], /^--fail-closed: expected challenge or verify$/],
+  [
+    [...create, '--fail-open', 'verify', '--fail-closed', 'verify'],
+    /^--fail-open, --fail-closed: expected one of the two for verify, not both$/,
+  ],
+  [
+    [...create, '--weight', 'robot=1'],
+    /^--weight: expected a signal, = and a number .*webdriver, .*got "robot=1"$/,
+  ],
+  [[...create, '--weight', 'webdriver'], /^--weight: expected a signal/],
+  [[...create, '--weight', 'webdriver=1.1'], /^--weight: expected a signal/],
+  [[...create, '--weight', 'webdriver=1=1'], /^--weight: expected a signal/],
+  [[...create, '--weight', 'webdriver=1', '--weight', 'webdriver=0'], /^--weight: expected webdriver once$/],
+  [['site', 'export', 'shop'], /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
+  [['site', 'export', SITE, 'shop'], /^SITE_KEY: expected .*got "shop"$/],
+  [['site', 'schema', 'x'], /^unexpected argument "x"; usage: powgate site schema \[flags\]$/],
   [['site', 'show'], /^SITE_KEY: missing; expected site_ and 22 letters or digits$/],
   [['site', 'show', 'shop'], /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
   [['site', 'show', SITE, SITE], /^unexpected argument "site_/],
@@ -96,6 +124,40 @@ const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
   [['site', 'enable', 'x'], /^SITE_KEY: expected/],
   [['key', 'create'], /^SITE_KEY: missing/],
   [['key', 'list', 'x'], /^SITE_KEY: expected/],
+  [
+    ['key', 'create', SITE, '--expires', '2020-01-01'],
+    /^--expires: expected a moment to come: .*got "2020-01-01"$/,
+  ],
+  [['key', 'create', SITE, '--expires', '2027-02-30'], /^--expires: expected a moment to come/],
+  [['key', 'create', SITE, '--expires', '0d'], /^--expires: expected/],
+  [['key', 'create', SITE, '--expires', '3 weeks'], /^--expires: expected/],
+  [['key', 'create', SITE, '--name', ''], /^--name: expected 1 to 100 printable characters/],
+  [['key', 'update'], /^KEY_ID: missing;/],
+  [['key', 'update', API_KEY, '--no-expiry'], /^KEY_ID: expected .*did you mean abcdefgh\?$/],
+  [['key', 'update', 'abcdefgh'], /^key update: expected something to change; see/],
+  [
+    ['key', 'update', 'abcdefgh', '--expires', '9d', '--no-expiry'],
+    /^--no-expiry, --expires: expected one of the/,
+  ],
+  [['apply'], /^--file: missing; expected a file, or - for standard input$/],
+  [['apply', '-f'], /^--file: expected a file, or - for standard input$/],
+  [['apply', '-f', ''], /^--file: expected a file/],
+  [['apply', '-f', 'a', '--file', 'b'], /^--file: expected once$/],
+  [
+    ['apply', 'sites.json'],
+    /^unexpected argument "sites\.json"; usage: powgate apply --file FILE \[flags\]$/,
+  ],
+  [
+    ['apply', '-f', 'a', '--dry'],
+    /^--dry: there is no such flag; apply has --file, --dry-run, --disable-missing, /,
+  ],
+  [['audit', '--site', 'shop'], /^--site: expected site_ and 22 letters or digits, got "shop"$/],
+  [['audit', '--limit', '0'], /^--limit: expected an integer from 1 to 1000000, got "0"$/],
+  [['audit', '--limit', '1e3'], /^--limit: expected an integer/],
+  [['audit', '--since', 'yesterday'], /^--since: expected a date .*got "yesterday"$/],
+  [['audit', '--since', '2026-13-01'], /^--since: expected a date/],
+  [['audit', '--since', '2026-11-21T25:00Z'], /^--since: expected a date/],
+  [['audit', 'all'], /^unexpected argument "all"/],
   [['key', 'revoke'], /^KEY_ID: missing; expected the 8 letters or digits/],
   [['key', 'revoke', 'short'], /^KEY_ID: expected the 8 letters or digits/],
   [
@@ -123,6 +185,12 @@ describe('misuse', { concurrency: CONCURRENCY }, () => {
       assert.ok(!existsSync(dataDir), 'the store was opened')
     })
   }
+
+  test('a name for the audit log that cannot stand in a line', async () => {
+    const line = await powgate.with({ POWGATE_ACTOR: 'eve\nroot' }).problem(2, ...create)
+    assert.equal(line, 'POWGATE_ACTOR: expected 1 to 100 printable characters, got "eve\\nroot"')
+    assert.ok(!existsSync(dataDir), 'the store was opened')
+  })
 
   test('a variable is named where it is the one that is wrong', async () => {
     const withKeys = powgate.with({ POWGATE_SITE_KEY: 'shop', POWGATE_API_KEY: API_KEY })

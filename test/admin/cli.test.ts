@@ -62,7 +62,15 @@ for (const kind of STORE_KINDS) {
       })
       const shown = await powgate.json('site', 'show', siteKey)
       assert.deepEqual(shown.apiKeys, [
-        { id: apiKeyId, createdAt: shown.apiKeys[0].createdAt, revokedAt: null },
+        {
+          id: apiKeyId,
+          name: null,
+          state: 'valid',
+          createdAt,
+          expiresAt: null,
+          revokedAt: null,
+          lastUsedAt: null,
+        },
       ])
       assert.doesNotMatch(JSON.stringify(shown), /sk_|secret|[0-9a-f]{64}/i)
       const { apiKeys: _, ...site } = shown
@@ -82,6 +90,9 @@ for (const kind of STORE_KINDS) {
           'https://a.example',
         ],
         ...['--base', '20', '--min', '17', '--max=24', '--allow', '10.0.0.0/8', '--block', '2001:db8::/32'],
+        ...['--limit-challenge', '11', '--limit-verify', '12', '--limit-redeem', '1000000'],
+        ...['--fail-open', 'challenge', '--fail-closed', 'verify'],
+        ...['--weight', 'webdriver=1', '--weight', 'noPlugins=.05'],
       )
       const siteKey = /site_\w+/.exec(created)![0]
       const apiKey = /API key +(sk_\S+)/.exec(created)![1]!
@@ -99,6 +110,9 @@ for (const kind of STORE_KINDS) {
         '20 bits, 17 to 24',
         '10.0.0.0/8',
         '2001:db8::/32',
+        'challenge 11, verify 12, redeem 1000000',
+        'challenge fails open, verify fails closed',
+        'webdriver 1 (usually 0.6), noPlugins 0.05 (usually 0.1)',
       ]) {
         assert.ok(created.includes(value), value)
         assert.ok(shown.includes(value), value)
@@ -151,6 +165,26 @@ for (const kind of STORE_KINDS) {
         await update('--plan', 'free', '--threshold', '0'),
         expect({ plan: 'free', threshold: 0 }),
       )
+      assert.deepEqual(
+        await update('--limit-verify', '3', '--fail-closed', 'challenge', '--weight', 'webdriver=0.1'),
+        expect({ limits: { verify: 3 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 0.1 } }),
+      )
+      assert.deepEqual(
+        await update('--limit-redeem', '9', '--fail-open', 'verify', '--weight', 'noPlugins=0'),
+        expect({
+          limits: { verify: 3, redeem: 9 },
+          failOpen: { challenge: false, verify: true },
+          scoreWeights: { webdriver: 0.1, noPlugins: 0 },
+        }),
+      )
+      assert.deepEqual(
+        await update('--no-limits', '--limit-challenge', '5', '--no-weights'),
+        (() => {
+          const { scoreWeights: _, ...rest } = expected as typeof expected & { scoreWeights?: object }
+          return { ...rest, limits: { challenge: 5 } }
+        })(),
+      )
+      await update('--no-limits', '--no-fail-policy')
       const text = await powgate.text('site', 'update', siteKey, '--name', 'again')
       assert.match(text, /^The site was changed\.\n.*again.*198\.51\.100\.0\/24 \(not used on plan free\)/s)
 
@@ -177,6 +211,7 @@ for (const kind of STORE_KINDS) {
       const second = await powgate.json('key', 'create', siteKey)
       assert.match(second.apiKey, API_KEY)
       assert.deepEqual([second.siteKey, second.id], [siteKey, second.apiKey.slice(3, 11)])
+      assert.deepEqual([second.name, second.expiresAt], [null, null])
       const created = await powgate.text('key', 'create', siteKey)
       assert.match(created, /not shown again/)
       const third = /API key +(sk_\S+)/.exec(created)![1]!
@@ -198,7 +233,7 @@ for (const kind of STORE_KINDS) {
       assert.doesNotMatch(JSON.stringify(listed), /sk_|secret|[0-9a-f]{64}/i)
       const text = await powgate.text('key', 'list', siteKey)
       assert.deepEqual(
-        text.split('\n').map(line => /^(\S+).*(valid|revoked .*Z)$/.exec(line)?.[1]),
+        text.split('\n').map(line => /^(\S+).* never +(valid|revoked .*Z)$/.exec(line)?.[1]),
         [undefined, ...ids, undefined],
       )
       const all = await powgate.json('key', 'list')
@@ -210,6 +245,31 @@ for (const kind of STORE_KINDS) {
         new RegExp(`${ids[2]} of ${siteKey} is revoked`),
       )
       assert.match(await powgate.problem(1, 'key', 'revoke', ids[2]!), /is revoked already/)
+    })
+
+    test('API keys that expire', async () => {
+      const { siteKey } = await powgate.json('site', 'create', '--name', 'sixth')
+      const soon = await powgate.json('key', 'create', siteKey, '--expires', '90m', '--name', ' backend ')
+      assert.equal(soon.name, 'backend')
+      assert.ok(Math.abs(soon.expiresAt - Date.now() - 90 * 60_000) < 60_000, String(soon.expiresAt))
+      const later = await powgate.text('key', 'create', siteKey, '--expires', '9998-12-31')
+      assert.match(later, /^ {2}expires +9998-12-31T00:00:00Z$/m)
+      const list = async () => (await powgate.text('key', 'list', siteKey)).trimEnd().split('\n').slice(1)
+      const [first, second, third] = await list()
+      assert.match(first!, / - +\S+Z +never +valid$/)
+      assert.match(second!, / backend +\S+Z +never +expires soon: \S+Z$/)
+      assert.match(third!, / never +valid until 9998-12-31T00:00:00Z$/)
+
+      const updated = await powgate.json('key', 'update', soon.id, '--no-expiry', '--name', 'front end')
+      const { createdAt } = updated
+      assert.deepEqual(updated, {
+        ...{ id: soon.id, siteKey, name: 'front end', state: 'valid', createdAt },
+        ...{ expiresAt: null, revokedAt: null, lastUsedAt: null },
+      })
+      const ends = await powgate.text('key', 'update', soon.id, '--expires', '9998-12-31T12:30+02:00')
+      assert.equal(ends, `The API key ${soon.id} of ${siteKey} ends: 9998-12-31T10:30:00Z.\n`)
+      await powgate.text('key', 'revoke', soon.id)
+      assert.match(await powgate.problem(1, 'key', 'update', soon.id, '--no-expiry'), /is revoked already$/)
     })
 
     test('what does not exist', async () => {
@@ -229,6 +289,15 @@ for (const kind of STORE_KINDS) {
         await powgate.problem(1, 'key', 'revoke', 'AAAAAAAA'),
         'there is no API key with the id AAAAAAAA',
       )
+      assert.match(
+        await powgate.problem(1, 'key', 'update', 'AAAAAAAA', '--no-expiry'),
+        /^there is no API key/,
+      )
+      assert.equal(
+        await powgate.problem(1, 'site', 'export', UNKNOWN_SITE),
+        `there is no site ${UNKNOWN_SITE}`,
+      )
+      assert.deepEqual(await powgate.json('audit', '--site', UNKNOWN_SITE), [])
       assert.deepEqual(await powgate.json('site', 'list'), sites)
       assert.deepEqual(await powgate.json('key', 'list'), keys)
     })

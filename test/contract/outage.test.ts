@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import type { SiteFailPolicy } from '../../src/domain/site.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, call, freshAddress } from '../support/http.ts'
 import { TestService } from '../support/service.ts'
@@ -21,6 +22,15 @@ function hasCors(answer: Answer): boolean {
   return Object.keys(answer.headers).some(name => name.startsWith('access-control-'))
 }
 
+/** A site that both workers have seen. */
+async function warmSite(subject: Subject, failOpen: SiteFailPolicy): Promise<string> {
+  const { siteKey } = await subject.createSite({ failOpen, limits: { challenge: 21 } })
+  for (let count = 0; count < CONNECTIONS; count++) {
+    assert.equal((await subject.client.challenge(siteKey, { from: freshAddress() })).status, 200)
+  }
+  return siteKey
+}
+
 /** A service on a Redis that runs, of which both workers have seen the site and its API key. */
 async function prepareWarm(subject: Subject, env: Record<string, string> = {}): Promise<void> {
   await subject.prepare(await TestService.start('redis', env))
@@ -33,8 +43,12 @@ async function prepareWarm(subject: Subject, env: Record<string, string> = {}): 
 describe('Redis is away', () => {
   const subject = new Subject()
   let token: string
+  let closedSite: string
+  let halfOpenSite: string
   before(async () => {
     await prepareWarm(subject)
+    closedSite = await warmSite(subject, { challenge: false, verify: false })
+    halfOpenSite = await warmSite(subject, { challenge: false })
     token = await subject.client.token(subject.site.siteKey, { from: freshAddress() })
     await subject.service.redis!.kill()
   })
@@ -87,6 +101,27 @@ describe('Redis is away', () => {
     }
   })
 
+  test('§7, decided: a site that fails closed gets 503, with its own limits in the headers', async () => {
+    for (let count = 0; count < 5; count++) {
+      const challenge = await subject.client.challenge(closedSite, { from: freshAddress() })
+      assertRefused(challenge, 503, 'unavailable')
+      assertUnavailableHeaders(challenge)
+      assert.match(String(challenge.headers['ratelimit-policy']), /"address-site";q=21;w=60$/)
+      const verification = await subject.client.verify(closedSite, '{}', { from: freshAddress() })
+      assertRefused(verification, 503, 'unavailable')
+    }
+  })
+
+  test('§7, decided: each endpoint of a site has a policy of its own', async () => {
+    const from = freshAddress()
+    assertRefused(await subject.client.challenge(halfOpenSite, { from }), 503, 'unavailable')
+    assertPassed(
+      await subject.client.verify(halfOpenSite, await subject.agedSolution(halfOpenSite, from, 1000), {
+        from,
+      }),
+    )
+  })
+
   test('§8, decided: meanwhile an address still has a limit, of at most that of the contract', async () => {
     const from = freshAddress()
     const statuses: number[] = []
@@ -100,8 +135,10 @@ describe('Redis is away', () => {
 
 describe('Redis is away and nothing fails open', () => {
   const subject = new Subject()
+  let openSite: string
   before(async () => {
     await prepareWarm(subject, { POWGATE_FAIL_OPEN: 'none' })
+    openSite = await warmSite(subject, { challenge: true, verify: true })
     await subject.service.redis!.kill()
   })
   after(() => subject.service.stop())
@@ -125,6 +162,18 @@ describe('Redis is away and nothing fails open', () => {
       assert.equal((await call(url, { method: 'OPTIONS', from: freshAddress() })).status, 204)
     })
   }
+
+  test('§7, decided: a site of its own policy fails open, its limits divided among the workers', async () => {
+    const from = freshAddress()
+    const solution = await subject.client.solved(openSite, { from })
+    assertPassed(await subject.client.verify(openSite, solution, { from }))
+    const statuses: number[] = []
+    const visitor = freshAddress()
+    for (let count = 0; count < 22; count++) {
+      statuses.push((await subject.client.challenge(openSite, { from: visitor })).status)
+    }
+    assert.deepEqual([statuses[0], statuses.at(-1)], [200, 429])
+  })
 
   test('§5 rule 1: a missing site key is 400 nevertheless', async () => {
     assertRefused(await subject.client.challenge('', { from: freshAddress() }), 400, 'site-key-missing')

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { addLoad, type LoadState } from '../../src/domain/load.ts'
-import { compileSite, type SiteRecord } from '../../src/domain/site.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   challengeOn,
@@ -14,6 +13,7 @@ import {
   solutionOn,
   type TestStore,
 } from './harness.ts'
+import { siteConformance } from './site-conformance.ts'
 
 export function storeConformance(name: string, make: StoreMaker): void {
   describe(`store conformance: ${name}`, () => {
@@ -320,65 +320,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
     })
 
-    describe('sites', () => {
-      const record = (siteKey: string): SiteRecord => ({
-        siteKey,
-        name: 'näme "quoted"',
-        active: true,
-        plan: 'pro',
-        origins: ['https://example.com'],
-        requireOrigin: false,
-        threshold: 0.5,
-        difficulty: { base: 18, min: 16, max: 28 },
-        ipRules: { allow: [], block: ['10.0.0.0/8'] },
-        createdAt: 1,
-        updatedAt: 1,
-      })
-
-      test('are read as they were written, by every client', async () => {
-        const site = record('site_A000000000000000000001')
-        assert.equal(await store().readSite(site.siteKey), undefined)
-        assert.equal(await store().writeSite(site, undefined), true)
-        assert.deepEqual(await other().readSite(site.siteKey), site)
-        assert.ok(compileSite(site).ipRules !== undefined)
-      })
-
-      test('are changed only if nobody else changed them meanwhile', async () => {
-        const site = record('site_A000000000000000000002')
-        assert.equal(await store().writeSite(site, undefined), true)
-        assert.equal(await store().writeSite(site, undefined), false)
-        const renamed = { ...site, name: 'renamed' }
-        assert.equal(await other().writeSite(renamed, site), true)
-        assert.equal(await store().writeSite({ ...site, name: 'lost update' }, site), false)
-        assert.deepEqual(await store().readSite(site.siteKey), renamed)
-      })
-
-      test('and API keys are listed, and changes are told once, at the last change', async () => {
-        const { revision } = await store().changesSince(undefined)
-        const site = record('site_A000000000000000000003')
-        const key = {
-          id: 'abcdefgh',
-          siteKey: site.siteKey,
-          secretSha256: '00',
-          createdAt: 1,
-          revokedAt: null,
-        }
-        await store().writeSite(site, undefined)
-        await store().writeApiKey(key, undefined)
-        await store().writeSite({ ...site, active: false }, site)
-        const changes = await other().changesSince(revision)
-        assert.deepEqual([changes.siteKeys, changes.apiKeyIds], [[site.siteKey], [key.id]])
-        assert.deepEqual((await other().changesSince(changes.revision)).siteKeys, [])
-        assert.equal(changes.isReplaced, false)
-        assert.equal((await store().changesSince(changes.revision + 1000)).isReplaced, true)
-        assert.ok((await store().changesSince(0)).siteKeys.includes(site.siteKey))
-        assert.ok((await other().listSites()).some(({ siteKey }) => siteKey === site.siteKey))
-        assert.deepEqual(
-          (await other().listApiKeys()).filter(({ id }) => id === key.id),
-          [key],
-        )
-      })
-    })
+    siteConformance(() => under)
 
     test('load: both clients add to one state, the same as the domain computes', async () => {
       const siteKey = 'site_L000000000000000000001'

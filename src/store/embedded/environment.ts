@@ -1,7 +1,7 @@
 /**
  * The LMDB files of the embedded store, shared by all processes of one machine.
  *
- *   <data dir>/sites/   sites and API keys: every write is on disk before it is answered
+ *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered
  *   <data dir>/state/   limits and marks of single use: not synced, because it is only trusted while the machine that
  *                       wrote it stays up. After a reboot it is thrown away and gets a new epoch, so that whatever was
  *                       issued before is refused rather than forgotten. Restarts and crashes of powgate lose nothing.
@@ -19,6 +19,10 @@ export interface SitesEnvironment {
   readonly records: Database<string, string>
   /** Which record changed when; see records.ts. */
   readonly changes: Database<string, string>
+  /** JSON of audit entries; see records.ts. */
+  readonly audit: Database<string, string>
+  /** When an API key was last used, by its id. */
+  readonly uses: Database<string, string>
 }
 
 export interface StateEnvironment {
@@ -52,9 +56,15 @@ export function prepareDataDir(dataDir: string): void {
 
 export function openSites(dataDir: string): SitesEnvironment {
   return orSetupError(dataDir, () => {
-    const root = open({ path: join(dataDir, 'sites'), maxDbs: 4, maxReaders: READERS_MAX, cache: false })
+    const root = open({ path: join(dataDir, 'sites'), maxDbs: 8, maxReaders: READERS_MAX, cache: false })
     const text = { encoding: 'string' } as const
-    return { root, records: root.openDB('records', text), changes: root.openDB('changes', text) }
+    return {
+      root,
+      records: root.openDB('records', text),
+      changes: root.openDB('changes', text),
+      audit: root.openDB('audit', text),
+      uses: root.openDB('uses', text),
+    }
   })
 }
 

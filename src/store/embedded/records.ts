@@ -1,12 +1,20 @@
 /**
- * Sites and API keys in LMDB. Every write is on disk before its promise resolves.
+ * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, but for last uses.
  *
  * `changes` holds, in one ordered map: `revision` -> number of the last change; `at/<revision>` -> record;
  * `last/<record>` -> revision of its last change (so that a record is listed once, at its last change).
+ * `audit` holds the entry of each change by `at/<revision>`.
  */
 
+import {
+  type AuditEntry,
+  type AuditQuery,
+  type Author,
+  auditEntry,
+  type RecordChange,
+} from '../../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
-import { splitMembers } from '../members.ts'
+import { jsonOf, memberOf, splitMembers } from '../members.ts'
 import type { SiteChanges, SiteStore } from '../store.ts'
 import type { SitesEnvironment } from './environment.ts'
 
@@ -38,12 +46,42 @@ export class EmbeddedRecords implements SiteStore {
     return this.#list<ApiKeyRecord>('k/')
   }
 
-  async writeSite(record: SiteRecord, expected: SiteRecord | undefined): Promise<boolean> {
-    return this.#write(`s/${record.siteKey}`, record, expected)
+  async commit(recordChanges: readonly RecordChange[], author: Author): Promise<boolean> {
+    const { root, records } = this.#sites
+    return root.transactionSync(() => {
+      const isExpected = recordChanges.every(
+        change => records.get(memberOf(change)) === jsonOf(change).expected,
+      )
+      if (isExpected) for (const change of recordChanges) this.#write(change, author)
+      return isExpected
+    })
   }
 
-  async writeApiKey(record: ApiKeyRecord, expected: ApiKeyRecord | undefined): Promise<boolean> {
-    return this.#write(`k/${record.id}`, record, expected)
+  async readAudit({ limit, siteKey, sinceMs = 0 }: AuditQuery): Promise<AuditEntry[]> {
+    const found: AuditEntry[] = []
+    for (const { value } of this.#sites.audit.getRange({ reverse: true })) {
+      const entry = JSON.parse(value) as AuditEntry
+      if (entry.at < sinceMs || found.length === limit) break
+      if (siteKey === undefined || entry.siteKey === siteKey) found.push(entry)
+    }
+    return found.reverse()
+  }
+
+  /** Not by a transaction of its own turn: workers do this while requests wait. */
+  async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
+    const { root, uses } = this.#sites
+    await root.transaction(() => {
+      for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.put(id, String(atMs))
+    })
+  }
+
+  async readUses(ids: readonly string[]): Promise<Map<string, number>> {
+    const found = new Map<string, number>()
+    for (const id of ids) {
+      const atMs = this.#sites.uses.get(id)
+      if (atMs !== undefined) found.set(id, Number(atMs))
+    }
+    return found
   }
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {
@@ -74,20 +112,26 @@ export class EmbeddedRecords implements SiteStore {
     )
   }
 
-  #write<Stored>(member: string, record: Stored, expected: Stored | undefined): boolean {
-    const { root, records, changes } = this.#sites
-    return root.transactionSync(() => {
-      const expectedJson = expected === undefined ? undefined : JSON.stringify(expected)
-      if (records.get(member) !== expectedJson) return false
-      const revision = Number(changes.get(REVISION) ?? 0) + 1
-      const before = changes.get(`last/${member}`)
-      if (before !== undefined) changes.removeSync(changeKey(Number(before)))
-      records.putSync(member, JSON.stringify(record))
-      changes.putSync(REVISION, String(revision))
-      changes.putSync(changeKey(revision), member)
-      changes.putSync(`last/${member}`, String(revision))
-      return true
-    })
+  /** Within a transaction. */
+  #write(change: RecordChange, author: Author): void {
+    const { records, changes, audit } = this.#sites
+    const member = memberOf(change)
+    const revision = Number(changes.get(REVISION) ?? 0) + 1
+    const before = changes.get(`last/${member}`)
+    if (before !== undefined) changes.removeSync(changeKey(Number(before)))
+    records.putSync(member, jsonOf(change).written)
+    changes.putSync(REVISION, String(revision))
+    changes.putSync(changeKey(revision), member)
+    changes.putSync(`last/${member}`, String(revision))
+    const entry: AuditEntry = { at: this.#entryTime(), ...auditEntry(change, author) }
+    audit.putSync(changeKey(revision), JSON.stringify(entry))
+  }
+
+  /** The host's clock, held where it stepped back. */
+  #entryTime(): number {
+    const [last] = this.#sites.audit.getRange({ reverse: true, limit: 1 })
+    const lastAt = last === undefined ? 0 : (JSON.parse(last.value) as AuditEntry).at
+    return Math.max(Date.now(), lastAt)
   }
 }
 

@@ -1,7 +1,7 @@
 /** The store on LMDB: no server, no set-up; shared by all workers of one machine, surviving restarts. */
 
+import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { addLoad, type LoadState } from '../../domain/load.ts'
-import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import type {
   ChallengeAdmission,
   ChallengeRequest,
@@ -92,10 +92,10 @@ export class EmbeddedStore implements Store {
   readApiKey = (id: string) => this.#records.readApiKey(id)
   listSites = () => this.#records.listSites()
   listApiKeys = () => this.#records.listApiKeys()
-  writeSite = (record: SiteRecord, expected: SiteRecord | undefined) =>
-    this.#records.writeSite(record, expected)
-  writeApiKey = (record: ApiKeyRecord, expected: ApiKeyRecord | undefined) =>
-    this.#records.writeApiKey(record, expected)
+  commit = (changes: readonly RecordChange[], author: Author) => this.#records.commit(changes, author)
+  readAudit = (query: AuditQuery) => this.#records.readAudit(query)
+  noteUses = (uses: ReadonlyMap<string, number>) => this.#records.noteUses(uses)
+  readUses = (ids: readonly string[]) => this.#records.readUses(ids)
   changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

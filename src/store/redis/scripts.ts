@@ -30,5 +30,6 @@ export const TURN = load(
   'probe-1',
   'turn',
 )
-export const WRITE_RECORD = load('write-record-3')
+export const WRITE_RECORDS = load('write-records-n')
+export const NOTE_USES = load('note-uses-1')
 export const EXCHANGE_LOAD = load('exchange-load-n')

@@ -17,8 +17,8 @@
 import { randomInt } from 'node:crypto'
 import { Command } from 'ioredis'
 import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
+import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { fnv1a } from '../../domain/hash.ts'
-import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { withDeadline } from '../deadline.ts'
 import {
   type ChallengeAdmission,
@@ -247,10 +247,10 @@ export class RedisStore implements Store {
   readApiKey = (id: string) => this.#records.readApiKey(id)
   listSites = () => this.#records.listSites()
   listApiKeys = () => this.#records.listApiKeys()
-  writeSite = (record: SiteRecord, expected: SiteRecord | undefined) =>
-    this.#records.writeSite(record, expected)
-  writeApiKey = (record: ApiKeyRecord, expected: ApiKeyRecord | undefined) =>
-    this.#records.writeApiKey(record, expected)
+  commit = (changes: readonly RecordChange[], author: Author) => this.#records.commit(changes, author)
+  readAudit = (query: AuditQuery) => this.#records.readAudit(query)
+  noteUses = (uses: ReadonlyMap<string, number>) => this.#records.noteUses(uses)
+  readUses = (ids: readonly string[]) => this.#records.readUses(ids)
   changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   #shardOf(key: string): Shard {

@@ -1,0 +1,26 @@
+/** Moments as people write them: a date, a time, or how long from now or before. */
+
+const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const LENGTH = /^([1-9]\d{0,4})([mhd])$/
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
+const TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/
+
+/** Such as `90d`, `12h` or `30m`, in milliseconds; undefined if it is none. */
+export function lengthMs(text: string): number | undefined {
+  const [, count, unit] = LENGTH.exec(text) ?? []
+  return count === undefined ? undefined : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
+}
+
+/** `2027-01-31`, which means its start in UTC, or `2027-01-31T12:00Z`, in Unix milliseconds; undefined if it is none. */
+export function momentMs(text: string): number | undefined {
+  const day = DATE.test(text) ? text : TIME.exec(text)?.[1]
+  if (day === undefined || !isDay(day)) return undefined
+  const unixMs = Date.parse(text)
+  return Number.isNaN(unixMs) ? undefined : unixMs
+}
+
+/** Date.parse takes February 30 for March 2. */
+function isDay(text: string): boolean {
+  const unixMs = Date.parse(text)
+  return !Number.isNaN(unixMs) && new Date(unixMs).toISOString().startsWith(text)
+}

@@ -1,0 +1,20 @@
+-- Writes configuration records, each with its entry in the audit log; or nothing, if somebody else changed one meanwhile.
+-- KEYS     revision counter | index of changes (sorted set: member by revision of its last change) | audit log (stream) | ...
+--          ... each record
+-- ARGV     for each record: expected present value, '' for none | new value | member of the index | audit entry
+-- returns  1 written | 0 changed meanwhile
+local FIRST, FIELDS = 4, 4
+
+for index = FIRST, #KEYS do
+  local present = redis.call('GET', KEYS[index]) or ''
+  if present ~= ARGV[(index - FIRST) * FIELDS + 1] then return 0 end
+end
+
+for index = FIRST, #KEYS do
+  local at = (index - FIRST) * FIELDS
+  -- The record last: if one of these fails, workers may look once in vain, but never miss a change.
+  redis.call('XADD', KEYS[3], '*', 'entry', ARGV[at + 4])
+  redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[1]), ARGV[at + 3])
+  redis.call('SET', KEYS[index], ARGV[at + 2])
+end
+return 1

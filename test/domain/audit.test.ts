@@ -1,0 +1,177 @@
+/** What an audit entry says of a change, and what it never says. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { auditEntry, type RecordChange, siteChanges } from '../../src/domain/audit.ts'
+import { SCORE_REASONS, SCORE_WEIGHTS, scoreOf } from '../../src/domain/score.ts'
+import {
+  type ApiKeyRecord,
+  apiKeySha256,
+  compileSite,
+  isExpired,
+  newApiKey,
+  orderedSettings,
+  type SiteRecord,
+} from '../../src/domain/site.ts'
+
+const AUTHOR = { who: 'alice at test', how: 'site update' }
+
+const SITE: SiteRecord = {
+  siteKey: 'site_0123456789ABCDEFabcdef',
+  name: 'shop',
+  active: true,
+  plan: 'free',
+  origins: ['https://a.example'],
+  requireOrigin: false,
+  threshold: 0.5,
+  difficulty: { base: 18, min: 16, max: 28 },
+  ipRules: { allow: [], block: [] },
+  createdAt: 1,
+  updatedAt: 1,
+}
+
+const API_KEY = newApiKey(new Uint8Array(128).fill(7))
+const KEY: ApiKeyRecord = {
+  id: API_KEY.slice(3, 11),
+  siteKey: SITE.siteKey,
+  secretSha256: apiKeySha256(API_KEY),
+  createdAt: 1,
+  revokedAt: null,
+}
+
+const CHANGES: readonly [about: string, change: Partial<SiteRecord>, expected: readonly unknown[]][] = [
+  ['nothing', {}, []],
+  ['only times', { createdAt: 2, updatedAt: 2 }, []],
+  ['name', { name: 'new' }, [{ field: 'name', from: 'shop', to: 'new' }]],
+  ['a list', { origins: [] }, [{ field: 'origins', from: ['https://a.example'], to: [] }]],
+  [
+    'one of a group',
+    { difficulty: { base: 20, min: 16, max: 28 } },
+    [{ field: 'difficulty.base', from: 18, to: 20 }],
+  ],
+  [
+    'several',
+    { plan: 'pro', ipRules: { allow: [], block: ['10.0.0.1'] }, threshold: 1 },
+    [
+      { field: 'plan', from: 'free', to: 'pro' },
+      { field: 'threshold', from: 0.5, to: 1 },
+      { field: 'ipRules.block', from: [], to: ['10.0.0.1'] },
+    ],
+  ],
+  [
+    'what was not there',
+    { limits: { verify: 3 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 0 } },
+    [
+      { field: 'limits.verify', from: null, to: 3 },
+      { field: 'failOpen.challenge', from: null, to: false },
+      { field: 'scoreWeights.webdriver', from: null, to: 0 },
+    ],
+  ],
+]
+
+for (const [about, change, expected] of CHANGES) {
+  test(`changes of a site: ${about}, and back again`, () => {
+    const after = { ...SITE, ...change }
+    assert.deepEqual(siteChanges(SITE, after), expected)
+    const back = siteChanges(after, SITE).map(({ field, from, to }) => ({ field, from: to, to: from }))
+    const byField = (a: { field: string }, b: { field: string }) => (a.field < b.field ? -1 : 1)
+    assert.deepEqual(back.sort(byField), [...(expected as { field: string }[])].sort(byField))
+  })
+}
+
+test('a new site: all that is set', () => {
+  const changes = siteChanges(undefined, SITE)
+  assert.deepEqual(
+    changes.map(({ field }) => field),
+    [
+      ...['name', 'active', 'plan', 'origins', 'requireOrigin', 'threshold'],
+      ...['difficulty.base', 'difficulty.min', 'difficulty.max', 'ipRules.allow', 'ipRules.block'],
+    ],
+  )
+  assert.ok(changes.every(({ from }) => from === null))
+})
+
+const DISABLED = { ...SITE, active: false }
+const ACTIONS: readonly [action: string, change: RecordChange][] = [
+  ['site-created', { site: SITE, expected: undefined }],
+  ['site-changed', { site: { ...SITE, name: 'new' }, expected: SITE }],
+  ['site-disabled', { site: { ...DISABLED, name: 'new' }, expected: SITE }],
+  ['site-enabled', { site: SITE, expected: DISABLED }],
+  ['site-changed', { site: { ...DISABLED, name: 'new' }, expected: DISABLED }],
+  ['key-created', { apiKey: KEY, expected: undefined }],
+  ['key-changed', { apiKey: { ...KEY, name: 'backend' }, expected: KEY }],
+  ['key-changed', { apiKey: { ...KEY, expiresAt: 5 }, expected: KEY }],
+  ['key-revoked', { apiKey: { ...KEY, revokedAt: 5 }, expected: KEY }],
+]
+
+test('the action of an entry, its author and its subject; no secret and no hash', () => {
+  for (const [action, change] of ACTIONS) {
+    const entry = auditEntry(change, AUTHOR)
+    assert.deepEqual([entry.action, entry.who, entry.how], [action, AUTHOR.who, AUTHOR.how])
+    assert.equal(entry.siteKey, SITE.siteKey)
+    assert.equal(entry.keyId, 'apiKey' in change ? KEY.id : undefined)
+    const text = JSON.stringify(entry)
+    assert.ok(!text.includes(KEY.secretSha256) && !text.includes(API_KEY.slice(12)), text)
+    assert.ok(!text.includes(AUTHOR.who, text.indexOf(AUTHOR.who) + 1))
+  }
+})
+
+test('settings in their usual order; a group that says nothing is left out', () => {
+  const { siteKey: _, createdAt: __, updatedAt: ___, ...settings } = SITE
+  const mixed = Object.fromEntries(Object.entries(settings).reverse()) as typeof settings
+  const ordered = orderedSettings({
+    ...mixed,
+    difficulty: { max: 28, min: 16, base: 18 },
+    limits: {},
+    failOpen: {},
+    scoreWeights: {},
+  })
+  assert.equal(JSON.stringify(ordered), JSON.stringify(settings))
+  const full = orderedSettings({
+    ...settings,
+    scoreWeights: { recentFailure: 1, webdriver: 0 },
+    failOpen: { verify: true, challenge: false },
+    limits: { redeem: 3, challenge: 1 },
+  })
+  assert.equal(
+    JSON.stringify([full.limits, full.failOpen, full.scoreWeights]),
+    '[{"challenge":1,"redeem":3},{"challenge":false,"verify":true},{"webdriver":0,"recentFailure":1}]',
+  )
+  assert.equal(Object.keys(full).slice(-3).join(), 'limits,failOpen,scoreWeights')
+})
+
+test('an API key expires at its moment, not before; one of an older version never', () => {
+  assert.ok(!isExpired(KEY, Number.MAX_SAFE_INTEGER))
+  assert.ok(!isExpired({ ...KEY, expiresAt: null }, Number.MAX_SAFE_INTEGER))
+  assert.ok(!isExpired({ ...KEY, expiresAt: 1000 }, 999))
+  assert.ok(isExpired({ ...KEY, expiresAt: 1000 }, 1000))
+})
+
+test("a site's weights go before the usual ones, which all sites without share", () => {
+  assert.equal(compileSite(SITE).scoreWeights, SCORE_WEIGHTS)
+  const { scoreWeights } = compileSite({ ...SITE, scoreWeights: { webdriver: 0.05, recentFailure: 1 } })
+  assert.deepEqual(scoreWeights, { ...SCORE_WEIGHTS, webdriver: 0.05, recentFailure: 1 })
+  assert.deepEqual(Object.keys(scoreWeights), SCORE_REASONS)
+})
+
+test('score: weights of its own; a signal of weight 0 is no reason; never below 0', () => {
+  const signals = {
+    environment: { webdriver: true, noPlugins: true },
+    solveTimeMs: undefined,
+    elapsedMs: 400,
+    difficulty: 18,
+    fingerprintAddresses: 1,
+    addressFailures: 2,
+  }
+  const scored = (scoreWeights: Partial<typeof SCORE_WEIGHTS> | Record<string, number>) =>
+    scoreOf(signals, compileSite({ ...SITE, scoreWeights }).scoreWeights)
+  assert.deepEqual(scoreOf(signals), { score: 0.2, reasons: ['webdriver', 'noPlugins', 'recentFailure'] })
+  assert.deepEqual(scored({}), scoreOf(signals))
+  assert.deepEqual(scored({ webdriver: 0 }), { score: 0.8, reasons: ['noPlugins', 'recentFailure'] })
+  assert.deepEqual(scored({ webdriver: 0.25, recentFailure: 0.2 }), {
+    score: 0.25,
+    reasons: ['webdriver', 'noPlugins', 'recentFailure'],
+  })
+  assert.deepEqual(scored({ webdriver: 0, noPlugins: 0, recentFailure: 0 }), { score: 1, reasons: [] })
+  assert.equal(scored({ recentFailure: 1 }).score, 0)
+})

@@ -1,0 +1,95 @@
+/** Last uses of API keys on their way from a worker's memory into real stores. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { KeyUses } from '../../src/store/key-uses.ts'
+import { openSiteStore } from '../../src/store/open.ts'
+import { eventually } from '../support/eventually.ts'
+import { RedisServer } from '../support/redis.ts'
+
+test('what is noted is written a while later, once, and at the end', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-uses-'))
+  const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: dataDir }))
+  const writes: string[][] = []
+  const noteUses = (uses: ReadonlyMap<string, number>) => {
+    writes.push([...uses.keys()])
+    return store.noteUses(uses)
+  }
+  const uses = new KeyUses({ noteUses }, 300)
+  uses.start()
+  for (let count = 0; count < 1000; count++) uses.note('key00001', 1000 + count)
+  assert.deepEqual(await store.readUses(['key00001']), new Map())
+  await eventually(
+    10_000,
+    'it is written',
+    async () => (await store.readUses(['key00001'])).get('key00001') === 1999,
+  )
+  uses.note('key00002', 3000)
+  await uses.stop()
+  assert.deepEqual(
+    await store.readUses(['key00001', 'key00002']),
+    new Map([
+      ['key00001', 1999],
+      ['key00002', 3000],
+    ]),
+  )
+  // The first may be in both: it can be read before its write is confirmed.
+  assert.deepEqual([writes.length, writes[0], writes[1]!.at(-1)], [2, ['key00001'], 'key00002'])
+  await uses.stop()
+  assert.equal(writes.length, 2, 'nothing is left, so nothing is written')
+  await store.close()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('what could not be written is written when the store is back; a later use meanwhile counts', async () => {
+  const redis = await RedisServer.start()
+  const secrets = 'a test secret of more than thirty-two characters'
+  const store = await openSiteStore(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: secrets }))
+  const uses = new KeyUses(store)
+  await redis.kill()
+  uses.note('key00001', 1000)
+  await assert.rejects(uses.write())
+  await redis.boot()
+  uses.note('key00001', 2000)
+  uses.note('key00002', 1500)
+  await eventually(20_000, 'Redis is back', () =>
+    uses.write().then(
+      () => true,
+      () => false,
+    ),
+  )
+  assert.deepEqual(
+    await store.readUses(['key00001', 'key00002']),
+    new Map([
+      ['key00001', 2000],
+      ['key00002', 1500],
+    ]),
+  )
+  await store.close()
+  await redis.stop()
+})
+
+test('thousands of keys are written in calls of bounded size', async () => {
+  const sizes: number[] = []
+  const uses = new KeyUses({ noteUses: async some => void sizes.push(some.size) })
+  for (let key = 0; key < 2500; key++) uses.note(`key${key}`, 1)
+  await uses.write()
+  assert.deepEqual(sizes, [1000, 1000, 500])
+})
+
+test('more keys than can be remembered: those that are known go on', async () => {
+  const noted = new Map<string, number>()
+  const uses = new KeyUses({
+    noteUses: async some => {
+      for (const [id, at] of some) noted.set(id, at)
+    },
+  })
+  for (let key = 0; key < 100_005; key++) uses.note(`key${key}`, 1)
+  uses.note('key7', 2)
+  await uses.write()
+  assert.deepEqual([noted.size, noted.get('key7'), noted.has('key100004')], [100_000, 2, false])
+})

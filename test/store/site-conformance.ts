@@ -1,0 +1,286 @@
+/** The part of the conformance suite that is about sites, API keys, their last uses, and the audit log. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { updateApiKey, updateSite } from '../../src/admin/sites.ts'
+import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
+import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../../src/domain/site.ts'
+import type { SiteStore } from '../../src/store/store.ts'
+import type { TestStore } from './harness.ts'
+
+const AUTHOR: Author = { who: 'alice at test', how: 'conformance' }
+/** In it JSON, Lua and streams could go wrong. */
+const NAME = 'näme "quoted" \\ 網站'
+const LIMIT = 100_000
+
+function siteOf(change: Partial<SiteRecord> = {}): SiteRecord {
+  return {
+    siteKey: newSiteKey(randomBytes(96)),
+    name: NAME,
+    active: true,
+    plan: 'pro',
+    origins: ['https://example.com'],
+    requireOrigin: false,
+    threshold: 0.5,
+    difficulty: { base: 18, min: 16, max: 28 },
+    ipRules: { allow: [], block: ['10.0.0.0/8'] },
+    createdAt: 1,
+    updatedAt: 1,
+    ...change,
+  }
+}
+
+let keys = 0
+
+function keyOf(siteKey: string, change: Partial<ApiKeyRecord> = {}): ApiKeyRecord {
+  const id = `key${(keys++).toString(36).padStart(5, '0')}`
+  return { id, siteKey, secretSha256: 'f00d', createdAt: 1, expiresAt: null, revokedAt: null, ...change }
+}
+
+function write(store: SiteStore, ...changes: RecordChange[]): Promise<boolean> {
+  return store.commit(changes, AUTHOR)
+}
+
+function writeSite(store: SiteStore, site: SiteRecord, expected?: SiteRecord): Promise<boolean> {
+  return write(store, { site, expected })
+}
+
+/** A client of LMDB sees what others wrote from its next event-loop turn on. */
+function nextTurn(): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, 2))
+}
+
+export function siteConformance(under: () => TestStore): void {
+  const store = () => under().store
+  const other = () => under().other
+  const auditOf = async (siteKey: string): Promise<AuditEntry[]> => {
+    await nextTurn()
+    return other().readAudit({ siteKey, limit: LIMIT })
+  }
+
+  describe('sites', () => {
+    test('are read as they were written, by every client', async () => {
+      const more = { limits: { verify: 5 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 1 } }
+      for (const site of [siteOf(), siteOf(more)]) {
+        assert.equal(await store().readSite(site.siteKey), undefined)
+        assert.equal(await writeSite(store(), site), true)
+        await nextTurn()
+        assert.deepEqual(await other().readSite(site.siteKey), site)
+        assert.ok(compileSite(site).ipRules !== undefined)
+      }
+    })
+
+    test('are changed only if nobody else changed them meanwhile', async () => {
+      const site = siteOf()
+      assert.equal(await writeSite(store(), site), true)
+      assert.equal(await writeSite(store(), site), false)
+      const renamed = { ...site, name: 'renamed' }
+      assert.equal(await writeSite(other(), renamed, site), true)
+      assert.equal(await writeSite(store(), { ...site, name: 'lost update' }, site), false)
+      assert.deepEqual(await store().readSite(site.siteKey), renamed)
+      assert.equal((await auditOf(site.siteKey)).length, 2, 'what was not written has no entry')
+    })
+
+    test('and API keys are listed, and changes are told once, at the last change', async () => {
+      const { revision } = await store().changesSince(undefined)
+      const site = siteOf()
+      const key = keyOf(site.siteKey, { name: 'backend', expiresAt: 2 })
+      await writeSite(store(), site)
+      await write(store(), { apiKey: key, expected: undefined })
+      await writeSite(store(), { ...site, active: false }, site)
+      await nextTurn()
+      const changes = await other().changesSince(revision)
+      assert.deepEqual([changes.siteKeys, changes.apiKeyIds], [[site.siteKey], [key.id]])
+      assert.deepEqual((await other().changesSince(changes.revision)).siteKeys, [])
+      assert.equal(changes.isReplaced, false)
+      assert.equal((await store().changesSince(changes.revision + 1000)).isReplaced, true)
+      assert.ok((await store().changesSince(0)).siteKeys.includes(site.siteKey))
+      assert.ok((await other().listSites()).some(({ siteKey }) => siteKey === site.siteKey))
+      assert.deepEqual(
+        (await other().listApiKeys()).filter(({ id }) => id === key.id),
+        [key],
+      )
+    })
+
+    test('of one commit are all written, or none if one is not as expected, wherever it stands', async () => {
+      const [old, first, last] = [siteOf(), siteOf(), siteOf()]
+      await writeSite(store(), old)
+      const revision = (await store().changesSince(undefined)).revision
+      const changed = { ...old, name: 'changed' }
+      const stale = { ...old, name: 'somebody else was here' }
+      const [good, bad]: RecordChange[] = [
+        { site: changed, expected: old },
+        { site: changed, expected: stale },
+      ]
+      const news: RecordChange[] = [first, last].map(site => ({ site, expected: undefined }))
+      for (const changes of [
+        [bad!, ...news],
+        [news[0]!, bad!, news[1]!],
+        [...news, bad!],
+      ]) {
+        assert.equal(await write(other(), ...changes), false)
+        assert.equal((await store().changesSince(revision)).revision, revision)
+        for (const { siteKey } of [first, last]) {
+          assert.equal(await store().readSite(siteKey), undefined)
+          assert.deepEqual(await auditOf(siteKey), [])
+        }
+      }
+      const key = keyOf(first.siteKey)
+      assert.equal(
+        await write(other(), news[0]!, good!, { apiKey: key, expected: undefined }, news[1]!),
+        true,
+      )
+      const changes = await store().changesSince(revision)
+      assert.deepEqual(changes.siteKeys, [first.siteKey, old.siteKey, last.siteKey])
+      assert.deepEqual(changes.apiKeyIds, [key.id])
+      assert.deepEqual(await store().readSite(old.siteKey), changed)
+    })
+
+    test('that an older version wrote are changed as all others', async () => {
+      const site = siteOf()
+      const key: ApiKeyRecord = { ...keyOf(site.siteKey) }
+      delete key.expiresAt
+      await write(store(), { site, expected: undefined }, { apiKey: key, expected: undefined })
+      await nextTurn()
+      const limits = { verify: 1 }
+      assert.deepEqual((await updateSite(other(), site.siteKey, { limits })).limits, limits)
+      await updateApiKey(other(), key.id, { name: 'old' })
+      await nextTurn()
+      assert.deepEqual(await store().readApiKey(key.id), { ...key, name: 'old', expiresAt: null })
+      await updateSite(store(), site.siteKey, { limits: {} })
+      await nextTurn()
+      const { updatedAt: _, ...back } = (await other().readSite(site.siteKey))!
+      const { updatedAt: __, ...first } = site
+      assert.deepEqual(back, first)
+    })
+
+    test('300 in one commit', async () => {
+      const sites = Array.from({ length: 300 }, () => siteOf())
+      assert.equal(await write(store(), ...sites.map(site => ({ site, expected: undefined }))), true)
+      await nextTurn()
+      const found = new Set((await other().listSites()).map(({ siteKey }) => siteKey))
+      assert.ok(sites.every(({ siteKey }) => found.has(siteKey)))
+    })
+  })
+
+  describe('audit log', () => {
+    test('says who changed what, when and how, and nothing secret', async () => {
+      const site = siteOf()
+      const startedAt = Date.now()
+      const key = keyOf(site.siteKey, { expiresAt: Date.UTC(2027, 0, 31) })
+      await write(store(), { site, expected: undefined }, { apiKey: key, expected: undefined })
+      const harder = { ...site, difficulty: { ...site.difficulty, base: 20 }, updatedAt: 2 }
+      await writeSite(other(), harder, site)
+      await writeSite(other(), { ...harder, active: false, updatedAt: 3 }, harder)
+      await write(store(), { apiKey: { ...key, revokedAt: Date.UTC(2026, 11, 24) }, expected: key })
+      const entries = await auditOf(site.siteKey)
+      for (const { at, who, how } of entries) {
+        assert.deepEqual({ who, how }, AUTHOR)
+        assert.ok(at >= startedAt - 1000 && at <= Date.now() + 1000, String(at))
+      }
+      assert.deepEqual(
+        entries.map(({ action, keyId, name }) => [action, keyId, name]),
+        [
+          ['site-created', undefined, NAME],
+          ['key-created', key.id, undefined],
+          ['site-changed', undefined, NAME],
+          ['site-disabled', undefined, NAME],
+          ['key-revoked', key.id, undefined],
+        ],
+      )
+      assert.deepEqual(entries[1]!.changes, [
+        { field: 'expiresAt', from: null, to: '2027-01-31T00:00:00.000Z' },
+      ])
+      assert.deepEqual(entries[2]!.changes, [{ field: 'difficulty.base', from: 18, to: 20 }])
+      assert.deepEqual(entries[3]!.changes, [{ field: 'active', from: true, to: false }])
+      assert.deepEqual(entries[4]!.changes, [
+        { field: 'revokedAt', from: null, to: '2026-12-24T00:00:00.000Z' },
+      ])
+      assert.doesNotMatch(JSON.stringify(entries), /f00d|secret/i)
+    })
+
+    test('is read newest last; by site, by number, by time', async () => {
+      const [mine, others] = [siteOf(), siteOf()]
+      let before = mine
+      await writeSite(store(), mine)
+      for (let step = 1; step <= 6; step++) {
+        const after = { ...before, threshold: step / 10 }
+        await writeSite(step % 2 ? store() : other(), after, before)
+        await writeSite(store(), siteOf({ siteKey: others.siteKey, threshold: step }), undefined)
+        before = after
+      }
+      const thresholds = (entries: readonly AuditEntry[]) => entries.map(({ changes }) => changes[0]?.to)
+      const entries = await auditOf(mine.siteKey)
+      assert.deepEqual(thresholds(entries.slice(1)), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+      assert.deepEqual(thresholds(await store().readAudit({ siteKey: mine.siteKey, limit: 2 })), [0.5, 0.6])
+      assert.deepEqual(await store().readAudit({ siteKey: mine.siteKey, limit: 0 }), [])
+      const all = await store().readAudit({ limit: LIMIT })
+      assert.deepEqual(await store().readAudit({ limit: 3 }), all.slice(-3))
+      for (let index = 1; index < all.length; index++) assert.ok(all[index]!.at >= all[index - 1]!.at)
+      const sinceMs = entries[3]!.at
+      assert.deepEqual(
+        await store().readAudit({ limit: LIMIT, sinceMs }),
+        all.filter(({ at }) => at >= sinceMs),
+      )
+      assert.deepEqual(await store().readAudit({ limit: LIMIT, sinceMs: Date.now() + 60_000 }), [])
+    })
+
+    test('a site is found behind thousands of entries of others', async () => {
+      const mine = siteOf()
+      await writeSite(store(), mine)
+      for (let round = 0; round < 3; round++) {
+        const many = Array.from({ length: 400 }, () => ({ site: siteOf(), expected: undefined }))
+        assert.equal(await write(store(), ...many), true)
+      }
+      assert.equal((await auditOf(mine.siteKey)).length, 1)
+      assert.equal((await store().readAudit({ limit: 1200 })).length, 1200)
+    })
+  })
+
+  describe('last uses of API keys', () => {
+    test('are the latest that anybody noted, and are no change', async () => {
+      const { revision } = await store().changesSince(undefined)
+      const ids = ['use00001', 'use00002', 'use00003']
+      assert.deepEqual(await store().readUses(ids), new Map())
+      assert.deepEqual(await store().readUses([]), new Map())
+      await store().noteUses(
+        new Map([
+          ['use00001', 1000],
+          ['use00002', 2000],
+        ]),
+      )
+      await other().noteUses(
+        new Map([
+          ['use00001', 1500],
+          ['use00002', 1999],
+        ]),
+      )
+      await other().noteUses(new Map())
+      for (const client of [store(), other()]) {
+        assert.deepEqual(
+          await client.readUses(ids),
+          new Map([
+            ['use00001', 1500],
+            ['use00002', 2000],
+          ]),
+        )
+      }
+      assert.equal((await store().changesSince(revision)).revision, revision)
+    })
+
+    test('race: the latest of 40 concurrent notes stays', async () => {
+      const times = Array.from({ length: 40 }, (_, index) => 1_795_000_000_000 + ((index * 7) % 40))
+      await Promise.all(
+        times.map((time, index) => (index % 2 ? store() : other()).noteUses(new Map([['use00009', time]]))),
+      )
+      assert.equal((await store().readUses(['use00009'])).get('use00009'), Math.max(...times))
+    })
+
+    test('of a thousand API keys', async () => {
+      const uses = new Map(Array.from({ length: 1000 }, (_, index) => [`many${index}`, 5000 + index]))
+      await store().noteUses(uses)
+      assert.deepEqual(await other().readUses([...uses.keys()]), uses)
+    })
+  })
+}
