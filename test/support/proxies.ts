@@ -108,7 +108,7 @@ function commandOf(kind: ProxyKind, port: number, upstream: number, dir: string)
   return ['haproxy', ['-db', '-f', path]]
 }
 
-const running = new Set<Proxy>()
+const running = new Set<FrontProxy>()
 
 // A test that failed has not stopped its proxy, which would keep the whole run waiting.
 if (process.argv[1]?.endsWith('.test.ts')) {
@@ -119,7 +119,7 @@ if (process.argv[1]?.endsWith('.test.ts')) {
 
 const START_MS = 20_000
 
-export class Proxy {
+export class FrontProxy {
   readonly kind: ProxyKind
   readonly port: number
   readonly url: string
@@ -145,8 +145,8 @@ export class Proxy {
   }
 
   /** @param service only its port is looked at; it must trust the proxy: see `BEHIND` */
-  static async start(kind: ProxyKind, service: { readonly port: number }): Promise<Proxy> {
-    const proxy = new Proxy(kind, await freePort(), service.port)
+  static async start(kind: ProxyKind, service: { readonly port: number }): Promise<FrontProxy> {
+    const proxy = new FrontProxy(kind, await freePort(), service.port)
     running.add(proxy)
     try {
       await proxy.#untilAccepting()
