@@ -193,7 +193,7 @@ function proofBits(nonce: string, counter: number): number {
   return Math.clz32(word)
 }
 
-function quickSolve(nonce: string, difficulty: number): number {
+export function quickSolve(nonce: string, difficulty: number): number {
   for (let counter = 0; ; counter++) if (proofBits(nonce, counter) >= difficulty) return counter
 }
 

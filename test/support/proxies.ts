@@ -56,6 +56,7 @@ http {
     location / {
       proxy_pass http://powgate;
       proxy_bind ${PROXY_ADDRESS};
+      proxy_next_upstream_timeout 5s;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
       proxy_set_header Host $host;
