@@ -1,6 +1,5 @@
 /** Composition root of a worker: store, keys, log and routes come together here. */
 
-import { us_listen_socket_close } from 'uWebSockets.js'
 import { randomBytes, randomFillSync } from 'node:crypto'
 import type { Config } from './config.ts'
 import { demoRoutes } from './demo/routes.ts'
@@ -11,6 +10,7 @@ import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange.ts'
+import { listen } from './http/listener.ts'
 import { openapiRoute } from './http/openapi.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
@@ -57,7 +57,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const service = composeService(config, store, both(stats, eventLog))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
-    proxyProtocol: config.proxyProtocol,
+    relay: undefined,
     isDraining: false,
     underWay: 0,
     observer: {
@@ -75,15 +75,16 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   service.keyUses.start()
   await firstContact(store)
   const app = buildApp(service, host, contentRoutes(config, log))
-  const listenSocket = await new Promise<object | false>(resolve => {
-    app.listen(config.host, config.port, resolve)
+  const listener = await listen(app, host, {
+    ...config,
+    refused: (peer, why, count) => log.warn({ peer, why, count }, 'refused connections of a trusted proxy'),
   })
-  if (listenSocket === false) throw new ListenError(config)
+  if (listener === undefined) throw new ListenError(config)
   return {
     stats,
     isReady: () => store.isReady(),
     drain: async () => {
-      us_listen_socket_close(listenSocket)
+      listener.close()
       host.isDraining = true
       await untilIdle(host, config.drainMs)
       service.sites.stop()

@@ -4,9 +4,17 @@
  * All X-Forwarded-For lines are joined in order and walked from the right, because each proxy appends what it saw:
  * the first address that is not a trusted proxy's is the client's. Everything left of it is the client's own claim
  * and is never read. An entry on the way that is not an address means that the chain cannot be believed: the peer.
+ * So does a chain of more proxies than anybody has, which keeps the work per request bounded.
+ *
+ * No other header is read: X-Real-IP, Forwarded (RFC 7239) and those of particular providers are the client's own words
+ * wherever the proxy does not set them, and no proxy sets all of them.
  */
 
 import { type Address, type AddressSet, parseAddress } from './address.ts'
+
+const HOPS_MAX = 32
+/** `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535` */
+const HOP_CHARACTERS_MAX = 53
 
 /**
  * @param peer address of the TCP connection
@@ -17,7 +25,8 @@ export function clientAddress(peer: Address, forwardedFor: string, trusted: Addr
   if (forwardedFor === '' || !trusted.has(peer)) return peer
   let client = peer
   let end = forwardedFor.length
-  while (end >= 0) {
+  for (let hops = 0; end >= 0; hops++) {
+    if (hops === HOPS_MAX) return peer
     const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1)
     const hop = parseHop(forwardedFor.slice(comma + 1, end))
     if (hop === undefined) return peer
@@ -33,6 +42,7 @@ const PORT_SUFFIX = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::\d{1,5})?$/
 /** An address, which some proxies write with a port (`a.b.c.d:port`, `[h::h]:port`). */
 function parseHop(text: string): Address | undefined {
   const hop = trimOptionalWhitespace(text)
+  if (hop.length > HOP_CHARACTERS_MAX) return undefined
   const plain = parseAddress(hop)
   if (plain !== undefined) return plain
   const match = PORT_SUFFIX.exec(hop)

@@ -1,14 +1,25 @@
+import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
-/** A TCP port on loopback that nobody listens on now. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/** Below the ports that the kernel gives to outgoing connections, any of which could take one that was free a moment ago. */
+const [FIRST_PORT, LAST_PORT] = [12_000, 31_999]
+
+const given = new Set<number>()
+
+/** A TCP port on loopback that nobody listens on now, and that this process has not been given before. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(FIRST_PORT, LAST_PORT + 1)
+    if (given.has(port)) continue
+    given.add(port)
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise(resolve => {
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      if (address === null || typeof address === 'string') throw new Error('no port')
-      server.close(() => resolve(address.port))
-    })
+    server.once('error', () => resolve(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 }

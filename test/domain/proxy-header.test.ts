@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { formatAddress } from '../../src/domain/address.ts'
+import { readProxyHeader } from '../../src/domain/proxy-header.ts'
+import { seeded } from '../support/arbitraries.ts'
+import { extension, v2Header } from '../support/proxy-header.ts'
+
+const V6 = '20010db8000000000000000000000007'
+const MAPPED = '00000000000000000000ffffcb007102'
+
+const GOOD: readonly { about: string; bytes: Buffer; source: string | undefined }[] = [
+  { about: 'IPv4', bytes: v2Header(), source: '203.0.113.1' },
+  { about: 'IPv6', bytes: v2Header({ family: 0x21, source: V6 }), source: '2001:db8::7' },
+  { about: 'mapped IPv4', bytes: v2Header({ family: 0x21, source: MAPPED }), source: '203.0.113.2' },
+  { about: 'datagrams', bytes: v2Header({ family: 0x12 }), source: '203.0.113.1' },
+  { about: 'LOCAL', bytes: v2Header({ command: 0, family: 0 }), source: undefined },
+  { about: 'LOCAL with an address', bytes: v2Header({ command: 0 }), source: undefined },
+  { about: 'no family', bytes: v2Header({ family: 0 }), source: undefined },
+  { about: 'a Unix socket', bytes: v2Header({ family: 0x31 }), source: undefined },
+  {
+    about: 'the extensions of a cloud balancer',
+    bytes: v2Header({ extensions: Buffer.concat([extension(0x03, 7), extension(0x04, 65)]) }),
+    source: '203.0.113.1',
+  },
+  {
+    about: 'extensions with a certificate',
+    bytes: v2Header({ family: 0x21, source: V6, extensions: extension(0x20, 4000) }),
+    source: '2001:db8::7',
+  },
+  {
+    about: 'version 1',
+    bytes: Buffer.from('PROXY TCP4 203.0.113.1 10.0.0.1 56324 443\r\n'),
+    source: '203.0.113.1',
+  },
+  {
+    about: 'version 1, IPv6',
+    bytes: Buffer.from('PROXY TCP6 2001:db8::7 ::1 56324 443\r\n'),
+    source: '2001:db8::7',
+  },
+  { about: 'version 1, unknown', bytes: Buffer.from('PROXY UNKNOWN\r\n'), source: undefined },
+  {
+    about: 'version 1, unknown with more',
+    bytes: Buffer.from('PROXY UNKNOWN ::1 ::1 1 2\r\n'),
+    source: undefined,
+  },
+]
+
+for (const { about, bytes, source } of GOOD) {
+  test(`a header of ${about}: read when it is whole, and not before; what follows is left`, () => {
+    for (let length = 0; length < bytes.length; length++) {
+      assert.equal(readProxyHeader(bytes.subarray(0, length)).status, 'incomplete', `${length} bytes`)
+    }
+    for (const rest of ['', 'GET / HTTP/1.1\r\n', bytes]) {
+      const header = readProxyHeader(Buffer.concat([bytes, Buffer.from(rest)]))
+      assert(header.status === 'complete', JSON.stringify(header))
+      assert.equal(header.bytes, bytes.length)
+      assert.equal(header.source && formatAddress(header.source), source)
+    }
+  })
+}
+
+const WRONG: readonly { about: string; bytes: Buffer }[] = [
+  { about: 'HTTP', bytes: Buffer.from('GET / HTTP/1.1\r\n\r\n') },
+  { about: 'one byte of HTTP', bytes: Buffer.from('G') },
+  { about: 'POST, which starts like PROXY', bytes: Buffer.from('POST') },
+  { about: 'an empty line', bytes: Buffer.from('\r\n\r\nG') },
+  { about: 'a signature with another last byte', bytes: Buffer.from('0d0a0d0a000d0a515549540b', 'hex') },
+  { about: 'version 1 in the form of 2', bytes: v2Header({ version: 1 }) },
+  { about: 'version 3', bytes: v2Header({ version: 3 }) },
+  { about: 'command 2', bytes: v2Header({ command: 2 }) },
+  { about: 'family 4', bytes: v2Header({ family: 0x41 }) },
+  { about: 'transport 3', bytes: v2Header({ family: 0x13 }) },
+  { about: 'no address', bytes: v2Header({ addresses: Buffer.alloc(0) }) },
+  { about: 'an IPv4 address cut off', bytes: v2Header({ addresses: Buffer.alloc(11) }) },
+  { about: 'IPv6 with the length of IPv4', bytes: v2Header({ family: 0x21, addresses: Buffer.alloc(12) }) },
+  { about: 'a Unix path cut off', bytes: v2Header({ family: 0x31, addresses: Buffer.alloc(100) }) },
+  { about: 'too many bytes', bytes: v2Header({ length: 65_535 }) },
+  { about: 'version 1 without an end', bytes: Buffer.from(`PROXY UNKNOWN ${'a'.repeat(100)}`) },
+  { about: 'version 1 of an octal address', bytes: Buffer.from('PROXY TCP4 010.0.0.1 10.0.0.1 1 2\r\n') },
+  { about: 'version 1 of the wrong family', bytes: Buffer.from('PROXY TCP4 2001:db8::7 ::1 1 2\r\n') },
+  { about: 'version 1 of the other wrong family', bytes: Buffer.from('PROXY TCP6 203.0.113.1 ::1 1 2\r\n') },
+  { about: 'version 1 without ports', bytes: Buffer.from('PROXY TCP4 203.0.113.1 10.0.0.1\r\n') },
+  { about: 'version 1 of UDP', bytes: Buffer.from('PROXY UDP4 203.0.113.1 10.0.0.1 1 2\r\n') },
+  { about: 'version 1 in small letters', bytes: Buffer.from('proxy TCP4 203.0.113.1 10.0.0.1 1 2\r\n') },
+]
+
+for (const { about, bytes } of WRONG) {
+  test(`no header: ${about}`, () => {
+    const header = readProxyHeader(bytes)
+    assert(header.status === 'wrong', JSON.stringify(header))
+    assert.notEqual(header.why, '')
+  })
+}
+
+const starts = fc.constantFrom(
+  '',
+  '0d0a',
+  '0d0a0d0a000d0a515549540a',
+  '0d0a0d0a000d0a515549540a21',
+  '50524f585920',
+)
+
+test('property: any bytes are read without a fault, and none beyond them', () => {
+  fc.assert(
+    fc.property(starts, fc.uint8Array({ maxLength: 300 }), (start, more) => {
+      const bytes = Buffer.concat([Buffer.from(start, 'hex'), more])
+      const header = readProxyHeader(bytes)
+      if (header.status === 'complete') {
+        assert.ok(header.bytes <= bytes.length)
+        assert.ok(header.source === undefined || header.source.length === 16)
+      }
+    }),
+    seeded(20_000),
+  )
+})

@@ -1,0 +1,305 @@
+/** PROXY protocol headers over real sockets: who a request is from, and that nobody else can say so. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import fc from 'fast-check'
+import { seeded } from '../support/arbitraries.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshAddress } from '../support/http.ts'
+import { FrontProxy, PROXY_ADDRESS } from '../support/proxies.ts'
+import { extension, v2Header } from '../support/proxy-header.ts'
+import { RawConnection } from '../support/raw-http.ts'
+import { TestService, type TestSite } from '../support/service.ts'
+import { challengeRequest, NonceObserver, SiteMaker, untilReady } from './observer.ts'
+
+const PROXIES = '127.66.0.0/16'
+const ENV = {
+  POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`,
+  POWGATE_STORE_DEADLINE_MS: '5000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
+}
+const SOURCE = '203.0.113.1'
+const V6_SOURCE = '20010db8000000000000000000000007'
+const FORGED = v2Header({ source: '198.51.100.66' })
+
+let lastProxy = 0
+
+function freshProxy(): string {
+  lastProxy++
+  return `127.66.${lastProxy >> 8}.${lastProxy & 0xff}`
+}
+
+/** A service, its site, and who its challenges are for. */
+class Stage {
+  readonly #protocol: 'on' | 'off'
+  #service: TestService | undefined
+  #site: TestSite | undefined
+  #observer: NonceObserver | undefined
+
+  constructor(protocol: 'on' | 'off') {
+    this.#protocol = protocol
+  }
+
+  async start(): Promise<void> {
+    const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: this.#protocol })
+    this.#service = service
+    const sites = await SiteMaker.open(service)
+    this.#site = await sites.create()
+    await sites.close()
+    await untilReady(service.url, this.#site)
+    this.#observer = await NonceObserver.create(service.url, this.#site)
+  }
+
+  async stop(): Promise<void> {
+    await this.#service?.stop()
+  }
+
+  get service(): TestService {
+    return this.#service!
+  }
+
+  request(...lines: string[]): Buffer {
+    return Buffer.from(challengeRequest(this.#site!.siteKey, lines))
+  }
+
+  /** Whether an answer's challenge is for an address; it must be one. */
+  isFor(answer: { status: number; body: string; json: { nonce: string } } | undefined, ip: string): boolean {
+    assert.equal(answer?.status, 200, answer?.body)
+    return this.#observer!.isBoundTo(answer!.json.nonce, ip)
+  }
+}
+
+function byByte(bytes: Buffer): Buffer[] {
+  return Array.from(bytes, byte => Buffer.from([byte]))
+}
+
+interface Row {
+  readonly about: string
+  readonly parts: (request: Buffer) => readonly Buffer[]
+  /** Whose request it is; `peer`: the proxy's own. */
+  readonly client: string
+}
+
+const whole = (header: Buffer) => (request: Buffer) => [Buffer.concat([header, request])]
+
+const ROWS: readonly Row[] = [
+  { about: 'IPv4', parts: whole(v2Header()), client: SOURCE },
+  { about: 'IPv6', parts: whole(v2Header({ family: 0x21, source: V6_SOURCE })), client: '2001:db8::7' },
+  {
+    about: 'mapped IPv4',
+    parts: whole(v2Header({ family: 0x21, source: '00000000000000000000ffffcb007101' })),
+    client: SOURCE,
+  },
+  { about: 'LOCAL', parts: whole(v2Header({ command: 0, family: 0 })), client: 'peer' },
+  { about: 'LOCAL with an address', parts: whole(v2Header({ command: 0 })), client: 'peer' },
+  { about: 'no family', parts: whole(v2Header({ family: 0 })), client: 'peer' },
+  { about: 'a Unix socket', parts: whole(v2Header({ family: 0x31 })), client: 'peer' },
+  {
+    about: '84 bytes of extensions',
+    parts: whole(v2Header({ extensions: extension(4, 84) })),
+    client: SOURCE,
+  },
+  {
+    about: '4 KiB of extensions',
+    parts: whole(v2Header({ extensions: extension(4, 4096) })),
+    client: SOURCE,
+  },
+  { about: 'version 1', parts: whole(Buffer.from(`PROXY TCP4 ${SOURCE} 127.0.0.1 1 2\r\n`)), client: SOURCE },
+  { about: 'a segment of its own', parts: request => [v2Header(), request], client: SOURCE },
+  { about: 'every byte in a segment', parts: request => [...byByte(v2Header()), request], client: SOURCE },
+  {
+    about: 'a segment with the start of the request',
+    parts: request => [Buffer.concat([v2Header(), request.subarray(0, 40)]), request.subarray(40)],
+    client: SOURCE,
+  },
+  {
+    about: 'a segment that ends it and has the request',
+    parts: request => [v2Header().subarray(0, 27), Buffer.concat([v2Header().subarray(27), request])],
+    client: SOURCE,
+  },
+]
+
+const WRONG: readonly { about: string; bytes: Buffer }[] = [
+  { about: 'no header', bytes: Buffer.alloc(0) },
+  { about: 'garbage', bytes: Buffer.from('garbage\r\n\r\n') },
+  { about: 'a wrong signature', bytes: Buffer.concat([Buffer.from('0d0a0d0a000d0a515549540b', 'hex')]) },
+  { about: 'version 1 in the form of 2', bytes: v2Header({ version: 1 }) },
+  { about: 'a family that is none', bytes: v2Header({ family: 0x41 }) },
+  { about: 'no address', bytes: v2Header({ addresses: Buffer.alloc(0) }) },
+  { about: 'a length beyond all bounds', bytes: v2Header({ length: 65_535 }) },
+]
+
+describe('PROXY protocol', { concurrency: 8 }, () => {
+  const on = new Stage('on')
+  const off = new Stage('off')
+  before(async () => {
+    await on.start()
+    await off.start()
+  })
+  after(async () => {
+    await on.stop()
+    await off.stop()
+  })
+
+  for (const { about, parts, client } of ROWS) {
+    test(`on, from a trusted proxy: ${about}; also for the next requests of the connection`, async () => {
+      const proxy = freshProxy()
+      const ip = client === 'peer' ? proxy : client
+      const connection = await RawConnection.open(on.service.port, proxy)
+      assert.ok(on.isFor(await connection.request(...parts(on.request())), ip))
+      for (let count = 0; count < 5; count++) {
+        assert.ok(on.isFor(await connection.request(on.request()), ip))
+      }
+      connection.close()
+    })
+
+    test(`on, from anybody else: ${about} changes nothing`, async () => {
+      const peer = freshAddress()
+      const connection = await RawConnection.open(on.service.port, peer)
+      await connection.send(...parts(on.request()))
+      const answer = await connection.answerWithin(1500)
+      if (answer?.status === 200) assert.ok(on.isFor(answer, peer))
+      connection.close()
+    })
+  }
+
+  for (const { about, bytes } of WRONG) {
+    test(`on, a trusted proxy is refused: ${about}`, async () => {
+      const connection = await RawConnection.open(on.service.port, freshProxy())
+      assert.equal(await connection.request(Buffer.concat([bytes, on.request()])), undefined)
+      connection.close()
+    })
+  }
+
+  test('on: what is refused is logged, with the proxy and why', async () => {
+    const line = await eventually(10_000, 'a line in the log', () =>
+      on.service.output.split('\n').find(text => text.includes('refused connections of a trusted proxy')),
+    )
+    const { peer, why, count } = JSON.parse(line)
+    assert.match(peer, /^127\.66\./)
+    assert.equal(typeof why, 'string')
+    assert.ok(count >= 1)
+  })
+
+  test('on: a header that does not end is waited for a few seconds', async () => {
+    const connection = await RawConnection.open(on.service.port, freshProxy())
+    assert.equal(await connection.request(v2Header().subarray(0, 20)), undefined)
+  })
+
+  test('on: who connects and goes is no matter, also in the middle of a header', async () => {
+    for (let count = 0; count < 20; count++) {
+      const connection = await RawConnection.open(on.service.port, freshProxy())
+      if (count % 2 === 0) await connection.send(v2Header().subarray(0, count))
+      connection.close()
+    }
+    const connection = await RawConnection.open(on.service.port, freshProxy())
+    assert.ok(on.isFor(await connection.request(v2Header(), on.request()), SOURCE))
+    connection.close()
+  })
+
+  test('on: the client of a stranger cannot add X-Forwarded-For or X-Request-Id', async () => {
+    const connection = await RawConnection.open(on.service.port, freshProxy())
+    const request = on.request('X-Forwarded-For: 198.51.100.7', 'X-Request-Id: mine')
+    const answer = await connection.request(v2Header(), request)
+    assert.ok(on.isFor(answer, SOURCE))
+    assert.notEqual(answer?.headers['x-request-id'], 'mine')
+    connection.close()
+  })
+
+  test('on: behind a balancer for TCP another trusted proxy adds X-Forwarded-For and X-Request-Id', async () => {
+    const connection = await RawConnection.open(on.service.port, freshProxy())
+    const request = on.request('X-Forwarded-For: 198.51.100.7', 'X-Request-Id: theirs')
+    const answer = await connection.request(v2Header({ source: '10.1.1.1' }), request)
+    assert.ok(on.isFor(answer, '198.51.100.7'))
+    assert.equal(answer?.headers['x-request-id'], 'theirs')
+    connection.close()
+  })
+
+  test('off: a header changes nothing, whoever sends it', async () => {
+    for (const peer of [freshProxy(), freshAddress()]) {
+      const connection = await RawConnection.open(off.service.port, peer)
+      await connection.send(v2Header(), off.request())
+      const answer = await connection.answerWithin(1500)
+      if (answer?.status === 200) assert.ok(off.isFor(answer, peer))
+      const next = await RawConnection.open(off.service.port, peer)
+      assert.ok(off.isFor(await next.request(off.request()), peer))
+      connection.close()
+      next.close()
+    }
+  })
+
+  test('on: a client whose bytes are passed on as they are cannot add a header of its own', async () => {
+    const streams: readonly (readonly Buffer[])[] = [
+      [on.request(), FORGED, on.request()],
+      [on.request(), Buffer.concat([FORGED, on.request()])],
+      [Buffer.concat([on.request(), FORGED, on.request()])],
+      [Buffer.concat([FORGED, on.request()])],
+      [FORGED, on.request()],
+    ]
+    const proxy = await FrontProxy.start('haproxy-tcp', on.service)
+    let answered = 0
+    for (const stream of streams) {
+      const from = freshAddress()
+      const direct = await RawConnection.open(on.service.port, freshProxy())
+      await direct.send(v2Header(), ...stream)
+      const through = await RawConnection.open(proxy.port, from)
+      await through.send(...stream)
+      for (const [connection, ip] of [
+        [direct, SOURCE],
+        [through, from],
+      ] as const) {
+        for (;;) {
+          const answer = await connection.answerWithin(1000)
+          if (answer === undefined) break
+          if (answer.status === 200) {
+            assert.ok(on.isFor(answer, ip))
+            answered++
+          }
+        }
+        connection.close()
+      }
+    }
+    await proxy.stop()
+    assert.ok(answered >= 4, `${answered} answers`)
+  })
+
+  test('on, property: whatever follows the header, all answers are for who stands in it', async () => {
+    let answered = 0
+    const pieces = fc.oneof(
+      { weight: 4, arbitrary: fc.constant(on.request()) },
+      { weight: 3, arbitrary: fc.constant(FORGED) },
+      { weight: 1, arbitrary: fc.constant(v2Header({ command: 0, family: 0 })) },
+      { weight: 1, arbitrary: fc.uint8Array({ maxLength: 30 }).map(bytes => Buffer.from(bytes)) },
+      { weight: 1, arbitrary: fc.constant(Buffer.from('\r\n\r\n')) },
+    )
+    const streams = fc.tuple(
+      fc.array(pieces, { minLength: 1, maxLength: 6 }),
+      fc.array(fc.nat(1500), { maxLength: 6 }),
+    )
+    const property = fc.asyncProperty(fc.array(streams, { minLength: 20, maxLength: 20 }), async batch => {
+      await Promise.all(
+        batch.map(async ([parts, cuts]) => {
+          const bytes = Buffer.concat([v2Header(), ...parts])
+          const connection = await RawConnection.open(on.service.port, freshProxy())
+          await connection.send(...cutAt(bytes, cuts))
+          for (;;) {
+            const answer = await connection.answerWithin(400)
+            if (answer === undefined) break
+            if (answer.status !== 200) continue
+            assert.ok(on.isFor(answer, SOURCE), bytes.toString('latin1'))
+            answered++
+          }
+          connection.close()
+        }),
+      )
+    })
+    await fc.assert(property, { ...seeded(20), endOnFailure: true })
+    assert.ok(answered >= 100, `${answered} answers`)
+  })
+})
+
+function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
+  const edges = [...new Set([0, ...cuts.map(cut => cut % bytes.length), bytes.length])].sort((a, b) => a - b)
+  return edges.slice(1).map((end, index) => bytes.subarray(edges[index], end))
+}

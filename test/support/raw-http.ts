@@ -1,0 +1,122 @@
+/** HTTP byte by byte, for requests that no well-behaved client sends. */
+
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+
+export interface RawAnswer {
+  readonly status: number
+  /** Names in lower case; of a name that comes twice, the values joined by ', '. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
+  readonly json: any
+}
+
+const ANSWER_MS = 20_000
+
+export class RawConnection {
+  readonly socket: Socket
+  #bytes = Buffer.alloc(0)
+  #isClosed = false
+  #changed: () => void = () => {}
+
+  private constructor(socket: Socket) {
+    this.socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', chunk => {
+      this.#bytes = Buffer.concat([this.#bytes, chunk])
+      this.#changed()
+    })
+    socket.on('error', () => {}) // 'close' follows
+    socket.on('close', () => {
+      this.#isClosed = true
+      this.#changed()
+    })
+  }
+
+  /** @param from loopback address to call from */
+  static async open(port: number, from: string): Promise<RawConnection> {
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from })
+    await once(socket, 'connect')
+    return new RawConnection(socket)
+  }
+
+  /** Each part goes out in a segment of its own, as far as a test can tell. */
+  async send(...parts: readonly (string | Buffer)[]): Promise<void> {
+    for (const [index, part] of parts.entries()) {
+      if (index > 0) await new Promise(resolve => setTimeout(resolve, 2))
+      if (!this.#isClosed) this.socket.write(typeof part === 'string' ? Buffer.from(part, 'latin1') : part)
+    }
+  }
+
+  /** The next answer; undefined if the connection ends without one. Fails if neither comes about. */
+  async answer(): Promise<RawAnswer | undefined> {
+    const giveUpAt = performance.now() + ANSWER_MS
+    for (;;) {
+      const read = readAnswer(this.#bytes)
+      if (read !== undefined) {
+        this.#bytes = this.#bytes.subarray(read.bytes)
+        return read.answer
+      }
+      if (this.#isClosed) return undefined
+      const leftMs = giveUpAt - performance.now()
+      if (leftMs <= 0) throw new Error(`no answer within ${ANSWER_MS} ms`)
+      await this.#change(leftMs)
+    }
+  }
+
+  /** The same for a request that is likely to get none. */
+  answerWithin(ms: number): Promise<RawAnswer | undefined> {
+    return Promise.race([
+      this.answer().catch(() => undefined),
+      new Promise<undefined>(resolve => setTimeout(resolve, ms, undefined)),
+    ])
+  }
+
+  async request(...parts: readonly (string | Buffer)[]): Promise<RawAnswer | undefined> {
+    await this.send(...parts)
+    return this.answer()
+  }
+
+  #change(waitMs: number): Promise<void> {
+    return new Promise(resolve => {
+      const timer = setTimeout(resolve, waitMs)
+      this.#changed = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  close(): void {
+    this.socket.destroy()
+  }
+}
+
+function readAnswer(bytes: Buffer): { answer: RawAnswer; bytes: number } | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end < 0) return undefined
+  const [statusLine = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
+  const headers: Record<string, string> = {}
+  for (const line of lines) {
+    const colon = line.indexOf(':')
+    const name = line.slice(0, colon).toLowerCase()
+    const value = line.slice(colon + 1).trim()
+    headers[name] = name in headers ? `${headers[name]}, ${value}` : value
+  }
+  const length = end + 4 + Number(headers['content-length'] ?? 0)
+  if (bytes.length < length) return undefined
+  const body = bytes.toString('utf8', end + 4, length)
+  return {
+    answer: { status: Number(statusLine.split(' ')[1]), headers, body, json: parse(body) },
+    bytes: length,
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
