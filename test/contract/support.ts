@@ -23,6 +23,8 @@ export const keyring = new Keyring([TEST_SECRET])
 /** The tests of one part of the contract. */
 export type Section = (subject: Subject) => void
 
+export type Sections = Readonly<Record<string, Section>>
+
 export interface SuiteOptions {
   readonly env?: Record<string, string>
   /** What takes long because it waits: goes on beside the other sections. */

@@ -180,5 +180,6 @@ function lastErrorOf(client: Redis | Cluster): () => string | undefined {
 /** ioredis errors carry the command and its arguments, keys and tokens among them: only the message is passed on. */
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
-  return cause.message || error.code || 'connection failed'
+  const [line = ''] = cause.message.trim().split('\n')
+  return line || error.code || 'connection failed'
 }
