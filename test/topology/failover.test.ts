@@ -1,0 +1,154 @@
+/** The whole service under load while its Redis fails over, behind Sentinels and as a Cluster, and while slots move. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { describe, type TestContext, test } from 'node:test'
+import { evenlySpreadTags, slotOf } from '../../src/store/redis/shard-tags.ts'
+import { eventually } from '../support/eventually.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
+import { RedisSentinels } from '../support/redis-sentinel.ts'
+import { TestService, type TestSite } from '../support/service.ts'
+import { type Disturbance, judge } from './judge.ts'
+import { Load, pause } from './load.ts'
+
+const SITES = 6
+/** On this many sites' shards no slot is left out, and they lie on all primaries. */
+const SHARDS = 16
+const STEADY_MS = 2500
+/** How long the service may take until it is well again; a machine of its own needs a few seconds. */
+const WELL_MS = 60_000
+
+class Stage {
+  readonly service: TestService
+  readonly load: Load
+  readonly #disturbances: Disturbance[] = []
+  readonly #workers: string
+
+  private constructor(service: TestService, sites: readonly TestSite[]) {
+    this.service = service
+    this.load = new Load(service, sites)
+    this.#workers = this.#workerPids()
+  }
+
+  static async set(url: string): Promise<Stage> {
+    const service = await TestService.start('embedded', {
+      REDIS_URL: url,
+      POWGATE_REDIS_SHARDS: String(SHARDS),
+      POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
+      POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+    })
+    const sites: TestSite[] = []
+    for (let count = 0; count < SITES; count++)
+      sites.push(await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } }))
+    const stage = new Stage(service, sites)
+    stage.load.start()
+    await stage.#untilWell(performance.now())
+    return stage
+  }
+
+  /** Does something to Redis, waits until the service is well again, and some more. */
+  async disturb(name: string, act: () => Promise<void>): Promise<void> {
+    const fromMs = performance.now()
+    await act()
+    const wellMs = await this.#untilWell(performance.now())
+    this.#disturbances.push({ name, fromMs, wellMs })
+    await pause(STEADY_MS)
+    assert.ok(this.load.isWell(wellMs), `after ${name} it did not stay well`)
+  }
+
+  /** Returns since when it is. */
+  async #untilWell(fromMs: number): Promise<number> {
+    let sinceMs = fromMs
+    await eventually(WELL_MS, 'the service is well', async () => {
+      if (this.load.isWell(sinceMs)) return true
+      const bad = this.load.samples.findLast(({ status }) => status === 503 || status === undefined)
+      if (bad !== undefined && bad.startedMs >= sinceMs) sinceMs = bad.startedMs + bad.tookMs
+      await pause(50)
+      return false
+    })
+    return performance.now()
+  }
+
+  async end(t: TestContext): Promise<void> {
+    await this.load.stop()
+    assert.equal(this.#workerPids(), this.#workers, 'no worker has gone')
+    for (const line of judge(this.load, this.#disturbances)) t.diagnostic(line)
+    await this.service.stop()
+  }
+
+  #workerPids(): string {
+    return execFileSync('ps', ['-o', 'pid=', '--ppid', String(this.service.pid)]).toString()
+  }
+}
+
+describe('failover under load', { concurrency: true }, () => {
+  test('Sentinels: a planned failover, then the primary is killed', async t => {
+    const sentinels = await RedisSentinels.start()
+    try {
+      const stage = await Stage.set(sentinels.url)
+      const first = await sentinels.primary()
+      await stage.disturb('SENTINEL FAILOVER', async () => {
+        await sentinels.failover()
+        await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== first)
+      })
+      await sentinels.untilWhole()
+      const second = await sentinels.primary()
+      await stage.disturb('killed primary behind Sentinels', async () => {
+        await second.kill()
+        await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== second)
+      })
+      await stage.end(t)
+    } finally {
+      await sentinels.stop()
+    }
+  })
+
+  test('Cluster: a planned failover, then a primary is killed', async t => {
+    const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
+    try {
+      const stage = await Stage.set(cluster.url)
+      const [first, second] = await cluster.primaries()
+      await stage.disturb('CLUSTER FAILOVER', async () => {
+        const replica = await cluster.replicaOf(first!)
+        await replica.ask('cluster', 'failover')
+        await eventually(WELL_MS, 'it took over', async () => (await cluster.primaries()).includes(replica))
+      })
+      const heir = await cluster.replicaOf(second!)
+      await stage.disturb('killed primary of a Cluster', async () => {
+        await second!.kill()
+        await eventually(WELL_MS, 'it took over', async () => (await cluster.primaries()).includes(heir))
+      })
+      await stage.end(t)
+    } finally {
+      await cluster.stop()
+    }
+  })
+})
+
+test('Cluster: all slots that hold keys of powgate move, key by key, then 1,000 more by redis-cli', async t => {
+  const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
+  try {
+    const stage = await Stage.set(cluster.url)
+    const primaries = await cluster.primaries()
+    const tags = [...evenlySpreadTags(SHARDS), 'sites', 'load']
+    await stage.disturb(`migration of ${tags.length} slots`, async () => {
+      for (const tag of tags) {
+        const slot = slotOf(`{${tag}}`)
+        const from = await cluster.primaryOf(slot)
+        const to = primaries[(primaries.indexOf(from) + 1) % primaries.length]!
+        await cluster.migrate(slot, to, () => pause(10))
+      }
+    })
+    const [from, to] = primaries
+    await stage.disturb('redis-cli --cluster reshard', async () => {
+      await from!.cli(
+        ...['--cluster', 'reshard', `127.0.0.1:${from!.port}`, '--cluster-yes', '--cluster-slots', '1000'],
+        ...['--cluster-from', String(await from!.ask('cluster', 'myid'))],
+        ...['--cluster-to', String(await to!.ask('cluster', 'myid'))],
+      )
+    })
+    await stage.end(t)
+  } finally {
+    await cluster.stop()
+  }
+})
