@@ -11,7 +11,8 @@ import { TestService, type TestSite } from '../support/service.ts'
 import { type Disturbance, judge } from './judge.ts'
 import { Load, pause } from './load.ts'
 
-const SITES = 6
+const SITES = 4
+const DEADLINE_MS = 1000
 /** On this many sites' shards no slot is left out, and they lie on all primaries. */
 const SHARDS = 16
 const STEADY_MS = 2500
@@ -34,6 +35,8 @@ class Stage {
     const service = await TestService.start('embedded', {
       REDIS_URL: url,
       POWGATE_REDIS_SHARDS: String(SHARDS),
+      // A machine that does other things besides does not always keep 150 ms.
+      POWGATE_STORE_DEADLINE_MS: String(DEADLINE_MS),
       POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
       POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
     })
@@ -53,13 +56,14 @@ class Stage {
     const wellMs = await this.#untilWell(performance.now())
     this.#disturbances.push({ name, fromMs, wellMs })
     await pause(STEADY_MS)
-    assert.ok(this.load.isWell(wellMs), `after ${name} it did not stay well`)
+    assert.ok(this.load.isWell(wellMs), `after ${name} it did not stay well: ${this.load.describe(wellMs)}`)
   }
 
   /** Returns since when it is. */
   async #untilWell(fromMs: number): Promise<number> {
     let sinceMs = fromMs
-    await eventually(WELL_MS, 'the service is well', async () => {
+    const what = () => `the service is well: ${this.load.describe(performance.now() - 3000)}\n${this.service.output}`
+    await eventually(WELL_MS, what, async () => {
       if (this.load.isWell(sinceMs)) return true
       const bad = this.load.samples.findLast(({ status }) => status === 503 || status === undefined)
       if (bad !== undefined && bad.startedMs >= sinceMs) sinceMs = bad.startedMs + bad.tookMs
@@ -73,6 +77,10 @@ class Stage {
     await this.load.stop()
     assert.equal(this.#workerPids(), this.#workers, 'no worker has gone')
     for (const line of judge(this.load, this.#disturbances)) t.diagnostic(line)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.load.stop()
     await this.service.stop()
   }
 
@@ -85,7 +93,7 @@ describe('failover under load', { concurrency: true }, () => {
   test('Sentinels: a planned failover, then the primary is killed', async t => {
     const sentinels = await RedisSentinels.start()
     try {
-      const stage = await Stage.set(sentinels.url)
+      await using stage = await Stage.set(sentinels.url)
       const first = await sentinels.primary()
       await stage.disturb('SENTINEL FAILOVER', async () => {
         await sentinels.failover()
@@ -106,7 +114,7 @@ describe('failover under load', { concurrency: true }, () => {
   test('Cluster: a planned failover, then a primary is killed', async t => {
     const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
     try {
-      const stage = await Stage.set(cluster.url)
+      await using stage = await Stage.set(cluster.url)
       const [first, second] = await cluster.primaries()
       await stage.disturb('CLUSTER FAILOVER', async () => {
         const replica = await cluster.replicaOf(first!)
@@ -128,7 +136,7 @@ describe('failover under load', { concurrency: true }, () => {
 test('Cluster: all slots that hold keys of powgate move, key by key, then 1,000 more by redis-cli', async t => {
   const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
   try {
-    const stage = await Stage.set(cluster.url)
+    await using stage = await Stage.set(cluster.url)
     const primaries = await cluster.primaries()
     const tags = [...evenlySpreadTags(SHARDS), 'sites', 'load']
     await stage.disturb(`migration of ${tags.length} slots`, async () => {

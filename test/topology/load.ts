@@ -28,9 +28,9 @@ export interface Issued {
   readonly attempts: Sample[]
 }
 
-const LANES = 6
-const FLOW_PAUSE_MS = 250
-const STRANGER_PAUSE_MS = 40
+const LANES = 4
+const FLOW_PAUSE_MS = 200
+const STRANGER_PAUSE_MS = 50
 /** Between the redemptions of one token: two at once, and one later. */
 const LATER_MS = 1500
 
@@ -129,6 +129,12 @@ export class Load {
     return answer
   }
 
+  /** What came back since then. */
+  describe(sinceMs: number): string {
+    const recent = this.samples.filter(({ startedMs }) => startedMs >= sinceMs)
+    return JSON.stringify(countBy(recent, one => `${one.endpoint} ${one.siteIndex} ${one.status} ${one.code}`))
+  }
+
   /** Whether, since then, every site had tokens redeemed and nobody was told 503. */
   isWell(sinceMs: number): boolean {
     const recent = this.samples.filter(({ startedMs }) => startedMs >= sinceMs)
@@ -140,6 +146,12 @@ export class Load {
     )
     return redeemed.size === this.#sites.length
   }
+}
+
+function countBy<T>(all: readonly T[], keyOf: (one: T) => string): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const one of all) counts[keyOf(one)] = (counts[keyOf(one)] ?? 0) + 1
+  return counts
 }
 
 export function pause(ms: number): Promise<void> {
