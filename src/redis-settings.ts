@@ -113,9 +113,11 @@ function pemFile(
     return pem
   } catch (error) {
     const isLocked =
-      /ENCRYPTED/.test(pem) || (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE'
-    const what = isLocked ? 'is encrypted; expected a key without a passphrase' : 'holds no such PEM text'
-    problems.push(`${name}: ${path} ${what}; expected ${SETTINGS[name].expects}`)
+      pem.includes('ENCRYPTED') || (error as NodeJS.ErrnoException).code === 'ERR_MISSING_PASSPHRASE'
+    const what = isLocked
+      ? 'is encrypted; expected a key without a passphrase'
+      : `holds none; expected ${SETTINGS[name].expects}`
+    problems.push(`${name}: ${path} ${what}`)
     return undefined
   }
 }

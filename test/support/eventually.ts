@@ -8,7 +8,8 @@ export async function eventually<T>(
   for (;;) {
     const value = await probe()
     if (value !== undefined && value !== null && value !== false) return value as NonNullable<T>
-    if (performance.now() > giveUpAt) throw new Error(`not within ${ms} ms: ${typeof what === 'string' ? what : what()}`)
+    if (performance.now() > giveUpAt)
+      throw new Error(`not within ${ms} ms: ${typeof what === 'string' ? what : what()}`)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }

@@ -67,7 +67,8 @@ class Stage {
   /** Returns since when it is. */
   async #untilWell(fromMs: number): Promise<number> {
     let sinceMs = fromMs
-    const what = () => `the service is well: ${this.load.describe(performance.now() - 3000)}\n${this.service.output}`
+    const what = () =>
+      `the service is well: ${this.load.describe(performance.now() - 3000)}\n${this.service.output}`
     await eventually(WELL_MS, what, async () => {
       if (this.load.isWell(sinceMs)) return true
       const bad = this.load.samples.findLast(({ status }) => status === 503 || status === undefined)

@@ -132,7 +132,9 @@ export class Load {
   /** What came back since then. */
   describe(sinceMs: number): string {
     const recent = this.samples.filter(({ startedMs }) => startedMs >= sinceMs)
-    return JSON.stringify(countBy(recent, one => `${one.endpoint} ${one.siteIndex} ${one.status} ${one.code}`))
+    return JSON.stringify(
+      countBy(recent, one => `${one.endpoint} ${one.siteIndex} ${one.status} ${one.code}`),
+    )
   }
 
   /** Whether, since then, every site had tokens redeemed and nobody was told 503. */
