@@ -6,6 +6,8 @@ import { RedisServer, type ServerOptions } from './redis.ts'
 export interface ClusterOptions extends ServerOptions {
   readonly replicas?: 0 | 1
   readonly nodeTimeoutMs?: number
+  /** Of redis.conf, for every node. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
 const FORM_MS = 60_000
@@ -22,10 +24,11 @@ export class RedisCluster {
   }
 
   static async start(options: ClusterOptions = {}): Promise<RedisCluster> {
-    const { replicas = 0, nodeTimeoutMs = 2000, ...server } = options
+    const { replicas = 0, nodeTimeoutMs = 2000, settings = {}, ...server } = options
     const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)]
     // A replica that was away for long may still take over, and need not wait to be sent the data.
     args.push('--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0')
+    for (const [name, value] of Object.entries(settings)) args.push(`--${name}`, value)
     const count = PRIMARIES * (1 + replicas)
     const servers = await Promise.all(Array.from({ length: count }, () => RedisServer.start(args, server)))
     const nodes = servers.map(({ port }) => `127.0.0.1:${port}`)

@@ -29,7 +29,6 @@ export class ShardHealth {
 
   isReady(): boolean {
     const up = this.#upCount()
-    if (up === this.#shards.length) this.#wereAllUp = true
     if (up * 2 < this.#shards.length) return false
     if (this.#wereAllUp) return true
     this.#startedAtMs ??= performance.now()
@@ -53,6 +52,7 @@ export class ShardHealth {
   changed(): void {
     const isUp = this.#upCount() === this.#shards.length
     if (isUp) {
+      this.#wereAllUp = true
       clearTimeout(this.#timer)
       this.#timer = undefined
       if (this.#isToldDown) this.#tell(true, 'the scripts run')
