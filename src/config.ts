@@ -5,8 +5,9 @@ import Type from 'typebox'
 import { AddressSet, parseRange } from './domain/address.ts'
 import type { Limits } from './domain/limits.ts'
 import { ConfigError, type Environment, gatherSettings, type SettingValues } from './gather-settings.ts'
+import { checkedRedis } from './redis-settings.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
-import { parseRedisUrl, type RedisTarget } from './store/redis/connection.ts'
+import type { RedisTarget } from './store/redis/target.ts'
 
 export interface Config {
   readonly host: string
@@ -129,15 +130,6 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
-}
-
-function checkedRedis(text: (name: SettingName) => string, problems: string[]): RedisTarget | undefined {
-  const url = text('REDIS_URL')
-  if (url === '') return undefined
-  const target = parseRedisUrl(url)
-  // The URL can hold a password, so it is not repeated.
-  if (target === undefined) problems.push(`REDIS_URL: expected ${SETTINGS.REDIS_URL.expects}`)
-  return target
 }
 
 /** What each setting alone does not show. */

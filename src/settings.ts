@@ -154,7 +154,7 @@ export const SETTINGS = {
   POWGATE_REDIS_TLS_CA: path(
     '',
     'a PEM file',
-    'Certificate authority of Redis and its Sentinels, besides the usual ones.',
+    'Certificate authority of Redis and its Sentinels, instead of the public ones.',
   ),
   POWGATE_REDIS_TLS_CERT: path('', 'a PEM file', 'Certificate that powgate shows to Redis.'),
   POWGATE_REDIS_TLS_KEY: path('', 'a PEM file', 'Private key of that certificate.'),

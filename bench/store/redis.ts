@@ -1,8 +1,8 @@
 /** A redis-server of its own, and what it tells of itself. */
 
 import { Redis } from 'ioredis'
-import { parseRedisUrl } from '../../src/store/redis/connection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
+import { parseRedisUrl } from '../../src/store/redis/target.ts'
 import { RedisServer } from '../../test/support/redis.ts'
 import { processUsage } from '../support/cpu.ts'
 import type { Drive } from './drive.ts'

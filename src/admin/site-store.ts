@@ -49,6 +49,6 @@ async function openStore(env: NodeJS.ProcessEnv) {
 
 async function placeOf({ redis, dataDir }: Config): Promise<string> {
   if (redis === undefined) return resolve(dataDir)
-  const { describeTarget } = await import('../store/redis/connection.ts')
+  const { describeTarget } = await import('../store/redis/target.ts')
   return describeTarget(redis)
 }

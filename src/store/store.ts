@@ -175,6 +175,8 @@ export interface Store extends RequestStore, SiteStore {
   close(): Promise<void>
   /** Whether the real request operations went through within the last moments. */
   isReady(): boolean
+  /** One line for an operator: what of the store answers. */
+  describeHealth(): string
   /** Whether this store's outages may be bridged from a worker's own memory (endpoints that fail open). */
   readonly mayBeBridged: boolean
   /** One line for the log: engine and place, without credentials. */

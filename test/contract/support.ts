@@ -172,12 +172,16 @@ export class Subject {
   }
 }
 
-class QuickClient extends Client {
+export class QuickClient extends Client {
   override async solved(siteKey: string, from: From = {}, more: Partial<Solution> = {}): Promise<Solution> {
     const answer = await this.challenge(siteKey, from)
     assert.equal(answer.status, 200, answer.text)
-    const { nonce, difficulty } = answer.json
-    return { ...solutionOf(nonce, quickSolve(nonce, difficulty)), ...more }
+    return { ...this.solution(answer), ...more }
+  }
+
+  solution(challenge: Answer): Solution {
+    const { nonce, difficulty } = challenge.json
+    return solutionOf(nonce, quickSolve(nonce, difficulty))
   }
 }
 

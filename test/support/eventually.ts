@@ -1,14 +1,15 @@
 /** Resolves with the first value that is not undefined or false; fails after `ms`. */
 export async function eventually<T>(
   ms: number,
-  what: string,
+  what: string | (() => string),
   probe: () => Promise<T> | T,
 ): Promise<NonNullable<T>> {
   const giveUpAt = performance.now() + ms
   for (;;) {
     const value = await probe()
     if (value !== undefined && value !== null && value !== false) return value as NonNullable<T>
-    if (performance.now() > giveUpAt) throw new Error(`not within ${ms} ms: ${what}`)
+    if (performance.now() > giveUpAt)
+      throw new Error(`not within ${ms} ms: ${typeof what === 'string' ? what : what()}`)
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }

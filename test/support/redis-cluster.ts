@@ -1,13 +1,21 @@
-/** A real Redis Cluster of three primaries on loopback. */
+/** A real Redis Cluster of three primaries on loopback, each with a replica if wished. */
 
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
-import { RedisServer } from './redis.ts'
+import { eventually } from './eventually.ts'
+import { RedisServer, type ServerOptions } from './redis.ts'
 
-const run = promisify(execFile)
+export interface ClusterOptions extends ServerOptions {
+  readonly replicas?: 0 | 1
+  readonly nodeTimeoutMs?: number
+  /** Of redis.conf, for every node. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+const FORM_MS = 60_000
+const PRIMARIES = 3
 
 export class RedisCluster {
   readonly servers: readonly RedisServer[]
+  /** All nodes as seeds; redis:// or rediss://. */
   readonly url: string
 
   private constructor(servers: readonly RedisServer[]) {
@@ -15,23 +23,100 @@ export class RedisCluster {
     this.url = servers.map(({ url }) => url).join(',')
   }
 
-  static async start(): Promise<RedisCluster> {
-    const options = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '2000']
-    const servers = await Promise.all([1, 2, 3].map(() => RedisServer.start(options)))
+  static async start(options: ClusterOptions = {}): Promise<RedisCluster> {
+    const { replicas = 0, nodeTimeoutMs = 2000, settings = {}, ...server } = options
+    const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)]
+    // A replica that was away for long may still take over, and need not wait to be sent the data.
+    args.push('--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0')
+    for (const [name, value] of Object.entries(settings)) args.push(`--${name}`, value)
+    const count = PRIMARIES * (1 + replicas)
+    const servers = await Promise.all(Array.from({ length: count }, () => RedisServer.start(args, server)))
     const nodes = servers.map(({ port }) => `127.0.0.1:${port}`)
-    await run('redis-cli', ['--cluster', 'create', ...nodes, '--cluster-yes'])
     const cluster = new RedisCluster(servers)
-    for (const server of servers) await cluster.#untilFormed(server)
-    return cluster
+    try {
+      const how = ['--cluster-replicas', String(replicas), '--cluster-yes']
+      await servers[0]!.cli('--cluster', 'create', ...nodes, ...how)
+      for (const each of servers) await cluster.#untilFormed(each)
+      return cluster
+    } catch (error) {
+      await cluster.stop()
+      throw error
+    }
   }
 
   async #untilFormed(server: RedisServer): Promise<void> {
-    for (let attempt = 0; attempt < 200; attempt++) {
-      const { stdout } = await run('redis-cli', ['-p', String(server.port), 'cluster', 'info'])
-      if (stdout.includes('cluster_state:ok') && stdout.includes('cluster_known_nodes:3')) return
-      await new Promise(resolve => setTimeout(resolve, 50))
+    await eventually(FORM_MS, 'the Redis Cluster has formed', async () => {
+      const info = String(await server.ask('cluster', 'info'))
+      if (!info.includes('cluster_state:ok')) return false
+      if (!info.includes(`cluster_known_nodes:${this.servers.length}`)) return false
+      const nodes = String(await server.ask('cluster', 'nodes'))
+      if ((nodes.match(/\bslave\b/g) ?? []).length !== this.servers.length - PRIMARIES) return false
+      const replication = String(await server.ask('info', 'replication'))
+      return replication.includes('role:master') || replication.includes('master_link_status:up')
+    })
+  }
+
+  /** As one running node sees it. */
+  async #nodes(): Promise<
+    { id: string; port: number; isPrimary: boolean; primaryId: string; slots: string[] }[]
+  > {
+    const witness = this.servers.find(server => server.isRunning)!
+    const lines = String(await witness.ask('cluster', 'nodes'))
+      .trim()
+      .split('\n')
+    return lines.map(line => {
+      const [id, address, flags, primaryId, , , , , ...slots] = line.split(' ')
+      const port = Number(/:(\d+)@/.exec(address!)![1])
+      const isPrimary = flags!.includes('master') && !flags!.includes('fail')
+      return { id: id!, port, isPrimary, primaryId: primaryId!, slots }
+    })
+  }
+
+  async primaryOf(slot: number): Promise<RedisServer> {
+    const owner = (await this.#nodes()).find(
+      ({ isPrimary, slots }) =>
+        isPrimary &&
+        slots.some(range => {
+          const [first, last = first] = range.split('-').map(Number)
+          return slot >= first! && slot <= last!
+        }),
+    )
+    if (owner === undefined) throw new Error(`nobody serves slot ${slot}`)
+    return this.#serverAt(owner.port)
+  }
+
+  async primaries(): Promise<RedisServer[]> {
+    const nodes = await this.#nodes()
+    return nodes
+      .filter(({ isPrimary, slots }) => isPrimary && slots.length > 0)
+      .map(({ port }) => this.#serverAt(port))
+  }
+
+  async replicaOf(primary: RedisServer): Promise<RedisServer> {
+    const nodes = await this.#nodes()
+    const { id } = nodes.find(({ port }) => port === primary.port)!
+    return this.#serverAt(nodes.find(({ primaryId }) => primaryId === id)!.port)
+  }
+
+  /** What redis-cli does for a slot, key by key; `between` is waited for after each few keys. */
+  async migrate(slot: number, to: RedisServer, between: () => Promise<void>): Promise<void> {
+    const from = await this.primaryOf(slot)
+    if (from === to) return
+    const [fromId, toId] = await Promise.all([from, to].map(server => server.ask('cluster', 'myid')))
+    await to.ask('cluster', 'setslot', slot, 'importing', String(fromId))
+    await from.ask('cluster', 'setslot', slot, 'migrating', String(toId))
+    for (;;) {
+      const keys = (await from.ask('cluster', 'getkeysinslot', slot, 3)) as string[]
+      if (keys.length === 0) break
+      await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'REPLACE', 'KEYS', ...keys)
+      await between()
     }
-    throw new Error('the Redis Cluster did not form')
+    for (const server of [to, from, ...(await this.primaries())])
+      await server.ask('cluster', 'setslot', slot, 'node', String(toId))
+  }
+
+  #serverAt(port: number): RedisServer {
+    return this.servers.find(server => server.port === port)!
   }
 
   async stop(): Promise<void> {

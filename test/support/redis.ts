@@ -1,39 +1,76 @@
-/** A real redis-server on loopback for one test file. */
+/** A real redis-server (or valkey-server) on loopback. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
 import { noteSecret } from './canaries.ts'
 import { freePort } from './ports.ts'
+import type { Certificates } from './redis-tls.ts'
+
+const run = promisify(execFile)
+
+export type Engine = 'redis' | 'valkey'
+
+/** Valkey where it is installed: test/setup.ts says so if it could not be had. */
+export const ENGINES: readonly Engine[] = (['redis', 'valkey'] as const).filter(
+  engine => engine === 'redis' || spawnSync(`${engine}-server`, ['--version']).status === 0,
+)
+
+export interface ServerOptions {
+  readonly engine?: Engine
+  /** Speaks TLS and nothing else. */
+  readonly tls?: Certificates | undefined
+  /** Of the user `default`, who may do everything: what the tests themselves log in with. */
+  readonly password?: string | undefined
+}
 
 export class RedisServer {
   readonly port: number
   readonly url: string
+  readonly options: ServerOptions
+  readonly #extraArgs: readonly string[]
   readonly #dir: string
   #process: ChildProcess | undefined
 
-  private constructor(port: number) {
+  private constructor(port: number, extraArgs: readonly string[], options: ServerOptions) {
     this.port = port
-    this.url = `redis://127.0.0.1:${port}`
+    this.options = options
+    this.url = `${options.tls === undefined ? 'redis' : 'rediss'}://127.0.0.1:${port}`
+    this.#extraArgs = extraArgs
     this.#dir = mkdtempSync(join(tmpdir(), 'powgate-redis-'))
   }
 
-  static async start(extraArgs: readonly string[] = []): Promise<RedisServer> {
-    const server = new RedisServer(await freePort())
-    await server.boot(extraArgs)
+  static async start(extraArgs: readonly string[] = [], options: ServerOptions = {}): Promise<RedisServer> {
+    const server = new RedisServer(await freePort(), extraArgs, options)
+    await server.boot()
     return server
   }
 
   /** Starts it on its port; also after `kill`. Nothing is persisted, so it starts empty. */
   async boot(extraArgs: readonly string[] = []): Promise<void> {
-    const password = extraArgs[extraArgs.indexOf('--requirepass') + 1]
-    if (password !== undefined && extraArgs.includes('--requirepass')) noteSecret('redis password', password)
-    const args = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no']
-    this.#process = spawn('redis-server', [...args, '--dir', this.#dir, ...extraArgs], { stdio: 'ignore' })
+    const { engine = 'redis', password } = this.options
+    const args = [
+      ...['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.#dir],
+      ...this.#portArgs(),
+      ...(password === undefined ? [] : ['--requirepass', password, '--masterauth', password]),
+      ...this.#extraArgs,
+      ...extraArgs,
+    ]
+    const given = args[args.lastIndexOf('--requirepass') + 1]
+    if (given !== undefined && args.includes('--requirepass')) noteSecret('redis password', given)
+    this.#process = spawn(`${engine}-server`, args, { stdio: 'ignore' })
     await untilAccepting(this.port)
+  }
+
+  #portArgs(): string[] {
+    const { tls } = this.options
+    if (tls === undefined) return ['--port', String(this.port)]
+    return ['--port', '0', '--tls-port', String(this.port), ...tls.serverArgs]
   }
 
   /** kill -9; resolves when it has gone. */
@@ -53,6 +90,43 @@ export class RedisServer {
     return this.#process!.pid!
   }
 
+  get isRunning(): boolean {
+    return this.#process !== undefined
+  }
+
+  /** What an ioredis client of the tests' own needs; it reconnects as any. */
+  get clientOptions() {
+    const { tls, password } = this.options
+    return {
+      host: '127.0.0.1',
+      port: this.port,
+      ...(password === undefined ? {} : { password }),
+      ...(tls === undefined ? {} : { tls: tls.clientOptions }),
+    }
+  }
+
+  /** One command, on a connection of its own. */
+  async ask(command: string, ...args: (string | number)[]): Promise<unknown> {
+    const client = new Redis({ ...this.clientOptions, retryStrategy: () => null })
+    client.on('error', () => {})
+    try {
+      return await client.call(command, ...args)
+    } finally {
+      client.disconnect()
+    }
+  }
+
+  /** The command-line client, told how to reach servers of this kind. */
+  async cli(...args: string[]): Promise<string> {
+    const { engine = 'redis', tls, password } = this.options
+    const how = [
+      ...(tls?.cliArgs ?? []),
+      ...(password === undefined ? [] : ['--no-auth-warning', '-a', password]),
+    ]
+    const { stdout } = await run(`${engine}-cli`, [...how, '-p', String(this.port), ...args])
+    return stdout
+  }
+
   async stop(): Promise<void> {
     await this.#end('SIGKILL')
     rmSync(this.#dir, { recursive: true, force: true })
@@ -68,8 +142,8 @@ export class RedisServer {
   }
 }
 
-async function untilAccepting(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
+export async function untilAccepting(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 1000; attempt++) {
     const isOpen = await new Promise<boolean>(resolve => {
       const socket = connect({ port, host: '127.0.0.1' })
       socket.once('connect', () => resolve(true))

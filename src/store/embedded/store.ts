@@ -79,6 +79,10 @@ export class EmbeddedStore implements Store {
     return this.#isUp && !this.#requests.isFull
   }
 
+  describeHealth(): string {
+    return this.isReady() ? 'answers' : 'cannot be written'
+  }
+
   addressEpoch = () => this.#requests.addressEpoch()
   siteEpoch = () => this.#requests.siteEpoch()
   admitChallenge = (request: ChallengeRequest, done: Done<ChallengeAdmission>) =>

@@ -1,104 +1,37 @@
-/**
- * A connection to Redis: standalone, Sentinel or Cluster, behind the few calls that the store needs.
- *
- *   redis://[user:password@]host[:port][/db]                     one server (rediss:// for TLS)
- *   redis://a:7000,redis://b:7000,...                            a Cluster: two or more seeds
- *   redis+cluster://[user:password@]a:7000,b:7000                a Cluster, also with one seed
- *   redis+sentinel://[user:password@]a:26379,b:26379/<name>[/db] Sentinels that know the primary <name>
- */
+/** A connection to Redis: standalone, Sentinel or Cluster, behind the few calls that the store needs. */
 
-import { Cluster, type Command, Redis } from 'ioredis'
+import { isIP } from 'node:net'
+import { type ConnectionOptions, createSecureContext } from 'node:tls'
+import { Cluster, Command, Redis } from 'ioredis'
+import type { RedisTarget } from './target.ts'
 
-export interface RedisTarget {
-  readonly kind: 'standalone' | 'sentinel' | 'cluster'
-  readonly nodes: readonly { readonly host: string; readonly port: number }[]
-  /** Sentinel only: name of the primary. */
-  readonly primaryName: string | undefined
-  readonly username: string | undefined
-  readonly password: string | undefined
-  readonly db: number
-  readonly tls: boolean
-}
-
-/** undefined if the text is none of the forms above. */
-export function parseRedisUrl(text: string): RedisTarget | undefined {
-  const parts = text.split(',').map(part => part.trim())
-  const scheme = /^(rediss?(?:\+cluster|\+sentinel)?):\/\//.exec(parts[0] ?? '')?.[1]
-  if (scheme === undefined) return undefined
-  const urls: URL[] = []
-  for (const part of parts) {
-    const authority = part.replace(/^rediss?(\+cluster|\+sentinel)?:\/\//, '')
-    if (authority === '' || (part !== authority && !part.startsWith(`${scheme}://`))) return undefined
-    if (!URL.canParse(`redis://${authority}`)) return undefined
-    urls.push(new URL(`redis://${authority}`))
-  }
-  const [engine, mode] = scheme.split('+')
-  const kind =
-    mode === 'sentinel' ? 'sentinel' : mode === 'cluster' || urls.length > 1 ? 'cluster' : 'standalone'
-  return targetOf(kind, urls, engine === 'rediss')
-}
-
-const DEFAULT_PORTS = { standalone: 6379, cluster: 6379, sentinel: 26379 }
-
-function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean): RedisTarget | undefined {
-  const path = urls[urls.length - 1]!.pathname.split('/').slice(1)
-  const primaryName = kind === 'sentinel' ? path.shift() : undefined
-  const [dbText = ''] = path
-  const isDbAllowed = kind !== 'cluster'
-  if (kind === 'sentinel' && (primaryName === undefined || primaryName === '')) return undefined
-  if (path.length > 1 || !/^\d{0,3}$/.test(dbText) || (dbText !== '' && !isDbAllowed)) return undefined
-  const credentials = urls.find(url => url.username !== '' || url.password !== '')
-  const username = decoded(credentials?.username)
-  const password = decoded(credentials?.password)
-  if (username === null || password === null) return undefined
-  if (urls.some(url => url.hostname === '')) return undefined
-  return {
-    kind,
-    nodes: urls.map(url => ({ host: hostOf(url), port: Number(url.port || DEFAULT_PORTS[kind]) })),
-    primaryName,
-    username,
-    password,
-    db: Number(dbText),
-    tls,
-  }
-}
-
-/** null if the text is not percent-encoded as a URL must be. */
-function decoded(text: string | undefined): string | undefined | null {
-  try {
-    return text ? decodeURIComponent(text) : undefined
-  } catch {
-    return null
-  }
-}
-
-/** IPv6 hosts stand in brackets in a URL. */
-function hostOf(url: URL): string {
-  return url.hostname.replace(/^\[|\]$/g, '')
-}
-
-/** Kind and hosts, without credentials: for logs. */
-export function describeTarget(target: RedisTarget): string {
-  const nodes = target.nodes.map(({ host, port }) => `${host}:${port}`).join(', ')
-  return target.kind === 'standalone' ? `Redis at ${nodes}` : `Redis ${target.kind} at ${nodes}`
-}
+/** A connection to one server. What was learnt over it holds for this object only. */
+export type Place = Redis
 
 export interface Connection {
-  /** When the server last answered a script, by `performance.now`. */
-  lastReplyMs: number
   readonly isCluster: boolean
-  isReady(): boolean
-  /** Told when the connection is lost, and when it is ready again. Of a Cluster, only when all of it is. */
-  onChange(listener: (isReady: boolean) => void): void
+  /** Where calls for a hash slot go now; undefined: nowhere, or nobody knows. */
+  placeOf(slot: number): Place | undefined
+  /** To this place and no other: redirections of a Cluster come back as errors. */
+  sendTo(place: Place, command: Command): Promise<unknown>
+  /** To wherever its keys live; redirections are followed, nothing else is sent again. */
+  send(command: Command): Promise<unknown>
+  /** Learns where a key of a Cluster lives now, which `placeOf` then tells. */
+  locate(key: string): Promise<void>
+  /** Told when it may be worth trying. */
+  onReady(listener: () => void): void
+  onLost(listener: (place: Place) => void): void
+  /** Gives up the place of a slot, which is silent; a new connection is made. */
+  drop(slot: number): void
   /** The last connection error since the connection was last ready: one line without credentials. */
   lastError(): string | undefined
-  send(command: Command): Promise<unknown>
-  /** Drops the TCP connection and makes a new one. */
-  reconnect(): void
   close(): void
 }
 
 const RECONNECT_MS_MAX = 500
+const CONNECT_MS_MAX = 2000
+/** How long a connection that is given up may take to end. */
+const DISCONNECT_MS = 500
 
 /**
  * Settings, and why:
@@ -110,78 +43,143 @@ const CLIENT_OPTIONS = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  connectTimeout: 2000,
+  connectTimeout: CONNECT_MS_MAX,
+  disconnectTimeout: DISCONNECT_MS,
+  keepAlive: 10_000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
   reconnectOnError: (error: Error) => (error.message.includes('READONLY') ? 1 : false),
   disableClientInfo: true,
 } as const
 
 export function connect(target: RedisTarget): Connection {
-  const client = target.kind === 'cluster' ? connectCluster(target) : connectRedis(target)
-  let lastError: string | undefined
-  client.on('error', (error: Error) => {
-    lastError = briefError(error)
-  })
-  client.on('ready', () => {
-    lastError = undefined
+  return target.kind === 'cluster' ? connectCluster(target) : connectRedis(target)
+}
+
+function connectRedis(target: RedisTarget): Connection {
+  const client = new Redis(
+    target.kind === 'sentinel' ? sentinelOptions(target) : { ...dataOptions(target), ...target.nodes[0]! },
+  )
+  const isOpen = () => client.status === 'ready' || client.status === 'connect'
+  let isClosed = false
+  // ioredis gives up for good if it is interrupted while it asks the Sentinels.
+  client.on('end', () => {
+    if (!isClosed) setTimeout(() => !isClosed && client.connect().catch(() => {}), RECONNECT_MS_MAX).unref()
   })
   return {
-    lastReplyMs: performance.now(),
-    isCluster: target.kind === 'cluster',
-    isReady: () => client.status === 'ready',
-    onChange: listener => {
-      client.on('ready', () => listener(true))
-      client.on('close', () => listener(false))
-    },
-    lastError: () => lastError,
+    isCluster: false,
+    placeOf: () => (client.status === 'ready' ? client : undefined),
+    sendTo: (place, command) => place.sendCommand(command) as Promise<unknown>,
     send: command => client.sendCommand(command) as Promise<unknown>,
-    reconnect: () => client.disconnect(true),
-    close: () => client.disconnect(),
+    locate: async () => {},
+    onReady: listener => client.on('ready', listener),
+    onLost: listener => client.on('close', () => listener(client)),
+    // Only what is open: a connection that is being made has a deadline of its own, and must not be interrupted.
+    drop: () => isOpen() && client.disconnect(true),
+    lastError: lastErrorOf(client),
+    close: () => {
+      isClosed = true
+      client.disconnect()
+    },
   }
 }
 
-function connectRedis(target: RedisTarget): Redis {
-  const common = {
-    ...CLIENT_OPTIONS,
-    ...credentialsOf(target),
-    db: target.db,
-    ...(target.tls ? { tls: {} } : {}),
-  }
-  if (target.kind === 'sentinel') {
-    return new Redis({
-      ...common,
-      sentinels: [...target.nodes],
-      name: target.primaryName!,
-      ...(target.tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
-    })
-  }
-  return new Redis({ ...common, ...target.nodes[0]! })
-}
-
-function connectCluster(target: RedisTarget): Cluster {
-  return new Cluster([...target.nodes], {
+function connectCluster(target: RedisTarget): Connection {
+  const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
     retryDelayOnFailover: 0,
     slotsRefreshTimeout: 1000,
     slotsRefreshInterval: 5000,
-    redisOptions: {
-      ...CLIENT_OPTIONS,
-      ...credentialsOf(target),
-      ...(target.tls ? { tls: {} } : {}),
-    },
+    // A certificate is for the name, so that is what has to be connected to.
+    ...(target.tls === undefined
+      ? {}
+      : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
+    redisOptions: dataOptions(target),
   })
+  const nodeOf = (slot: number): Redis | undefined => {
+    const key = cluster.slots[slot]?.[0]
+    if (key === undefined || cluster.status !== 'ready') return undefined
+    return cluster.nodes('all').find(({ options }) => `${options.host}:${options.port}` === key)
+  }
+  return {
+    isCluster: true,
+    placeOf: slot => {
+      const node = nodeOf(slot)
+      // One that waits connects when it is first sent something.
+      return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
+    },
+    sendTo: (place, command) => place.sendCommand(command) as Promise<unknown>,
+    send: command => cluster.sendCommand(command) as Promise<unknown>,
+    locate: async key => {
+      if (cluster.status === 'ready') await cluster.sendCommand(new Command('get', [key]))
+    },
+    onReady: listener => cluster.on('ready', listener),
+    onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
+    drop: slot => nodeOf(slot)?.disconnect(),
+    lastError: lastErrorOf(cluster),
+    close: () => cluster.disconnect(),
+  }
 }
 
-function credentialsOf(target: RedisTarget): { username?: string; password?: string } {
+function dataOptions(target: RedisTarget) {
   return {
+    ...CLIENT_OPTIONS,
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
+    db: target.db,
+    ...(target.tls === undefined ? {} : { tls: tlsOptions(target) }),
   }
+}
+
+function sentinelOptions(target: RedisTarget) {
+  const { sentinelUsername, sentinelPassword } = target
+  return {
+    ...dataOptions(target),
+    sentinels: [...target.nodes],
+    name: target.primaryName!,
+    sentinelCommandTimeout: CONNECT_MS_MAX,
+    ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
+    ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+    ...(target.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions(target) }),
+  }
+}
+
+function tlsOptions(target: RedisTarget): ConnectionOptions {
+  const { ca, cert, key, name } = target.tls!
+  const [node] = target.nodes
+  // Where only one host is meant, servers that hold several certificates are told which.
+  const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
+  const servername = name ?? host
+  return {
+    // Made once: to read certificates takes milliseconds.
+    secureContext: createSecureContext({
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    }),
+    ...(servername === undefined ? {} : { servername }),
+  }
+}
+
+function lastErrorOf(client: Redis | Cluster): () => string | undefined {
+  let last: string | undefined
+  const note = (error: Error) => {
+    const text = briefError(error)
+    // That no Sentinel helped comes after what each of them said.
+    if (last === undefined || !text.startsWith('All sentinels')) last = text
+  }
+  client.on('error', note)
+  client.on('node error', note)
+  client.on('sentinelError', note)
+  client.on('ready', () => {
+    last = undefined
+  })
+  return () => last
 }
 
 /** ioredis errors carry the command and its arguments, keys and tokens among them: only the message is passed on. */
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
-  return cause.message || error.code || 'connection failed'
+  const [line = ''] = cause.message.trim().split('\n')
+  return line || error.code || 'connection failed'
 }

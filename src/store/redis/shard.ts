@@ -5,22 +5,27 @@
  *
  *   enqueue ... enqueue -> (end of turn) -> call -> reply -> settle ... settle
  *                                             |
+ *                                             +-> it did not run: held, and called again where the shard is found
  *                                             +-> deadline, error -> every operation unknown, shard down
  *
- * A shard that is down answers at once, and is probed with the real script until that goes through. Calls are never
- * sent again: a script whose answer was lost may have run. (NOSCRIPT is the exception: nothing ran.)
+ * A shard is asked only at the place where its epoch was read: one connection to one server. When that breaks, or the
+ * slot is served elsewhere, a probe with the real script comes first, wherever the shard is now, which finds out
+ * whether marks of single use may have been lost on the way (lua/probe-2.lua). A shard that is down answers at once,
+ * and is probed until that goes through. Calls that may have run are never sent again.
  */
 
 import { Command } from 'ioredis'
+import { withDeadline } from '../deadline.ts'
 import type { OnStoreCall } from '../store.ts'
-import type { Connection } from './connection.ts'
+import type { Connection, Place } from './connection.ts'
 import { PROBE } from './operations.ts'
 import { type Script, TURN } from './scripts.ts'
+import { slotOf } from './shard-tags.ts'
 import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
 
 interface Flight {
   readonly turn: Turn
-  readonly sentAtMs: number
+  readonly startedAtMs: number
   landed: boolean
 }
 
@@ -29,9 +34,13 @@ const OPERATIONS_MAX = 128
 /** More unanswered calls than this are a queue that only delays refusals. */
 const FLIGHTS_MAX = 256
 const PROBE_WHEN_UP_MS = 1000
-const PROBE_WHEN_DOWN_MS = 50
-/** A connection that is silent for this long is given up, in case the other side is gone without a word. */
-const SILENCE_MS_MAX = 5000
+const PROBE_WHEN_LOST_MS = 50
+/** While calls wait for the shard to be found. */
+const PROBE_WHEN_HELD_MS = 10
+/** A place that is silent for this long is given up, in case the other side is gone without a word. */
+const SILENCE_MS_MAX = 2000
+/** A Cluster's refusals to run a call where it was sent, or at all for now. */
+const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /
 
 export interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
@@ -50,15 +59,25 @@ export class Shard {
   epoch: number | undefined
   readonly keyPrefix: string
   readonly #epochKey: string
-  readonly #processKey: string
+  readonly #probeKeys: readonly string[]
+  readonly #slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
   #up = false
+  /** Where the epoch was read. */
+  #place: Place | undefined
   #turn = new Turn()
+  /** In the order of their start. */
   #flights: Flight[] = []
+  /** Those of them that wait for a place. */
+  #held: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
+  #heardAtMs = performance.now()
+  #isLocating = false
   #isDeadlineArmed = false
   #closed = false
+  /** Why the shard is down, or calls are held. */
+  #cause = 'no answer yet'
 
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
@@ -66,21 +85,29 @@ export class Shard {
     // Kept as the characters of its bytes, as everything in a turn is.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
-    this.#processKey = `${this.keyPrefix}process`
+    this.#probeKeys = [`${this.keyPrefix}process`, `${this.keyPrefix}never`]
+    this.#slot = slotOf(this.#epochKey)
   }
 
   get isUp(): boolean {
     return this.#up
   }
 
+  get cause(): string {
+    return this.#cause
+  }
+
   start(): void {
     this.#probe()
   }
 
+  connectionReady(): void {
+    if (!this.#closed && this.#place === undefined) this.#probe()
+  }
+
   /** A server that comes back may have lost its memory: nothing is asked before its epoch is known again. */
-  connectionChanged(isReady: boolean): void {
-    if (!isReady) this.#goDown('the connection was lost')
-    else if (!this.#closed) this.#probe()
+  connectionLost(place: Place): void {
+    if (place === this.#place) this.#goDown('the connection was lost')
   }
 
   stop(): void {
@@ -109,27 +136,55 @@ export class Shard {
     const turn = this.#turn
     if (turn.settles.length === 0) return
     this.#turn = new Turn()
-    const flight: Flight = { turn, sentAtMs: performance.now(), landed: false }
+    const flight: Flight = { turn, startedAtMs: performance.now(), landed: false }
     if (this.#flights.length >= FLIGHTS_MAX) {
       settleAll(turn, undefined)
       return
     }
     this.#flights.push(flight)
     this.#armDeadline(this.#options.deadlineMs)
-    this.#call(turn).then(
+    this.#launch(flight)
+  }
+
+  #launch(flight: Flight): void {
+    const place = this.#place
+    if (place === undefined || this.#connection.placeOf(this.#slot) !== place) {
+      this.#hold(flight, 'it is being looked for')
+      return
+    }
+    this.#call(flight.turn, place).then(
       reply => this.#landed(flight, reply),
       error => this.#failed(flight, error),
     )
   }
 
-  #call(turn: Turn): Promise<unknown> {
+  /** Nothing of it has run. It goes out again once the shard is found, if that is before its deadline. */
+  #hold(flight: Flight, cause: string): void {
+    this.#held.push(flight)
+    this.#cause = cause
+    if (this.#place === undefined) return
+    this.#place = undefined
+    this.#probe()
+  }
+
+  #call(turn: Turn, place: Place): Promise<unknown> {
     const { clock, newEpoch } = this.#options
     const time = clock === undefined ? '' : String(clock())
-    const call = (how: 'evalsha' | 'eval') => turn.call(TURN, how, this.#epochKey, time, String(newEpoch()))
-    return orByText(this.#connection, call)
+    return orByText(async how => {
+      const command = turn.call(TURN, how, this.#epochKey, time, String(newEpoch()))
+      try {
+        return await this.#connection.sendTo(place, command)
+      } catch (error) {
+        // An error that the server itself sent is a sign of life too.
+        if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
+        throw error
+      }
+    })
   }
 
   #landed(flight: Flight, reply: unknown): void {
+    this.#heardAtMs = performance.now()
+    if (flight.landed) return
     if (!isReplyTo(flight.turn, reply)) {
       this.#failed(flight, new Error('a reply of unexpected length'))
       return
@@ -140,9 +195,15 @@ export class Shard {
   }
 
   #failed(flight: Flight, error: unknown): void {
+    if (flight.landed) return
+    const message = error instanceof Error ? error.message : String(error)
+    if (DID_NOT_RUN.test(message)) {
+      this.#hold(flight, message)
+      return
+    }
     this.#remove(flight)
     this.#land(flight, undefined)
-    this.#goDown(error instanceof Error ? error.message : String(error))
+    this.#goDown(message)
   }
 
   #land(flight: Flight, reply: Buffer | undefined): void {
@@ -158,7 +219,7 @@ export class Shard {
     if (index >= 0) this.#flights.splice(index, 1)
   }
 
-  /** One timer for all calls under way: they were sent in order, so the oldest is due first. */
+  /** One timer for all calls under way: the oldest is due first. */
   #armDeadline(afterMs: number): void {
     if (this.#isDeadlineArmed) return
     this.#isDeadlineArmed = true
@@ -170,24 +231,28 @@ export class Shard {
     this.#isDeadlineArmed = false
     const oldest = this.#flights[0]
     if (oldest === undefined) return
-    const restMs = oldest.sentAtMs + this.#options.deadlineMs - performance.now()
+    const { deadlineMs } = this.#options
+    const restMs = oldest.startedAtMs + deadlineMs - performance.now()
     if (restMs > 0) this.#armDeadline(restMs)
-    else this.#goDown(`no answer within ${this.#options.deadlineMs} ms`)
+    else this.#goDown(this.#held.includes(oldest) ? this.#cause : `no answer within ${deadlineMs} ms`)
   }
 
   /** Every operation under way is unknown from here on; late replies count only as a sign of life. */
   #goDown(cause: string): void {
     const flights = this.#flights
     this.#flights = []
+    this.#held = []
     const wasUp = this.#up
     this.#up = false
+    this.#place = undefined
     for (const flight of flights) this.#land(flight, undefined)
     const waiting = this.#turn
     this.#turn = new Turn()
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
+      this.#cause = cause
       this.#options.onChange(this, false, cause)
-      this.#scheduleProbe(PROBE_WHEN_DOWN_MS)
+      this.#scheduleProbe(0)
     }
   }
 
@@ -198,63 +263,75 @@ export class Shard {
 
   /** Runs the real script with an operation that writes; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
-    this.#scheduleProbe(this.#up ? PROBE_WHEN_UP_MS : PROBE_WHEN_DOWN_MS)
-    if (this.#up) {
-      this.#add([this.#processKey], PROBE, () => {})
+    const place = this.#connection.placeOf(this.#slot)
+    if (this.#up && place !== undefined && place === this.#place) {
+      this.#scheduleProbe(PROBE_WHEN_UP_MS)
+      this.#add(this.#probeKeys, PROBE, () => {})
       return
     }
-    if (performance.now() - this.#connection.lastReplyMs > SILENCE_MS_MAX) {
-      this.#connection.lastReplyMs = performance.now()
-      this.#connection.reconnect()
+    this.#scheduleProbe(this.#held.length > 0 ? PROBE_WHEN_HELD_MS : PROBE_WHEN_LOST_MS)
+    if (performance.now() - this.#heardAtMs > SILENCE_MS_MAX) {
+      this.#heardAtMs = performance.now()
+      this.#connection.drop(this.#slot)
     }
-    if (!this.#connection.isReady()) return
+    if (place === undefined) this.#locate()
+    else this.#probeAt(place)
+  }
+
+  #probeAt(place: Place): void {
     const turn = new Turn()
-    turn.add([this.#processKey], PROBE, () => {})
-    this.#call(turn).then(
+    turn.add(this.#probeKeys, PROBE, () => {})
+    this.#call(turn, place).then(
       reply => {
-        if (isReplyTo(turn, reply)) this.#revived(epochOf(reply))
+        this.#heardAtMs = performance.now()
+        if (isReplyTo(turn, reply)) this.#found(place, epochOf(reply))
       },
-      () => {},
+      error => {
+        const message = error instanceof Error ? error.message : String(error)
+        if (!this.#up) this.#cause = message
+        if (message.startsWith('MOVED ')) this.#locate()
+      },
     )
   }
 
-  #revived(epoch: number): void {
-    if (this.#closed || this.#up) return
+  #locate(): void {
+    if (this.#isLocating || !this.#connection.isCluster) return
+    this.#isLocating = true
+    const done = () => {
+      this.#isLocating = false
+    }
+    withDeadline(this.#connection.locate(this.#epochKey), SILENCE_MS_MAX, 'looking for a slot').then(
+      done,
+      done,
+    )
+  }
+
+  #found(place: Place, epoch: number): void {
+    if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.#slot) !== place) return
+    this.#place = place
     this.epoch = epoch
-    this.#up = true
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
-    this.#options.onChange(this, true, 'the scripts run')
+    const wasUp = this.#up
+    this.#up = true
+    if (!wasUp) this.#options.onChange(this, true, 'the scripts run')
+    const held = this.#held
+    this.#held = []
+    for (const flight of held) if (!flight.landed) this.#launch(flight)
   }
 }
 
 export function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {
-  return orByText(
-    connection,
-    how => new Command(how, [how === 'evalsha' ? script.sha : script.text, ...args]),
+  return orByText(how =>
+    connection.send(new Command(how, [how === 'evalsha' ? script.sha : script.text, ...args])),
   )
 }
 
 /** EVALSHA, and EVAL where the server does not know the script: then nothing ran, so that is no resend. */
-async function orByText(
-  connection: Connection,
-  call: (how: 'evalsha' | 'eval') => Command,
-): Promise<unknown> {
+async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {
   try {
-    return await send(connection, call('evalsha'))
+    return await call('evalsha')
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return await send(connection, call('eval'))
-  }
-}
-
-async function send(connection: Connection, command: Command): Promise<unknown> {
-  try {
-    const reply = await connection.send(command)
-    connection.lastReplyMs = performance.now()
-    return reply
-  } catch (error) {
-    // An error that the server itself sent is a sign of life too.
-    if (error instanceof Error && error.name === 'ReplyError') connection.lastReplyMs = performance.now()
-    throw error
+    return await call('eval')
   }
 }

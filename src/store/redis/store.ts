@@ -35,7 +35,9 @@ import {
   type Store,
   StoreSetupError,
 } from '../store.ts'
-import { type Connection, connect, describeTarget, type RedisTarget } from './connection.ts'
+import { adviceOn, versionOf } from './advice.ts'
+import { type Connection, connect } from './connection.ts'
+import { ShardHealth } from './health.ts'
 import {
   challengeOperation,
   peekOperation,
@@ -48,6 +50,7 @@ import { challengeAnswer, firstOf, limitedAnswer, redemptionAnswer, solutionAnsw
 import { EXCHANGE_LOAD } from './scripts.ts'
 import { runScript, Shard } from './shard.ts'
 import { evenlySpreadTags } from './shard-tags.ts'
+import { describeTarget, type RedisTarget } from './target.ts'
 import type { Settle } from './turn.ts'
 
 export interface RedisStoreOptions {
@@ -74,6 +77,7 @@ export class RedisStore implements Store {
   readonly #connection: Connection
   readonly #records: RedisRecords
   readonly #shards: readonly Shard[]
+  readonly #health: ShardHealth
 
   constructor(options: RedisStoreOptions) {
     this.#options = options
@@ -88,20 +92,24 @@ export class RedisStore implements Store {
           deadlineMs: options.deadlineMs,
           clock: options.clock,
           newEpoch: () => randomInt(2 ** 32),
-          onChange: (_shard, up, cause) => options.onChange?.(up, cause),
+          onChange: () => this.#health.changed(),
           onCall: options.onCall,
         }),
     )
+    this.#health = new ShardHealth(this.#shards, (up, cause) => options.onChange?.(up, cause))
     for (const shard of this.#shards) shard.start()
-    this.#connection.onChange(isReady => {
-      for (const shard of this.#shards) shard.connectionChanged(isReady)
+    this.#connection.onReady(() => {
+      for (const shard of this.#shards) shard.connectionReady()
+    })
+    this.#connection.onLost(place => {
+      for (const shard of this.#shards) shard.connectionLost(place)
     })
   }
 
   async open(): Promise<void> {
     const giveUpAt = performance.now() + this.#options.openMs
     while (!this.#shards.every(shard => shard.isUp)) {
-      const cause = this.#connection.lastError() ?? 'no answer'
+      const cause = this.#connection.lastError() ?? this.#health.cause()
       if (performance.now() > giveUpAt || /WRONGPASS|NOAUTH|NOPERM|invalid password/i.test(cause)) {
         throw new StoreSetupError(`REDIS_URL: cannot use ${this.description}: ${cause}`)
       }
@@ -124,22 +132,31 @@ export class RedisStore implements Store {
 
   /** A line for the log if the server may evict keys, since then marks of single use can vanish; undefined if not. */
   async evictionWarning(): Promise<string | undefined> {
-    try {
-      const [, policy] = (await this.#call('config', 'get', 'maxmemory-policy')) as [string, string]
-      if (policy === undefined || policy === 'noeviction') return undefined
-      return `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`
-    } catch {
-      return undefined // Managed servers often forbid CONFIG.
-    }
+    return (await this.advice()).find(line => line.includes('maxmemory-policy'))
+  }
+
+  /** What an operator should know or change, a line each. What the server does not let be asked is passed over. */
+  advice(): Promise<string[]> {
+    return adviceOn((name, ...args) => this.#call(name, ...args), this.#options.target.kind)
+  }
+
+  /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
+  version(): Promise<string | undefined> {
+    return versionOf((name, ...args) => this.#call(name, ...args))
   }
 
   async close(): Promise<void> {
+    this.#health.stop()
     for (const shard of this.#shards) shard.stop()
     this.#connection.close()
   }
 
   isReady(): boolean {
-    return this.#shards.some(shard => shard.isUp)
+    return this.#health.isReady()
+  }
+
+  describeHealth(): string {
+    return this.#health.describe()
   }
 
   addressEpoch(addressKey: string): number | undefined {

@@ -1,5 +1,5 @@
 -- What every operation uses: the list of answers, and the shard's epoch.
--- The epoch is a random number that holds while this server process lives (see probe-1.lua); what was issued under
+-- The epoch is a random number that holds while this server process lives (see probe-2.lua); what was issued under
 -- another epoch is refused, since its marks of single use may be gone.
 local operations = {} -- by the code of an operation's letter
 local epoch_text = call('GET', KEYS[1])

@@ -1,0 +1,83 @@
+/**
+ * What the shards' states come to.
+ *
+ * Ready means: at least half of the shards answer. Each host sees the same Redis, so a host that calls itself unready
+ * because one primary of three is failing over only takes itself, and soon all others too, out of the load balancer,
+ * and with them the two thirds that work. A host that reaches less than half is probably itself cut off.
+ */
+
+import type { Shard } from './shard.ts'
+
+/** Shards that lose the same server don't notice in the same millisecond; one line tells of them all. */
+const GATHER_MS = 50
+/** At the start the first half does not have to wait longer than this for the others. */
+const START_MS = 1000
+
+export class ShardHealth {
+  readonly #shards: readonly Shard[]
+  readonly #tell: (up: boolean, cause: string) => void
+  #startedAtMs: number | undefined
+  #wereAllUp = false
+  #isToldDown = true
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param tell told when the first shard goes down, and when all are up again */
+  constructor(shards: readonly Shard[], tell: (up: boolean, cause: string) => void) {
+    this.#shards = shards
+    this.#tell = tell
+  }
+
+  isReady(): boolean {
+    const up = this.#upCount()
+    if (up * 2 < this.#shards.length) return false
+    if (this.#wereAllUp) return true
+    this.#startedAtMs ??= performance.now()
+    return performance.now() - this.#startedAtMs > START_MS
+  }
+
+  describe(): string {
+    const up = this.#upCount()
+    if (up === this.#shards.length) return this.#shards.length === 1 ? 'answers' : `all ${up} shards answer`
+    const which =
+      this.#shards.length === 1 ? 'does not answer' : `${up} of ${this.#shards.length} shards answer`
+    return `${which}: ${this.cause()}`
+  }
+
+  /** Why the first shard that is down is down. */
+  cause(): string {
+    return this.#shards.find(shard => !shard.isUp)?.cause ?? 'the scripts run'
+  }
+
+  /** A shard went down or came up. */
+  changed(): void {
+    const isUp = this.#upCount() === this.#shards.length
+    if (isUp) {
+      this.#wereAllUp = true
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+      if (this.#isToldDown) this.#tell(true, 'the scripts run')
+      this.#isToldDown = false
+    } else if (!this.#isToldDown && this.#timer === undefined) {
+      if (this.#shards.length === 1) this.#tellDown()
+      else this.#timer = setTimeout(() => this.#tellDown(), GATHER_MS).unref()
+    }
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #tellDown(): void {
+    this.#timer = undefined
+    this.#isToldDown = true
+    const down = this.#shards.length - this.#upCount()
+    const which = this.#shards.length === 1 ? '' : `${down} of ${this.#shards.length} shards: `
+    this.#tell(false, which + this.cause())
+  }
+
+  #upCount(): number {
+    let count = 0
+    for (const shard of this.#shards) if (shard.isUp) count++
+    return count
+  }
+}

@@ -1,0 +1,106 @@
+/** What powgate tells an operator about a Redis. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { adviceOn, versionOf } from '../../src/store/redis/advice.ts'
+import { RedisStore } from '../../src/store/redis/store.ts'
+import { parseRedisUrl } from '../../src/store/redis/target.ts'
+import { ENGINES, RedisServer } from '../support/redis.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
+
+async function openStore(url: string): Promise<RedisStore> {
+  const options = { keyPrefix: 'pg', clusterShards: 16, deadlineMs: 2000, openMs: 15_000 }
+  const store = new RedisStore({ target: parseRedisUrl(url)!, ...options })
+  await store.open()
+  return store
+}
+
+async function adviceFrom(args: readonly string[]): Promise<string[]> {
+  const server = await RedisServer.start(args)
+  const store = await openStore(server.url)
+  const lines = await store.advice()
+  const warning = await store.evictionWarning()
+  assert.equal(
+    warning,
+    lines.find(line => line.startsWith('Redis may evict')),
+  )
+  await store.close()
+  await server.stop()
+  return lines
+}
+
+const GOOD = ['--appendonly', 'yes', '--maxmemory', '100mb', '--maxmemory-policy', 'noeviction']
+
+test('a Redis that is set up well needs no advice', async () => {
+  assert.deepEqual(await adviceFrom(GOOD), [])
+})
+
+test('eviction, missing limits and missing persistence are named, with what to set', async () => {
+  const rows: [args: string[], expected: RegExp][] = [
+    [
+      [...GOOD, '--maxmemory-policy', 'allkeys-lru'],
+      /^Redis may evict keys \(maxmemory-policy allkeys-lru\): set noev/,
+    ],
+    [[...GOOD, '--maxmemory', '0'], /^Redis has no memory limit: set maxmemory/],
+    [[...GOOD, '--appendonly', 'no'], /^Redis keeps nothing on disk: .*set appendonly yes$/],
+    [[...GOOD, '--appendonly', 'no', '--save', '60 1'], /^Redis saves snapshots only: .*set appendonly yes$/],
+  ]
+  for (const [args, expected] of rows) {
+    const lines = await adviceFrom(args)
+    assert.equal(lines.length, 1, lines.join('\n'))
+    assert.match(lines[0]!, expected)
+  }
+})
+
+test('replicas: named where REDIS_URL points at one, or where a primary would go on without its own', async () => {
+  const primary = await RedisServer.start(GOOD)
+  const following = [...GOOD, '--replicaof', '127.0.0.1', String(primary.port)]
+  const replica = await RedisServer.start([...following, '--repl-diskless-sync-delay', '0'])
+  while (!String(await replica.ask('info', 'replication')).includes('master_link_status:up'))
+    await new Promise(resolve => setTimeout(resolve, 50))
+  const store = await openStore(primary.url)
+  assert.match(
+    (await store.advice()).join('\n'),
+    /^a primary that is cut off goes on alone .*min-replicas-to-write/,
+  )
+  await primary.ask('config', 'set', 'min-replicas-to-write', '1')
+  assert.deepEqual(await store.advice(), [])
+  const lines = await adviceOn((name, ...args) => replica.ask(name, ...args), 'standalone')
+  assert.match(lines.join('\n'), /^this Redis is a replica \(role slave\): REDIS_URL must name the primary$/)
+  await store.close()
+  await Promise.all([replica.stop(), primary.stop()])
+})
+
+test('a Cluster that lost a primary says so; one without replicas too', async () => {
+  const cluster = await RedisCluster.start({ nodeTimeoutMs: 1000 })
+  const store = await openStore(cluster.url)
+  assert.match((await store.advice()).join('\n'), /has no replica: nothing can take its place/)
+  const [witness, victim] = await cluster.primaries()
+  await victim!.kill()
+  while (!String(await witness!.ask('cluster', 'info')).includes('cluster_state:fail'))
+    await new Promise(resolve => setTimeout(resolve, 50))
+  const lines = await adviceOn((name, ...args) => witness!.ask(name, ...args), 'cluster')
+  assert.match(lines.join('\n'), /the Cluster is not well: cluster_state fail/)
+  assert.match(lines.join('\n'), /the Cluster serves \d+ of 16384 slots/)
+  await store.close()
+  await cluster.stop()
+})
+
+test('a server that lets nobody ask gets no advice, and no error', async () => {
+  const refuse = () => Promise.reject(new Error('NOPERM'))
+  assert.deepEqual(await adviceOn(refuse, 'cluster'), [])
+  assert.equal(await versionOf(refuse), undefined)
+})
+
+for (const engine of ENGINES) {
+  test(`the version of ${engine} is known by its own name`, async () => {
+    const server = await RedisServer.start([], { engine })
+    const store = await openStore(server.url)
+    assert.match(
+      (await store.version()) ?? '',
+      engine === 'redis' ? /^Redis \d+\.\d+\.\d+$/ : /^Valkey \d+\.\d+\.\d+$/,
+    )
+    await store.close()
+    await server.stop()
+  })
+}

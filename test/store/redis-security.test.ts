@@ -1,0 +1,217 @@
+/** Users with the least permissions, passwords, and TLS: on one server, behind Sentinels, and on a Cluster. */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { RedisStore } from '../../src/store/redis/store.ts'
+import { StoreSetupError } from '../../src/store/store.ts'
+import { eventually } from '../support/eventually.ts'
+import { RedisServer } from '../support/redis.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
+import { RedisSentinels } from '../support/redis-sentinel.ts'
+import { Certificates } from '../support/redis-tls.ts'
+import { makeUser, PASSWORD, USER } from '../support/redis-user.ts'
+import { challengeOn, freshKey, freshNonce, redemptionOn, solutionOn } from './harness.ts'
+
+const SECRET = 'a test secret of more than thirty-two characters'
+const SITE = 'site_0000000000000000000000'
+
+function storeFor(settings: Record<string, string>, openMs = 20_000): RedisStore {
+  const { redis, redisPrefix, redisShards } = loadConfig({ POWGATE_SECRETS: SECRET, ...settings })
+  return new RedisStore({
+    target: redis!,
+    keyPrefix: redisPrefix,
+    clusterShards: redisShards,
+    deadlineMs: 2000,
+    openMs,
+  })
+}
+
+async function withStore(settings: Record<string, string>, use: (store: RedisStore) => Promise<void>) {
+  const store = storeFor(settings)
+  try {
+    await store.open()
+    await use(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Every kind of call that the service makes. */
+async function exercise(store: RedisStore): Promise<void> {
+  for (let count = 0; count < 20; count++) {
+    const addressKey = freshKey()
+    assert.equal((await challengeOn(store, { addressKey })).status, 'admitted')
+    const storeEpoch = store.addressEpoch(addressKey)!
+    const expiresAtMs = Date.now() + 60_000
+    // Above 64 verifications a minute a nonce has a key of its own.
+    for (const addressLimit of [30, 100]) {
+      const spend = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs }
+      const answer = await solutionOn(store, { addressKey, addressLimit, spend })
+      assert.equal(answer.status === 'admitted' && answer.nonce, 'spent')
+    }
+    const nonce = freshNonce(Date.now())
+    const redeem = { nonce, storeEpoch: store.siteEpoch(SITE)!, expiresAtMs }
+    for (const expected of ['redeemed', 'redeemed', 'used']) {
+      const claim = expected === 'used' ? 'another' : 'again'
+      const answer = await redemptionOn(store, { callerKey: addressKey, redeem: { ...redeem, claim } })
+      assert.equal(answer.status === 'admitted' && answer.token, expected)
+    }
+  }
+  // One that the caller's own limit refuses, and one that is taken back because the key's does.
+  const callerKey = freshKey()
+  await redemptionOn(store, { callerKey, callerLimit: 1 })
+  assert.equal((await redemptionOn(store, { callerKey, callerLimit: 1 })).status, 'limited')
+  const apiKey = { id: 'tightkey', limit: 1, siteKey: SITE }
+  await redemptionOn(store, { callerKey: freshKey(), apiKey })
+  assert.equal((await redemptionOn(store, { callerKey: freshKey(), apiKey })).status, 'limited')
+
+  assert.equal((await store.exchangeLoad([{ siteKey: SITE, challenges: 5 }])).length, 1)
+  const { revision } = await store.changesSince(undefined)
+  assert.deepEqual((await store.changesSince(revision - 1)).siteKeys, [])
+  await store.listSites()
+  assert.equal(await store.readSite('site_none'), undefined)
+}
+
+const sni = new Certificates({ names: 'DNS:redis.internal' })
+const mutual = new Certificates({ names: 'IP:127.0.0.1,DNS:localhost', clientsMustShow: true })
+after(() => {
+  sni.remove()
+  mutual.remove()
+})
+
+const CREDENTIALS = { POWGATE_REDIS_USER: USER, POWGATE_REDIS_PASSWORD: PASSWORD }
+const ADMIN = 'of the tests alone'
+
+describe('one server over TLS, a restricted user', () => {
+  let server: RedisServer
+  before(async () => {
+    server = await RedisServer.start([], { tls: mutual, password: ADMIN })
+    await makeUser([server])
+  })
+  after(() => server.stop())
+  const settings = () => ({ REDIS_URL: server.url, ...mutual.settings, ...CREDENTIALS })
+
+  test('every call goes through', () => withStore(settings(), exercise))
+
+  test('by name, with the credentials in the URL', async () => {
+    const credentials = `${USER}:${encodeURIComponent(PASSWORD)}`
+    const REDIS_URL = `rediss://${credentials}@localhost:${server.port}`
+    await withStore({ REDIS_URL, ...mutual.settings }, exercise)
+  })
+
+  test('what is wrong is said in one line without the password', async () => {
+    const wrong = `not ${PASSWORD}`
+    const rows: [about: RegExp, settings: Record<string, string>][] = [
+      [/WRONGPASS|NOAUTH/, { ...settings(), POWGATE_REDIS_PASSWORD: wrong }],
+      [/NOAUTH|Authentication required/, { REDIS_URL: server.url, ...mutual.settings }],
+      [/NOPERM/, { ...settings(), POWGATE_REDIS_PREFIX: 'other' }],
+      [/self-signed|self signed|unable to get|issuer/, { REDIS_URL: server.url, ...CREDENTIALS }],
+      [
+        /certificate required|alert/,
+        { ...settings(), POWGATE_REDIS_TLS_CERT: '', POWGATE_REDIS_TLS_KEY: '' },
+      ],
+      [/does not match|altnames/, { ...settings(), POWGATE_REDIS_TLS_NAME: 'elsewhere.internal' }],
+    ]
+    for (const [about, bad] of rows) {
+      const store = storeFor(bad, 3000)
+      await assert.rejects(store.open(), error => {
+        assert.ok(error instanceof StoreSetupError)
+        assert.match(error.message, about)
+        assert.match(error.message, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+ over TLS: [^\n]+$/)
+        assert.ok(!error.message.includes(PASSWORD) && !error.message.includes(wrong), error.message)
+        return true
+      })
+      await store.close()
+    }
+  })
+
+  test('a password that is replaced on the server refuses new connections, and nothing hangs', async () => {
+    await withStore(settings(), async store => {
+      await makeUser([server], 'another password')
+      await server.ask('client', 'kill', 'user', USER)
+      await eventually(10_000, 'refusals', async () => {
+        return (await redemptionOn(store)).status === 'unavailable' && !store.isReady()
+      })
+      assert.match(store.describeHealth(), /does not answer/)
+      const startedAt = performance.now()
+      assert.equal((await redemptionOn(store)).status, 'unavailable')
+      assert.ok(performance.now() - startedAt < 1000)
+      await makeUser([server])
+      await eventually(20_000, 'the password works again', () => store.isReady())
+      assert.equal((await redemptionOn(store)).status, 'admitted')
+    })
+  })
+})
+
+describe('a certificate for a name, a server known by address', () => {
+  let server: RedisServer
+  before(async () => {
+    server = await RedisServer.start([], { tls: sni })
+  })
+  after(() => server.stop())
+
+  test('POWGATE_REDIS_TLS_NAME says which', async () => {
+    await withStore(
+      { REDIS_URL: server.url, ...sni.settings, POWGATE_REDIS_TLS_NAME: 'redis.internal' },
+      exercise,
+    )
+    const store = storeFor({ REDIS_URL: server.url, ...sni.settings }, 1000)
+    await assert.rejects(store.open(), /does not match/)
+    await store.close()
+  })
+})
+
+describe('Sentinels over TLS, passwords for both', () => {
+  let sentinels: RedisSentinels
+  before(async () => {
+    sentinels = await RedisSentinels.start({
+      tls: mutual,
+      password: ADMIN,
+      sentinelPassword: 'sentinels too',
+    })
+    await makeUser(sentinels.servers)
+  })
+  after(() => sentinels.stop())
+  const settings = () => ({ REDIS_URL: sentinels.url, ...mutual.settings, ...CREDENTIALS })
+
+  test('every call goes through', async () => {
+    await withStore({ ...settings(), POWGATE_SENTINEL_PASSWORD: 'sentinels too' }, exercise)
+  })
+
+  test('a wrong password of the Sentinels is named', async () => {
+    const store = storeFor({ ...settings(), POWGATE_SENTINEL_PASSWORD: 'no' }, 3000)
+    await assert.rejects(store.open(), /WRONGPASS|NOAUTH|invalid password/i)
+    await store.close()
+  })
+})
+
+describe('a Cluster over TLS, a restricted user', () => {
+  let cluster: RedisCluster
+  before(async () => {
+    cluster = await RedisCluster.start({ tls: sni, password: ADMIN })
+    await makeUser(cluster.servers)
+  })
+  after(() => cluster.stop())
+
+  test('every call goes through, on nodes that announce addresses', async () => {
+    await withStore(
+      { REDIS_URL: cluster.url, ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' },
+      exercise,
+    )
+  })
+
+  test('also while slots move: redirections need no more permissions', async () => {
+    const settings = { ...sni.settings, ...CREDENTIALS, POWGATE_REDIS_TLS_NAME: 'redis.internal' }
+    await withStore({ REDIS_URL: cluster.url, ...settings }, async store => {
+      const [first, second] = await cluster.primaries()
+      await first!.cli(
+        ...['--cluster', 'reshard', `127.0.0.1:${first!.port}`, '--cluster-yes', '--cluster-slots', '1200'],
+        ...['--cluster-from', String(await first!.ask('cluster', 'myid'))],
+        ...['--cluster-to', String(await second!.ask('cluster', 'myid'))],
+      )
+      await eventually(10_000, 'all shards are found', () => store.describeHealth().startsWith('all '))
+      await exercise(store)
+    })
+  })
+})

@@ -1,0 +1,151 @@
+/** What the settings of Redis may say, and what is said about each that may not be. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { ConfigError } from '../../src/gather-settings.ts'
+import { describeTarget } from '../../src/store/redis/target.ts'
+import { Certificates } from '../support/redis-tls.ts'
+
+const SECRET = 'a test secret of more than thirty-two characters'
+const certificates = new Certificates({ names: 'IP:127.0.0.1' })
+const dir = mkdtempSync(join(tmpdir(), 'powgate-pem-'))
+after(() => {
+  certificates.remove()
+  rmSync(dir, { recursive: true, force: true })
+})
+
+function file(name: string, content: string): string {
+  const path = join(dir, name)
+  writeFileSync(path, content)
+  return path
+}
+
+function targetOf(settings: Record<string, string>) {
+  return loadConfig({ POWGATE_SECRETS: SECRET, ...settings }).redis!
+}
+
+function problemsOf(settings: Record<string, string>): readonly string[] {
+  try {
+    targetOf(settings)
+    return []
+  } catch (error) {
+    assert.ok(error instanceof ConfigError)
+    return error.problems
+  }
+}
+
+const { ca, clientCert: cert, clientKey: key } = certificates
+const TLS = { REDIS_URL: 'rediss://h' }
+const CA = 'POWGATE_REDIS_TLS_CA'
+const CERT = 'POWGATE_REDIS_TLS_CERT'
+const KEY = 'POWGATE_REDIS_TLS_KEY'
+
+test('credentials come from the URL, from the settings, or both if they are the same', () => {
+  const rows: [
+    settings: Record<string, string>,
+    username: string | undefined,
+    password: string | undefined,
+  ][] = [
+    [{ REDIS_URL: 'redis://h' }, undefined, undefined],
+    [{ REDIS_URL: 'redis://:p@h' }, undefined, 'p'],
+    [{ REDIS_URL: 'redis://u:p@h' }, 'u', 'p'],
+    [{ REDIS_URL: 'redis://h', POWGATE_REDIS_PASSWORD: 'p:/@' }, undefined, 'p:/@'],
+    [{ REDIS_URL: 'redis://h', POWGATE_REDIS_USER: 'u', POWGATE_REDIS_PASSWORD: 'p' }, 'u', 'p'],
+    [{ REDIS_URL: 'redis://u@h', POWGATE_REDIS_PASSWORD: 'p' }, 'u', 'p'],
+    [{ REDIS_URL: 'redis://u:p%2F@h', POWGATE_REDIS_USER: 'u', POWGATE_REDIS_PASSWORD: 'p/' }, 'u', 'p/'],
+    [{ REDIS_URL: 'redis://u:p@a,b', POWGATE_REDIS_USER: '' }, 'u', 'p'],
+    [{ REDIS_URL: 'redis://u:p@a,u:p@b' }, 'u', 'p'],
+    [
+      { REDIS_URL: 'redis://h', POWGATE_REDIS_PASSWORD_FILE: file('password', 'from a file\n') },
+      undefined,
+      'from a file',
+    ],
+  ]
+  for (const [settings, username, password] of rows) {
+    const target = targetOf(settings)
+    assert.deepEqual([target.username, target.password], [username, password], JSON.stringify(settings))
+  }
+  const sentinel = targetOf({
+    REDIS_URL: 'rediss+sentinel://u:p@[::1]:26379,b/main',
+    POWGATE_SENTINEL_USER: 's',
+    POWGATE_SENTINEL_PASSWORD: 't',
+  })
+  assert.deepEqual([sentinel.sentinelUsername, sentinel.sentinelPassword, sentinel.username], ['s', 't', 'u'])
+  assert.equal(describeTarget(sentinel), 'Redis sentinel at [::1]:26379, b:26379 over TLS')
+})
+
+test('certificates and keys are read at the start', () => {
+  const target = targetOf({ ...TLS, [CA]: ca, [CERT]: cert, [KEY]: key, POWGATE_REDIS_TLS_NAME: 'n' })
+  const content = (path: string) => readFileSync(path, 'utf8')
+  assert.deepEqual(target.tls, { ca: content(ca), cert: content(cert), key: content(key), name: 'n' })
+  const bundle = file('bundle', `# two\n${content(ca)}\n${content(cert)}`)
+  assert.deepEqual(problemsOf({ ...TLS, [CA]: bundle }), [])
+})
+
+test('each problem is one line that names the setting and repeats no secret', () => {
+  const locked = join(dir, 'locked.key')
+  const lock = ['pkcs8', '-topk8', '-in', key, '-out', locked, '-passout', 'pass:secret']
+  execFileSync('openssl', lock, { stdio: 'ignore' })
+  const nonsense = file('nonsense', 'SECRET-TEXT is no certificate')
+  const broken = file('broken', '-----BEGIN CERTIFICATE-----\nSECRET-TEXT\n-----END CERTIFICATE-----\n')
+  const rows: [settings: Record<string, string>, problem: RegExp][] = [
+    [{ REDIS_URL: 'redis://SECRET-TEXT:50%off@h' }, /^REDIS_URL: expected redis:/],
+    [{ REDIS_URL: 'redis://:SECRET-TEXT@a,:other@b' }, /^REDIS_URL: expected/],
+    [{ REDIS_URL: 'redis://h?tls=SECRET-TEXT' }, /^REDIS_URL: expected/],
+    [{ REDIS_URL: 'redis://:SECRET-TEXT@::1:6379' }, /^REDIS_URL: expected/],
+    [
+      { REDIS_URL: 'redis://u:p@h', POWGATE_REDIS_USER: 'v' },
+      /^POWGATE_REDIS_USER: REDIS_URL names another user/,
+    ],
+    [
+      { REDIS_URL: 'redis://u:SECRET-TEXT@h', POWGATE_REDIS_PASSWORD: 'SECRET-TEXT2' },
+      /^POWGATE_REDIS_PASSWORD: REDIS_URL has another password/,
+    ],
+    [{ REDIS_URL: 'redis://h', POWGATE_REDIS_USER: 'u' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
+    [{ REDIS_URL: 'redis://u@h' }, /^POWGATE_REDIS_PASSWORD: needed with a user/],
+    [{ POWGATE_REDIS_PASSWORD: 'SECRET-TEXT' }, /^POWGATE_REDIS_PASSWORD: of no use without REDIS_URL/],
+    [{ [CA]: ca }, /^POWGATE_REDIS_TLS_CA: of no use without REDIS_URL/],
+    [
+      { REDIS_URL: 'redis://h', POWGATE_SENTINEL_PASSWORD: 'SECRET-TEXT' },
+      /^POWGATE_SENTINEL_PASSWORD: of no use unless REDIS_URL is redis\+sentinel/,
+    ],
+    [
+      { REDIS_URL: 'redis+sentinel://h/main', POWGATE_SENTINEL_USER: 'u' },
+      /^POWGATE_SENTINEL_PASSWORD: needed with a user/,
+    ],
+    [
+      { REDIS_URL: 'redis://h', [CA]: ca },
+      /^POWGATE_REDIS_TLS_CA: REDIS_URL asks for no TLS; expected rediss/,
+    ],
+    [{ ...TLS, [CA]: join(dir, 'absent') }, /^POWGATE_REDIS_TLS_CA: cannot read .*absent: ENOENT/],
+    [{ ...TLS, [CA]: dir }, /^POWGATE_REDIS_TLS_CA: cannot read .*: EISDIR/],
+    [{ ...TLS, [CA]: nonsense }, /^POWGATE_REDIS_TLS_CA: .*nonsense holds none; expected a PEM file/],
+    [{ ...TLS, [CA]: broken }, /^POWGATE_REDIS_TLS_CA: .*broken holds none; expected a PEM file/],
+    [{ ...TLS, [CA]: key }, /^POWGATE_REDIS_TLS_CA: .*client\.key holds none; expected a PEM file/],
+    [
+      { ...TLS, [CERT]: cert, [KEY]: cert },
+      /^POWGATE_REDIS_TLS_KEY: .*client\.crt holds none; expected a PEM file/,
+    ],
+    [
+      { ...TLS, [CERT]: cert, [KEY]: locked },
+      /^POWGATE_REDIS_TLS_KEY: .*locked\.key is encrypted; expected a key/,
+    ],
+    [{ ...TLS, [CERT]: cert }, /^POWGATE_REDIS_TLS_KEY: needed with POWGATE_REDIS_TLS_CERT/],
+    [{ ...TLS, [KEY]: key }, /^POWGATE_REDIS_TLS_CERT: needed with POWGATE_REDIS_TLS_KEY/],
+    [
+      { ...TLS, [CERT]: ca, [KEY]: key },
+      /^POWGATE_REDIS_TLS_KEY: this is not the key of the certificate in POWGATE_REDIS_TLS_CERT/,
+    ],
+  ]
+  for (const [settings, expected] of rows) {
+    const problems = problemsOf(settings)
+    assert.equal(problems.length, 1, `${JSON.stringify(settings)}: ${problems.join('; ')}`)
+    assert.match(problems[0]!, expected)
+    assert.ok(!/\n|SECRET-TEXT/.test(problems[0]!), problems[0])
+  }
+})

@@ -1,0 +1,134 @@
+/** Real Sentinels on loopback: one primary, two replicas, three Sentinels that watch them as `main`. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { eventually } from './eventually.ts'
+import { freePort } from './ports.ts'
+import { RedisServer, type ServerOptions, untilAccepting } from './redis.ts'
+
+export interface SentinelOptions extends ServerOptions {
+  /** Of the Sentinels themselves. */
+  readonly sentinelPassword?: string
+}
+
+const FORM_MS = 60_000
+
+export class RedisSentinels {
+  readonly servers: readonly RedisServer[]
+  readonly ports: readonly number[]
+  /** redis+sentinel:// or rediss+sentinel://, without credentials. */
+  readonly url: string
+  readonly #options: SentinelOptions
+  readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-sentinel-'))
+  #processes: ChildProcess[] = []
+
+  private constructor(servers: readonly RedisServer[], ports: readonly number[], options: SentinelOptions) {
+    this.servers = servers
+    this.ports = ports
+    this.#options = options
+    const scheme = options.tls === undefined ? 'redis' : 'rediss'
+    this.url = `${scheme}+sentinel://${ports.map(port => `127.0.0.1:${port}`).join(',')}/main`
+  }
+
+  static async start(options: SentinelOptions = {}): Promise<RedisSentinels> {
+    const args = ['--repl-diskless-sync-delay', '0', '--repl-ping-replica-period', '1']
+    const primary = await RedisServer.start(args, options)
+    const following = [...args, '--replicaof', '127.0.0.1', String(primary.port)]
+    const replicas = await Promise.all([1, 2].map(() => RedisServer.start(following, options)))
+    const ports = await Promise.all([1, 2, 3].map(freePort))
+    const sentinels = new RedisSentinels([primary, ...replicas], ports, options)
+    for (const port of ports) sentinels.#launch(port, primary.port)
+    try {
+      await Promise.all(ports.map(untilAccepting))
+      await sentinels.untilWhole()
+      return sentinels
+    } catch (error) {
+      await sentinels.stop()
+      throw error
+    }
+  }
+
+  #launch(port: number, primaryPort: number): void {
+    const { engine = 'redis', tls, password, sentinelPassword } = this.#options
+    const tlsLines: string[] = []
+    const tlsArgs = tls?.serverArgs ?? []
+    for (let index = 0; index < tlsArgs.length; index += 2)
+      if (tlsArgs[index] !== '--tls-cluster')
+        tlsLines.push(`${tlsArgs[index]!.slice(2)} ${tlsArgs[index + 1]}`)
+    const lines = [
+      ...(tls === undefined ? [`port ${port}`] : ['port 0', `tls-port ${port}`, ...tlsLines]),
+      'bind 127.0.0.1',
+      `dir ${this.#dir}`,
+      `sentinel monitor main 127.0.0.1 ${primaryPort} 2`,
+      ...(password === undefined ? [] : [`sentinel auth-pass main "${password}"`]),
+      ...(sentinelPassword === undefined ? [] : [`requirepass "${sentinelPassword}"`]),
+      'sentinel down-after-milliseconds main 1000',
+      'sentinel failover-timeout main 3000',
+      'sentinel parallel-syncs main 2',
+    ]
+    const file = join(this.#dir, `sentinel-${port}.conf`)
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    this.#processes.push(spawn(`${engine}-server`, [file, '--sentinel'], { stdio: 'ignore' }))
+  }
+
+  /** Asks the first Sentinel. */
+  async ask(...args: string[]): Promise<unknown> {
+    const { tls, sentinelPassword } = this.#options
+    const client = new Redis({
+      host: '127.0.0.1',
+      port: this.ports[0]!,
+      ...(sentinelPassword === undefined ? {} : { password: sentinelPassword }),
+      ...(tls === undefined ? {} : { tls: tls.clientOptions }),
+      enableReadyCheck: false,
+      retryStrategy: () => null,
+    })
+    client.on('error', () => {})
+    try {
+      return await client.call('sentinel', ...args)
+    } finally {
+      client.disconnect()
+    }
+  }
+
+  /** Until the first Sentinel knows all that run, and every replica follows the primary. */
+  async untilWhole(): Promise<void> {
+    const running = this.servers.filter(server => server.isRunning).length
+    await eventually(FORM_MS, 'the Sentinels know each other and the replicas', async () => {
+      const flat = (await this.ask('master', 'main')) as string[]
+      const field = (name: string) => flat[flat.indexOf(name) + 1]
+      if (field('flags') !== 'master' || field('num-other-sentinels') !== '2') return false
+      const replicas = (await this.ask('replicas', 'main')) as string[][]
+      const following = replicas.filter(
+        replica =>
+          replica[replica.indexOf('flags') + 1] === 'slave' &&
+          replica[replica.indexOf('master-link-status') + 1] === 'ok',
+      )
+      return following.length >= running - 1
+    })
+  }
+
+  async primary(): Promise<RedisServer> {
+    const [, port] = (await this.ask('get-master-addr-by-name', 'main')) as string[]
+    return this.servers.find(server => server.port === Number(port))!
+  }
+
+  async failover(): Promise<void> {
+    await this.ask('failover', 'main')
+  }
+
+  async stop(): Promise<void> {
+    const ending = this.#processes.map(async child => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const gone = once(child, 'exit')
+      child.kill('SIGKILL')
+      await gone
+    })
+    this.#processes = []
+    await Promise.all([...ending, ...this.servers.map(server => server.stop())])
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,108 @@
+/** Certificates for Redis servers of the tests, made by the openssl program: an authority, a server, a client. */
+
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export interface CertificateOptions {
+  /** Subject alternative names of the server, as openssl writes them. */
+  readonly names: string
+  /** Whether servers want a certificate from their clients. */
+  readonly clientsMustShow?: boolean
+}
+
+/** In a directory of their own, which `remove` removes. */
+export class Certificates {
+  readonly dir = mkdtempSync(join(tmpdir(), 'powgate-tls-'))
+  readonly ca = join(this.dir, 'ca.crt')
+  readonly serverCert = join(this.dir, 'server.crt')
+  readonly serverKey = join(this.dir, 'server.key')
+  readonly clientCert = join(this.dir, 'client.crt')
+  readonly clientKey = join(this.dir, 'client.key')
+  readonly #clientsMustShow: boolean
+
+  constructor({ names, clientsMustShow = false }: CertificateOptions) {
+    this.#clientsMustShow = clientsMustShow
+    const { dir } = this
+    newKey(join(dir, 'ca.key'))
+    const authority = [
+      'req',
+      '-x509',
+      '-new',
+      '-key',
+      join(dir, 'ca.key'),
+      '-days',
+      '2',
+      '-subj',
+      '/CN=test authority',
+    ]
+    openssl(...authority, '-out', this.ca)
+    this.#certify('server', `subjectAltName=${names}\n`)
+    this.#certify('client', 'subjectAltName=DNS:powgate.client\n')
+  }
+
+  #certify(name: string, extensions: string): void {
+    const { dir } = this
+    const [key, request] = [join(dir, `${name}.key`), join(dir, `${name}.csr`)]
+    const extensionFile = join(dir, `${name}.ext`)
+    newKey(key)
+    writeFileSync(extensionFile, extensions)
+    openssl('req', '-new', '-key', key, '-subj', `/CN=${name}`, '-out', request)
+    const signer = ['-CA', this.ca, '-CAkey', join(dir, 'ca.key'), '-CAcreateserial']
+    openssl(
+      ...['x509', '-req', '-in', request, ...signer, '-days', '2'],
+      ...['-extfile', extensionFile, '-out', join(dir, `${name}.crt`)],
+    )
+  }
+
+  get serverArgs(): string[] {
+    return [
+      ...[
+        '--tls-cert-file',
+        this.serverCert,
+        '--tls-key-file',
+        this.serverKey,
+        '--tls-ca-cert-file',
+        this.ca,
+      ],
+      ...['--tls-auth-clients', this.#clientsMustShow ? 'yes' : 'no'],
+      ...['--tls-replication', 'yes', '--tls-cluster', 'yes'],
+    ]
+  }
+
+  get cliArgs(): string[] {
+    return ['--tls', '--cacert', this.ca, '--cert', this.clientCert, '--key', this.clientKey]
+  }
+
+  /** For clients of the tests' own, which do not ask who answers. */
+  get clientOptions() {
+    return {
+      cert: readFileSync(this.clientCert),
+      key: readFileSync(this.clientKey),
+      rejectUnauthorized: false,
+    }
+  }
+
+  /** What powgate needs to know. */
+  get settings(): Record<string, string> {
+    return {
+      POWGATE_REDIS_TLS_CA: this.ca,
+      ...(this.#clientsMustShow
+        ? { POWGATE_REDIS_TLS_CERT: this.clientCert, POWGATE_REDIS_TLS_KEY: this.clientKey }
+        : {}),
+    }
+  }
+
+  remove(): void {
+    rmSync(this.dir, { recursive: true, force: true })
+  }
+}
+
+function newKey(file: string): void {
+  openssl('genpkey', '-algorithm', 'EC', '-pkeyopt', 'ec_paramgen_curve:P-256', '-out', file)
+}
+
+function openssl(...args: string[]): void {
+  execFileSync('openssl', args, { stdio: ['ignore', 'ignore', 'pipe'] })
+}

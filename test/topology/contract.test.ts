@@ -1,0 +1,53 @@
+/**
+ * The whole contract, but for what takes a minute, on Redis behind Sentinels and on a Cluster, each with replicas, side
+ * by side; and on Valkey where there is one.
+ */
+
+import { after, before, describe } from 'node:test'
+import { CONTRACT } from '../contract/sections.ts'
+import { Subject } from '../contract/support.ts'
+import { ENGINES, type Engine } from '../support/redis.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
+import { RedisSentinels } from '../support/redis-sentinel.ts'
+import { TestService } from '../support/service.ts'
+
+interface Topology {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+const TOPOLOGIES: Readonly<Record<string, (engine: Engine) => Promise<Topology>>> = {
+  'behind Sentinels': engine => RedisSentinels.start({ engine }),
+  'as a Cluster': engine => RedisCluster.start({ engine, replicas: 1 }),
+}
+
+/** One after the other the engines, which have the cores to themselves then. */
+for (const engine of ENGINES) {
+  describe(`contract, ${engine}`, { concurrency: true }, () => {
+    for (const [name, start] of Object.entries(TOPOLOGIES)) {
+      describe(name, { concurrency: false }, () => {
+        let topology: Topology
+        let service: TestService
+        before(async () => {
+          topology = await start(engine)
+          service = await TestService.start('embedded', {
+            REDIS_URL: topology.url,
+            // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
+            POWGATE_STORE_DEADLINE_MS: '5000',
+          })
+        })
+        after(async () => {
+          await service?.stop()
+          await topology?.stop()
+        })
+        for (const [about, section] of Object.entries(CONTRACT)) {
+          describe(about, () => {
+            const subject = new Subject()
+            before(() => subject.prepare(service))
+            section(subject)
+          })
+        }
+      })
+    }
+  })
+}

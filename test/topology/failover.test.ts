@@ -1,0 +1,181 @@
+/** The whole service under load while its Redis fails over, behind Sentinels and as a Cluster, and while slots move. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { describe, type TestContext, test } from 'node:test'
+import { fnv1a } from '../../src/domain/hash.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/redis/shard-tags.ts'
+import { eventually } from '../support/eventually.ts'
+import type { RedisServer } from '../support/redis.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
+import { RedisSentinels } from '../support/redis-sentinel.ts'
+import { TestService, type TestSite } from '../support/service.ts'
+import { type Disturbance, judge } from './judge.ts'
+import { Load, pause } from './load.ts'
+
+const SITES = 4
+const DEADLINE_MS = 1000
+/** On this many sites' shards no slot is left out, and they lie on all primaries. */
+const SHARDS = 16
+const STEADY_MS = 2500
+/** How long the service may take until it is well again; a machine of its own needs a few seconds. */
+const WELL_MS = 60_000
+
+class Stage {
+  readonly service: TestService
+  readonly load: Load
+  readonly sites: readonly TestSite[]
+  readonly #disturbances: Disturbance[] = []
+  readonly #workers: string
+
+  private constructor(service: TestService, sites: readonly TestSite[]) {
+    this.service = service
+    this.sites = sites
+    this.load = new Load(service, sites)
+    this.#workers = this.#workerPids()
+  }
+
+  static async set(url: string): Promise<Stage> {
+    const service = await TestService.start('embedded', {
+      REDIS_URL: url,
+      POWGATE_REDIS_SHARDS: String(SHARDS),
+      // A machine that does other things besides does not always keep 150 ms.
+      POWGATE_STORE_DEADLINE_MS: String(DEADLINE_MS),
+      POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
+      POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+    })
+    const sites: TestSite[] = []
+    for (let count = 0; count < SITES; count++)
+      sites.push(await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } }))
+    const stage = new Stage(service, sites)
+    stage.load.start()
+    await stage.#untilWell(performance.now())
+    return stage
+  }
+
+  /** Does something to Redis, waits until the service is well again, and some more. */
+  async disturb(name: string, act: () => Promise<void>): Promise<void> {
+    const fromMs = performance.now()
+    await act()
+    const wellMs = await this.#untilWell(performance.now())
+    this.#disturbances.push({ name, fromMs, wellMs })
+    await pause(STEADY_MS)
+    const refused = this.load.samples.filter(({ startedMs, status }) => startedMs >= wellMs && status === 503)
+    assert.equal(refused.length, 0, `after ${name} it did not stay well: ${this.load.describe(wellMs)}`)
+  }
+
+  /** Returns since when it is. */
+  async #untilWell(fromMs: number): Promise<number> {
+    let sinceMs = fromMs
+    const what = () =>
+      `the service is well: ${this.load.describe(performance.now() - 3000)}\n${this.service.output}`
+    await eventually(WELL_MS, what, async () => {
+      if (this.load.isWell(sinceMs)) return true
+      const bad = this.load.samples.findLast(({ status }) => status === 503 || status === undefined)
+      if (bad !== undefined && bad.startedMs >= sinceMs) sinceMs = bad.startedMs + bad.tookMs
+      await pause(50)
+      return false
+    })
+    return performance.now()
+  }
+
+  async end(t: TestContext): Promise<void> {
+    await this.load.stop()
+    assert.equal(this.#workerPids(), this.#workers, 'no worker has gone')
+    for (const line of judge(this.load, this.#disturbances)) t.diagnostic(line)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.load.stop()
+    await this.service.stop()
+  }
+
+  #workerPids(): string {
+    return execFileSync('ps', ['-o', 'pid=', '--ppid', String(this.service.pid)]).toString()
+  }
+}
+
+/** Where redemptions for a site live. */
+function slotOfSite({ siteKey }: TestSite): number {
+  return slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(siteKey) % SHARDS]}}`)
+}
+
+function untilReplica(server: RedisServer): Promise<boolean> {
+  return eventually(WELL_MS, 'the old primary is a replica', async () => {
+    return String(await server.ask('info', 'replication').catch(() => '')).includes('role:slave')
+  })
+}
+
+describe('failover under load', { concurrency: true }, () => {
+  test('Sentinels: a planned failover, then the primary is killed', async t => {
+    const sentinels = await RedisSentinels.start()
+    try {
+      await using stage = await Stage.set(sentinels.url)
+      const first = await sentinels.primary()
+      await stage.disturb('SENTINEL FAILOVER', async () => {
+        await sentinels.failover()
+        await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== first)
+        await untilReplica(first)
+      })
+      await sentinels.untilWhole()
+      const second = await sentinels.primary()
+      await stage.disturb('killed primary behind Sentinels', async () => {
+        await second.kill()
+        await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== second)
+      })
+      await stage.end(t)
+    } finally {
+      await sentinels.stop()
+    }
+  })
+
+  test('Cluster: a planned failover, then a primary is killed', async t => {
+    const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
+    try {
+      await using stage = await Stage.set(cluster.url)
+      const first = await cluster.primaryOf(slotOfSite(stage.sites[0]!))
+      const replica = await cluster.replicaOf(first)
+      await stage.disturb('CLUSTER FAILOVER', async () => {
+        await replica.ask('cluster', 'failover')
+        await untilReplica(first)
+      })
+      const second = await cluster.primaryOf(slotOfSite(stage.sites[1]!))
+      const heir = await cluster.replicaOf(second)
+      await stage.disturb('killed primary of a Cluster', async () => {
+        await second.kill()
+        await eventually(WELL_MS, 'it took over', async () => (await cluster.primaries()).includes(heir))
+      })
+      await stage.end(t)
+    } finally {
+      await cluster.stop()
+    }
+  })
+})
+
+test('Cluster: all slots that hold keys of powgate move, key by key, then 1,000 more by redis-cli', async t => {
+  const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
+  try {
+    await using stage = await Stage.set(cluster.url)
+    const primaries = await cluster.primaries()
+    const tags = [...evenlySpreadTags(SHARDS), 'sites', 'load']
+    await stage.disturb(`migration of ${tags.length} slots`, async () => {
+      for (const tag of tags) {
+        const slot = slotOf(`{${tag}}`)
+        const from = await cluster.primaryOf(slot)
+        const to = primaries[(primaries.indexOf(from) + 1) % primaries.length]!
+        await cluster.migrate(slot, to, () => pause(10))
+      }
+    })
+    const [from, to] = primaries
+    await stage.disturb('redis-cli --cluster reshard', async () => {
+      await from!.cli(
+        ...['--cluster', 'reshard', `127.0.0.1:${from!.port}`, '--cluster-yes', '--cluster-slots', '1000'],
+        ...['--cluster-from', String(await from!.ask('cluster', 'myid'))],
+        ...['--cluster-to', String(await to!.ask('cluster', 'myid'))],
+      )
+    })
+    await stage.end(t)
+  } finally {
+    await cluster.stop()
+  }
+})
