@@ -28,7 +28,7 @@ export interface Server {
   readonly stats: Stats
   /** Whether requests would be answered with the store's help. */
   isReady(): boolean
-  /** Stops accepting, lets what is under way finish, and closes everything. */
+  /** Stops accepting, lets what is under way finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
 
@@ -63,6 +63,11 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   service.loads.start()
   await firstContact(store)
   const app = buildApp(service, host, contentRoutes(config, log))
+  let connections = 0
+  const count = (_response: unknown, change: number) => {
+    connections += Math.sign(change)
+  }
+  app.filter(count)
   const listenSocket = await new Promise<object | false>(resolve => {
     app.listen(config.host, config.port, resolve)
   })
@@ -71,9 +76,10 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     stats,
     isReady: () => store.isReady(),
     drain: async () => {
+      await untilNobodyWaits()
       us_listen_socket_close(listenSocket)
       host.isDraining = true
-      await untilIdle(host, config.drainMs)
+      await until(() => connections === 0, config.drainMs)
       service.sites.stop()
       service.loads.stop()
       app.close()
@@ -158,16 +164,32 @@ async function firstContact(store: Store): Promise<void> {
   }
 }
 
-const IDLE_POLL_MS = 20
-/** Keep-alive clients get this long to learn from an answer that their connection closes. */
-const LINGER_MS = 250
+/** An event-loop turn this short has just accepted whoever was waiting. */
+const SHORT_TURN_MS = 0.1
+const QUIET_WAIT_MS = 250
 
-async function untilIdle(host: ExchangeHost, waitMs: number): Promise<void> {
-  const start = performance.now()
+/**
+ * Connections that wait to be accepted when their listener closes are reset (unless net.ipv4.tcp_migrate_req is 1). Each
+ * turn of the event loop accepts all that wait, so right after a short turn there is hardly ever one.
+ */
+async function untilNobodyWaits(): Promise<void> {
+  const giveUpAt = performance.now() + QUIET_WAIT_MS
+  let turnStart = 0
   for (;;) {
-    const elapsedMs = performance.now() - start
-    const isIdle = host.underWay === 0 && elapsedMs >= Math.min(LINGER_MS, waitMs)
-    if (isIdle || elapsedMs >= waitMs) return
-    await new Promise(resolve => setTimeout(resolve, IDLE_POLL_MS))
+    const now = performance.now()
+    if (now - turnStart < SHORT_TURN_MS || now > giveUpAt) return
+    turnStart = now
+    await new Promise(resolve => setImmediate(resolve))
   }
+}
+
+const POLL_MS = 20
+
+/**
+ * Connections are closed by their next answer, never while idle: a proxy that sends a request at that moment would lose it.
+ * Those that stay idle are ended by their other side, or by the idle timeout.
+ */
+async function until(holds: () => boolean, waitMs: number): Promise<void> {
+  const giveUpAt = performance.now() + waitMs
+  while (!holds() && performance.now() < giveUpAt) await new Promise(resolve => setTimeout(resolve, POLL_MS))
 }

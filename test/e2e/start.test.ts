@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { call, freshAddress } from '../support/http.ts'
+import { call, closeIdleConnections, freshAddress } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
 import { TestService } from '../support/service.ts'
 
@@ -88,6 +88,7 @@ test('an unreachable Redis is one clear line naming the variable', async () => {
   const { code, stderr } = await start({
     REDIS_URL: `redis://:a-password@127.0.0.1:${port}`,
     POWGATE_SECRETS: 'x'.repeat(32),
+    POWGATE_STORE_WAIT_SECONDS: '1',
   }).ended
   assert.equal(code, 1)
   assert.match(stderr, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/)
@@ -145,6 +146,7 @@ test('the first start makes a secret and a demo site and prints its keys once; t
     child.stdout!.on('data', chunk => (output += chunk))
     await eventually(10_000, 'listening', () => output.includes('powgate listens'))
     await during(output)
+    closeIdleConnections()
     child.kill('SIGTERM')
     assert.equal((await ended).code, 0)
   }

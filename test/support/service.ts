@@ -9,6 +9,7 @@ import { after } from 'node:test'
 import { createSite, type SiteOptions } from '../../src/admin/sites.ts'
 import { loadConfig } from '../../src/config.ts'
 import { openSiteStore } from '../../src/store/open.ts'
+import { closeIdleConnections } from './http.ts'
 import { freePort } from './ports.ts'
 import { RedisServer } from './redis.ts'
 
@@ -62,6 +63,8 @@ export class TestService {
       POWGATE_WORKERS: '2',
       POWGATE_DATA_DIR: this.dataDir,
       POWGATE_SECRETS: TEST_SECRET,
+      // Whatever a test keeps connected, it has no more use for when it stops the service.
+      POWGATE_DRAIN_SECONDS: '1',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
       ...env,
     }
@@ -133,6 +136,7 @@ export class TestService {
     if (child === undefined) return null
     if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
     const gone = once(child, 'exit')
+    closeIdleConnections()
     child.kill(signal)
     const [code] = await gone
     return code as number | null

@@ -1,0 +1,193 @@
+/** One worker as the primary sees it, from its fork until its process has gone and its last word has been read. */
+
+import cluster, { type Worker } from 'node:cluster'
+import type { SettingValues } from './gather-settings.ts'
+import type { StatsSnapshot } from './observe/stats.ts'
+
+/**
+ * Worker to primary. After a roll the two may be of different versions: each ignores what it does not know, and copes
+ * with what it does not get.
+ */
+export type WorkerMessage =
+  /** It has been loaded and asks what to do. */
+  | { readonly type: 'hello' }
+  | { readonly type: 'listening' }
+  | { readonly type: 'ready'; readonly isReady: boolean }
+  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot }
+  /** It cannot work as configured; the line says why. */
+  | { readonly type: 'setup-failed'; readonly line: string }
+
+/** Primary to worker. */
+export type PrimaryMessage =
+  /** Its slot, 0 to workers - 1 (the same for its successor), and the settings as the primary has decided them. */
+  | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
+  | { readonly type: 'ask-stats' }
+  | { readonly type: 'drain' }
+
+export interface WorkerOrder {
+  readonly index: number
+  readonly settings: SettingValues
+  /** How long it may take to leave. */
+  readonly drainMs: number
+}
+
+/** Told of what happens to it. */
+export interface WorkerListener {
+  stats(worker: WorkerProcess, snapshot: StatsSnapshot): void
+  /** It listens, or it has found that it cannot work. */
+  settled(worker: WorkerProcess): void
+  /** Its process has gone; once, and the last that is told. */
+  gone(worker: WorkerProcess, code: number | null, signal: string | null): void
+  /** The line to it is broken. */
+  unreachable(worker: WorkerProcess, error: Error): void
+}
+
+/** Beyond the drain time that a worker is given. */
+const KILL_GRACE_MS = 2000
+/** After its end: for messages that it has sent and nobody has read. */
+const LAST_WORDS_MS = 1000
+
+export class WorkerProcess {
+  /** Names this one process: its successor has another name. */
+  readonly name: string
+  readonly order: WorkerOrder
+  readonly startedAtMs = performance.now()
+  isListening = false
+  isReady = false
+  isLeaving = false
+  /** Killed because it was silent for too long. */
+  wasHung = false
+  /** Checks of its owner since its last word. */
+  silentChecks = 0
+  /** Why it cannot work, once it has found out. */
+  problem: string | undefined
+  readonly #worker: Worker
+  readonly #listener: WorkerListener
+  #hasGone = false
+  /** Each looks whether what it waits for has come. */
+  readonly #waiting = new Set<() => void>()
+  #statsArrived: (() => void) | undefined
+
+  constructor(order: WorkerOrder, listener: WorkerListener) {
+    this.order = order
+    this.#listener = listener
+    this.#worker = cluster.fork()
+    this.name = String(this.#worker.id)
+    this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
+    this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
+    this.#worker.on('error', error => listener.unreachable(this, error))
+  }
+
+  get pid(): number | undefined {
+    return this.#worker.process.pid
+  }
+
+  /** It is to finish what is under way and go; it is killed when it takes too long. */
+  leave(): void {
+    if (this.isLeaving) return
+    this.isLeaving = true
+    this.#send({ type: 'drain' })
+    const timer = setTimeout(() => this.kill(), this.order.drainMs + KILL_GRACE_MS)
+    this.untilGone().then(() => clearTimeout(timer))
+  }
+
+  kill(): void {
+    this.#worker.process.kill('SIGKILL')
+  }
+
+  /** Resolves when it has sent what it counted until now; never, if it does not. */
+  askStats(): Promise<void> {
+    if (!this.isListening || !this.#send({ type: 'ask-stats' })) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#statsArrived = resolve
+    })
+  }
+
+  untilGone(): Promise<void> {
+    return this.#until(() => this.#hasGone)
+  }
+
+  /** Resolves with undefined when it listens and its store answers, or with why it will not within that time. */
+  async untilServing(ms: number): Promise<string | undefined> {
+    const isServing = () => this.isListening && this.isReady
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, ms)
+    })
+    const news = this.#until(() => isServing() || this.#hasGone || this.problem !== undefined)
+    await Promise.race([news, patience])
+    clearTimeout(timer)
+    if (this.problem !== undefined) return this.problem
+    if (this.#hasGone) return 'it ended before it was ready'
+    if (isServing()) return undefined
+    const lack = this.isListening ? 'its store does not answer' : 'it does not listen'
+    return `not ready within ${ms / 1000} s: ${lack}`
+  }
+
+  #until(holds: () => boolean): Promise<void> {
+    return new Promise(resolve => {
+      const look = () => {
+        if (!holds()) return
+        this.#waiting.delete(look)
+        resolve()
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+
+  #changed(): void {
+    for (const look of [...this.#waiting]) look()
+  }
+
+  /** Whether it could be sent. */
+  #send(message: PrimaryMessage): boolean {
+    if (!this.#worker.isConnected()) return false
+    this.#worker.send(message)
+    return true
+  }
+
+  #onMessage(message: WorkerMessage): void {
+    this.silentChecks = 0
+    switch (message.type) {
+      case 'hello':
+        this.#send({ type: 'start', index: this.order.index, settings: this.order.settings })
+        break
+      case 'stats':
+        this.#listener.stats(this, message.snapshot)
+        this.#statsArrived?.()
+        break
+      case 'listening':
+        this.isListening = true
+        this.#listener.settled(this)
+        break
+      case 'ready':
+        this.isReady = message.isReady
+        break
+      case 'setup-failed':
+        this.problem = message.line
+        this.#listener.settled(this)
+        break
+    }
+    this.#changed()
+  }
+
+  /** What it said last may still be on its way when its process has ended already. */
+  #onExit(code: number | null, signal: string | null): void {
+    this.isListening = false
+    this.isReady = false
+    const end = () => {
+      if (this.#hasGone) return
+      this.#hasGone = true
+      this.#statsArrived?.()
+      this.#listener.gone(this, code, signal)
+      this.#changed()
+    }
+    if (!this.#worker.isConnected()) {
+      end()
+      return
+    }
+    this.#worker.once('disconnect', end)
+    setTimeout(end, LAST_WORDS_MS).unref()
+  }
+}
