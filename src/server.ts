@@ -1,6 +1,5 @@
 /** Composition root of a worker: store, keys, log and routes come together here. */
 
-import { us_listen_socket_close } from 'uWebSockets.js'
 import { randomBytes, randomFillSync } from 'node:crypto'
 import type { Config } from './config.ts'
 import { demoRoutes } from './demo/routes.ts'
@@ -11,6 +10,7 @@ import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange.ts'
+import { listen } from './http/listener.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
 import { type Logger, loggedEvents } from './log.ts'
@@ -46,7 +46,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const service = composeService(config, store, both(stats, loggedEvents(log)))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
-    proxyProtocol: config.proxyProtocol,
+    relay: undefined,
     isDraining: false,
     underWay: 0,
     observer: {
@@ -63,23 +63,18 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   service.loads.start()
   await firstContact(store)
   const app = buildApp(service, host, contentRoutes(config, log))
-  let connections = 0
-  const count = (_response: unknown, change: number) => {
-    connections += Math.sign(change)
-  }
-  app.filter(count)
-  const listenSocket = await new Promise<object | false>(resolve => {
-    app.listen(config.host, config.port, resolve)
+  const listener = await listen(app, host, {
+    ...config,
+    refused: (peer, why, count) => log.warn({ peer, why, count }, 'refused connections of a trusted proxy'),
   })
-  if (listenSocket === false) throw new ListenError(config)
+  if (listener === undefined) throw new ListenError(config)
   return {
     stats,
     isReady: () => store.isReady(),
     drain: async () => {
-      await untilNobodyWaits()
-      us_listen_socket_close(listenSocket)
+      await listener.close()
       host.isDraining = true
-      await until(() => connections === 0, config.drainMs)
+      await until(() => listener.connections() === 0, config.drainMs)
       service.sites.stop()
       service.loads.stop()
       app.close()
@@ -161,25 +156,6 @@ async function firstContact(store: Store): Promise<void> {
   const giveUpAt = performance.now() + FIRST_CONTACT_MS
   while (!store.isReady() && performance.now() < giveUpAt) {
     await new Promise(resolve => setTimeout(resolve, 5))
-  }
-}
-
-/** An event-loop turn this short has just accepted whoever was waiting. */
-const SHORT_TURN_MS = 0.1
-const QUIET_WAIT_MS = 250
-
-/**
- * Connections that wait to be accepted when their listener closes are reset (unless net.ipv4.tcp_migrate_req is 1). Each
- * turn of the event loop accepts all that wait, so right after a short turn there is hardly ever one.
- */
-async function untilNobodyWaits(): Promise<void> {
-  const giveUpAt = performance.now() + QUIET_WAIT_MS
-  let turnStart = 0
-  for (;;) {
-    const now = performance.now()
-    if (now - turnStart < SHORT_TURN_MS || now > giveUpAt) return
-    turnStart = now
-    await new Promise(resolve => setImmediate(resolve))
   }
 }
 

@@ -25,8 +25,8 @@ export interface ExchangeObserver {
 /** What a server tells its exchanges. */
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** Whether trusted peers tell the client's address by a PROXY protocol v2 header. */
-  readonly proxyProtocol: boolean
+  /** Where connections come through it: who knows whom a peer speaks for. */
+  relay: { clientOf(peer: Address): Address } | undefined
   /** From now on every answer closes its connection. */
   isDraining: boolean
   /** Exchanges that are not answered yet. */
@@ -114,21 +114,14 @@ export class Exchange {
   }
 
   #addressOf(request: HttpRequest): Address | undefined {
-    const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
-    const { trustedProxies, proxyProtocol } = this.#host
-    if (peer === undefined || trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
-    const requestId = request.getHeader('x-request-id')
+    let peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
+    if (peer === undefined) return undefined
+    const { trustedProxies, relay } = this.#host
+    if (relay !== undefined) peer = relay.clientOf(peer)
+    if (trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
+    const { forwardedFor, requestId } = proxyHeaders(request)
     if (REQUEST_ID.test(requestId)) this.#requestId = requestId
-    return clientAddress(
-      proxyProtocol ? (this.#proxiedPeer() ?? peer) : peer,
-      forwardedFor(request),
-      trustedProxies,
-    )
-  }
-
-  /** Who the trusted peer says it speaks for; undefined if it says nothing. */
-  #proxiedPeer(): Address | undefined {
-    return addressFromBytes(Buffer.from(this.#response.getProxiedRemoteAddress()))
+    return clientAddress(peer, forwardedFor, trustedProxies)
   }
 
   /** Names this request in the log, and in its answer if anybody asked before that. */
@@ -273,11 +266,16 @@ export function contentRequest(request: HttpRequest): ContentRequest {
   }
 }
 
-/** All X-Forwarded-For lines in order, joined. `getHeader` gives only the first. */
-function forwardedFor(request: HttpRequest): string {
-  let joined = ''
+/**
+ * What a trusted proxy says: all X-Forwarded-For lines in order, joined, and the last X-Request-Id, because proxies that add a
+ * line do so after the client's. `getHeader` gives only the first.
+ */
+function proxyHeaders(request: HttpRequest): { forwardedFor: string; requestId: string } {
+  let forwardedFor = ''
+  let requestId = ''
   request.forEach((name, value) => {
-    if (name === 'x-forwarded-for') joined = joined === '' ? value : `${joined},${value}`
+    if (name === 'x-forwarded-for') forwardedFor = forwardedFor === '' ? value : `${forwardedFor},${value}`
+    else if (name === 'x-request-id') requestId = value
   })
-  return joined
+  return { forwardedFor, requestId }
 }

@@ -101,7 +101,7 @@ export function challengeTests(subject: Subject): void {
 
   test('§5 rule 1: a missing X-Site-Key on /challenge gives 400', async () => {
     const from = freshAddress()
-    assertRefused(await call(`${subject.service.url}/challenge`, { from }), 400, 'site-key-missing')
+    assertRefused(await call(`${subject.url}/challenge`, { from }), 400, 'site-key-missing')
     assertRefused(await subject.client.challenge('', { from }), 400, 'site-key-missing')
   })
 
@@ -128,7 +128,7 @@ export function challengeTests(subject: Subject): void {
 
   test('§4.1 path: a query does not change it', async () => {
     const headers = { 'X-Site-Key': subject.site.siteKey }
-    const url = `${subject.service.url}/challenge?time=1`
+    const url = `${subject.url}/challenge?time=1`
     assert.equal((await call(url, { headers, from: freshAddress() })).status, 200)
   })
 

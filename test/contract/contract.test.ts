@@ -1,36 +1,7 @@
 /** The whole contract, sections 1 to 8, over HTTP against the forked service with its default limits and lifetimes, on each store. */
 
-import { challengeTests } from './challenge.ts'
-import { corsTests } from './cors.ts'
-import { credentialTests } from './credentials.ts'
-import { hostileBodyTests } from './hostile-bodies.ts'
-import { limitTests } from './limits.ts'
-import { backendLimitTests } from './limits-backend.ts'
-import { methodTests } from './methods.ts'
 import { minuteTests } from './minute.ts'
-import { scoreTests } from './score.ts'
-import { siteTests } from './sites.ts'
+import { CONTRACT } from './sections.ts'
 import { onEachStore } from './support.ts'
-import { tokenTests } from './token.ts'
-import { verifyTests } from './verify.ts'
-import { solutionFieldTests } from './verify-bodies.ts'
-import { verifyTokenTests } from './verify-token.ts'
 
-onEachStore(
-  {
-    'GET /challenge': challengeTests,
-    'sites and origins': siteTests,
-    'POST /verify': verifyTests,
-    'fields of a solution': solutionFieldTests,
-    'score and IP rules': scoreTests,
-    tokens: tokenTests,
-    'POST /verify-token': verifyTokenTests,
-    credentials: credentialTests,
-    'bodies that are no good': hostileBodyTests,
-    'paths, methods and sizes': methodTests,
-    CORS: corsTests,
-    'limits for browsers': limitTests,
-    'limits for backends': backendLimitTests,
-  },
-  { waiting: minuteTests },
-)
+onEachStore(CONTRACT, { waiting: minuteTests })

@@ -13,7 +13,7 @@ type Ask = (subject: Subject) => Promise<Answer>
 const challenge =
   (siteKey: string | undefined, more: Call = {}): Ask =>
   subject =>
-    call(`${subject.service.url}/challenge`, {
+    call(`${subject.url}/challenge`, {
       headers: { ...ORIGIN, 'X-Site-Key': siteKey ?? subject.site.siteKey },
       from: freshAddress(),
       ...more,
@@ -49,7 +49,7 @@ const CROSS_ORIGIN: readonly { about: string; status: number; ask: Ask }[] = [
   { about: '/verify from another address', status: 403, ask: verifyElsewhere },
   { about: '/verify with a body too large', status: 413, ask: verify(' '.repeat(8193)) },
   { about: '/verify over the limit', status: 429, ask: limitedVerify },
-  { about: 'GET /verify', status: 405, ask: subject => call(`${subject.service.url}/verify`) },
+  { about: 'GET /verify', status: 405, ask: subject => call(`${subject.url}/verify`) },
 ]
 
 const SAME_ORIGIN: readonly { about: string; status: number; ask: Ask }[] = [
@@ -61,7 +61,7 @@ const SAME_ORIGIN: readonly { about: string; status: number; ask: Ask }[] = [
   {
     about: 'GET',
     status: 405,
-    ask: subject => call(`${subject.service.url}/verify-token`, { headers: ORIGIN }),
+    ask: subject => call(`${subject.url}/verify-token`, { headers: ORIGIN }),
   },
   {
     about: 'a preflight',
@@ -72,7 +72,7 @@ const SAME_ORIGIN: readonly { about: string; status: number; ask: Ask }[] = [
 
 function preflight(path: string, method: string, headers: string): Ask {
   return subject =>
-    call(subject.service.url + path, {
+    call(subject.url + path, {
       method: 'OPTIONS',
       headers: {
         ...ORIGIN,

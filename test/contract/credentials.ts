@@ -59,7 +59,7 @@ export function credentialTests(subject: Subject): void {
     const { siteKey } = subject.site
     const token = await subject.client.token(siteKey, { from: freshAddress() })
     assertUnauthorized(await redeem(`Bearer ${siteKey}`, token), 'invalid-credentials')
-    const url = `${subject.service.url}/verify-token`
+    const url = `${subject.url}/verify-token`
     const headers = { 'X-Site-Key': siteKey, 'Content-Type': 'application/json' }
     const answer = await call(url, { method: 'POST', headers, body: JSON.stringify({ token }) })
     assertUnauthorized(answer, 'missing-credentials')
@@ -109,7 +109,7 @@ export function credentialTests(subject: Subject): void {
 
   test('§4.3, decided: credentials come before the body', async () => {
     const headers = { 'Content-Type': 'text/plain', Authorization: 'Bearer x' }
-    const url = `${subject.service.url}/verify-token`
+    const url = `${subject.url}/verify-token`
     const answer = await call(url, { method: 'POST', headers, body: 'not JSON', from: freshAddress() })
     assertUnauthorized(answer, 'invalid-credentials')
   })
@@ -119,7 +119,7 @@ export function credentialTests(subject: Subject): void {
       'Content-Type': 'application/json',
       ...(authorization === undefined ? {} : { Authorization: authorization }),
     }
-    const url = `${subject.service.url}/verify-token`
+    const url = `${subject.url}/verify-token`
     return call(url, { method: 'POST', headers, body: JSON.stringify({ token }), from: freshAddress() })
   }
 }

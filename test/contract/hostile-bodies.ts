@@ -49,7 +49,7 @@ export function hostileBodyTests(subject: Subject): void {
       const headers: Record<string, string> = contentType === undefined ? {} : { 'Content-Type': contentType }
       const from = freshAddress()
       const post = (path: string, more: Record<string, string>, body: unknown) =>
-        call(subject.service.url + path, {
+        call(subject.url + path, {
           method: 'POST',
           headers: { ...headers, ...more },
           body: JSON.stringify(body),

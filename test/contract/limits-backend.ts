@@ -86,7 +86,7 @@ export function backendLimitTests(subject: Subject): void {
   test('§8 /verify-token, decided: missing or malformed credentials, 404, 405 and 413 are not charged', async () => {
     const { apiKey } = await subject.createSite()
     const from = freshAddress()
-    const url = `${subject.service.url}/verify-token`
+    const url = `${subject.url}/verify-token`
     const headers = { Authorization: `Bearer ${apiKey}` }
     for (let count = 0; count < PER_ADDRESS + 5; count++) {
       assert.equal((await call(url, { method: 'POST', body: '{}', from })).status, 401)

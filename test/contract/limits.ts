@@ -101,7 +101,7 @@ export function limitTests(subject: Subject): void {
     test(`§8 ${path}, decided: a missing or malformed site key, preflight, 404, 405 and 413 are not charged`, async () => {
       const { siteKey } = await subject.createSite()
       const from = freshAddress()
-      const url = subject.service.url + path
+      const url = subject.url + path
       const headers = { 'X-Site-Key': siteKey }
       for (let count = 0; count < perAddress + 5; count++) {
         assert.equal((await ask(subject, '', from)).status, 400)

@@ -57,7 +57,7 @@ describe('Redis is away', () => {
   })
 
   test('§5 rule 3: a missing Authorization header is 401 nevertheless', async () => {
-    const answer = await call(`${subject.service.url}/verify-token`, { method: 'POST', body: '{}' })
+    const answer = await call(`${subject.url}/verify-token`, { method: 'POST', body: '{}' })
     assertNotRedeemed(answer, 401, 'missing-credentials')
   })
 
@@ -105,7 +105,7 @@ describe('Redis is away and nothing fails open', () => {
     })
 
     test(`§4.4 ${path}, decided: the preflight does not need the store`, async () => {
-      const url = subject.service.url + path
+      const url = subject.url + path
       assert.equal((await call(url, { method: 'OPTIONS', from: freshAddress() })).status, 204)
     })
   }

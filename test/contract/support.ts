@@ -12,6 +12,7 @@ import type { Solution } from '../../src/protocol/wire.ts'
 import { Client, type From, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
+import { BEHIND, FrontProxy, type ProxyKind } from '../support/proxies.ts'
 import { STORE_KINDS, type StoreKind, TEST_SECRET, TestService, type TestSite } from '../support/service.ts'
 
 export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
@@ -23,71 +24,100 @@ export const keyring = new Keyring([TEST_SECRET])
 /** The tests of one part of the contract. */
 export type Section = (subject: Subject) => void
 
+export type Sections = Readonly<Record<string, Section>>
+
 export interface SuiteOptions {
   readonly env?: Record<string, string>
   /** What takes long because it waits: goes on beside the other sections. */
   readonly waiting?: Section
 }
 
+/** The same sections for every store. */
+export function onEachStore(sections: Sections, options: SuiteOptions = {}): void {
+  onHosts(STORE_KINDS.map(kind => ({ kind, sections, ...options })))
+}
+
+export interface HostOptions extends SuiteOptions {
+  readonly kind: StoreKind
+  readonly sections: Sections
+  /** What stands before the service, and passes on from where it was called. */
+  readonly front?: ProxyKind
+}
+
 /**
- * The same sections for every store, on one service for each, because starting one costs more than most sections.
- * The stores go side by side, the sections of a store one after the other, each on a site of its own.
+ * One service for each host, because starting one costs more than most sections. The hosts go side by side, the
+ * sections of a host one after the other, each on a site of its own.
  */
-export function onEachStore(
-  sections: Readonly<Record<string, Section>>,
-  { env = {}, waiting }: SuiteOptions = {},
-): void {
-  const hosts = STORE_KINDS.map(kind => new Host(kind))
+export function onHosts(all: readonly HostOptions[]): void {
+  const hosts = all.map(options => new Host(options))
   describe('contract', { concurrency: true }, () => {
-    before(() => Promise.all(hosts.map(host => host.start(env))))
+    before(() => Promise.all(hosts.map(host => host.start())))
     after(() => Promise.all(hosts.map(host => host.stop())))
     for (const host of hosts) {
-      describe(`store ${host.kind}`, { concurrency: false }, () => {
+      const { sections, waiting } = host.options
+      describe(host.name, { concurrency: false }, () => {
         for (const [name, section] of Object.entries(sections)) describe(name, () => host.run(section))
       })
       if (waiting !== undefined) {
-        describe(`store ${host.kind}, waiting`, { concurrency: true }, () => host.run(waiting))
+        describe(`${host.name}, waiting`, { concurrency: true }, () => host.run(waiting))
       }
     }
   })
 }
 
-/** One running service. */
+/** One running service, and what stands before it. */
 class Host {
-  readonly kind: StoreKind
-  service: TestService | undefined
+  readonly options: HostOptions
+  readonly name: string
+  #service: TestService | undefined
+  #proxy: FrontProxy | undefined
 
-  constructor(kind: StoreKind) {
-    this.kind = kind
+  constructor(options: HostOptions) {
+    this.options = options
+    this.name = `store ${options.kind}${options.front === undefined ? '' : ` behind ${options.front}`}`
   }
 
-  async start(env: Record<string, string>): Promise<void> {
-    // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
-    this.service = await TestService.start(this.kind, { POWGATE_STORE_DEADLINE_MS: '5000', ...env })
+  async start(): Promise<void> {
+    const { kind, front, env } = this.options
+    this.#service = await TestService.start(kind, {
+      // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
+      POWGATE_STORE_DEADLINE_MS: '5000',
+      ...(front === undefined ? {} : BEHIND[front]),
+      ...env,
+    })
+    if (front !== undefined) this.#proxy = await FrontProxy.start(front, this.#service)
   }
 
   async stop(): Promise<void> {
-    await this.service?.stop()
+    await this.#proxy?.stop()
+    await this.#service?.stop()
   }
 
   run(section: Section): void {
-    const subject = new Subject()
-    before(() => subject.prepare(this.service!))
+    const subject = new Subject(this.options.front)
+    before(() => subject.prepare(this.#service!, this.#proxy?.url))
     section(subject)
   }
 }
 
 /** The service under test and a site on it. */
 export class Subject {
+  readonly front: ProxyKind | undefined
   #service: TestService | undefined
+  #url = ''
   #client: QuickClient | undefined
   #site: TestSite | undefined
   #storeEpoch: number | undefined
 
+  constructor(front?: ProxyKind) {
+    this.front = front
+  }
+
   /** To be called before the first test. */
-  async prepare(service: TestService): Promise<void> {
+  async prepare(service: TestService, url = service.url): Promise<void> {
     this.#service = service
-    this.#client = new QuickClient(service.url)
+    this.#url = url
+    this.#client = new QuickClient(url)
     this.#site = await this.createSite({ difficulty: CONSTANT_DIFFICULTY })
     await eventually(10_000, 'both workers have reached the store', () => this.#isReady())
   }
@@ -102,6 +132,11 @@ export class Subject {
 
   get service(): TestService {
     return this.#service!
+  }
+
+  /** Where it is called: the service itself, or what stands before it. */
+  get url(): string {
+    return this.#url
   }
 
   get client(): Client {

@@ -1,0 +1,94 @@
+/**
+ * The header by which a proxy tells, before a connection's first byte, whom it speaks for
+ * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt): version 2, and version 1 for proxies that know no other.
+ *
+ *   0            12            13                  14         16
+ *   | signature  | 2 | command | family | transport | length   | source, destination, ports, extensions |
+ */
+
+import { type Address, addressFromBytes, parseAddress } from './address.ts'
+
+export type ProxyHeader =
+  | { readonly status: 'incomplete' }
+  | { readonly status: 'wrong'; readonly why: string }
+  | {
+      readonly status: 'complete'
+      /** What follows them is the client's. */
+      readonly bytes: number
+      /** undefined: the proxy speaks for itself (a health check), or for what has no IP address. */
+      readonly source: Address | undefined
+    }
+
+const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
+const FIXED_BYTES = 16
+/** Extensions with certificates take a few KiB. */
+const BYTES_MAX = 16_384
+
+const [LOCAL, PROXY] = [0x20, 0x21]
+/** Addresses of a family: bytes of one, and of both with their ports. Unix paths tell no IP address. */
+const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
+  { addressBytes: 0, bytes: 0 },
+  { addressBytes: 4, bytes: 12 },
+  { addressBytes: 16, bytes: 36 },
+  { addressBytes: 0, bytes: 216 },
+]
+const TRANSPORT_MAX = 2
+
+const V1_START = Buffer.from('PROXY ')
+const V1_BYTES_MAX = 107
+const V1_LINE = /^PROXY (?:UNKNOWN(?: [ -~]*)?|(TCP4|TCP6) ([0-9a-fA-F.:]+) [0-9a-fA-F.:]+ \d{1,5} \d{1,5})$/
+
+const INCOMPLETE: ProxyHeader = { status: 'incomplete' }
+
+/** @param bytes the first of a connection, as many as have come */
+export function readProxyHeader(bytes: Buffer): ProxyHeader {
+  if (startsLike(bytes, SIGNATURE)) return bytes.length < FIXED_BYTES ? INCOMPLETE : readV2(bytes)
+  if (startsLike(bytes, V1_START)) return readV1(bytes)
+  return wrong('the connection does not start with a PROXY protocol header')
+}
+
+/** As far as both go. */
+function startsLike(bytes: Buffer, start: Buffer): boolean {
+  const length = Math.min(bytes.length, start.length)
+  return bytes.compare(start, 0, length, 0, length) === 0
+}
+
+function readV2(bytes: Buffer): ProxyHeader {
+  const command = bytes[12]!
+  if (command !== LOCAL && command !== PROXY)
+    return wrong(`version and command ${hex(command)} are not known`)
+  const family = FAMILIES[bytes[13]! >> 4]
+  if (family === undefined || (bytes[13]! & 0x0f) > TRANSPORT_MAX) {
+    return wrong(`family and transport ${hex(bytes[13]!)} are not known`)
+  }
+  const length = bytes.readUInt16BE(14)
+  const total = FIXED_BYTES + length
+  if (total > BYTES_MAX) return wrong(`${total} bytes are more than ${BYTES_MAX}`)
+  if (command === PROXY && length < family.bytes)
+    return wrong(`${length} bytes are too few for its addresses`)
+  if (bytes.length < total) return INCOMPLETE
+  const isTold = command === PROXY && family.addressBytes > 0
+  const source = bytes.subarray(FIXED_BYTES, FIXED_BYTES + family.addressBytes)
+  return { status: 'complete', bytes: total, source: isTold ? addressFromBytes(source) : undefined }
+}
+
+function readV1(bytes: Buffer): ProxyHeader {
+  const end = bytes.subarray(0, V1_BYTES_MAX).indexOf('\r\n')
+  if (end < 0) return bytes.length < V1_BYTES_MAX ? INCOMPLETE : wrong('its line does not end')
+  const match = V1_LINE.exec(bytes.toString('latin1', 0, end))
+  if (match === null) return wrong('its line is not of version 1')
+  const [, family, text] = match
+  const source = text === undefined ? undefined : parseAddress(text)
+  if (text !== undefined && (source === undefined || text.includes(':') !== (family === 'TCP6'))) {
+    return wrong('its source is not an address of its family')
+  }
+  return { status: 'complete', bytes: end + 2, source }
+}
+
+function wrong(why: string): ProxyHeader {
+  return { status: 'wrong', why }
+}
+
+function hex(byte: number): string {
+  return `0x${byte.toString(16).padStart(2, '0')}`
+}

@@ -1,0 +1,100 @@
+/** Where connections come in: the HTTP server itself, or before it who reads PROXY protocol headers. */
+
+import { type TemplatedApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import { type Address, type AddressSet, formatAddress } from '../domain/address.ts'
+import type { ExchangeHost } from './exchange.ts'
+import { ProxyRelay } from './proxy-relay.ts'
+
+export interface ListenOptions {
+  readonly host: string
+  readonly port: number
+  readonly trustedProxies: AddressSet
+  /** Whether trusted peers start their connections with a PROXY protocol header. */
+  readonly proxyProtocol: boolean
+  /** Told of connections that a trusted proxy began wrongly, at most one in ten seconds. */
+  readonly refused: (peer: string, why: string, sinceLast: number) => void
+}
+
+export interface Listener {
+  /** Accepts no more; connections go on. Resolves when it is so. */
+  close(): Promise<void>
+  /** Those that have not ended. */
+  connections(): number
+}
+
+/** @returns undefined if the address cannot be used or the port is taken */
+export async function listen(
+  app: TemplatedApp,
+  host: ExchangeHost,
+  options: ListenOptions,
+): Promise<Listener | undefined> {
+  let connections = 0
+  const count = (_response: unknown, change: number) => {
+    connections += Math.sign(change)
+  }
+  app.filter(count)
+  if (!options.proxyProtocol) {
+    const socket = await listenHttp(app, options.host, options.port)
+    if (socket === false) return undefined
+    const close = async () => {
+      await untilNobodyWaits()
+      us_listen_socket_close(socket)
+    }
+    return { close, connections: () => connections }
+  }
+  const socket = await listenHttp(app, '127.0.0.1', 0)
+  if (socket === false) return undefined
+  const relay = new ProxyRelay({
+    trustedProxies: options.trustedProxies,
+    upstreamPort: us_socket_local_port(socket),
+    refused: seldom(options.refused),
+  })
+  host.relay = relay
+  try {
+    await relay.listen(options.host, options.port)
+  } catch {
+    us_listen_socket_close(socket)
+    return undefined
+  }
+  // The HTTP server goes on accepting: what the relay has accepted may not have been passed on yet.
+  return { close: async () => relay.close(), connections: () => relay.connections }
+}
+
+function listenHttp(app: TemplatedApp, host: string, port: number): Promise<object | false> {
+  return new Promise(resolve => app.listen(host, port, resolve))
+}
+
+/** An event-loop turn this short has just accepted whoever was waiting. */
+const SHORT_TURN_MS = 0.1
+const QUIET_WAIT_MS = 250
+
+/**
+ * Connections that wait to be accepted when their listener closes are reset (unless net.ipv4.tcp_migrate_req is 1). Each
+ * turn of the event loop accepts all that wait, so right after a short turn there is hardly ever one.
+ */
+async function untilNobodyWaits(): Promise<void> {
+  const giveUpAt = performance.now() + QUIET_WAIT_MS
+  let turnStart = 0
+  for (;;) {
+    const now = performance.now()
+    if (now - turnStart < SHORT_TURN_MS || now > giveUpAt) return
+    turnStart = now
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}
+
+const TELL_MS = 10_000
+
+/** A proxy that is set up wrongly does everything wrongly. */
+function seldom(tell: ListenOptions['refused']): (peer: Address, why: string) => void {
+  let untold = 0
+  let toldAtMs = Number.NEGATIVE_INFINITY
+  return (peer, why) => {
+    untold++
+    const nowMs = performance.now()
+    if (nowMs - toldAtMs < TELL_MS) return
+    tell(formatAddress(peer), why, untold)
+    untold = 0
+    toldAtMs = nowMs
+  }
+}

@@ -1,0 +1,32 @@
+/** The whole contract, sections 1 to 8, but for what takes a minute. */
+
+import { challengeTests } from './challenge.ts'
+import { corsTests } from './cors.ts'
+import { credentialTests } from './credentials.ts'
+import { hostileBodyTests } from './hostile-bodies.ts'
+import { limitTests } from './limits.ts'
+import { backendLimitTests } from './limits-backend.ts'
+import { methodTests } from './methods.ts'
+import { scoreTests } from './score.ts'
+import { siteTests } from './sites.ts'
+import type { Sections } from './support.ts'
+import { tokenTests } from './token.ts'
+import { verifyTests } from './verify.ts'
+import { solutionFieldTests } from './verify-bodies.ts'
+import { verifyTokenTests } from './verify-token.ts'
+
+export const CONTRACT: Sections = {
+  'GET /challenge': challengeTests,
+  'sites and origins': siteTests,
+  'POST /verify': verifyTests,
+  'fields of a solution': solutionFieldTests,
+  'score and IP rules': scoreTests,
+  tokens: tokenTests,
+  'POST /verify-token': verifyTokenTests,
+  credentials: credentialTests,
+  'bodies that are no good': hostileBodyTests,
+  'paths, methods and sizes': methodTests,
+  CORS: corsTests,
+  'limits for browsers': limitTests,
+  'limits for backends': backendLimitTests,
+}

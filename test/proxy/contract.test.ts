@@ -1,0 +1,21 @@
+/**
+ * The contract through real proxies, with clients at many addresses: nothing that holds for a client who calls powgate
+ * itself may be lost on the way.
+ */
+
+import { challengeTests } from '../contract/challenge.ts'
+import { limitTests } from '../contract/limits.ts'
+import { minuteTests } from '../contract/minute.ts'
+import { CONTRACT } from '../contract/sections.ts'
+import { onHosts } from '../contract/support.ts'
+import { verifyTests } from '../contract/verify.ts'
+
+onHosts([
+  { kind: 'redis', front: 'nginx', sections: CONTRACT, waiting: minuteTests },
+  { kind: 'embedded', front: 'haproxy-v2', sections: CONTRACT, waiting: minuteTests },
+  {
+    kind: 'embedded',
+    front: 'haproxy',
+    sections: { 'GET /challenge': challengeTests, 'POST /verify': verifyTests, limits: limitTests },
+  },
+])

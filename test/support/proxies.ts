@@ -1,0 +1,201 @@
+/** Real nginx and HAProxy on loopback, in front of one service. The README shows the same settings. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after } from 'node:test'
+import { freePort } from './ports.ts'
+
+/** Where proxies call the service from; no client of the tests does. */
+export const PROXY_ADDRESS = '127.0.0.2'
+
+export type ProxyKind =
+  /** X-Forwarded-For, by nginx, which joins its own value to the client's. */
+  | 'nginx'
+  /** X-Forwarded-For, by HAProxy, which adds a line of its own. */
+  | 'haproxy'
+  /** HTTP, and a PROXY protocol v2 header on every connection to the service. */
+  | 'haproxy-v2'
+  /** The client's bytes as they are, after a PROXY protocol v2 header. */
+  | 'haproxy-tcp'
+
+/** What a service needs to be told to believe the proxies. */
+export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>>> = {
+  nginx: { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS },
+  haproxy: { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS },
+  'haproxy-v2': { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS, POWGATE_PROXY_PROTOCOL: 'on' },
+  'haproxy-tcp': { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS, POWGATE_PROXY_PROTOCOL: 'on' },
+}
+
+const nginxConfig = (port: number, upstream: number, dir: string) => `
+daemon off;
+worker_processes 1;
+pid ${dir}/nginx.pid;
+error_log stderr warn;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  client_body_temp_path ${dir}/body;
+  proxy_temp_path ${dir}/proxy;
+  fastcgi_temp_path ${dir}/fastcgi;
+  uwsgi_temp_path ${dir}/uwsgi;
+  scgi_temp_path ${dir}/scgi;
+
+  upstream powgate {
+    server 127.0.0.1:${upstream} max_fails=0;
+    keepalive 64;
+    keepalive_timeout 8s;
+    keepalive_requests 1000000;
+  }
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    keepalive_requests 1000000;
+    location / {
+      proxy_pass http://powgate;
+      proxy_bind ${PROXY_ADDRESS};
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_set_header Host $host;
+      proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+      proxy_set_header X-Request-Id $request_id;
+    }
+  }
+}
+`
+
+/** @param lines what follows in the section of the backend */
+const haproxyConfig = (port: number, mode: 'http' | 'tcp', idle: string, lines: readonly string[]) => `
+global
+  maxconn 4000
+  nbthread 1
+defaults
+  mode ${mode}
+  timeout connect 5s
+  timeout client ${idle}
+  timeout server ${idle}
+frontend public
+  bind 127.0.0.1:${port}
+  default_backend powgate
+backend powgate
+${lines.map(line => `  ${line}\n`).join('')}`
+
+const HAPROXY_LINES: Readonly<Record<Exclude<ProxyKind, 'nginx'>, (upstream: number) => readonly string[]>> =
+  {
+    haproxy: upstream => [
+      'option forwardfor',
+      'http-request set-header X-Request-Id %[uuid()]',
+      `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s`,
+    ],
+    'haproxy-v2': upstream => [
+      `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s send-proxy-v2`,
+    ],
+    'haproxy-tcp': upstream => [`server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`],
+  }
+
+function commandOf(kind: ProxyKind, port: number, upstream: number, dir: string): [string, string[]] {
+  const path = join(dir, 'config')
+  if (kind === 'nginx') {
+    writeFileSync(path, nginxConfig(port, upstream, dir))
+    return ['nginx', ['-e', 'stderr', '-p', dir, '-c', path]]
+  }
+  const mode = kind === 'haproxy-tcp' ? 'tcp' : 'http'
+  // A connection that is only passed on is as idle as the client leaves it.
+  const idle = mode === 'tcp' ? '8s' : '30s'
+  writeFileSync(path, haproxyConfig(port, mode, idle, HAPROXY_LINES[kind](upstream)))
+  return ['haproxy', ['-db', '-f', path]]
+}
+
+const running = new Set<FrontProxy>()
+
+// A test that failed has not stopped its proxy, which would keep the whole run waiting.
+if (process.argv[1]?.endsWith('.test.ts')) {
+  after(async () => {
+    for (const proxy of running) await proxy.stop()
+  })
+}
+
+const START_MS = 20_000
+
+export class FrontProxy {
+  readonly kind: ProxyKind
+  readonly port: number
+  readonly url: string
+  readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-proxy-'))
+  readonly #process: ChildProcess
+  #output = ''
+
+  private constructor(kind: ProxyKind, port: number, upstream: number) {
+    this.kind = kind
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    chmodSync(this.#dir, 0o755) // nginx's worker is another user
+    const [program, args] = commandOf(kind, port, upstream, this.#dir)
+    this.#process = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const take = (chunk: Buffer) => {
+      this.#output += chunk.toString()
+    }
+    this.#process.stdout!.on('data', take)
+    this.#process.stderr!.on('data', take)
+    this.#process.once('error', error => {
+      this.#output += `${program}: ${error.message}\n`
+    })
+  }
+
+  /** @param service only its port is looked at; it must trust the proxy: see `BEHIND` */
+  static async start(kind: ProxyKind, service: { readonly port: number }): Promise<FrontProxy> {
+    const proxy = new FrontProxy(kind, await freePort(), service.port)
+    running.add(proxy)
+    try {
+      await proxy.#untilAccepting()
+    } catch (error) {
+      await proxy.stop()
+      throw error
+    }
+    return proxy
+  }
+
+  /** What it complained about. */
+  get output(): string {
+    return this.#output
+  }
+
+  get #hasEnded(): boolean {
+    const { pid, exitCode, signalCode } = this.#process
+    return pid === undefined || exitCode !== null || signalCode !== null
+  }
+
+  async #untilAccepting(): Promise<void> {
+    const giveUpAt = performance.now() + START_MS
+    while (!(await accepts(this.port))) {
+      if (this.#hasEnded || performance.now() > giveUpAt) {
+        throw new Error(`${this.kind} does not accept connections on port ${this.port}:\n${this.output}`)
+      }
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+  }
+
+  /** Ends it at once, with all its connections. */
+  async stop(): Promise<void> {
+    running.delete(this)
+    if (!this.#hasEnded) {
+      const gone = once(this.#process, 'exit')
+      this.#process.kill('SIGTERM')
+      await gone
+    }
+    rmSync(this.#dir, { recursive: true, force: true })
+  }
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ port, host: '127.0.0.1' })
+    socket.once('connect', () => {
+      resolve(true)
+      socket.destroy()
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
