@@ -49,8 +49,10 @@ const BACK_OFF_MS_MAX = 5000
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
-/** For a successor to load its code and listen; that its store answers may take as long as at a start. */
-const START_MS = 20_000
+/** For a successor to load its code and listen. */
+const LISTEN_MS = 30_000
+/** And for its first word about its store, or as long as a start may wait for that. */
+const READY_MS_MIN = 3000
 /** Of all workers, how many may be leaving at a time: a process takes memory until it has gone. */
 const LEAVING_SHARE_MAX = 1 / 4
 
@@ -159,7 +161,8 @@ export class Primary {
     if (this.#isDraining) return undefined
     const successor = this.#fork(slot, plan)
     slot.successor = successor
-    const problem = await successor.untilServing(START_MS + plan.config.storeWaitMs)
+    const readyMs = Math.max(READY_MS_MIN, plan.config.storeWaitMs)
+    const problem = await successor.untilServing(LISTEN_MS, readyMs)
     slot.successor = undefined
     if (this.#isDraining) return undefined
     if (problem !== undefined) {

@@ -107,21 +107,29 @@ export class WorkerProcess {
     return this.#until(() => this.#hasGone)
   }
 
-  /** Resolves with undefined when it listens and its store answers, or with why it will not within that time. */
-  async untilServing(ms: number): Promise<string | undefined> {
-    const isServing = () => this.isListening && this.isReady
+  /**
+   * Resolves with undefined when it listens and its store answers, or with why that will not be.
+   *
+   * @param listenMs how long it may take to listen, and `readyMs` until its store answers from then on
+   */
+  async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
+    return (
+      (await this.#within(listenMs, () => this.isListening, 'it does not listen')) ??
+      (await this.#within(readyMs, () => this.isReady, 'its store does not answer'))
+    )
+  }
+
+  /** @returns why it does not hold, in the end */
+  async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise<void>(resolve => {
       timer = setTimeout(resolve, ms)
     })
-    const news = this.#until(() => isServing() || this.#hasGone || this.problem !== undefined)
-    await Promise.race([news, patience])
+    const hasFailed = () => this.#hasGone || this.problem !== undefined
+    await Promise.race([this.#until(() => holds() || hasFailed()), patience])
     clearTimeout(timer)
-    if (this.problem !== undefined) return this.problem
-    if (this.#hasGone) return 'it ended before it was ready'
-    if (isServing()) return undefined
-    const lack = this.isListening ? 'its store does not answer' : 'it does not listen'
-    return `not ready within ${ms / 1000} s: ${lack}`
+    if (hasFailed()) return this.problem ?? 'it ended before it was ready'
+    return holds() ? undefined : `${lack} within ${ms / 1000} s`
   }
 
   #until(holds: () => boolean): Promise<void> {

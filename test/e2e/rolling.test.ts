@@ -28,7 +28,7 @@ async function underLoad(kind: StoreKind, proxyKind: ProxyKind, env: Record<stri
     ...env,
   })
   const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
-  const proxy = await FrontProxy.start(proxyKind, service)
+  const proxy = await FrontProxy.start(proxyKind, service, '500ms') // a worker is gone when its last connection is
   const storeEpoch = await storeEpochOf(proxy.url, site)
   const load = new SteadyLoad({ port: proxy.port, connections: CONNECTIONS, site, storeEpoch })
   await load.capacity(300) // warms up
