@@ -1,57 +1,47 @@
 /**
- * The primary: forks one worker per core, replaces those that die, drains them on a signal. No connection passes
- * through it: every worker listens on the same port by SO_REUSEPORT and the kernel balances.
+ * The primary: forks one worker per core, replaces those that die, renews all without a gap, drains them at the end. No
+ * connection passes through it: every worker listens on the same port by SO_REUSEPORT and the kernel balances.
+ *
+ *   slot   worker ─────────────── serves ───────────────┐ drains, goes
+ *          successor       forked, listens, is ready ───┴─ serves ─────────
  */
 
-import cluster, { type Worker } from 'node:cluster'
 import type { Config } from './config.ts'
 import type { SettingValues } from './gather-settings.ts'
 import type { Logger } from './log.ts'
 import type { RestartCause, Restarts } from './observe/restarts.ts'
 import type { StatsSnapshot } from './observe/snapshot.ts'
+import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
-/** Worker to primary. */
-export type WorkerMessage =
-  /** It has been loaded and asks what to do. */
-  | { readonly type: 'hello' }
-  | { readonly type: 'listening' }
-  | { readonly type: 'ready'; readonly isReady: boolean }
-  /** @property answers the number of the question, where it was asked */
-  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
-  /** It cannot work as configured; the line says why. */
-  | { readonly type: 'setup-failed'; readonly line: string }
-
-/** Primary to worker. */
-export type PrimaryMessage =
-  /** Its slot, 0 to workers - 1 (the same for its replacement), and the settings as the primary has decided them. */
-  | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
-  | { readonly type: 'ask-stats'; readonly ask: number }
-  | { readonly type: 'drain' }
+export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 /** Takes what workers have counted. */
 export interface StatsSink {
   /**
    * @param worker names one process: its successor has another name
-   * @param index its slot: its successor has the same
+   * @param index of its slot
    */
   take(worker: string, snapshot: StatsSnapshot, index: number): void
   /** The process has gone; what it counted is not to be forgotten. */
   gone(worker: string): void
 }
 
+/** What workers are to do. */
+export interface Plan {
+  readonly config: Config
+  /** The same as text, from which each worker makes its own Config. */
+  readonly settings: SettingValues
+}
+
 interface Slot {
-  worker: Worker | undefined
-  isListening: boolean
-  isReady: boolean
-  /** Checks since its last word. */
-  silentChecks: number
-  startedAtMs: number
+  readonly index: number
+  /** With which a worker that dies is replaced: that of the last one that served. */
+  plan: Plan
+  worker: WorkerProcess | undefined
+  /** During a roll. */
+  successor: WorkerProcess | undefined
   /** Crashes in a row, each soon after its start. */
   quickCrashes: number
-  /** Its present worker is killed because it hangs. */
-  isHung: boolean
-  /** Told when its present worker has answered the question of this number: what it sends by itself may be older. */
-  readonly statsAsked: Map<number, () => void>
 }
 
 const ASK_STATS_MS = 500
@@ -63,182 +53,218 @@ const BACK_OFF_MS_MAX = 5000
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
-/** Beyond the drain time that workers are given. */
-const KILL_GRACE_MS = 2000
+/** For a successor to load its code and listen. */
+const LISTEN_MS = 30_000
+/** And for its first word about its store, or as long as a start may wait for that. */
+const READY_MS_MIN = 3000
+/** Of all workers, how many may be leaving at a time: a process takes memory until it has gone. */
+const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
-  readonly #config: Config
-  readonly #settings: SettingValues
   readonly #log: Logger
   readonly #sink: StatsSink
-  readonly #slots: Slot[]
   readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
-  #lastAsk = 0
+  #slots: Slot[] = []
+  /** Every process that has not gone, in a slot or on its way out. */
+  readonly #workers = new Set<WorkerProcess>()
+  #isUnready = false
   #isDraining = false
-  #allListening: (() => void) | undefined
-  #setupFailed: ((line: string) => void) | undefined
-  #allGone: (() => void) | undefined
+  #settled: (() => void) | undefined
 
-  /** @param settings as text, from which each worker makes its own Config */
-  constructor(config: Config, settings: SettingValues, log: Logger, sink: StatsSink) {
-    this.#config = config
-    this.#settings = settings
+  constructor(log: Logger, sink: StatsSink) {
     this.#log = log
     this.#sink = sink
-    this.#slots = Array.from({ length: config.workers }, () => ({
-      worker: undefined,
-      isListening: false,
-      isReady: false,
-      silentChecks: 0,
-      startedAtMs: 0,
-      quickCrashes: 0,
-      isHung: false,
-      statsAsked: new Map(),
-    }))
   }
 
-  /** Resolves when every worker listens; rejects with a line if the first ones find that they cannot work. */
-  start(): Promise<void> {
+  /** Resolves when every worker listens; rejects with a line if one of the first finds that it cannot work. */
+  start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#allListening = resolve
-      this.#setupFailed = line => reject(new Error(line))
-      for (let index = 0; index < this.#slots.length; index++) this.#fork(index)
+      this.#settled = () => {
+        const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
+        if (problem !== undefined) reject(new Error(problem))
+        else if (this.isHealthy()) resolve()
+      }
+      this.#slots = Array.from({ length: plan.config.workers }, (_, index) => newSlot(index, plan))
+      for (const slot of this.#slots) slot.worker = this.#fork(slot, plan)
       setInterval(() => this.#checkSilence(), CHECK_MS).unref()
     })
   }
 
+  /** Whether every slot's worker listens. A service that is stopping is as it should be. */
   isHealthy(): boolean {
-    return this.#slots.every(slot => slot.isListening && slot.silentChecks < SILENT_CHECKS_UNHEALTHY)
+    if (this.#isDraining) return true
+    return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
   }
 
   isReady(): boolean {
-    return this.#slots.some(
-      slot => slot.isListening && slot.isReady && slot.silentChecks < SILENT_CHECKS_UNHEALTHY,
-    )
+    return !this.#isUnready && this.#slots.some(({ worker }) => isWell(worker) && worker?.isReady === true)
   }
 
-  /** Since the start. */
+  /** Workers that were started in the place of others, by why those went. */
   restarts(): Restarts {
     return this.#restarts
   }
 
-  /** Resolves when every worker has gone. */
-  drain(): Promise<void> {
-    this.#isDraining = true
-    return new Promise(resolve => {
-      this.#allGone = resolve
-      const message: PrimaryMessage = { type: 'drain' }
-      for (const { worker } of this.#slots) if (worker?.isConnected()) worker.send(message)
-      setTimeout(() => this.#killAll(), this.#config.drainMs + KILL_GRACE_MS).unref()
-      this.#checkAllGone()
-    })
-  }
-
-  #fork(index: number): void {
-    const slot = this.#slots[index]!
-    slot.startedAtMs = performance.now()
-    slot.isListening = false
-    slot.isReady = false
-    slot.silentChecks = 0
-    slot.isHung = false
-    const worker = cluster.fork()
-    slot.worker = worker
-    worker.on('message', (message: WorkerMessage) => this.#onMessage(index, worker, message))
-    worker.on('exit', (code, signal) => this.#onExit(index, code, signal))
-    worker.on('error', error => this.#log.warn({ err: error }, 'cannot talk to a worker'))
+  /** From now on it says that it is not ready, whatever its workers say. */
+  sayUnready(): void {
+    this.#isUnready = true
   }
 
   /** Resolves when every worker has sent what it counted until now, or has had its time. */
   async askStats(): Promise<void> {
-    const ask = ++this.#lastAsk
-    const message: PrimaryMessage = { type: 'ask-stats', ask }
-    const answers = this.#slots.map(slot => {
-      if (!slot.isListening || !slot.worker?.isConnected()) return undefined
-      slot.worker.send(message)
-      return new Promise<void>(resolve => slot.statsAsked.set(ask, resolve))
-    })
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise(resolve => {
       timer = setTimeout(resolve, ASK_STATS_MS)
     })
-    await Promise.race([Promise.all(answers), patience])
+    await Promise.race([Promise.all([...this.#workers].map(worker => worker.askStats())), patience])
     clearTimeout(timer)
-    for (const slot of this.#slots) slot.statsAsked.delete(ask)
   }
 
-  #onMessage(index: number, worker: Worker, message: WorkerMessage): void {
-    const slot = this.#slots[index]!
-    slot.silentChecks = 0
-    switch (message.type) {
-      case 'hello': {
-        // What the primary has decided goes before what it was told.
-        const { port, demo } = this.#config
-        const settings = { ...this.#settings, PORT: String(port), POWGATE_DEMO: demo }
-        const start: PrimaryMessage = { type: 'start', index, settings }
-        worker.send(start)
-        break
+  /** Resolves when every worker has gone. */
+  async drain(): Promise<void> {
+    this.#isUnready = true
+    this.#isDraining = true
+    for (const worker of this.#workers) worker.leave()
+    await Promise.all([...this.#workers].map(worker => worker.untilGone()))
+  }
+
+  killAll(): void {
+    this.#isDraining = true
+    for (const worker of this.#workers) worker.kill()
+  }
+
+  /**
+   * Renews the workers one after the other: the successor is forked, listens and is ready before the old one stops
+   * accepting. A successor that cannot start ends the roll: the old ones that are left serve on.
+   *
+   * @returns whether all workers are new
+   */
+  async roll(plan: Plan): Promise<boolean> {
+    const startedAtMs = performance.now()
+    const { workers } = plan.config
+    for (let index = 0; index < workers; index++) {
+      await this.#untilFewLeave(Math.ceil(workers * LEAVING_SHARE_MAX))
+      const problem = await this.#renew(this.#slots[index] ?? newSlot(index, plan), plan)
+      if (this.#isDraining) return false
+      if (problem !== undefined) {
+        this.#log.error(
+          { worker: index, problem, renewed: index, workers },
+          'the roll ends here, a new worker cannot start; the old ones serve on',
+        )
+        return false
       }
-      case 'stats':
-        this.#sink.take(String(worker.id), message.snapshot, index)
-        if (message.answers !== undefined) slot.statsAsked.get(message.answers)?.()
-        break
-      case 'listening':
-        slot.isListening = true
-        if (this.isHealthy()) this.#allListening?.()
-        break
-      case 'ready':
-        slot.isReady = message.isReady
-        break
-      case 'setup-failed':
-        this.#log.error({ problem: message.line }, 'a worker cannot start')
-        this.#setupFailed?.(message.line)
-        break
     }
+    for (const { worker } of this.#slots.splice(workers)) worker?.leave()
+    await Promise.all(
+      [...this.#workers].filter(({ isLeaving }) => isLeaving).map(worker => worker.untilGone()),
+    )
+    if (this.#isDraining) return false
+    const seconds = Math.round(performance.now() - startedAtMs) / 1000
+    this.#log.info({ workers, seconds }, 'all workers are new')
+    return true
+  }
+
+  /** @returns why there is no successor, and the old worker stays; undefined if there is one */
+  async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
+    if (this.#isDraining) return undefined
+    const successor = this.#fork(slot, plan)
+    slot.successor = successor
+    const readyMs = Math.max(READY_MS_MIN, plan.config.storeWaitMs)
+    const problem = await successor.untilServing(LISTEN_MS, readyMs)
+    slot.successor = undefined
+    if (this.#isDraining) return undefined
+    if (problem !== undefined) {
+      successor.kill()
+      const hasDiedMeanwhile = slot.worker === undefined && this.#slots.includes(slot)
+      if (hasDiedMeanwhile) this.#replace(slot)
+      return problem
+    }
+    const before = slot.worker
+    slot.worker = successor
+    slot.plan = plan
+    slot.quickCrashes = 0
+    if (!this.#slots.includes(slot)) this.#slots.push(slot)
+    if (before !== undefined) this.#restarts.roll++
+    const { pid } = successor
+    this.#log.info(
+      { worker: slot.index, pid, of: plan.config.workers, replaces: before?.pid },
+      'a worker is new',
+    )
+    before?.leave()
+    return undefined
+  }
+
+  async #untilFewLeave(max: number): Promise<void> {
+    for (;;) {
+      const leaving = [...this.#workers].filter(({ isLeaving }) => isLeaving)
+      if (leaving.length < max) return
+      await Promise.race(leaving.map(worker => worker.untilGone()))
+    }
+  }
+
+  #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
+    // What the primary has decided goes before what it was told.
+    const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
+    const listener: WorkerListener = {
+      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, slot.index),
+      settled: worker => {
+        if (worker.problem !== undefined)
+          this.#log.error({ problem: worker.problem }, 'a worker cannot start')
+        this.#settled?.()
+      },
+      gone: (worker, code, signal) => this.#onGone(slot, worker, code, signal),
+      unreachable: (_worker, error) => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
+    }
+    const order = { index: slot.index, settings: decided, drainMs: config.drainMs }
+    const worker = new WorkerProcess(order, listener)
+    this.#workers.add(worker)
+    return worker
+  }
+
+  #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
+    this.#workers.delete(worker)
+    this.#sink.gone(worker.name)
+    if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
+    slot.worker = undefined
+    if (this.#isDraining || !this.#slots.includes(slot)) return
+    this.#restarts[worker.wasHung ? 'hang' : 'crash']++
+    const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
+    slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0
+    const about = { worker: slot.index, pid: worker.pid, code, signal }
+    if (slot.successor !== undefined)
+      this.#log.warn(about, 'a worker has gone; its successor is starting already')
+    else this.#replace(slot, about)
+  }
+
+  /** @param about who has gone, for the log */
+  #replace(slot: Slot, about: object = { worker: slot.index }): void {
+    // One crash is replaced at once, so that the service is whole again within a second; a second one soon after waits.
+    const { quickCrashes } = slot
+    const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
+    this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
+    setTimeout(() => {
+      const isFree = slot.worker === undefined && slot.successor === undefined
+      if (!this.#isDraining && isFree && this.#slots.includes(slot)) slot.worker = this.#fork(slot, slot.plan)
+    }, delayMs)
   }
 
   /** A worker whose event loop hangs says nothing, but the kernel goes on handing it connections. */
   #checkSilence(): void {
-    for (const slot of this.#slots) {
-      if (!slot.isListening) continue
-      slot.silentChecks++
-      if (slot.silentChecks >= SILENT_CHECKS_MAX) {
-        this.#log.error({ pid: slot.worker?.process.pid }, 'a worker hangs; it is killed')
-        slot.isHung = true
-        slot.worker?.process.kill('SIGKILL')
-      }
+    for (const worker of this.#workers) {
+      if (!worker.isListening) continue
+      worker.silentChecks++
+      if (worker.silentChecks < SILENT_CHECKS_MAX) continue
+      this.#log.error({ worker: worker.order.index, pid: worker.pid }, 'a worker hangs; it is killed')
+      worker.wasHung = true
+      worker.kill()
     }
   }
+}
 
-  #onExit(index: number, code: number, signal: string): void {
-    const slot = this.#slots[index]!
-    if (slot.worker !== undefined) this.#sink.gone(String(slot.worker.id))
-    for (const answered of slot.statsAsked.values()) answered()
-    slot.worker = undefined
-    slot.isListening = false
-    slot.isReady = false
-    if (this.#isDraining) {
-      this.#checkAllGone()
-      return
-    }
-    this.#restarts[slot.isHung ? 'hang' : 'crash']++
-    slot.quickCrashes = performance.now() - slot.startedAtMs < SETTLED_MS ? slot.quickCrashes + 1 : 0
-    // One crash is replaced at once, so that the service is whole again within a second; a second one soon after waits.
-    const delayMs =
-      slot.quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (slot.quickCrashes - 2))
-    this.#log.warn(
-      { worker: index, code, signal, restartsInMs: delayMs },
-      'a worker has gone; it is replaced',
-    )
-    setTimeout(() => {
-      if (!this.#isDraining) this.#fork(index)
-    }, delayMs)
-  }
+function newSlot(index: number, plan: Plan): Slot {
+  return { index, plan, worker: undefined, successor: undefined, quickCrashes: 0 }
+}
 
-  #checkAllGone(): void {
-    if (this.#slots.every(slot => slot.worker === undefined)) this.#allGone?.()
-  }
-
-  #killAll(): void {
-    for (const { worker } of this.#slots) worker?.process.kill('SIGKILL')
-  }
+function isWell(worker: WorkerProcess | undefined): boolean {
+  return worker?.isListening === true && worker.silentChecks < SILENT_CHECKS_UNHEALTHY
 }

@@ -32,7 +32,7 @@ export interface Server {
   readonly stats: Stats
   /** Whether requests would be answered with the store's help. */
   isReady(): boolean
-  /** Stops accepting, lets what is under way finish, and closes everything. */
+  /** Stops accepting, lets what is under way finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
 
@@ -84,9 +84,9 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     stats,
     isReady: () => store.isReady(),
     drain: async () => {
-      listener.close()
+      await listener.close()
       host.isDraining = true
-      await untilIdle(host, config.drainMs)
+      await until(() => listener.connections() === 0, config.drainMs)
       service.sites.stop()
       service.loads.stop()
       await service.keyUses.stop()
@@ -175,16 +175,13 @@ async function firstContact(store: Store): Promise<void> {
   }
 }
 
-const IDLE_POLL_MS = 20
-/** Keep-alive clients get this long to learn from an answer that their connection closes. */
-const LINGER_MS = 250
+const POLL_MS = 20
 
-async function untilIdle(host: ExchangeHost, waitMs: number): Promise<void> {
-  const start = performance.now()
-  for (;;) {
-    const elapsedMs = performance.now() - start
-    const isIdle = host.underWay === 0 && elapsedMs >= Math.min(LINGER_MS, waitMs)
-    if (isIdle || elapsedMs >= waitMs) return
-    await new Promise(resolve => setTimeout(resolve, IDLE_POLL_MS))
-  }
+/**
+ * Connections are closed by their next answer, never while idle: a proxy that sends a request at that moment would lose it.
+ * Those that stay idle are ended by their other side, or by the idle timeout.
+ */
+async function until(holds: () => boolean, waitMs: number): Promise<void> {
+  const giveUpAt = performance.now() + waitMs
+  while (!holds() && performance.now() < giveUpAt) await new Promise(resolve => setTimeout(resolve, POLL_MS))
 }

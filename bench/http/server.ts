@@ -1,4 +1,4 @@
-/** Starting what is measured: the built service on any store, as one worker or more, and the bare server. */
+/** Starting what is measured: the built service on any store, with one worker or more, and the bare server. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,8 +32,8 @@ export interface RunningService extends RunningServer {
   /** How long the body of a good answer is. */
   readonly bodyBytes: Readonly<Record<Endpoint, number>>
   readonly workerPids: readonly number[]
-  /** Of the process that supervises the workers; undefined if there is one worker, which is the only process. */
-  readonly primaryPid: number | undefined
+  /** Of the process that supervises the workers. */
+  readonly primaryPid: number
   /** Empty without Redis. */
   readonly redisPids: readonly number[]
   readonly redisPorts: readonly number[]
@@ -46,7 +46,7 @@ const UNLIMITED = '1000000'
 /** A service at full load redeems for many customers. */
 const API_KEYS = 32
 
-/** By default one worker: then the service is one process, so that its CPU time is the worker's. */
+/** By default one worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {
   return {
     POWGATE_WORKERS: '1',
@@ -113,8 +113,7 @@ async function running(
   redis: readonly Pick<RedisServer, 'pid' | 'port'>[],
 ): Promise<RunningService> {
   try {
-    const isSingle = service.env.POWGATE_WORKERS === '1'
-    const workerPids = isSingle ? [service.pid] : childPids(service.pid)
+    const workerPids = childPids(service.pid)
     const workers = Number(service.env.POWGATE_WORKERS)
     if (workerPids.length !== workers) throw new Error(`${workerPids.length} processes, ${workers} workers`)
     const redisPids = redis.map(({ pid }) => pid)
@@ -122,7 +121,7 @@ async function running(
       port: service.port,
       workerPid: workerPids[0]!,
       workerPids,
-      primaryPid: isSingle ? undefined : service.pid,
+      primaryPid: service.pid,
       redisPid: redisPids[0],
       redisPids,
       redisPorts: redis.map(({ port }) => port),

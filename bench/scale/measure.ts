@@ -15,8 +15,8 @@ export interface Cost {
   readonly requests: number
   readonly requestsPerSecond: number
   readonly workerUs: number
-  /** Of the process that supervises the workers; only if there are several. */
-  readonly primaryUs?: number
+  /** Of the process that supervises the workers. */
+  readonly primaryUs: number
   /** Only with Redis, as all that starts so. */
   readonly redisUs?: number
   /** Operations that went out together: requests by script calls. */
@@ -109,7 +109,7 @@ async function measureOn(
     measureMs: seconds * 1000,
     recycles: false,
     marker,
-    pids: [...workerPids, ...redisPids, ...(primaryPid === undefined ? [] : [primaryPid])],
+    pids: [...workerPids, ...redisPids, primaryPid],
     redisPorts,
   })
   if (point.addresses > 0) await checkAddresses(service, point.addresses)
@@ -145,7 +145,7 @@ async function passOver(
 }
 
 /** @param result its processes are the workers, then those of Redis, then the primary */
-function costOf(result: LoadResult, { workerPids, redisPids, primaryPid }: RunningService): Cost {
+function costOf(result: LoadResult, { workerPids, redisPids }: RunningService): Cost {
   const { answers, measuredMs, usages, redis } = result
   const cpuMs = usages.map(usage => usage.cpuMs)
   const workersMs = sum(cpuMs.slice(0, workerPids.length))
@@ -155,7 +155,7 @@ function costOf(result: LoadResult, { workerPids, redisPids, primaryPid }: Runni
     requests: answers,
     requestsPerSecond: (answers / measuredMs) * 1000,
     workerUs: us(workersMs),
-    ...(primaryPid !== undefined && { primaryUs: us(cpuMs.at(-1)!) }),
+    primaryUs: us(cpuMs.at(-1)!),
     ...(redisMs.length > 0 && { redisUs: us(sum(redisMs)), redisBusy: Math.max(...redisMs) / measuredMs }),
     ...(redis !== undefined && redis.scriptCalls > 0 && { redisBatch: answers / redis.scriptCalls }),
     workerBusy: workersMs / workerPids.length / measuredMs,

@@ -21,7 +21,7 @@ const WORDS: Readonly<Record<Part, Words>> = {
     title: 'Workers',
     size: 'workers',
     against: 'x one',
-    legend: `One worker is the only process; several have a primary, which only supervises. With as many workers as cores the load
+    legend: `Beside the workers there is a primary, which only supervises. With as many workers as cores the load
 generator has no core left: then requests/s cannot scale, while CPU time per request can be compared.`,
   },
   cluster: {

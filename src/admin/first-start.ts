@@ -12,6 +12,9 @@ import { createSite } from './sites.ts'
 
 /** Time for calls before any request is served, where patience costs nothing. */
 const PATIENT_MS = 2000
+/** The first failures to connect are no news: whatever was started together is not up together. */
+const FIRST_LINE_MS = 1000
+const LINES_MS = 5000
 
 export interface Start {
   /** The store, in words. */
@@ -20,14 +23,24 @@ export interface Start {
   readonly demo: Exclude<DemoMode, 'auto'>
 }
 
-/** @throws StoreSetupError */
+/**
+ * Waits for the store as long as the configuration says.
+ *
+ * @throws StoreSetupError
+ */
 export async function prepareStart(config: Config, log: Logger): Promise<Start> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir)
     discardStaleState(config.dataDir)
   }
   const secrets = resolveSecrets(config)
-  const store = createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
+  const store = createStore(config, {
+    sweeps: false,
+    deadlineMs: PATIENT_MS,
+    openMs: config.storeWaitMs,
+    onWaiting: cause => sayWaiting(cause),
+  })
+  const sayWaiting = waitingLines(config, log, () => store.description)
   try {
     await store.open()
     if (store instanceof RedisStore) {
@@ -49,6 +62,19 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
     return { store: store.description, demo }
   } finally {
     await store.close()
+  }
+}
+
+/** Says every few seconds what the start waits for. */
+function waitingLines(config: Config, log: Logger, description: () => string): (cause: string) => void {
+  const startedAtMs = performance.now()
+  let nextLineAtMs = startedAtMs + FIRST_LINE_MS
+  return cause => {
+    const now = performance.now()
+    if (now < nextLineAtMs) return
+    nextLineAtMs = now + LINES_MS
+    const restSeconds = Math.max(0, Math.round((startedAtMs + config.storeWaitMs - now) / 1000))
+    log.warn(`waiting for ${description()}: ${cause}; giving up in ${restSeconds} s`)
   }
 }
 

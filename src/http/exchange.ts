@@ -200,8 +200,7 @@ export class Exchange {
     const closes = this.#host.isDraining || this.#isBodyPending
     response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
-    if (status === 304)
-      response.endWithoutBody() // see #write
+    if (status === 304) this.#endBare(closes)
     else if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else response.end(body, closes)
   }
@@ -216,12 +215,18 @@ export class Exchange {
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
     if (status === 204) {
       if (isCrossOrigin) response.writeHeader('Access-Control-Allow-Origin', CORS_BLOCK)
-      response.endWithoutBody() // any argument would become a Content-Length, which 204 must not have
+      this.#endBare(closes)
       return
     }
     response.writeHeader('Content-Type', isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK)
     if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else response.end(body, closes)
+  }
+
+  /** For 204 and 304: any argument of `endWithoutBody` would become a Content-Length. The client does the closing. */
+  #endBare(closes: boolean): void {
+    if (closes) this.#response.writeHeader('Connection', 'close')
+    this.#response.endWithoutBody()
   }
 
   /** A length passed to `endWithoutBody` leaves the answer unfinished, and breaks the connection's next request off. */

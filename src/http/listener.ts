@@ -16,8 +16,10 @@ export interface ListenOptions {
 }
 
 export interface Listener {
-  /** Accepts no more; connections go on. */
-  close(): void
+  /** Accepts no more; connections go on. Resolves when it is so. */
+  close(): Promise<void>
+  /** Those that have not ended. */
+  connections(): number
 }
 
 /** @returns undefined if the address cannot be used or the port is taken */
@@ -26,9 +28,19 @@ export async function listen(
   host: ExchangeHost,
   options: ListenOptions,
 ): Promise<Listener | undefined> {
+  let connections = 0
+  const count = (_response: unknown, change: number) => {
+    connections += Math.sign(change)
+  }
+  app.filter(count)
   if (!options.proxyProtocol) {
     const socket = await listenHttp(app, options.host, options.port)
-    return socket === false ? undefined : { close: () => us_listen_socket_close(socket) }
+    if (socket === false) return undefined
+    const close = async () => {
+      await untilNobodyWaits()
+      us_listen_socket_close(socket)
+    }
+    return { close, connections: () => connections }
   }
   const socket = await listenHttp(app, '127.0.0.1', 0)
   if (socket === false) return undefined
@@ -38,21 +50,37 @@ export async function listen(
     refused: seldom(options.refused),
   })
   host.relay = relay
-  const close = () => {
-    relay.close()
-    us_listen_socket_close(socket)
-  }
   try {
     await relay.listen(options.host, options.port)
-    return { close }
   } catch {
-    close()
+    us_listen_socket_close(socket)
     return undefined
   }
+  // The HTTP server goes on accepting: what the relay has accepted may not have been passed on yet.
+  return { close: async () => relay.close(), connections: () => relay.connections }
 }
 
 function listenHttp(app: TemplatedApp, host: string, port: number): Promise<object | false> {
   return new Promise(resolve => app.listen(host, port, resolve))
+}
+
+/** An event-loop turn this short has just accepted whoever was waiting. */
+const SHORT_TURN_MS = 0.1
+const QUIET_WAIT_MS = 250
+
+/**
+ * Connections that wait to be accepted when their listener closes are reset (unless net.ipv4.tcp_migrate_req is 1). Each
+ * turn of the event loop accepts all that wait, so right after a short turn there is hardly ever one.
+ */
+async function untilNobodyWaits(): Promise<void> {
+  const giveUpAt = performance.now() + QUIET_WAIT_MS
+  let turnStart = 0
+  for (;;) {
+    const now = performance.now()
+    if (now - turnStart < SHORT_TURN_MS || now > giveUpAt) return
+    turnStart = now
+    await new Promise(resolve => setImmediate(resolve))
+  }
 }
 
 const TELL_MS = 10_000

@@ -40,6 +40,8 @@ export class ProxyRelay {
   /** The loopback address that a connection is passed on from -> its client. */
   readonly #clients = new Map<Address, Address>()
   #lastSlot = 0
+  /** Of clients, those whose header is still awaited too. */
+  connections = 0
 
   constructor(options: RelayOptions) {
     this.#options = options
@@ -68,6 +70,8 @@ export class ProxyRelay {
   }
 
   #accept(client: Socket): void {
+    this.connections++
+    client.once('close', () => this.connections--)
     client.on('error', ignore) // 'close' follows
     const peer = addressOfSocket(client)
     if (peer === undefined) client.destroy()

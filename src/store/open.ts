@@ -13,6 +13,10 @@ export interface OpenOptions {
   readonly deadlineMs: number
   readonly onChange?: (up: boolean, cause: string) => void
   readonly onCall?: OnStoreCall
+  /** How long `open` tries before it gives up; a few seconds if undefined. */
+  readonly openMs?: number
+  /** Told again and again while `open` tries. */
+  readonly onWaiting?: (cause: string) => void
 }
 
 const OPEN_MS = 5000

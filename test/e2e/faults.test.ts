@@ -1,11 +1,12 @@
 /** What happens when parts die: workers, Redis, Redis' answers. */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { describe, test } from 'node:test'
+import { childPids } from '../../bench/http/processes.ts'
 import { type Client as ApiClient, Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
+import { listeningPids } from '../support/processes.ts'
 import { STORE_KINDS, TestService, type TestSite } from '../support/service.ts'
 
 const RAISED = {
@@ -74,11 +75,6 @@ class Load {
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
-function workerPids(service: TestService): number[] {
-  const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)]).toString()
-  return children.split('\n').map(Number).filter(Boolean)
-}
-
 async function started(kind: (typeof STORE_KINDS)[number]) {
   const service = await TestService.start(kind, RAISED)
   const client = new Client(service.url)
@@ -103,15 +99,15 @@ for (const kind of STORE_KINDS) {
     const { service, client, site } = await started(kind)
     const load = new Load(client, site)
     await pause(300)
-    const before = workerPids(service)
+    const before = childPids(service.pid)
     assert.equal(before.length, 2)
     const killedAt = performance.now()
     process.kill(before[0]!, 'SIGKILL')
     const replacement = await eventually(1000, 'a new worker', () =>
-      workerPids(service).find(pid => !before.includes(pid)),
+      childPids(service.pid).find(pid => !before.includes(pid)),
     )
     await eventually(1000 - (performance.now() - killedAt), 'the new worker listens', () =>
-      listeners(service.port).includes(replacement),
+      listeningPids(service.port).includes(replacement),
     )
     await pause(1000)
     await load.stop()
@@ -124,12 +120,6 @@ for (const kind of STORE_KINDS) {
     assert.equal((await flow(client, site)).status, 200)
     await service.stop()
   })
-}
-
-/** Processes that listen on a TCP port. */
-function listeners(port: number): number[] {
-  const table = execFileSync('ss', ['-ltnpH', `sport = :${port}`]).toString()
-  return [...table.matchAll(/pid=(\d+)/g)].map(match => Number(match[1]))
 }
 
 function statusClass(answer: Answer | undefined): string {
@@ -206,7 +196,7 @@ test('a worker that has never seen the store answers 503', async () => {
   const { service, client, site } = await started('redis')
   await flow(client, site)
   await service.redis!.kill()
-  const before = workerPids(service)
+  const before = childPids(service.pid)
   for (const pid of before) process.kill(pid, 'SIGKILL')
   await eventually(
     3000,
@@ -282,7 +272,7 @@ describe('clients that go away', () => {
         })
       }
       assert.equal((await flow(client, site)).status, 200)
-      assert.equal(workerPids(service).length, 2)
+      assert.equal(childPids(service.pid).length, 2)
       assert.ok(!service.output.includes('a worker has gone'), service.output)
       await service.stop()
     })

@@ -10,8 +10,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
-import { call, freshAddress } from '../support/http.ts'
+import { call, closeIdleConnections, freshAddress } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
+import { RedisServer } from '../support/redis.ts'
 import { TestService } from '../support/service.ts'
 
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
@@ -83,15 +84,61 @@ test('Redis without POWGATE_SECRETS is refused', async () => {
   assert.match(stderr, /^POWGATE_SECRETS: needed with REDIS_URL/)
 })
 
-test('an unreachable Redis is one clear line naming the variable', async () => {
-  const port = await freePort()
-  const { code, stderr } = await start({
+test('a start waits for Redis, says so, is not ready meanwhile, and gives up with one clear line', async () => {
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const { child, ended } = start({
+    PORT: '0',
     REDIS_URL: `redis://:a-password@127.0.0.1:${port}`,
     POWGATE_SECRETS: 'x'.repeat(32),
-  }).ended
+    POWGATE_STORE_WAIT_SECONDS: '4',
+    POWGATE_ADMIN_PORT: String(adminPort),
+  })
+  let output = ''
+  child.stdout!.on('data', chunk => (output += chunk))
+  const startedAtMs = performance.now()
+  await eventually(10_000, 'it says that it waits', () => output.includes('waiting for Redis'))
+  assert.match(
+    output,
+    new RegExp(`waiting for Redis at 127.0.0.1:${port}: .*ECONNREFUSED.*; giving up in \\d s`),
+  )
+  for (const path of ['/healthz', '/readyz']) {
+    assert.equal((await call(`http://127.0.0.1:${adminPort}${path}`)).status, 503)
+  }
+  const { code, stderr } = await ended
+  assert.ok(performance.now() - startedAtMs > 3900)
   assert.equal(code, 1)
   assert.match(stderr, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/)
-  assert.ok(!stderr.includes('a-password'))
+  assert.ok(!stderr.includes('a-password') && !output.includes('a-password'))
+})
+
+test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong password does too', async () => {
+  const redis = await RedisServer.start(['--requirepass', 'right'])
+  const settings = (password: string) => ({
+    PORT: '0',
+    REDIS_URL: redis.url.replace('://', `://:${password}@`),
+    POWGATE_SECRETS: 'x'.repeat(32),
+    POWGATE_STORE_WAIT_SECONDS: '300',
+  })
+  const refused = await start(settings('wrong')).ended
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /^REDIS_URL: cannot use Redis at [\d.:]+: WRONGPASS.*\n$/)
+  assert.ok(!refused.stderr.includes(':wrong@'))
+
+  await redis.kill()
+  const waiting = [start(settings('right')), start(settings('right'))] as const
+  const outputs = waiting.map(({ child }) => {
+    const output = { text: '' }
+    child.stdout!.on('data', chunk => (output.text += chunk))
+    return output
+  })
+  await eventually(20_000, 'both wait', () => outputs.every(({ text }) => text.includes('waiting for Redis')))
+  waiting[0].child.kill('SIGTERM')
+  assert.equal((await waiting[0].ended).code, 0)
+  await redis.boot(['--requirepass', 'right'])
+  await eventually(20_000, 'the other has started', () => outputs[1]!.text.includes('powgate listens'))
+  waiting[1].child.kill('SIGTERM')
+  assert.equal((await waiting[1].ended).code, 0)
+  await redis.stop()
 })
 
 test('an occupied port is one clear line naming the variable, also when the other is powgate', async () => {
@@ -145,6 +192,7 @@ test('the first start makes a secret and a demo site and prints its keys once; t
     child.stdout!.on('data', chunk => (output += chunk))
     await eventually(10_000, 'listening', () => output.includes('powgate listens'))
     await during(output)
+    closeIdleConnections()
     child.kill('SIGTERM')
     assert.equal((await ended).code, 0)
   }

@@ -41,6 +41,11 @@ export function call(url: string, { method = 'GET', headers = {}, body, from }: 
   })
 }
 
+/** Of all calls before: whoever stops need not wait for them. */
+export function closeIdleConnections(): void {
+  for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
+}
+
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -30,7 +30,8 @@ export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>
   'haproxy-tcp': { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS, POWGATE_PROXY_PROTOCOL: 'on' },
 }
 
-const nginxConfig = (port: number, upstream: number, dir: string) => `
+/** @param idle how long a connection to the service is kept unused */
+const nginxConfig = (port: number, upstream: number, dir: string, idle: string) => `
 daemon off;
 worker_processes 1;
 pid ${dir}/nginx.pid;
@@ -47,7 +48,7 @@ http {
   upstream powgate {
     server 127.0.0.1:${upstream} max_fails=0;
     keepalive 64;
-    keepalive_timeout 8s;
+    keepalive_timeout ${idle};
     keepalive_requests 1000000;
   }
   server {
@@ -96,10 +97,16 @@ const HAPROXY_LINES: Readonly<Record<Exclude<ProxyKind, 'nginx'>, (upstream: num
     'haproxy-tcp': upstream => [`server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`],
   }
 
-function commandOf(kind: ProxyKind, port: number, upstream: number, dir: string): [string, string[]] {
+function commandOf(
+  kind: ProxyKind,
+  port: number,
+  upstream: number,
+  dir: string,
+  nginxIdle: string,
+): [string, string[]] {
   const path = join(dir, 'config')
   if (kind === 'nginx') {
-    writeFileSync(path, nginxConfig(port, upstream, dir))
+    writeFileSync(path, nginxConfig(port, upstream, dir, nginxIdle))
     return ['nginx', ['-e', 'stderr', '-p', dir, '-c', path]]
   }
   const mode = kind === 'haproxy-tcp' ? 'tcp' : 'http'
@@ -128,12 +135,12 @@ export class FrontProxy {
   readonly #process: ChildProcess
   #output = ''
 
-  private constructor(kind: ProxyKind, port: number, upstream: number) {
+  private constructor(kind: ProxyKind, port: number, upstream: number, nginxIdle: string) {
     this.kind = kind
     this.port = port
     this.url = `http://127.0.0.1:${port}`
     chmodSync(this.#dir, 0o755) // nginx's worker is another user
-    const [program, args] = commandOf(kind, port, upstream, this.#dir)
+    const [program, args] = commandOf(kind, port, upstream, this.#dir, nginxIdle)
     this.#process = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
     const take = (chunk: Buffer) => {
       this.#output += chunk.toString()
@@ -146,8 +153,12 @@ export class FrontProxy {
   }
 
   /** @param service only its port is looked at; it must trust the proxy: see `BEHIND` */
-  static async start(kind: ProxyKind, service: { readonly port: number }): Promise<FrontProxy> {
-    const proxy = new FrontProxy(kind, await freePort(), service.port)
+  static async start(
+    kind: ProxyKind,
+    service: { readonly port: number },
+    nginxIdle = '8s',
+  ): Promise<FrontProxy> {
+    const proxy = new FrontProxy(kind, await freePort(), service.port, nginxIdle)
     running.add(proxy)
     try {
       await proxy.#untilAccepting()

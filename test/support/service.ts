@@ -12,7 +12,7 @@ import { demoApiKey } from '../../src/demo/site.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
 import { eventually } from './eventually.ts'
-import { call } from './http.ts'
+import { call, closeIdleConnections } from './http.ts'
 import { freePort } from './ports.ts'
 import { RedisServer } from './redis.ts'
 
@@ -46,6 +46,7 @@ export class TestService {
   readonly redis: RedisServer | undefined
   readonly env: Readonly<Record<string, string>>
   readonly dataDir: string
+  readonly #main: string
   readonly #lines: string[] = []
   #process: ChildProcess | undefined
 
@@ -54,8 +55,10 @@ export class TestService {
     port: number,
     redis: RedisServer | undefined,
     env: Record<string, string>,
+    main: string,
   ) {
     this.kind = kind
+    this.#main = main
     this.port = port
     this.url = `http://127.0.0.1:${port}`
     this.redis = redis
@@ -66,6 +69,8 @@ export class TestService {
       POWGATE_WORKERS: '2',
       POWGATE_DATA_DIR: this.dataDir,
       POWGATE_SECRETS: TEST_SECRET,
+      // Whatever a test keeps connected, it has no more use for when it stops the service.
+      POWGATE_DRAIN_SECONDS: '1',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
       ...env,
     }
@@ -75,10 +80,13 @@ export class TestService {
     }
   }
 
-  /** @param env settings besides the defaults of the tests: two workers, loopback, a known secret */
-  static async start(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
+  /**
+   * @param env settings besides the defaults of the tests: two workers, loopback, a known secret
+   * @param main the entry of a build of one's own
+   */
+  static async start(kind: StoreKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
-    const service = new TestService(kind, await freePort(), redis, env)
+    const service = new TestService(kind, await freePort(), redis, env, main)
     running.add(service)
     try {
       await service.boot()
@@ -92,7 +100,7 @@ export class TestService {
   /** Starts the processes; also after they have ended. */
   async boot(): Promise<void> {
     const { PATH, HOME } = process.env
-    const child = spawn(process.execPath, [MAIN], {
+    const child = spawn(process.execPath, [this.#main], {
       env: { PATH, HOME, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -156,9 +164,17 @@ export class TestService {
     if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
     noteProcesses(child.pid!)
     const gone = once(child, 'exit')
+    closeIdleConnections()
     child.kill(signal)
     const [code] = await gone
     return code as number | null
+  }
+
+  /** Resolves with the primary's exit code when it has gone by itself. */
+  async ended(): Promise<number | null> {
+    const child = this.#process!
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    return child.exitCode
   }
 
   /** Ends everything and removes its files. */

@@ -61,6 +61,8 @@ export interface RedisStoreOptions {
   readonly clusterShards: number
   /** How long `open` tries before it gives up. */
   readonly openMs: number
+  /** Told again and again while `open` tries. */
+  readonly onWaiting?: (cause: string) => void
   /** For tests; the server's own clock if undefined. */
   readonly clock?: () => number
   /** Told when the store goes away and comes back. */
@@ -113,6 +115,7 @@ export class RedisStore implements Store {
       if (performance.now() > giveUpAt || /WRONGPASS|NOAUTH|NOPERM|invalid password/i.test(cause)) {
         throw new StoreSetupError(`REDIS_URL: cannot use ${this.description}: ${cause}`)
       }
+      this.#options.onWaiting?.(cause)
       await new Promise(resolve => setTimeout(resolve, 20))
     }
     await this.#checkVersion()

@@ -1,0 +1,136 @@
+/**
+ * What the primary does between its start and its end, told by signals:
+ *
+ *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
+ *   SIGINT    the same without the wait
+ *   SIGHUP    settings read again, all workers renewed; one that comes during a roll makes one more after it
+ *   a second SIGTERM or SIGINT leaves at once: exit 1
+ */
+
+import { readFileSync } from 'node:fs'
+import { isatty } from 'node:tty'
+import type { Plan, Primary } from './cluster.ts'
+import { ConfigError } from './gather-settings.ts'
+import type { Logger } from './log.ts'
+import { reloadSettings } from './reload.ts'
+
+/** A terminal signals all processes of its group, and npm passes the signal on: that is one signal, not two. */
+const SAME_SIGNAL_MS = 500
+
+export class Lifecycle {
+  readonly #primary: Primary
+  readonly #log: Logger
+  /** Who reads the log is at a terminal, unless it has been closed meanwhile. */
+  readonly #wasTerminal = isatty(1)
+  /** undefined until the service has started. */
+  #plan: Plan | undefined
+  #isRolling = false
+  #isAskedAgain = false
+  /** By `performance.now`; undefined until then. */
+  #stoppingSinceMs: number | undefined
+
+  constructor(primary: Primary, log: Logger) {
+    this.#primary = primary
+    this.#log = log
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
+    process.on('SIGHUP', () => {
+      // A terminal that is closed says SIGHUP too.
+      if (this.#wasTerminal && !isatty(1)) void this.#stop('SIGHUP')
+      else void this.#reload()
+    })
+    process.on('uncaughtException', error => void this.#fail(error))
+  }
+
+  /** The service runs; a SIGHUP that came too early is made up for. */
+  started(plan: Plan): void {
+    this.#plan = plan
+    if (this.#isAskedAgain) void this.#reload()
+  }
+
+  async #stop(signal: string): Promise<void> {
+    if (this.#stoppingSinceMs !== undefined) {
+      if (performance.now() - this.#stoppingSinceMs < SAME_SIGNAL_MS) return
+      this.#log.warn({ signal }, 'leaving at once, whatever is under way')
+      this.#primary.killAll()
+      process.exit(1)
+    }
+    this.#stoppingSinceMs = performance.now()
+    this.#primary.sayUnready()
+    const unreadyMs = signal === 'SIGTERM' ? (this.#plan?.config.unreadyMs ?? 0) : 0
+    if (unreadyMs > 0) {
+      this.#log.info({ signal, seconds: unreadyMs / 1000 }, 'stopping: not ready any more, but still serving')
+      await new Promise(resolve => setTimeout(resolve, unreadyMs))
+    }
+    this.#log.info({ signal }, 'stopping: requests under way are finished first')
+    await this.#primary.drain()
+    process.exit(0)
+  }
+
+  get #isStopping(): boolean {
+    return this.#stoppingSinceMs !== undefined
+  }
+
+  async #reload(): Promise<void> {
+    if (this.#isStopping) return
+    if (this.#isRolling || this.#plan === undefined) {
+      const why = this.#isRolling ? 'a roll is under way' : 'the service is starting'
+      this.#log.info({ signal: 'SIGHUP' }, `${why}; a roll follows it`)
+      this.#isAskedAgain = true
+      return
+    }
+    this.#isRolling = true
+    do {
+      this.#isAskedAgain = false
+      this.#plan = await this.#roll(this.#plan)
+    } while (this.#isAskedAgain && !this.#isStopping)
+    this.#isRolling = false
+  }
+
+  /** @returns what workers are told from now on */
+  async #roll(running: Plan): Promise<Plan> {
+    let plan: ReturnType<typeof reloadSettings>
+    try {
+      plan = reloadSettings(process.env, running)
+    } catch (error) {
+      const problems = error instanceof ConfigError ? error.problems : [(error as Error).message]
+      for (const problem of problems) this.#log.error({ problem }, 'nothing is changed: a setting is wrong')
+      return running
+    }
+    const { changed, kept } = plan
+    if (kept.length > 0) this.#log.warn({ settings: kept }, 'settings that change only with a restart stay')
+    this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
+    if (losesConnections())
+      this.#log.info(
+        'net.ipv4.tcp_migrate_req is 0: a connection made in the instant a listener closes may be reset',
+      )
+    const before = this.#log.level
+    this.#log.level = plan.config.logLevel
+    const isDone = await this.#primary.roll(plan)
+    if (!isDone && !this.#isStopping) this.#log.level = before
+    return isDone ? plan : running
+  }
+
+  /** The primary cannot be trusted any more: its workers finish what is under way, and a service manager starts it anew. */
+  async #fail(error: Error): Promise<void> {
+    if (this.#isStopping) process.exit(1)
+    this.#stoppingSinceMs = performance.now()
+    // Not the error itself: some carry what they were working on.
+    this.#log.fatal(
+      { problem: error?.message ?? String(error), stack: error?.stack },
+      'the primary ends after a fault',
+    )
+    await this.#primary.drain()
+    process.exit(1)
+  }
+}
+
+const MIGRATE_REQ = '/proc/sys/net/ipv4/tcp_migrate_req'
+
+/** Whether the kernel resets what waits at a listener that closes, instead of handing it to another of the same port. */
+function losesConnections(): boolean {
+  try {
+    return readFileSync(MIGRATE_REQ, 'latin1').trim() === '0'
+  } catch {
+    return true // before Linux 5.14
+  }
+}

@@ -1,0 +1,206 @@
+/** SIGHUP: new settings and new code, and all that can go wrong with them. */
+
+import assert from 'node:assert/strict'
+import {
+  appendFileSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { childPids } from '../../bench/http/processes.ts'
+import { Client } from '../support/client.ts'
+import { eventually } from '../support/eventually.ts'
+import { call, closeIdleConnections, freshAddress } from '../support/http.ts'
+import { listeningPids } from '../support/processes.ts'
+import { TestService } from '../support/service.ts'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+/** A busy machine is slow. */
+const PATIENCE_MS = 60_000
+
+let dir = ''
+let configFile = ''
+
+before(() => {
+  dir = mkdtempSync(join(tmpdir(), 'powgate-reload-'))
+  configFile = join(dir, 'powgate.conf')
+})
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+/** A service whose settings may change: those of the environment cannot. */
+function start(lines: string, env: Record<string, string> = {}, main?: string): Promise<TestService> {
+  writeFileSync(configFile, lines)
+  return TestService.start('embedded', { POWGATE_CONFIG_FILE: configFile, ...env }, main)
+}
+
+function count(service: TestService, text: string): number {
+  return service.output.split(text).length - 1
+}
+
+/** Sends SIGHUP and resolves with what was printed from then on, until the text came. */
+async function reload(service: TestService, until: string): Promise<string> {
+  closeIdleConnections()
+  const [from, times] = [service.output.length, count(service, until)]
+  process.kill(service.pid, 'SIGHUP')
+  await eventually(PATIENCE_MS, until, () => count(service, until) > times)
+  return service.output.slice(from)
+}
+
+async function serves(service: TestService): Promise<boolean> {
+  return (await call(`${service.url}/nothing`, { from: freshAddress() })).status === 404
+}
+
+test('a broken configuration is told problem by problem, and changes nothing', async () => {
+  const service = await start('POWGATE_LIMIT_CHALLENGE_ADDRESS=50\n')
+  const pids = childPids(service.pid)
+  writeFileSync(configFile, 'POWGATE_LIMIT_CHALLENGE_ADDRESS=many\nPOWGATE_LIMITS=3\nLOG_LEVEL=loud\n')
+  const output = await reload(service, 'LOG_LEVEL: expected')
+  assert.match(output, /POWGATE_LIMIT_CHALLENGE_ADDRESS: expected an integer/)
+  assert.match(output, /POWGATE_LIMITS: there is no such setting/)
+  assert.deepEqual(childPids(service.pid), pids)
+  assert.ok(await serves(service))
+
+  writeFileSync(configFile, 'POWGATE_LIMIT_CHALLENGE_ADDRESS=40\n')
+  await reload(service, 'all workers are new')
+  assert.ok(childPids(service.pid).every(pid => !pids.includes(pid)))
+  await service.stop()
+})
+
+test('changed limits hold and the number of workers follows; what needs a restart stays, and is named', async () => {
+  const service = await start('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE=3\nPOWGATE_WORKERS=1\n', {
+    POWGATE_WORKERS: '',
+  })
+  const site = await service.createSite()
+  const client = new Client(service.url)
+  const admitted = async () => {
+    const from = freshAddress()
+    for (let index = 0; ; index++) {
+      if ((await client.challenge(site.siteKey, { from })).status === 429) return index
+    }
+  }
+  assert.equal(await admitted(), 3)
+
+  const more = 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE=7\nPOWGATE_WORKERS=3\n'
+  writeFileSync(configFile, `${more}PORT=1\nPOWGATE_DATA_DIR=/nowhere\nREDIS_URL=redis://a-host\n`)
+  const grown = await reload(service, 'all workers are new')
+  const kept = JSON.parse(grown.split('\n').find(line => line.includes('only with a restart'))!)
+  // PORT and POWGATE_DATA_DIR are set by the environment, which goes before the file.
+  assert.deepEqual(kept.settings, ['REDIS_URL'])
+  assert.equal(listeningPids(service.port).length, 3)
+  assert.equal(await admitted(), 7)
+
+  writeFileSync(configFile, 'POWGATE_WORKERS=2\nPOWGATE_ADMIN_PORT=1\n')
+  const shrunk = await reload(service, 'all workers are new')
+  assert.match(shrunk, /"changed":\["POWGATE_WORKERS","POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE"\]/)
+  assert.match(shrunk, /"settings":\["POWGATE_ADMIN_PORT"\]/)
+  assert.equal(listeningPids(service.port).length, 2)
+  assert.equal(childPids(service.pid).length, 2)
+  assert.equal(await admitted(), 30)
+  await service.stop()
+})
+
+test('SIGHUPs during a roll make one more roll; SIGTERM during a roll ends all of it', async () => {
+  const service = await start('')
+  process.kill(service.pid, 'SIGHUP')
+  await eventually(PATIENCE_MS, 'the roll has begun', () => service.output.includes('renewing all workers'))
+  for (let index = 0; index < 4; index++) {
+    process.kill(service.pid, 'SIGHUP')
+    await eventually(PATIENCE_MS, 'it was heard', () => count(service, 'a roll follows it') > index)
+  }
+  await eventually(PATIENCE_MS, 'two rolls', () => count(service, 'all workers are new') === 2)
+  await new Promise(resolve => setTimeout(resolve, 300))
+  assert.equal(count(service, 'renewing all workers'), 2)
+
+  process.kill(service.pid, 'SIGHUP')
+  const pids = await eventually(PATIENCE_MS, 'a successor', () => {
+    const children = childPids(service.pid)
+    return children.length === 3 ? children : undefined
+  })
+  assert.equal(await service.end('SIGTERM'), 0)
+  for (const pid of pids) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  assert.equal(count(service, 'all workers are new'), 2)
+  await service.stop()
+})
+
+test('a successor that is killed, or whose store does not answer, ends the roll: the old ones serve on', async () => {
+  const service = await TestService.start('redis', { POWGATE_STORE_WAIT_SECONDS: '1' })
+  const pids = childPids(service.pid)
+  process.kill(service.pid, 'SIGHUP')
+  const successor = await eventually(PATIENCE_MS, 'a successor', () =>
+    childPids(service.pid).find(pid => !pids.includes(pid)),
+  )
+  process.kill(successor, 'SIGKILL')
+  await eventually(PATIENCE_MS, 'the end of the roll', () => service.output.includes('the roll ends here'))
+  assert.match(service.output, /"problem":"it ended before it was ready"/)
+  assert.deepEqual(childPids(service.pid), pids)
+
+  await service.redis!.kill()
+  const output = await reload(service, 'the roll ends here')
+  assert.match(output, /"problem":"its store does not answer within 3 s"/)
+  await eventually(PATIENCE_MS, 'the successor is gone', () => childPids(service.pid).length === 2)
+  assert.deepEqual(childPids(service.pid), pids)
+  assert.ok(await serves(service))
+  await service.redis!.boot()
+  await reload(service, 'all workers are new')
+  await service.stop()
+})
+
+test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {
+  const build = join(dir, 'build')
+  cpSync(join(ROOT, 'dist'), join(build, 'dist'), { recursive: true })
+  cpSync(join(ROOT, 'package.json'), join(build, 'package.json'))
+  symlinkSync(join(ROOT, 'node_modules'), join(build, 'node_modules'))
+  const service = await start('', {}, join(build, 'dist/main.js'))
+  const message = async () => (await call(`${service.url}/nothing`, { from: freshAddress() })).json.error
+  const file = join(build, 'dist/domain/outcome.js')
+  const code = readFileSync(file, 'utf8')
+  const before = await message()
+
+  writeFileSync(file, code.replace(before, 'Nothing of the new version is here.'))
+  assert.equal(await message(), before)
+  await reload(service, 'all workers are new')
+  assert.equal(await message(), 'Nothing of the new version is here.')
+
+  const pids = childPids(service.pid)
+  writeFileSync(file, 'this is no JavaScript')
+  await reload(service, 'the roll ends here')
+  assert.deepEqual(childPids(service.pid), pids)
+  assert.equal(await message(), 'Nothing of the new version is here.')
+  writeFileSync(file, code)
+
+  await faults(service, build)
+  await service.stop()
+})
+
+/** What nobody caught: planted in the code of a worker, then of the primary. */
+async function faults(service: TestService, build: string): Promise<void> {
+  const plant = (name: string) =>
+    appendFileSync(
+      join(build, 'dist', name),
+      `\nprocess.on('SIGUSR2', () => { const error = new Error('planted'); error.command = { args: ['sk_secret'] }; throw error })\n`,
+    )
+  plant('worker.js') // the primary has loaded the file already
+  await reload(service, 'all workers are new')
+  const [first] = childPids(service.pid)
+  process.kill(first!, 'SIGUSR2')
+  await eventually(PATIENCE_MS, 'two others', () => {
+    const pids = listeningPids(service.port)
+    return pids.length === 2 && !pids.includes(first!)
+  })
+  assert.match(service.output, /"problem":"planted".*a worker ends after a fault/)
+
+  await service.end()
+  await service.boot() // the file of workers is the primary's too
+  const workers = childPids(service.pid)
+  process.kill(service.pid, 'SIGUSR2')
+  await eventually(PATIENCE_MS, 'the end', () => service.output.includes('the primary ends after a fault'))
+  assert.equal(await service.ended(), 1)
+  for (const pid of workers) assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
+  assert.ok(!service.output.includes('sk_secret'))
+}

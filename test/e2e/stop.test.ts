@@ -1,0 +1,163 @@
+/** How the service ends: in order, without losing what is under way; and how it does not stay behind. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { test } from 'node:test'
+import { childPids } from '../../bench/http/processes.ts'
+import { eventually } from '../support/eventually.ts'
+import { call, closeIdleConnections } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
+import { listeningPids } from '../support/processes.ts'
+import { TestService } from '../support/service.ts'
+
+/** A busy machine is slow. */
+const PATIENCE_MS = 30_000
+
+/** A keep-alive connection whose requests go out when the test says so. */
+class RawConnection {
+  received = ''
+  isClosed = false
+  readonly #socket: Socket
+
+  constructor(port: number) {
+    this.#socket = connect(port, '127.0.0.1')
+    this.#socket.on('data', chunk => (this.received += chunk.toString()))
+    this.#socket.on('close', () => (this.isClosed = true))
+    this.#socket.on('error', () => {})
+  }
+
+  async request(text: string): Promise<string> {
+    this.received = ''
+    this.#socket.write(text)
+    await eventually(PATIENCE_MS, 'an answer', () => this.received.includes('\r\n\r\n'))
+    return this.received
+  }
+
+  write(text: string): void {
+    this.#socket.write(text)
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+}
+
+const GET = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'
+const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
+
+test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
+  const adminPort = await freePort()
+  const service = await TestService.start('embedded', {
+    POWGATE_ADMIN_PORT: String(adminPort),
+    POWGATE_UNREADY_SECONDS: '3',
+    POWGATE_DRAIN_SECONDS: '60',
+  })
+  const { siteKey } = await service.createSite()
+  const status = async (path: string) => (await call(`http://127.0.0.1:${adminPort}${path}`)).status
+  await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)
+  const [used, unused, preflighted, slow] = [1, 2, 3, 4].map(() => new RawConnection(service.port))
+  for (const connection of [used!, preflighted!]) {
+    assert.doesNotMatch(await connection.request(GET), /connection: close/i)
+  }
+  const head = `POST /verify HTTP/1.1\r\nHost: a\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\n`
+  slow!.write(`${head}Content-Length: 2\r\n\r\n{`)
+  await call(`${service.url}/nothing`)
+  closeIdleConnections()
+
+  const askedAtMs = performance.now()
+  process.kill(service.pid, 'SIGTERM')
+  await eventually(PATIENCE_MS, 'not ready', async () => (await status('/readyz')) === 503)
+  if (performance.now() - askedAtMs < 2500) {
+    assert.equal(
+      (await call(`${service.url}/nothing`)).status,
+      404,
+      'it serves until the balancer has noticed',
+    )
+    assert.doesNotMatch(await used!.request(GET), /connection: close/i)
+  }
+  closeIdleConnections()
+  await eventually(PATIENCE_MS, 'no listeners', () => listeningPids(service.port).length === 0)
+  assert.ok(performance.now() - askedAtMs >= 3000)
+  assert.deepEqual([await status('/healthz'), await status('/readyz')], [200, 503])
+
+  await new Promise(resolve => setTimeout(resolve, 500))
+  assert.ok(
+    ![used, unused, preflighted, slow].some(connection => connection!.isClosed),
+    'idle ones stay open',
+  )
+  assert.match(await used!.request(GET), /^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
+  assert.match(await preflighted!.request(PREFLIGHT), /^HTTP\/1\.1 204 [\s\S]*\r\nConnection: close\r\n/)
+  assert.match(await slow!.request('}'), /^HTTP\/1\.1 400 [\s\S]*\r\nConnection: close\r\n/)
+  await eventually(PATIENCE_MS, 'they end', () => used!.isClosed && slow!.isClosed)
+  preflighted!.destroy() // a 204 leaves the closing to the client
+  assert.equal(await status('/healthz'), 200)
+  unused!.destroy()
+  assert.equal(await service.ended(), 0)
+  assert.ok(performance.now() - askedAtMs < 40_000, 'it does not wait for what is not there')
+  await service.stop()
+})
+
+test('SIGINT does not wait for a balancer; what is still connected at the end of the drain time is closed', async () => {
+  const service = await TestService.start('embedded', {
+    POWGATE_UNREADY_SECONDS: '300',
+    POWGATE_DRAIN_SECONDS: '2',
+  })
+  const idle = new RawConnection(service.port)
+  await idle.request(GET)
+  const askedAtMs = performance.now()
+  assert.equal(await service.end('SIGINT'), 0)
+  const tookMs = performance.now() - askedAtMs
+  assert.ok(tookMs >= 1900 && tookMs < PATIENCE_MS, `${tookMs} ms`)
+  await eventually(PATIENCE_MS, 'it is closed', () => idle.isClosed)
+  await service.stop()
+})
+
+test('a second signal ends it at once, with exit 1; the same one delivered twice does not', async () => {
+  const service = await TestService.start('embedded', { POWGATE_DRAIN_SECONDS: '300' })
+  const [idle, used] = [new RawConnection(service.port), new RawConnection(service.port)]
+  await Promise.all([idle.request(GET), used.request(GET)])
+  const pids = childPids(service.pid)
+  process.kill(service.pid, 'SIGTERM')
+  process.kill(service.pid, 'SIGINT')
+  for (const pid of pids) process.kill(pid, 'SIGTERM') // as a service manager does
+  await new Promise(resolve => setTimeout(resolve, 700))
+  assert.ok(!idle.isClosed)
+  assert.match(await used.request(GET), /404/)
+  const again = new RawConnection(service.port) // nobody listens any more
+  await eventually(PATIENCE_MS, 'refused', () => again.isClosed)
+  process.kill(service.pid, 'SIGTERM')
+  assert.equal(await service.ended(), 1)
+  await eventually(PATIENCE_MS, 'workers are gone', () => pids.every(pid => !isAlive(pid)))
+  await service.stop()
+})
+
+test('kill -9 of the primary: the workers leave by themselves, and the next start finds the port free', async () => {
+  const service = await TestService.start('embedded')
+  const pids = childPids(service.pid)
+  assert.equal(pids.length, 2)
+  closeIdleConnections()
+  process.kill(service.pid, 'SIGKILL')
+  await service.ended()
+  await service.boot() // at once, as a service manager does
+  await eventually(PATIENCE_MS, 'the old workers are gone', () => pids.every(pid => !isAlive(pid)))
+  assert.equal((await call(`${service.url}/nothing`)).status, 404)
+  await service.stop()
+})
+
+test('processes say what they are', async () => {
+  const service = await TestService.start('embedded')
+  const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').replace(/\0.*$/s, '')
+  assert.equal(title(service.pid), 'powgate primary')
+  assert.deepEqual(childPids(service.pid).map(title).sort(), ['powgate worker 0', 'powgate worker 1'])
+  await service.stop()
+})
+
+/** Whoever has ended, but was not waited for by its new parent, is not alive. */
+function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Visitors at a steady rate (an open loop) over a few keep-alive connections: each fetches a challenge, submits a solution
+ * and has its token redeemed, and every answer is checked. What goes wrong is recorded with its times.
+ *
+ * The solutions are of nonces that are minted here, as another host of the same installation would, with a difficulty of
+ * 0 bits: the service does all the work of a real one, and this process none of solving.
+ */
+
+import { connect, type Socket } from 'node:net'
+import { parseAddress } from '../../src/domain/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintNonce } from '../../src/domain/nonce.ts'
+import { readToken } from '../../src/domain/token.ts'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from './client.ts'
+import { TEST_SECRET, type TestSite } from './service.ts'
+
+/** What the service must be told: the load speaks for its visitors, and redeems for all of them. */
+export const STEADY_LOAD_SETTINGS = {
+  POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+  POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
+  POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+} as const
+
+export interface Failure {
+  readonly step: Step
+  /** By `performance.now`. */
+  readonly sentAtMs: number
+  readonly failedAtMs: number
+  /** The answer's start, or what became of the connection. */
+  readonly what: string
+}
+
+export interface SteadyLoadOptions {
+  /** Of the proxy, on 127.0.0.1. */
+  readonly port: number
+  readonly connections: number
+  readonly site: TestSite
+  readonly storeEpoch: number
+}
+
+type Step = 'challenge' | 'verify' | 'redeem'
+
+interface Job {
+  readonly step: Step
+  readonly visitor: string
+  readonly request: string
+  sentAtMs: number
+}
+
+const TICK_MS = 2
+/** Who redeems: few, beside visitors. */
+const CALLERS = 250
+const HEAD = 'Host: captcha.example\r\nContent-Type: application/json\r\n'
+const BROKEN_SHOWN = 300
+
+/** One whole flow by the real client, which tells the store's epoch. */
+export async function storeEpochOf(url: string, site: TestSite): Promise<number> {
+  const token = await new Client(url).token(site.siteKey)
+  const reading = readToken(new Keyring([TEST_SECRET]), token)
+  if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
+  return reading.claims.storeEpoch
+}
+
+export class SteadyLoad {
+  readonly failures: Failure[] = []
+  readonly answers: Record<Step, number> = { challenge: 0, verify: 0, redeem: 0 }
+  readonly #options: SteadyLoadOptions
+  readonly #keyring = new Keyring([TEST_SECRET])
+  readonly #lanes: Lane[]
+  readonly #idle: Lane[] = []
+  /** Steps of visitors who are there already go before new visitors. */
+  readonly #queue: Job[] = []
+  #visitors = 0
+  /** Requests that are due, and are not sent yet. */
+  #due = 0
+  #ratePerMs = 0
+  #dueAtMs = 0
+  readonly #timer: NodeJS.Timeout
+
+  constructor(options: SteadyLoadOptions) {
+    this.#options = options
+    this.#lanes = Array.from({ length: options.connections }, () => new Lane(options.port, this))
+    this.#timer = setInterval(() => this.#tick(), TICK_MS)
+  }
+
+  get sent(): number {
+    const { challenge, verify, redeem } = this.answers
+    return challenge + verify + redeem + this.failures.length
+  }
+
+  /** Requests that wait for their answers. */
+  get underWay(): number {
+    return this.#lanes.filter(lane => lane.isBusy).length
+  }
+
+  setRate(requestsPerSecond: number): void {
+    this.#ratePerMs = requestsPerSecond / 1000
+    this.#dueAtMs = performance.now()
+    this.#due = 0
+  }
+
+  /** Sends as much as is answered for that long, and returns the requests per second. */
+  async capacity(ms: number): Promise<number> {
+    this.setRate(1e6)
+    const [sent, startedAtMs] = [this.sent, performance.now()]
+    await new Promise(resolve => setTimeout(resolve, ms))
+    const perSecond = ((this.sent - sent) / (performance.now() - startedAtMs)) * 1000
+    this.setRate(0)
+    return perSecond
+  }
+
+  /** No more is sent; resolves when all is answered. */
+  async stop(): Promise<void> {
+    this.setRate(0)
+    this.#queue.length = 0
+    const giveUpAt = performance.now() + 15_000
+    while (this.underWay > 0 && performance.now() < giveUpAt)
+      await new Promise(resolve => setTimeout(resolve, 10))
+    clearInterval(this.#timer)
+    for (const lane of this.#lanes) lane.close()
+  }
+
+  #tick(): void {
+    const now = performance.now()
+    this.#due += (now - this.#dueAtMs) * this.#ratePerMs
+    this.#dueAtMs = now
+    this.#sendDue()
+  }
+
+  #sendDue(): void {
+    while (this.#due >= 1 && this.#idle.length > 0) {
+      this.#due--
+      this.#idle.pop()!.send(this.#queue.shift() ?? this.#newVisitor())
+    }
+  }
+
+  #newVisitor(): Job {
+    const id = this.#visitors++
+    const visitor = `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}`
+    const key = `X-Site-Key: ${this.#options.site.siteKey}\r\n`
+    return this.#job(
+      'challenge',
+      visitor,
+      `GET /challenge HTTP/1.1\r\n${key}X-Forwarded-For: ${visitor}\r\n${HEAD}\r\n`,
+    )
+  }
+
+  #job(step: Step, visitor: string, request: string): Job {
+    return { step, visitor, request, sentAtMs: 0 }
+  }
+
+  #solution(visitor: string): Job {
+    const { site, storeEpoch } = this.#options
+    const address = parseAddress(visitor)!
+    const made = { issuedAtMs: Date.now(), difficulty: 0 }
+    const nonce = mintNonce(this.#keyring, made, { siteKey: site.siteKey, storeEpoch, address }, 0)
+    const body = JSON.stringify({
+      nonce,
+      counter: 7,
+      fingerprintHash: FINGERPRINT,
+      environment: HONEST_ENVIRONMENT,
+    })
+    const lines = `X-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${visitor}\r\nContent-Length: ${body.length}\r\n`
+    return this.#job('verify', visitor, `POST /verify HTTP/1.1\r\n${lines}${HEAD}\r\n${body}`)
+  }
+
+  #redemption(visitor: string, token: string): Job {
+    const body = JSON.stringify({ token, expectedIp: visitor })
+    const caller = `10.255.255.${this.answers.verify % CALLERS}`
+    const authorization = `Authorization: Bearer ${this.#options.site.apiKey}\r\n`
+    const lines = `${authorization}X-Forwarded-For: ${caller}\r\nContent-Length: ${body.length}\r\n`
+    return this.#job('redeem', visitor, `POST /verify-token HTTP/1.1\r\n${lines}${HEAD}\r\n${body}`)
+  }
+
+  /** A lane can take a request. */
+  free(lane: Lane): void {
+    this.#idle.push(lane)
+    this.#sendDue()
+  }
+
+  /** A lane whose connection is lost. */
+  lost(lane: Lane): void {
+    const index = this.#idle.indexOf(lane)
+    if (index >= 0) this.#idle.splice(index, 1)
+  }
+
+  answered(job: Job, answer: string): void {
+    const body = answer.slice(answer.indexOf('\r\n\r\n') + 4)
+    const isOk = answer.startsWith('HTTP/1.1 200 ')
+    const json = isOk ? JSON.parse(body) : {}
+    const { step, visitor } = job
+    if (step === 'challenge' && typeof json.nonce === 'string') this.#queue.push(this.#solution(visitor))
+    else if (step === 'verify' && json.passed === true)
+      this.#queue.push(this.#redemption(visitor, json.token))
+    else if (step !== 'redeem' || json.success !== true || json.ip !== visitor) {
+      this.failed(job, answer)
+      return
+    }
+    this.answers[step]++
+  }
+
+  failed({ step, sentAtMs }: Job, what: string): void {
+    this.failures.push({ step, sentAtMs, failedAtMs: performance.now(), what: what.slice(0, BROKEN_SHOWN) })
+  }
+}
+
+/** One keep-alive connection, with one request under way at most; it is made anew when it is lost. */
+class Lane {
+  readonly #port: number
+  readonly #load: SteadyLoad
+  #socket: Socket
+  #job: Job | undefined
+  #received: Buffer = Buffer.alloc(0)
+  #isClosed = false
+
+  constructor(port: number, load: SteadyLoad) {
+    this.#port = port
+    this.#load = load
+    this.#socket = this.#connect()
+  }
+
+  get isBusy(): boolean {
+    return this.#job !== undefined
+  }
+
+  send(job: Job): void {
+    job.sentAtMs = performance.now()
+    this.#job = job
+    this.#received = Buffer.alloc(0)
+    this.#socket.write(job.request)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#socket.destroy()
+  }
+
+  #connect(): Socket {
+    const socket = connect({ port: this.#port, host: '127.0.0.1', noDelay: true })
+    let problem = 'the connection was closed'
+    socket.once('connect', () => this.#load.free(this))
+    socket.on('data', chunk => this.#take(chunk))
+    socket.once('error', error => {
+      problem = error.message
+    })
+    socket.once('close', () => {
+      const job = this.#job
+      this.#job = undefined
+      this.#load.lost(this)
+      if (this.#isClosed) return
+      if (job !== undefined) this.#load.failed(job, problem)
+      setTimeout(() => {
+        if (!this.#isClosed) this.#socket = this.#connect()
+      }, 5)
+    })
+    return socket
+  }
+
+  #take(chunk: Buffer): void {
+    this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
+    const answer = this.#received.toString('latin1')
+    const head = answer.slice(0, answer.indexOf('\r\n\r\n') + 4)
+    const length = head.length + Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
+    const job = this.#job
+    if (head.length < 4 || answer.length < length || job === undefined) return
+    this.#job = undefined
+    this.#load.answered(job, answer)
+    // The proxy says in its answer whether it is going to close the connection.
+    if (/\r\nconnection: close/i.test(head)) this.#socket.destroy()
+    else this.#load.free(this)
+  }
+}
