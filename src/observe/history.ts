@@ -21,15 +21,7 @@ import {
   type WorkerHistory,
 } from './history-view.ts'
 import { SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
-import {
-  CounterNames,
-  packStep,
-  readStep,
-  requestsOf,
-  type Step,
-  type StepGauges,
-  StepRing,
-} from './steps.ts'
+import { CounterNames, packStep, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
 
 /** How often `add` is to be called. */
 export const ADD_MS = 10_000
@@ -107,6 +99,13 @@ export class History {
       store: this.#store(steps, all),
       workers: workers(steps, all),
     }
+  }
+
+  /** Of the sites that have numbers of their own in a range. */
+  siteKeys(range: Range): string[] {
+    return [...new Set(this.#rings[range].steps.flatMap(({ sites }) => sites))].filter(
+      siteKey => siteKey !== OTHER_SITES,
+    )
   }
 
   #columns(steps: readonly Step[], site: string | null): Columns {
