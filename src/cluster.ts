@@ -7,7 +7,8 @@ import cluster, { type Worker } from 'node:cluster'
 import type { Config } from './config.ts'
 import type { SettingValues } from './gather-settings.ts'
 import type { Logger } from './log.ts'
-import type { StatsSnapshot } from './observe/stats.ts'
+import type { RestartCause, Restarts } from './observe/restarts.ts'
+import type { StatsSnapshot } from './observe/snapshot.ts'
 
 /** Worker to primary. */
 export type WorkerMessage =
@@ -15,7 +16,8 @@ export type WorkerMessage =
   | { readonly type: 'hello' }
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean }
-  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot }
+  /** @property answers the number of the question, where it was asked */
+  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
   /** It cannot work as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
@@ -23,7 +25,7 @@ export type WorkerMessage =
 export type PrimaryMessage =
   /** Its slot, 0 to workers - 1 (the same for its replacement), and the settings as the primary has decided them. */
   | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
-  | { readonly type: 'ask-stats' }
+  | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
 /** Takes what workers have counted. */
@@ -43,8 +45,10 @@ interface Slot {
   startedAtMs: number
   /** Crashes in a row, each soon after its start. */
   quickCrashes: number
-  /** Told when its present worker has sent what it counted. */
-  statsArrived: (() => void) | undefined
+  /** Its present worker is killed because it hangs. */
+  isHung: boolean
+  /** Told when its present worker has answered the question of this number: what it sends by itself may be older. */
+  readonly statsAsked: Map<number, () => void>
 }
 
 const ASK_STATS_MS = 500
@@ -65,6 +69,8 @@ export class Primary {
   readonly #log: Logger
   readonly #sink: StatsSink
   readonly #slots: Slot[]
+  readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
+  #lastAsk = 0
   #isDraining = false
   #allListening: (() => void) | undefined
   #setupFailed: ((line: string) => void) | undefined
@@ -83,7 +89,8 @@ export class Primary {
       silentChecks: 0,
       startedAtMs: 0,
       quickCrashes: 0,
-      statsArrived: undefined,
+      isHung: false,
+      statsAsked: new Map(),
     }))
   }
 
@@ -107,6 +114,11 @@ export class Primary {
     )
   }
 
+  /** Since the start. */
+  restarts(): Restarts {
+    return this.#restarts
+  }
+
   /** Resolves when every worker has gone. */
   drain(): Promise<void> {
     this.#isDraining = true
@@ -125,6 +137,7 @@ export class Primary {
     slot.isListening = false
     slot.isReady = false
     slot.silentChecks = 0
+    slot.isHung = false
     const worker = cluster.fork()
     slot.worker = worker
     worker.on('message', (message: WorkerMessage) => this.#onMessage(index, worker, message))
@@ -134,13 +147,12 @@ export class Primary {
 
   /** Resolves when every worker has sent what it counted until now, or has had its time. */
   async askStats(): Promise<void> {
-    const message: PrimaryMessage = { type: 'ask-stats' }
+    const ask = ++this.#lastAsk
+    const message: PrimaryMessage = { type: 'ask-stats', ask }
     const answers = this.#slots.map(slot => {
       if (!slot.isListening || !slot.worker?.isConnected()) return undefined
       slot.worker.send(message)
-      return new Promise<void>(resolve => {
-        slot.statsArrived = resolve
-      })
+      return new Promise<void>(resolve => slot.statsAsked.set(ask, resolve))
     })
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise(resolve => {
@@ -148,6 +160,7 @@ export class Primary {
     })
     await Promise.race([Promise.all(answers), patience])
     clearTimeout(timer)
+    for (const slot of this.#slots) slot.statsAsked.delete(ask)
   }
 
   #onMessage(index: number, worker: Worker, message: WorkerMessage): void {
@@ -164,7 +177,7 @@ export class Primary {
       }
       case 'stats':
         this.#sink.take(String(worker.id), message.snapshot)
-        slot.statsArrived?.()
+        if (message.answers !== undefined) slot.statsAsked.get(message.answers)?.()
         break
       case 'listening':
         slot.isListening = true
@@ -187,6 +200,7 @@ export class Primary {
       slot.silentChecks++
       if (slot.silentChecks >= SILENT_CHECKS_MAX) {
         this.#log.error({ pid: slot.worker?.process.pid }, 'a worker hangs; it is killed')
+        slot.isHung = true
         slot.worker?.process.kill('SIGKILL')
       }
     }
@@ -195,7 +209,7 @@ export class Primary {
   #onExit(index: number, code: number, signal: string): void {
     const slot = this.#slots[index]!
     if (slot.worker !== undefined) this.#sink.gone(String(slot.worker.id))
-    slot.statsArrived?.()
+    for (const answered of slot.statsAsked.values()) answered()
     slot.worker = undefined
     slot.isListening = false
     slot.isReady = false
@@ -203,6 +217,7 @@ export class Primary {
       this.#checkAllGone()
       return
     }
+    this.#restarts[slot.isHung ? 'hang' : 'crash']++
     slot.quickCrashes = performance.now() - slot.startedAtMs < SETTLED_MS ? slot.quickCrashes + 1 : 0
     // One crash is replaced at once, so that the service is whole again within a second; a second one soon after waits.
     const delayMs =

@@ -3,6 +3,7 @@
 import cluster from 'node:cluster'
 import { createServer } from 'node:net'
 import { prepareStart } from './admin/first-start.ts'
+import { metricsRoute } from './admin/metrics-route.ts'
 import { startAdminServer } from './admin/server.ts'
 import { Primary, type PrimaryMessage, type WorkerMessage } from './cluster.ts'
 import { type Config, localUrl, parseConfig } from './config.ts'
@@ -26,7 +27,7 @@ async function runPrimary(): Promise<void> {
     await primary.start().catch(error => {
       throw new StoreSetupError((error as Error).message)
     })
-    const admin = await startAdminServer(config, primary, totals)
+    const admin = await startAdminServer(config, primary, [metricsRoute(totals, primary)], log)
     const { host, port, workers } = config
     if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
@@ -52,8 +53,10 @@ async function runWorker(): Promise<void> {
   }
   let server: Server | undefined
   let isLeaving = false
-  const tellStats = () => {
-    if (server !== undefined) tell({ type: 'stats', snapshot: server.stats.snapshot() })
+  const tellStats = (ask?: number) => {
+    if (server === undefined) return
+    const answers = ask === undefined ? {} : { answers: ask }
+    tell({ type: 'stats', snapshot: server.stats.snapshot(), ...answers })
   }
   const leave = async () => {
     if (isLeaving) return
@@ -70,7 +73,7 @@ async function runWorker(): Promise<void> {
           resolve(message)
           break
         case 'ask-stats':
-          tellStats()
+          tellStats(message.ask)
           break
         case 'drain':
           void leave()
@@ -99,7 +102,7 @@ async function runWorker(): Promise<void> {
   tell({ type: 'listening' })
   tell({ type: 'ready', isReady: isReady() })
   setInterval(() => tell({ type: 'ready', isReady: isReady() }), READINESS_MS).unref()
-  setInterval(tellStats, STATS_MS).unref()
+  setInterval(() => tellStats(), STATS_MS).unref()
 }
 
 /** The port that all workers will share. They set SO_REUSEPORT, so only a listener without it finds out who else is there. */

@@ -15,6 +15,7 @@ import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
 import { type Logger, loggedEvents } from './log.ts'
 import { both } from './observe/both.ts'
+import { namedSite } from './observe/named-site.ts'
 import { Stats } from './observe/stats.ts'
 import { resolveSecrets } from './secrets.ts'
 import { BridgedStore } from './store/bridge.ts'
@@ -34,15 +35,21 @@ export interface Server {
 
 /** @throws StoreSetupError or ListenError */
 export async function startServer(config: Config, log: Logger, workerIndex: number): Promise<Server> {
+  const stats = new Stats({
+    isStoreUp: () => store.isReady(),
+    underWay: () => host.underWay,
+    siteNamedBy: exchange => namedSite(service.sites, exchange),
+  })
   const store = createStore(config, {
     sweeps: workerIndex === 0,
     deadlineMs: config.storeDeadlineMs,
+    onCall: stats.storeCalled,
     onChange: (up, cause) => {
+      stats.storeChanged(up)
       if (up) log.info({ cause }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
   })
-  const stats = new Stats()
   const service = composeService(config, store, both(stats, loggedEvents(log)))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,

@@ -1,9 +1,15 @@
-/** The admin port: /healthz (all workers listen) and /readyz (the store answers the real scripts). */
+/**
+ * The admin port: health, readiness, and the routes that it is given. It has no password: it listens on loopback unless told
+ * otherwise, and then answers only to names that no web page can point at it (DNS rebinding).
+ */
 
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { Config } from '../config.ts'
-import type { Totals } from '../observe/totals.ts'
+import type { Logger } from '../log.ts'
+import type { Restarts } from '../observe/restarts.ts'
 import { ListenError } from '../server.ts'
+import type { AdminRoute } from './admin-route.ts'
 
 /** What supervises the workers. */
 export interface Supervisor {
@@ -11,31 +17,122 @@ export interface Supervisor {
   isReady(): boolean
   /** Resolves when what every worker has counted until now is in the totals. */
   askStats(): Promise<void>
+  restarts(): Restarts
 }
+
+/** A client that is slower than this loses its connection. */
+const SLOW_MS = 10_000
+const HEADER_BYTES_MAX = 8192
+const CONNECTIONS_MAX = 128
 
 /** undefined without a port. */
 export function startAdminServer(
-  { adminHost, adminPort }: Config,
+  { adminHost, adminPort }: Pick<Config, 'adminHost' | 'adminPort'>,
   supervisor: Supervisor,
-  _totals: Totals,
+  routes: readonly AdminRoute[],
+  log: Logger,
 ): Promise<Server | undefined> {
   if (adminPort === undefined) return Promise.resolve(undefined)
-  const server = createServer((request, response) => {
-    const check = { '/healthz': () => supervisor.isHealthy(), '/readyz': () => supervisor.isReady() }[
-      request.url ?? ''
-    ]
-    if (check === undefined) {
-      response.writeHead(404).end()
-      return
-    }
-    const isOk = check()
-    response.writeHead(isOk ? 200 : 503, { 'Content-Type': 'application/json' })
-    response.end(JSON.stringify({ ok: isOk }))
-  })
+  const isLocal = isLoopback(adminHost)
+  if (!isLocal) {
+    log.warn(
+      { adminHost, adminPort },
+      'the admin port can be reached from other hosts and has no password: see that only those who may can reach it',
+    )
+  }
+  const byPath = new Map([...healthRoutes(supervisor), ...routes].map(route => [route.path, route]))
+  const server = createServer(
+    {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: SLOW_MS,
+      requestTimeout: SLOW_MS,
+      connectionsCheckingInterval: SLOW_MS / 10,
+    },
+    (request, response) => {
+      void serve(request, response, byPath, isLocal).catch(error => {
+        log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
+        if (response.headersSent) response.destroy()
+        else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
+      })
+    },
+  )
+  server.maxConnections = CONNECTIONS_MAX
+  server.setTimeout(SLOW_MS) // also for those who do not read
   return new Promise((resolve, reject) => {
     server.once('error', error =>
       reject(new ListenError({ host: adminHost, port: adminPort }, `POWGATE_ADMIN_PORT: ${error.message}`)),
     )
     server.listen(adminPort, adminHost, () => resolve(server))
   })
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  routes: ReadonlyMap<string, AdminRoute>,
+  isLocal: boolean,
+): Promise<void> {
+  response.setHeader('Cache-Control', 'no-store')
+  response.setHeader('X-Content-Type-Options', 'nosniff')
+  const { host } = request.headers
+  if (isLocal && host !== undefined && !isLocalName(host)) {
+    sendError(response, 403, 'host', 'Use an IP address or localhost to reach the admin port.')
+    return
+  }
+  const path = pathOf(request)
+  const route = routes.get(path)
+  if (route === undefined) {
+    sendError(
+      response,
+      404,
+      'not-found',
+      `There is no such path; there are ${[...routes.keys()].join(', ')}.`,
+    )
+  } else if (request.method !== 'GET' && request.method !== 'HEAD') {
+    response.setHeader('Allow', 'GET, HEAD')
+    sendError(response, 405, 'method-not-allowed', 'The admin port takes GET and HEAD only.')
+  } else {
+    await route.handle(request, response, new URLSearchParams((request.url ?? '').slice(path.length)))
+  }
+}
+
+function healthRoutes(supervisor: Supervisor): AdminRoute[] {
+  const check = (path: string, isOk: () => boolean): AdminRoute => ({
+    path,
+    handle(_request, response) {
+      const ok = isOk()
+      sendJson(response, ok ? 200 : 503, { ok })
+    },
+  })
+  return [check('/healthz', () => supervisor.isHealthy()), check('/readyz', () => supervisor.isReady())]
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  const end = url.indexOf('?')
+  return end < 0 ? url : url.slice(0, end)
+}
+
+function sendError(response: ServerResponse, status: number, code: string, error: string): void {
+  sendJson(response, status, { error, code })
+}
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { 'Content-Type': 'application/json' })
+  response.end(JSON.stringify(body))
+}
+
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8)
+LOOPBACK.addAddress('::1', 'ipv6')
+
+function isLoopback(host: string): boolean {
+  if (isIP(host) === 0) return host.toLowerCase() === 'localhost'
+  return LOOPBACK.check(host, isIPv4(host) ? 'ipv4' : 'ipv6')
+}
+
+/** A name with a port, as in a Host header, that leads to this machine whoever answers for names. */
+function isLocalName(host: string): boolean {
+  const name = host.replace(/:\d*$/, '').toLowerCase()
+  if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6
+  return name === 'localhost' || name.endsWith('.localhost') || isIPv4(name)
 }

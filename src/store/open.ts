@@ -5,13 +5,14 @@ import { openSites, prepareDataDir } from './embedded/environment.ts'
 import { EmbeddedRecords } from './embedded/records.ts'
 import { EmbeddedStore } from './embedded/store.ts'
 import { RedisStore } from './redis/store.ts'
-import type { SiteStore, Store } from './store.ts'
+import type { OnStoreCall, SiteStore, Store } from './store.ts'
 
 export interface OpenOptions {
   /** Whether this process removes what has expired; one per machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number
   readonly onChange?: (up: boolean, cause: string) => void
+  readonly onCall?: OnStoreCall
 }
 
 const OPEN_MS = 5000

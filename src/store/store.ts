@@ -98,6 +98,14 @@ export type RedemptionAdmission =
   | Limited
   | Unavailable
 
+/**
+ * Told of every call that took operations to the store, when it was answered or given up.
+ *
+ * @param operations how many, at least 1
+ * @param seconds since the first of them came
+ */
+export type OnStoreCall = (operations: number, seconds: number) => void
+
 export interface RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void

@@ -27,6 +27,7 @@ import {
   type Done,
   type Limited,
   MARK_MARGIN_MS,
+  type OnStoreCall,
   type RedemptionAdmission,
   type RedemptionRequest,
   type RequestStore,
@@ -86,7 +87,10 @@ export class EmbeddedRequests implements RequestStore {
   readonly #state: StateEnvironment
   readonly #clocks: EmbeddedClocks
   readonly #onFault: (error: unknown) => void
+  readonly #onCall: OnStoreCall | undefined
   #queue: Operation[] = []
+  /** When the first of the queue came, by `performance.now`. */
+  #queuedAtMs = 0
   /** Of the transaction under way, on the monotonic clock. */
   #nowMs = 0
   /**
@@ -97,10 +101,16 @@ export class EmbeddedRequests implements RequestStore {
   /** Set by the owner when the files have reached their bound. */
   isFull = false
 
-  constructor(state: StateEnvironment, clocks: EmbeddedClocks, onFault: (error: unknown) => void) {
+  constructor(
+    state: StateEnvironment,
+    clocks: EmbeddedClocks,
+    onFault: (error: unknown) => void,
+    onCall?: OnStoreCall,
+  ) {
     this.#state = state
     this.#clocks = clocks
     this.#onFault = onFault
+    this.#onCall = onCall
   }
 
   addressEpoch(): number {
@@ -128,7 +138,10 @@ export class EmbeddedRequests implements RequestStore {
       operation.done(UNAVAILABLE)
       return
     }
-    if (this.#queue.length === 0) setImmediate(this.flush)
+    if (this.#queue.length === 0) {
+      this.#queuedAtMs = performance.now()
+      setImmediate(this.flush)
+    }
     this.#queue.push(operation)
   }
 
@@ -151,6 +164,7 @@ export class EmbeddedRequests implements RequestStore {
       this.#onFault(error)
       answers = operations.map(() => UNAVAILABLE)
     }
+    this.#onCall?.(operations.length, (performance.now() - this.#queuedAtMs) / 1000)
     for (let index = 0; index < operations.length; index++) operations[index]!.done(answers[index] as never)
   }
 

@@ -7,6 +7,7 @@ import type {
   ChallengeRequest,
   Done,
   LoadReport,
+  OnStoreCall,
   RedemptionAdmission,
   RedemptionRequest,
   SiteLoad,
@@ -27,6 +28,7 @@ export interface EmbeddedStoreOptions {
   /** For tests. */
   readonly clocks?: EmbeddedClocks
   readonly onChange?: (up: boolean, cause: string) => void
+  readonly onCall?: OnStoreCall
 }
 
 const SWEEP_COUNT = 500
@@ -59,7 +61,8 @@ export class EmbeddedStore implements Store {
     this.description = `embedded store in ${options.dataDir}`
     this.#records = new EmbeddedRecords(openSites(options.dataDir))
     this.#state = openState(options.dataDir)
-    this.#requests = new EmbeddedRequests(this.#state, options.clocks ?? SYSTEM_CLOCKS, this.#onFault)
+    const { clocks = SYSTEM_CLOCKS, onCall } = options
+    this.#requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
     this.#schedule(SWEEP_IDLE_MS)
   }
 

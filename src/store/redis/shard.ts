@@ -12,6 +12,7 @@
  */
 
 import { Command } from 'ioredis'
+import type { OnStoreCall } from '../store.ts'
 import type { Connection } from './connection.ts'
 import { PROBE } from './operations.ts'
 import { type Script, TURN } from './scripts.ts'
@@ -41,6 +42,7 @@ export interface ShardOptions {
   /** A random unsigned 32-bit number, for a shard that has no epoch. */
   readonly newEpoch: () => number
   readonly onChange: (shard: Shard, up: boolean, cause: string) => void
+  readonly onCall: OnStoreCall | undefined
 }
 
 export class Shard {
@@ -109,7 +111,7 @@ export class Shard {
     this.#turn = new Turn()
     const flight: Flight = { turn, sentAtMs: performance.now(), landed: false }
     if (this.#flights.length >= FLIGHTS_MAX) {
-      land(flight, undefined)
+      settleAll(turn, undefined)
       return
     }
     this.#flights.push(flight)
@@ -134,13 +136,21 @@ export class Shard {
     }
     this.#remove(flight)
     this.epoch = epochOf(reply)
-    land(flight, reply)
+    this.#land(flight, reply)
   }
 
   #failed(flight: Flight, error: unknown): void {
     this.#remove(flight)
-    land(flight, undefined)
+    this.#land(flight, undefined)
     this.#goDown(error instanceof Error ? error.message : String(error))
+  }
+
+  #land(flight: Flight, reply: Buffer | undefined): void {
+    if (flight.landed) return
+    flight.landed = true
+    const { turn } = flight
+    this.#options.onCall?.(turn.settles.length, (performance.now() - turn.startedAtMs) / 1000)
+    settleAll(turn, reply)
   }
 
   #remove(flight: Flight): void {
@@ -171,7 +181,7 @@ export class Shard {
     this.#flights = []
     const wasUp = this.#up
     this.#up = false
-    for (const flight of flights) land(flight, undefined)
+    for (const flight of flights) this.#land(flight, undefined)
     const waiting = this.#turn
     this.#turn = new Turn()
     settleAll(waiting, undefined)
@@ -215,12 +225,6 @@ export class Shard {
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
     this.#options.onChange(this, true, 'the scripts run')
   }
-}
-
-function land(flight: Flight, reply: Buffer | undefined): void {
-  if (flight.landed) return
-  flight.landed = true
-  settleAll(flight.turn, reply)
 }
 
 export function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {

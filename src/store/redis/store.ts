@@ -26,6 +26,7 @@ import {
   type Done,
   type LoadReport,
   MARK_MARGIN_MS,
+  type OnStoreCall,
   type RedemptionAdmission,
   type RedemptionRequest,
   type SiteLoad,
@@ -61,6 +62,7 @@ export interface RedisStoreOptions {
   readonly clock?: () => number
   /** Told when the store goes away and comes back. */
   readonly onChange?: (up: boolean, cause: string) => void
+  readonly onCall?: OnStoreCall
 }
 
 const VERSION_MIN = [6, 2] as const
@@ -87,6 +89,7 @@ export class RedisStore implements Store {
           clock: options.clock,
           newEpoch: () => randomInt(2 ** 32),
           onChange: (_shard, up, cause) => options.onChange?.(up, cause),
+          onCall: options.onCall,
         }),
     )
     for (const shard of this.#shards) shard.start()

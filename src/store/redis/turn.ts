@@ -14,6 +14,8 @@ export type Settle = (reply: Buffer | undefined, at: number) => void
 export class Turn {
   /** In the order of the operations. */
   readonly settles: Settle[] = []
+  /** When the first of them came, by `performance.now`. */
+  startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
   #keyCount = 0
@@ -23,6 +25,7 @@ export class Turn {
    * @param operation as its Lua file lays it out, one character per byte
    */
   add(keys: readonly string[], operation: string, settle: Settle): void {
+    if (this.settles.length === 0) this.startedAtMs = performance.now()
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
     this.#operations.add(operation)

@@ -1,0 +1,29 @@
+/** GET /metrics: what all workers have counted until now, for Prometheus. */
+
+import { CONTENT_TYPE, exposition } from '../observe/exposition.ts'
+import type { Totals } from '../observe/totals.ts'
+import { VERSION } from '../version.ts'
+import type { AdminRoute } from './admin-route.ts'
+import type { Supervisor } from './server.ts'
+
+export function metricsRoute(
+  totals: Totals,
+  supervisor: Pick<Supervisor, 'askStats' | 'restarts'>,
+): AdminRoute {
+  return {
+    path: '/metrics',
+    async handle(_request, response) {
+      await supervisor.askStats()
+      const { rss, heapUsed } = process.memoryUsage()
+      const text = await exposition({
+        total: totals.current(),
+        workers: totals.workers(),
+        restarts: supervisor.restarts(),
+        primary: { residentBytes: rss, heapBytes: heapUsed },
+        build: { version: VERSION, node: process.version },
+      })
+      response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })
+      response.end(text)
+    },
+  }
+}

@@ -1,0 +1,245 @@
+/**
+ * The totals as Prometheus reads them, through prom-client. Every label's values come from a closed list, so the number of
+ * series has a bound; site keys are no label for that reason (the dashboard has them).
+ */
+
+import { AggregatorRegistry, prometheusContentType } from 'prom-client'
+import { SCORE_WEIGHTS } from '../domain/score.ts'
+import type { JudgementReason } from '../endpoints/service.ts'
+import { RESTART_CAUSES, type Restarts } from './restarts.ts'
+import type { Histogram, StatsSnapshot } from './snapshot.ts'
+import type { WorkerStats } from './totals.ts'
+
+export interface ExpositionInput {
+  /** Of all workers. */
+  readonly total: StatsSnapshot
+  readonly workers: readonly WorkerStats[]
+  readonly restarts: Restarts
+  readonly primary: { readonly residentBytes: number; readonly heapBytes: number }
+  readonly build: { readonly version: string; readonly node: string }
+}
+
+export const CONTENT_TYPE = prometheusContentType
+
+interface Sample {
+  readonly labels: Readonly<Record<string, string | number>>
+  readonly value: number
+  /** Where it is not the metric's. */
+  readonly metricName?: string
+}
+
+/** As prom-client's `getMetricsAsJSON` gives it. */
+interface Metric {
+  readonly name: string
+  readonly help: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly values: readonly Sample[]
+  readonly aggregator: 'sum'
+}
+
+/** Returns the text of `/metrics`. */
+export function exposition(input: ExpositionInput): Promise<string> {
+  const { total } = input
+  const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...storeMetrics(total)]
+  metrics.push(...judgementMetrics(total), ...processMetrics(input))
+  return AggregatorRegistry.aggregate<typeof prometheusContentType>([metrics]).metrics()
+}
+
+function serviceMetrics({ build, workers, restarts }: ExpositionInput): Metric[] {
+  return [
+    gauge('powgate_build_info', 'Version of powgate and of Node.js; always 1.', [
+      { labels: { version: build.version, node: build.node }, value: 1 },
+    ]),
+    gauge('powgate_workers', 'Worker processes that run and have reported.', [one(workers.length)]),
+    counter(
+      'powgate_worker_restarts_total',
+      'Workers that were replaced: they ended by themselves (crash), hung and were killed (hang), or a SIGHUP replaced them (roll).',
+      RESTART_CAUSES.map(cause => ({ labels: { cause }, value: restarts[cause] })),
+    ),
+  ]
+}
+
+const ALWAYS_THERE = ['challenge 200 ok', 'verify 200 ok', 'verify 200 failed', 'verify-token 200 ok']
+
+function requestMetrics({ answers, latencies, aborted, faults, limited, gauges }: StatsSnapshot): Metric[] {
+  const byEndpoint = (counts: Readonly<Record<string, number>>) => labelled(['endpoint'], counts)
+  return [
+    counter(
+      'powgate_requests_total',
+      'Answers, by endpoint, status and outcome: ok, failed (a verification that did not pass), or why it was refused.',
+      labelled(['endpoint', 'status', 'outcome'], { ...zeros(ALWAYS_THERE), ...answers }),
+    ),
+    histogram(
+      'powgate_request_duration_seconds',
+      'Time from the headers of a request to its answer.',
+      Object.entries(latencies).map(([endpoint, counts]) => [{ endpoint }, counts]),
+    ),
+    gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [one(gauges.underWay)]),
+    counter(
+      'powgate_requests_aborted_total',
+      'Requests whose client went away before the answer.',
+      byEndpoint(aborted),
+    ),
+    counter('powgate_faults_total', 'Faults of powgate itself; each is in the log.', byEndpoint(faults)),
+    counter(
+      'powgate_rate_limited_total',
+      'Requests refused by a limit, by the limit that was reached.',
+      labelled(['endpoint', 'policy'], { ...zeros(LIMITS), ...limited }),
+    ),
+  ]
+}
+
+const LIMITS = [
+  'challenge address',
+  'challenge address-site',
+  'verify address',
+  'verify address-site',
+  'verify-token address',
+  'verify-token api-key',
+]
+
+function storeMetrics({ storeLatency, storeBatch, storeOutages, gauges }: StatsSnapshot): Metric[] {
+  return [
+    gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', [
+      one(gauges.storeUp),
+    ]),
+    counter(
+      'powgate_store_outages_total',
+      'Times that a worker lost the store; each worker counts its own.',
+      [one(storeOutages)],
+    ),
+    histogram(
+      'powgate_store_call_duration_seconds',
+      'Time from the first operation of a call to the store to its reply, or until it was given up.',
+      [[{}, storeLatency]],
+    ),
+    histogram('powgate_store_batch_operations', 'Operations that went to the store in one call.', [
+      [{}, storeBatch],
+    ]),
+  ]
+}
+
+const [BITS_MIN, BITS_MAX] = [16, 28]
+/** Scores are hundredths, so these are the tenths below each whole one. */
+const SCORE_BOUNDS = [0.09, 0.19, 0.29, 0.39, 0.49, 0.59, 0.69, 0.79, 0.89, 0.99]
+
+const REASONS = [...Object.keys(SCORE_WEIGHTS), 'ip-blocked', 'ip-not-allowed', 'proof-wrong'] satisfies (
+  | JudgementReason
+  | string
+)[]
+
+function judgementMetrics({ difficulties, scores, scoreSum, reasons }: StatsSnapshot): Metric[] {
+  return [
+    histogram('powgate_challenge_difficulty_bits', 'Difficulty of issued challenges, in bits.', [
+      [{}, difficultyHistogram(difficulties)],
+    ]),
+    histogram(
+      'powgate_verification_score',
+      'Scores of verifications that got one; they are hundredths, so le="0.49" are those below 0.5.',
+      [[{}, { bounds: SCORE_BOUNDS, counts: scores, sum: scoreSum }]],
+    ),
+    counter(
+      'powgate_score_reasons_total',
+      'Verifications that failed or lost score for this reason; one may have several.',
+      labelled(['reason'], { ...zeros(REASONS), ...reasons }),
+    ),
+  ]
+}
+
+function processMetrics({ workers, primary }: ExpositionInput): Metric[] {
+  const processes = [
+    { labels: { process: 'primary' }, ...primary },
+    ...workers.map(({ number, snapshot }) => ({
+      labels: { process: `worker-${number}` },
+      ...snapshot.gauges,
+    })),
+  ]
+  const lags = workers.flatMap(({ number, snapshot }) =>
+    Object.entries(snapshot.gauges.eventLoopLagSeconds).map(([stat, value]) => ({
+      labels: { worker: number, stat },
+      value,
+    })),
+  )
+  return [
+    gauge(
+      'powgate_event_loop_lag_seconds',
+      'How much later than asked a worker ran its timers over the last 10 to 20 seconds: mean, p99 and max.',
+      lags,
+    ),
+    gauge(
+      'process_resident_memory_bytes',
+      'Resident memory of each process.',
+      processes.map(({ labels, residentBytes }) => ({ labels, value: residentBytes })),
+    ),
+    gauge(
+      'nodejs_heap_size_used_bytes',
+      'JavaScript heap in use, of each process.',
+      processes.map(({ labels, heapBytes }) => ({ labels, value: heapBytes })),
+    ),
+  ]
+}
+
+function difficultyHistogram(difficulties: Readonly<Record<string, number>>): Histogram {
+  const bounds = Array.from({ length: BITS_MAX - BITS_MIN + 1 }, (_, index) => BITS_MIN + index)
+  const counts = [...bounds, Number.POSITIVE_INFINITY].map(() => 0)
+  let sum = 0
+  for (const [text, count] of Object.entries(difficulties)) {
+    const bits = Number(text)
+    const bucket = bounds.findIndex(bound => bits <= bound)
+    counts[bucket < 0 ? bounds.length : bucket]! += count
+    sum += bits * count
+  }
+  return { bounds, counts, sum }
+}
+
+function gauge(name: string, help: string, values: readonly Sample[]): Metric {
+  return { name, help, type: 'gauge', values, aggregator: 'sum' }
+}
+
+function counter(name: string, help: string, values: readonly Sample[]): Metric {
+  return { name, help, type: 'counter', values, aggregator: 'sum' }
+}
+
+function histogram(
+  name: string,
+  help: string,
+  series: readonly (readonly [labels: Sample['labels'], histogram: Histogram])[],
+): Metric {
+  const values = series.flatMap(([labels, { bounds, counts, sum }]) => {
+    let below = 0
+    const buckets = counts.map((count, index) => {
+      below += count
+      return {
+        labels: { ...labels, le: bounds[index] ?? '+Inf' },
+        value: below,
+        metricName: `${name}_bucket`,
+      }
+    })
+    return [
+      ...buckets,
+      { labels, value: sum, metricName: `${name}_sum` },
+      { labels, value: below, metricName: `${name}_count` },
+    ]
+  })
+  return { name, help, type: 'histogram', values, aggregator: 'sum' }
+}
+
+function one(value: number): Sample {
+  return { labels: {}, value }
+}
+
+/** Names from the code of powgate; from a worker of any other version too. */
+const NAME = /^[A-Za-z0-9-]{1,40}$/
+
+/** Counts by names that are separated by spaces, one for each label. */
+function labelled(labels: readonly string[], counts: Readonly<Record<string, number>>): Sample[] {
+  return Object.entries(counts).flatMap(([key, value]) => {
+    const names = key.split(' ')
+    if (names.length !== labels.length || !names.every(name => NAME.test(name))) return []
+    return [{ labels: Object.fromEntries(labels.map((label, index) => [label, names[index]!])), value }]
+  })
+}
+
+function zeros(names: readonly string[]): Record<string, number> {
+  return Object.fromEntries(names.map(name => [name, 0]))
+}

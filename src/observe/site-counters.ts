@@ -1,0 +1,59 @@
+/** What one worker counts for one site. */
+
+import type { Reason } from '../domain/outcome.ts'
+import type { JudgementReason } from '../endpoints/service.ts'
+import { SCORE_BUCKETS, type SiteStats } from './snapshot.ts'
+import { Tally } from './tally.ts'
+
+/** Longer than any difficulty is high. */
+const DIFFICULTIES = 32
+
+export class SiteCounters {
+  redeemed = 0
+  readonly refused = new Tally<Reason>()
+  readonly #reasons = new Tally<JudgementReason>()
+  readonly #difficulties: number[] = new Array(DIFFICULTIES).fill(0)
+  readonly #scores: number[] = new Array(SCORE_BUCKETS).fill(0)
+  #scoreSum = 0
+  #passed = 0
+  #failed = 0
+
+  issued(difficulty: number): void {
+    this.#difficulties[difficulty]!++
+  }
+
+  /** @param score in hundredths, 0 to 1; null without one */
+  judged(passed: boolean, score: number | null, reasons: readonly JudgementReason[]): void {
+    if (passed) this.#passed++
+    else this.#failed++
+    if (score !== null) {
+      this.#scores[Math.floor(Math.round(score * 100) / 10)]!++
+      this.#scoreSum += score
+    }
+    for (const reason of reasons) this.#reasons.add(reason)
+  }
+
+  get scoreSum(): number {
+    return this.#scoreSum
+  }
+
+  snapshot(): SiteStats {
+    const difficulties: Record<string, number> = {}
+    let challenges = 0
+    for (let bits = 0; bits < DIFFICULTIES; bits++) {
+      const count = this.#difficulties[bits]!
+      if (count > 0) difficulties[bits] = count
+      challenges += count
+    }
+    return {
+      challenges,
+      passed: this.#passed,
+      failed: this.#failed,
+      redeemed: this.redeemed,
+      refused: this.refused.snapshot(),
+      reasons: this.#reasons.snapshot(),
+      difficulties,
+      scores: [...this.#scores],
+    }
+  }
+}
