@@ -7,6 +7,7 @@ import { metricsRoute } from './admin/metrics-route.ts'
 import { startAdminServer } from './admin/server.ts'
 import { Primary, type PrimaryMessage, type WorkerMessage } from './cluster.ts'
 import { type Config, localUrl, parseConfig } from './config.ts'
+import { dashboard } from './dashboard/start.ts'
 import { ConfigError, gatherSettings } from './gather-settings.ts'
 import { createLogger } from './log.ts'
 import { Totals } from './observe/totals.ts'
@@ -27,7 +28,12 @@ async function runPrimary(): Promise<void> {
     await primary.start().catch(error => {
       throw new StoreSetupError((error as Error).message)
     })
-    const admin = await startAdminServer(config, primary, [metricsRoute(totals, primary)], log)
+    const admin = await startAdminServer(
+      config,
+      primary,
+      [metricsRoute(totals, primary), ...dashboard(config, totals, primary)],
+      log,
+    )
     const { host, port, workers } = config
     if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
     log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)

@@ -32,7 +32,7 @@ const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
 const JSON_TYPE = 'application/json'
 
-/** @param assets the folder with app.js, dashboard.css and grafana.json */
+/** @param assets the folder with app.js, app.css and grafana.json */
 export function dashboardRoutes(
   { history, siteNames, state }: DashboardSources,
   assets = new URL('.', import.meta.url),
@@ -41,7 +41,7 @@ export function dashboardRoutes(
     { path: '/', handle: (_, response) => redirect(response, 'dashboard') },
     constant('/dashboard', HTML, PAGE),
     constant('/dashboard/app.js', SCRIPT, readFileSync(new URL('app.js', assets))),
-    constant('/dashboard/app.css', STYLE, readFileSync(new URL('dashboard.css', assets))),
+    constant('/dashboard/app.css', STYLE, readFileSync(new URL('app.css', assets))),
     constant('/grafana.json', JSON_TYPE, readFileSync(new URL('grafana.json', assets))),
     {
       path: '/dashboard/data.json',

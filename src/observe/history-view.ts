@@ -81,7 +81,10 @@ export interface StoreHistory {
 
 export interface WorkerHistory {
   readonly running: readonly number[]
-  readonly restarts: readonly number[]
+  /** Workers that were replaced because they ended or hung. */
+  readonly crashes: readonly number[]
+  /** Workers that were replaced on purpose. */
+  readonly rolls: readonly number[]
   /** Lag of the event loop, 99th percentile, of the worker where it is worst. */
   readonly lagMs: readonly number[]
   /** Of all workers. */
@@ -117,8 +120,8 @@ export interface ServiceState {
   readonly workersRunning: number
   /** Of the running ones. */
   readonly workersWithStore: number
-  /** Since the start of the service. */
-  readonly restarts: number
+  /** Workers that ended or hung and were replaced, since the start of the service. */
+  readonly crashes: number
   /** Requests that are not answered yet. */
   readonly underWay: number
 }

@@ -20,6 +20,7 @@ import {
   type Traffic,
   type WorkerHistory,
 } from './history-view.ts'
+import type { Restarts } from './restarts.ts'
 import { SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
 import { CounterNames, packStep, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
 
@@ -33,8 +34,7 @@ const MINUTE_MS = 60_000
 /** What the workers do not know of themselves. */
 export interface Fleet {
   readonly running: number
-  /** Since the start of the service. */
-  readonly restarts: number
+  readonly restarts: Restarts
 }
 
 export class History {
@@ -170,7 +170,8 @@ export class History {
 function workers(steps: readonly Step[], all: Columns): WorkerHistory {
   return {
     running: steps.map(({ gauges }) => gauges.workers),
-    restarts: all.column('restarts'),
+    crashes: all.matching(/^restarts\/(?:crash|hang)$/),
+    rolls: all.column('restarts/roll'),
     lagMs: steps.map(({ gauges }) => rounded(gauges.lagSeconds * 1000)),
     residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
     faults: all.matching('faults/'),

@@ -8,6 +8,7 @@
  * 32 bits each. A site that uses every counter takes 0.7 KB a step, a usual one 0.1 KB.
  */
 
+import type { Restarts } from './restarts.ts'
 import type { SiteStats, StatsSnapshot } from './snapshot.ts'
 
 /** Gauges of a step: the worst seen in it. */
@@ -34,7 +35,7 @@ type Content = Pick<Step, 'sites' | 'requests' | 'packed'>
 /** What is counted: of the workers, and by whoever supervises them. */
 export interface Counted {
   readonly snapshot: StatsSnapshot
-  readonly restarts: number
+  readonly restarts: Restarts
 }
 
 /** Sites with numbers of their own in a step; all others are summed up. */
@@ -101,7 +102,7 @@ export function packStep(
 ): Content {
   const total: Increases = new Map()
   addIncreases(total, current.snapshot, before?.snapshot)
-  addIncreases(total, current.restarts, before?.restarts ?? 0, 'restarts')
+  addIncreases(total, current.restarts, before?.restarts, 'restarts')
   const sites = siteIncreases(otherSites, current.snapshot.sites ?? {}, before?.snapshot.sites ?? {})
   const words: number[] = []
   for (const increases of [total, ...sites.values()]) {

@@ -51,7 +51,11 @@ export class BarPlot {
       const height = count === 0 ? 0 : Math.max(2, (count / most) * (base - TOP))
       const middle = (index + 0.5) * stride
       const column = { x: index * stride + GAP, y: base - height, width: stride - 2 * GAP, height }
-      const share = svg('text', { class: 'value middle', x: middle, y: base - height - 5 }, wholePercent(count, total))
+      const share = svg(
+        'text',
+        { class: 'value middle', x: middle, y: base - height - 5 },
+        wholePercent(count, total),
+      )
       return [
         svg('rect', { class: 'column', ...column }),
         ...(count === 0 ? [] : [share]),

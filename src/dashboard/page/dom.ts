@@ -19,7 +19,11 @@ export function svg<Tag extends keyof SVGElementTagNameMap>(
   return filled(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children)
 }
 
-function filled<Made extends Element>(element: Made, attributes: Attributes, children: readonly Child[]): Made {
+function filled<Made extends Element>(
+  element: Made,
+  attributes: Attributes,
+  children: readonly Child[],
+): Made {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === true) element.setAttribute(name, '')
     else if (value !== undefined && value !== false) element.setAttribute(name, String(value))

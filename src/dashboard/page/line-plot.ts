@@ -236,7 +236,7 @@ export class LinePlot implements Explored {
     const index = timeMs === null ? this.times.length - 1 : nearestIndex(this.times, timeMs)
     const time = this.times[index]
     setText(this.#at, time === undefined ? '' : clockSeconds(time))
-    this.#readings.forEach((reading, curve) => setText(reading, this.#reading(curve, index)))
+    for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
     describe(this.#canvas, this, this.#cursor)
     this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerMarks(index)))
   }

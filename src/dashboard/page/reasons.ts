@@ -11,7 +11,8 @@ export interface Explanation {
 }
 
 const REFUSALS: Record<Reason, string> = {
-  'site-key-missing': 'No X-Site-Key header: the page embeds the widget without a site key, or somebody probes.',
+  'site-key-missing':
+    'No X-Site-Key header: the page embeds the widget without a site key, or somebody probes.',
   'site-key-malformed': 'The X-Site-Key header is no site key: a typing error in a page, or somebody probes.',
   'site-unknown': 'A well-formed site key that nobody created: an old page, or the wrong service.',
   'site-inactive': 'The site is disabled.',
@@ -22,11 +23,13 @@ const REFUSALS: Record<Reason, string> = {
   'body-not-json': 'A body that is not JSON: no client of ours sends that.',
   'body-shape': 'JSON with a missing or wrong field: an outdated or home-made client.',
   'body-too-large': 'A body beyond the cap.',
-  'nonce-forged': 'The challenge was not issued by this service for this site. After a change of secrets: check that the old one is still listed.',
+  'nonce-forged':
+    'The challenge was not issued by this service for this site. After a change of secrets: check that the old one is still listed.',
   'nonce-from-future': 'A challenge from ahead of this host’s clock: check the clocks of the hosts.',
   'nonce-expired': 'Solved too late: slow devices, or a page that was left open.',
   'nonce-used': 'A solution sent twice: a retry, or a replay.',
-  'nonce-other-address': 'Asked for from one address, solved from another: changing networks, a proxy that is not trusted, or a solver farm.',
+  'nonce-other-address':
+    'Asked for from one address, solved from another: changing networks, a proxy that is not trusted, or a solver farm.',
   'credentials-missing': 'A backend calls without an API key.',
   'credentials-malformed': 'An Authorization header that is no API key.',
   'api-key-unknown': 'An API key that nobody created.',
@@ -34,7 +37,8 @@ const REFUSALS: Record<Reason, string> = {
   'api-key-revoked': 'An API key that was revoked is still in use.',
   'api-key-site-inactive': 'An API key of a disabled site.',
   'token-malformed': 'What the form sent is no token: a bot that fills in anything, or a truncated field.',
-  'token-forged': 'The token was not issued by this service. After a change of secrets: check that the old one is still listed.',
+  'token-forged':
+    'The token was not issued by this service. After a change of secrets: check that the old one is still listed.',
   'token-from-future': 'A token from ahead of this host’s clock: check the clocks of the hosts.',
   'token-forgotten': 'The token is older than the store remembers.',
   'token-expired': 'The form was sent too long after it was solved.',

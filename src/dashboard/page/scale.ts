@@ -31,7 +31,8 @@ export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinu
   const stepMs = step * MINUTE_MS
   const shiftMs = offsetMinutes * MINUTE_MS
   const ticks: number[] = []
-  for (let at = Math.ceil((fromMs - shiftMs) / stepMs) * stepMs + shiftMs; at <= toMs; at += stepMs) ticks.push(at)
+  for (let at = Math.ceil((fromMs - shiftMs) / stepMs) * stepMs + shiftMs; at <= toMs; at += stepMs)
+    ticks.push(at)
   return ticks
 }
 
