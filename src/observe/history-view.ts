@@ -16,6 +16,8 @@ export interface HistoryView {
   readonly site: string | null
   /** Sites with requests within the range, busiest first. */
   readonly sites: readonly SiteEntry[]
+  /** The first of them, over time. */
+  readonly busiest: readonly Tally[]
   readonly lastMinute: LastMinute
   /** End of each step, Unix milliseconds; oldest first. */
   readonly times: readonly number[]

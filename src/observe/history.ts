@@ -30,6 +30,8 @@ const COARSE_MS = 120_000
 const HALF_HOUR_STEPS = 180
 const DAY_STEPS = 720
 const MINUTE_MS = 60_000
+/** Sites whose requests are told step by step. */
+const BUSIEST = 7
 
 /** What the workers do not know of themselves. */
 export interface Fleet {
@@ -83,13 +85,19 @@ export class History {
   view(range: Range, site: string | null): HistoryView {
     const { steps } = this.#rings[range]
     const all = this.#columns(steps, null)
+    const sites = this.#sites(steps)
     const ofSite = site === null ? all : this.#columns(steps, site)
     return {
       range,
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
-      sites: this.#sites(steps),
+      sites,
+      busiest: sites.slice(0, BUSIEST).map(({ siteKey, requests }) => ({
+        name: siteKey,
+        total: requests,
+        counts: steps.map(step => step.requests[step.sites.indexOf(siteKey)] ?? 0),
+      })),
       lastMinute: this.#lastMinute(site),
       times: steps.map(({ toMs }) => toMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),

@@ -17,8 +17,8 @@ const TICK_MS = 1000
 
 const cursor = new Cursor()
 const tiles = new Tiles()
-const panels = makePanels(cursor)
 const choices = new Choices(() => void poll())
+const panels = makePanels(cursor, siteKey => choices.chooseSite(siteKey))
 const freshness = byId('freshness', HTMLElement)
 const problemList = byId('problems', HTMLElement)
 
@@ -94,7 +94,7 @@ function showContact(): void {
 /** Announced when the words change, not at every look. */
 function showProblems(problems: readonly Problem[]): void {
   const words = problems.map(({ level, text }) => `${level} ${text.replace(/ \([^)]* ago\)/, '')}`).join('\n')
-  const isEmpty = latest !== undefined && latest.sites.length === 0 && problems.length === 0
+  const isEmpty = latest !== undefined && latest.sites.length === 0 && latest.traffic.refusals.length === 0
   const state = `${words}${isEmpty}`
   document.title = `${problems.some(({ level }) => level === 'bad') ? '✕ ' : problems.length > 0 ? '! ' : ''}powgate dashboard`
   if (state === shownProblems) return

@@ -11,6 +11,8 @@ const SPARK_HEIGHT = 22
 
 interface Row {
   readonly element: HTMLElement
+  readonly title: HTMLElement
+  readonly text: HTMLElement
   readonly count: HTMLElement
   readonly bar: SVGElement
   readonly spark: SVGElement
@@ -19,6 +21,7 @@ interface Row {
 export class BarList {
   readonly element: HTMLElement
   readonly #explain: (name: string) => { title: string; text: string }
+  readonly #choose: ((name: string) => void) | undefined
   readonly #empty: HTMLElement
   readonly #list = h('ol', { class: 'bars' })
   readonly #rest = h('ol', { class: 'bars' })
@@ -26,9 +29,17 @@ export class BarList {
   readonly #restDetails = h('details', { hidden: true }, this.#restSummary, this.#rest)
   readonly #rows = new Map<string, Row>()
 
-  /** @param empty what is said when nothing has happened */
-  constructor(empty: string, explain: (name: string) => { title: string; text: string }) {
+  /**
+   * @param empty what is said when nothing has happened
+   * @param choose makes the titles buttons
+   */
+  constructor(
+    empty: string,
+    explain: (name: string) => { title: string; text: string },
+    choose?: (name: string) => void,
+  ) {
     this.#explain = explain
+    this.#choose = choose
     this.#empty = h('p', { class: 'empty' }, empty)
     this.element = h('div', {}, this.#empty, this.#list, this.#restDetails)
   }
@@ -39,6 +50,9 @@ export class BarList {
     const rows = tallies.map(tally => {
       const row = this.#rowOf(tally.name)
       const share = whole > 0 ? ` · ${percent(Math.min(1, tally.total / whole))}` : ''
+      const { title, text } = this.#explain(tally.name)
+      setText(row.title, title)
+      setText(row.text, text)
       setText(row.count, `${exact(tally.total)}${share}`)
       row.bar.setAttribute('width', `${(100 * tally.total) / most}%`)
       row.spark.setAttribute('d', sparkline(tally.counts, frame))
@@ -54,20 +68,24 @@ export class BarList {
   #rowOf(name: string): Row {
     const known = this.#rows.get(name)
     if (known !== undefined) return known
-    const { title, text } = this.#explain(name)
+    const choose = this.#choose
+    const title =
+      choose === undefined ? h('span', { class: 'title' }) : h('button', { class: 'title', type: 'button' })
+    title.addEventListener('click', () => choose?.(name))
+    const text = h('span', { class: 'text' })
     const count = h('span', { class: 'count' })
     const bar = svg('rect', { class: 'column', height: 5, rx: 2 })
     const spark = svg('path', { class: 'spark' })
     const element = h(
       'li',
       {},
-      h('span', { class: 'title' }, title),
+      title,
       count,
       svg('svg', { class: 'track', height: 5, 'aria-hidden': 'true' }, bar),
-      h('span', { class: 'text' }, text),
+      text,
       svg('svg', { class: 'when', width: SPARK_WIDTH, height: SPARK_HEIGHT, 'aria-hidden': 'true' }, spark),
     )
-    const row = { element, count, bar, spark }
+    const row = { element, title, text, count, bar, spark }
     this.#rows.set(name, row)
     return row
   }

@@ -2,6 +2,7 @@
 
 import { h, svg } from './dom.ts'
 import { exact, percent } from './format.ts'
+import { sum } from './sum.ts'
 
 const HEIGHT = 150
 const TOP = 20
@@ -53,7 +54,7 @@ export class BarPlot {
       const column = { x: index * stride + GAP, y: base - height, width: stride - 2 * GAP, height }
       const share = svg(
         'text',
-        { class: 'value middle', x: middle, y: base - height - 5 },
+        { class: 'label middle', x: middle, y: base - height - 5 },
         wholePercent(count, total),
       )
       return [
@@ -70,8 +71,4 @@ export class BarPlot {
 function wholePercent(count: number, total: number): string {
   const share = (100 * count) / total
   return share < 1 ? '<1%' : `${share > 99 && count < total ? '>99' : Math.round(share)}%`
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
 }

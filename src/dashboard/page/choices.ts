@@ -9,6 +9,7 @@ const THEME = 'powgate-theme'
 export class Choices {
   readonly #sites = byId('site', HTMLSelectElement)
   readonly #ranges = [...document.querySelectorAll<HTMLInputElement>('input[name=range]')]
+  readonly #changed: () => void
   #range: Range
   /** Empty: all. */
   #site: string
@@ -25,16 +26,16 @@ export class Choices {
         changed()
       })
     }
-    this.#sites.addEventListener('change', () => {
-      this.#site = this.#sites.value
-      this.#remember()
-      changed()
-    })
+    this.#changed = changed
+    this.#sites.addEventListener('change', () => this.chooseSite(this.#sites.value))
     startTheme()
   }
 
-  get range(): Range {
-    return this.#range
+  /** @param siteKey empty: all */
+  chooseSite(siteKey: string): void {
+    this.#site = siteKey
+    this.#remember()
+    this.#changed()
   }
 
   get query(): string {

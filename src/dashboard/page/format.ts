@@ -2,7 +2,8 @@
 
 const WHOLE = new Intl.NumberFormat('en')
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
-const THREE_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })
+const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
+const ONE_DECIMAL = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
 
 /** Every digit: "1,234,567". */
 export function exact(count: number): string {
@@ -16,25 +17,27 @@ export function short(value: number): string {
 
 /** Of a rate per second: "0", "<0.01", "0.25", "12.3", "1.2k". */
 export function rate(perSecond: number): string {
-  return perSecond > 0 && perSecond < 0.01 ? '<0.01' : short(perSecond)
+  if (perSecond > 0 && perSecond < 0.01) return '<0.01'
+  return perSecond < 1 ? TWO_DIGITS.format(perSecond) : short(perSecond)
 }
 
 /** "97.3 %"; "100 %" and "0 %" only where it is all or nothing. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) return '<0.1 %'
   if (share < 1 && share > 0.999) return '>99.9 %'
-  return `${THREE_DIGITS.format(Math.round(share * 1000) / 10)} %`
+  if (share === 0 || share === 1) return `${100 * share} %`
+  return `${ONE_DECIMAL.format(100 * share)} %`
 }
 
 /** "0.21 ms", "3.4 ms", "120 ms", "1.2 s". */
 export function milliseconds(ms: number): string {
-  return ms < 1000 ? `${THREE_DIGITS.format(ms)} ms` : `${THREE_DIGITS.format(ms / 1000)} s`
+  if (ms < 10) return `${TWO_DIGITS.format(ms)} ms`
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${TWO_DIGITS.format(ms / 1000)} s`
 }
 
 /** "96 MiB", "1.2 GiB". */
-export function bytes(count: number): string {
-  const mib = count / 2 ** 20
-  return mib < 1000 ? `${Math.round(mib)} MiB` : `${THREE_DIGITS.format(mib / 1024)} GiB`
+export function mebibytes(mib: number): string {
+  return mib < 1000 ? `${Math.round(mib)} MiB` : `${TWO_DIGITS.format(mib / 1024)} GiB`
 }
 
 /** "5 s", "3 min", "2 h 5 min", "3 d 4 h". */

@@ -3,9 +3,10 @@
 import type { Traffic } from '../../observe/history-view.ts'
 import { h, setText, svg } from './dom.ts'
 import { exact, percent } from './format.ts'
+import { sum } from './sum.ts'
 
 const STAGES = [
-  ['Challenges', 'issued'],
+  ['Challenges', ''],
   ['Solutions', 'of challenges'],
   ['Passed', 'of solutions'],
   ['Redeemed', 'of passed'],
@@ -18,7 +19,8 @@ export class Funnel {
     const share = h('span', { class: 'share' })
     const bar = svg('rect', { class: 'column', height: 8, rx: 2 })
     const track = svg('svg', { class: 'track', height: 8, 'aria-hidden': 'true' }, bar)
-    return { count, share, bar, element: h('li', {}, h('span', {}, name), count, share, track) }
+    const label = h('span', { class: 'stage' }, `${name} `, share)
+    return { count, share, bar, element: h('li', {}, label, count, track) }
   })
 
   constructor() {
@@ -35,19 +37,8 @@ export class Funnel {
       // More than before can come: what was issued before the range.
       const isShare = before !== undefined && before > 0 && value <= before
       setText(count, exact(value))
-      setText(
-        share,
-        before === undefined
-          ? STAGES[index]![1]
-          : isShare
-            ? `${percent(value / before)} ${STAGES[index]![1]}`
-            : '',
-      )
+      setText(share, isShare ? `${percent(value / before)} ${STAGES[index]![1]}` : '')
       bar.setAttribute('width', `${(100 * value) / most}%`)
     }
   }
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
 }

@@ -59,7 +59,8 @@ export class LinePlot implements Explored {
   readonly #canvas = h('div', { class: 'canvas' })
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
-  readonly #at = h('time')
+  /** The time that the legend tells of: in the caption if there is a heading, otherwise for the panel to place. */
+  readonly at = h('time')
   readonly #readings: HTMLElement[] = []
   readonly #hatch = `hatch-${hatches++}`
   #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1, bands: [] }
@@ -72,9 +73,12 @@ export class LinePlot implements Explored {
     this.#spec = spec
     this.#cursor = cursor
     const legend = h('ul', { class: 'legend' }, ...spec.curves.map(curve => this.#legendEntry(curve)))
-    const caption = h('figcaption', {}, ...(heading === undefined ? [] : [h('h4', {}, heading)]), this.#at)
+    const caption =
+      heading === undefined
+        ? h('figcaption', {}, legend)
+        : h('figcaption', {}, h('h4', {}, heading), this.at, legend)
     this.#canvas.append(this.#svg)
-    this.element = h('figure', { class: 'plot' }, caption, legend, this.#canvas)
+    this.element = h('figure', { class: 'plot' }, caption, this.#canvas)
     makeExplorable(this.#canvas, spec.label, cursor, this)
     cursor.onMove(() => this.#showMoment())
     new ResizeObserver(() => {
@@ -86,9 +90,9 @@ export class LinePlot implements Explored {
     const reading = h('b')
     this.#readings.push(reading)
     const mark = this.#spec.isStacked
-      ? svg('rect', { class: 'area', width: 20, height: 10 })
-      : svg('line', { class: 'curve', x1: 0, y1: 5, x2: 22, y2: 5 })
-    const key = svg('svg', { class: look, width: 22, height: 10, 'aria-hidden': 'true' }, mark)
+      ? svg('rect', { class: 'area', width: 16, height: 10 })
+      : svg('line', { class: 'curve', x1: 0, y1: 5, x2: 18, y2: 5 })
+    const key = svg('svg', { class: look, width: 18, height: 10, 'aria-hidden': 'true' }, mark)
     return h('li', {}, key, `${name} `, reading)
   }
 
@@ -235,7 +239,7 @@ export class LinePlot implements Explored {
     const { timeMs } = this.#cursor
     const index = timeMs === null ? this.times.length - 1 : nearestIndex(this.times, timeMs)
     const time = this.times[index]
-    setText(this.#at, time === undefined ? '' : clockSeconds(time))
+    setText(this.at, time === undefined ? '' : clockSeconds(time))
     for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
     describe(this.#canvas, this, this.#cursor)
     this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerMarks(index)))

@@ -1,6 +1,14 @@
 /** A part of the page with a heading, its plots, and the same numbers as a table. */
 
+import type { DashboardData } from '../../observe/history-view.ts'
 import { h } from './dom.ts'
+import type { TimeFrame } from './line-plot.ts'
+
+/** A part of the page that shows the numbers of one answer. */
+export interface PagePart {
+  readonly element: HTMLElement
+  update(data: DashboardData, frame: TimeFrame): void
+}
 
 export interface NumberTable {
   readonly head: readonly string[]
@@ -12,6 +20,8 @@ export interface PanelSpec {
   readonly title: string
   /** What is shown, with its unit. */
   readonly about: string
+  /** Which moment its only plot tells of. */
+  readonly at?: HTMLElement
   /** Over the whole width. */
   readonly isWide?: boolean
   /** Not of the chosen site, but of all. */
@@ -29,10 +39,11 @@ export class Panel {
 
   /** @param hasTable whether the numbers are nowhere else as text */
   constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
-    const { title, about, isWide = false, isOfAllSites = false } = spec
+    const { title, about, at, isWide = false, isOfAllSites = false } = spec
     this.#title = title
     this.#isOfAllSites = isOfAllSites
     const heading = h('div', { class: 'heading' }, h('h3', {}, title), this.#allSites, h('p', {}, about))
+    if (at !== undefined) heading.append(at)
     this.element = h('section', { class: isWide ? 'panel wide' : 'panel' }, heading, ...content)
     if (!hasTable) return
     const details = h('details', { class: 'numbers' }, h('summary', {}, 'Numbers'), this.#holder)

@@ -2,6 +2,7 @@
 
 import type { DashboardData } from '../../observe/history-view.ts'
 import { clockSeconds, duration, exact, milliseconds } from './format.ts'
+import { sum } from './sum.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
 
@@ -86,8 +87,4 @@ function often(count: number): string {
 function lastAt(counts: readonly number[], times: readonly number[]): string {
   const index = counts.findLastIndex(count => count > 0)
   return index < 0 ? '' : `, last before ${clockSeconds(times[index]!)}`
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0)
 }

@@ -23,6 +23,7 @@ class Tile {
     this.element.dataset.level = level ?? ''
     setText(this.#value, value)
     setText(this.#note, note)
+    this.#note.hidden = note === ''
   }
 }
 
@@ -88,11 +89,11 @@ export class Tiles {
     const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
     const verified = passed + failed
     const all = challenges + verified + redeemed + refused
-    this.#challenges.show(perSecond(challenges), 'issued')
-    this.#verifications.show(perSecond(verified), 'solutions judged')
-    this.#redemptions.show(perSecond(redeemed), 'tokens redeemed')
-    this.#passed.show(verified > 0 ? percent(passed / verified) : '–', 'of verifications')
-    this.#refused.show(all > 0 ? percent(refused / all) : '–', `of requests, ${perSecond(refused)}`)
-    this.#latency.show(p99.verify === null ? '–' : milliseconds(p99.verify), 'all sites')
+    this.#challenges.show(perSecond(challenges), '')
+    this.#verifications.show(perSecond(verified), '')
+    this.#redemptions.show(perSecond(redeemed), '')
+    this.#passed.show(verified > 0 ? percent(passed / verified) : '–', '')
+    this.#refused.show(all > 0 ? percent(refused / all) : '–', perSecond(refused))
+    this.#latency.show(p99.verify === null ? '–' : milliseconds(p99.verify), '')
   }
 }
