@@ -85,10 +85,12 @@ function addIncreases(into: Increases, current: unknown, before: unknown, name =
   }
 }
 
+const REQUESTS = new Set(['challenges', 'passed', 'failed', 'redeemed'])
+
 function requestsOf(increases: Increases): number {
   let requests = 0
   for (const [name, count] of increases) {
-    if (/^(challenges|passed|failed|redeemed|refused\/.*)$/.test(name)) requests += count
+    if (REQUESTS.has(name) || name.startsWith('refused/')) requests += count
   }
   return requests
 }

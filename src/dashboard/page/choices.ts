@@ -53,8 +53,8 @@ export class Choices {
       const label = siteKey === 'other' ? 'Other sites' : `${name}${key}`
       return h('option', { value: siteKey }, `${label} (${short(requests)})`)
     })
-    // A list that is open must not jump.
-    if (document.activeElement === this.#sites && this.#sites.options.length === options.length + 1) return
+    // A list that is open must not change under the finger.
+    if (document.activeElement === this.#sites) return
     this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
     this.#sites.value = this.#site
   }

@@ -22,11 +22,16 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
     const time = plot.times[Math.max(0, Math.min(plot.times.length - 1, index))]
     cursor.set(time ?? null)
   }
-  element.addEventListener('pointermove', event => {
+  const point = (event: PointerEvent) => {
     const { left } = element.getBoundingClientRect()
     moveTo(nearestIndex(plot.times, plot.timeAt(event.clientX - left)))
+  }
+  element.addEventListener('pointermove', point)
+  element.addEventListener('pointerdown', point)
+  // A finger that is lifted leaves the moment where it was, to be read.
+  element.addEventListener('pointerleave', event => {
+    if (event.pointerType !== 'touch') cursor.set(null)
   })
-  element.addEventListener('pointerleave', () => cursor.set(null))
   element.addEventListener('blur', () => cursor.set(null))
   element.addEventListener('keydown', event => {
     const target = keyTarget(event.key, currentIndex(plot, cursor), plot.times.length)

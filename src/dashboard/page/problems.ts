@@ -55,7 +55,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     bad(`The store does not answer ${who}. ${effect}`)
   } else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
-  else if (!service.isHealthy) warn('A worker is starting, or does not answer.')
+  else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')
   return problems
 }
 

@@ -71,7 +71,7 @@ export class Tiles {
     else if (!isReady) this.#service.show('Not ready', uptime, 'bad')
     else if (isHealthy) this.#service.show('Ready', uptime, 'good')
     else this.#service.show('Degraded', uptime, 'warn')
-    const call = lastMinute.storeP99 === null ? 'no calls' : `calls p99 ${milliseconds(lastMinute.storeP99)}`
+    const call = lastMinute.storeP99 === null ? 'no calls' : `p99 ${milliseconds(lastMinute.storeP99)}`
     if (!hasContact) this.#store.show('Unknown', 'no contact', 'bad')
     else if (workersWithStore === workersRunning && workersRunning > 0) this.#store.show('Up', call, 'good')
     else if (workersWithStore === 0) this.#store.show('Away', 'does not answer', 'bad')
