@@ -30,8 +30,11 @@ export type PrimaryMessage =
 
 /** Takes what workers have counted. */
 export interface StatsSink {
-  /** @param worker names one process: its successor has another name */
-  take(worker: string, snapshot: StatsSnapshot): void
+  /**
+   * @param worker names one process: its successor has another name
+   * @param index its slot: its successor has the same
+   */
+  take(worker: string, snapshot: StatsSnapshot, index: number): void
   /** The process has gone; what it counted is not to be forgotten. */
   gone(worker: string): void
 }
@@ -176,7 +179,7 @@ export class Primary {
         break
       }
       case 'stats':
-        this.#sink.take(String(worker.id), message.snapshot)
+        this.#sink.take(String(worker.id), message.snapshot, index)
         if (message.answers !== undefined) slot.statsAsked.get(message.answers)?.()
         break
       case 'listening':

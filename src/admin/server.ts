@@ -21,7 +21,7 @@ export interface Supervisor {
 }
 
 /** A client that is slower than this loses its connection. */
-const SLOW_MS = 10_000
+const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
 const CONNECTIONS_MAX = 128
 
@@ -125,13 +125,13 @@ const LOOPBACK = new BlockList()
 LOOPBACK.addSubnet('127.0.0.0', 8)
 LOOPBACK.addAddress('::1', 'ipv6')
 
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   if (isIP(host) === 0) return host.toLowerCase() === 'localhost'
   return LOOPBACK.check(host, isIPv4(host) ? 'ipv4' : 'ipv6')
 }
 
 /** A name with a port, as in a Host header, that leads to this machine whoever answers for names. */
-function isLocalName(host: string): boolean {
+export function isLocalName(host: string): boolean {
   const name = host.replace(/:\d*$/, '').toLowerCase()
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6
   return name === 'localhost' || name.endsWith('.localhost') || isIPv4(name)

@@ -4,7 +4,7 @@
  */
 
 import { AggregatorRegistry, prometheusContentType } from 'prom-client'
-import { SCORE_WEIGHTS } from '../domain/score.ts'
+import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import type { JudgementReason } from '../endpoints/service.ts'
 import { RESTART_CAUSES, type Restarts } from './restarts.ts'
 import type { Histogram, StatsSnapshot } from './snapshot.ts'
@@ -42,7 +42,8 @@ export function exposition(input: ExpositionInput): Promise<string> {
   const { total } = input
   const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...storeMetrics(total)]
   metrics.push(...judgementMetrics(total), ...processMetrics(input))
-  return AggregatorRegistry.aggregate<typeof prometheusContentType>([metrics]).metrics()
+  const present = metrics.filter(({ values }) => values.length > 0)
+  return AggregatorRegistry.aggregate<typeof prometheusContentType>([present]).metrics()
 }
 
 function serviceMetrics({ build, workers, restarts }: ExpositionInput): Metric[] {
@@ -123,10 +124,12 @@ const [BITS_MIN, BITS_MAX] = [16, 28]
 /** Scores are hundredths, so these are the tenths below each whole one. */
 const SCORE_BOUNDS = [0.09, 0.19, 0.29, 0.39, 0.49, 0.59, 0.69, 0.79, 0.89, 0.99]
 
-const REASONS = [...Object.keys(SCORE_WEIGHTS), 'ip-blocked', 'ip-not-allowed', 'proof-wrong'] satisfies (
-  | JudgementReason
-  | string
-)[]
+const FAILURES: Record<Exclude<JudgementReason, ScoreReason>, 0> = {
+  'proof-wrong': 0,
+  'ip-blocked': 0,
+  'ip-not-allowed': 0,
+}
+const REASONS = Object.keys({ ...SCORE_WEIGHTS, ...FAILURES })
 
 function judgementMetrics({ difficulties, scores, scoreSum, reasons }: StatsSnapshot): Metric[] {
   return [

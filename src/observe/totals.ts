@@ -6,7 +6,10 @@ import { joinGauges, SnapshotSum } from './sum.ts'
 
 export interface WorkerStats {
   readonly worker: string
-  /** The least number from 0 on that no living worker had when this one came; so numbers stay few over any number of restarts. */
+  /**
+   * Its slot. While its successor is there already, the least number that no other has: so numbers stay few over any
+   * number of restarts.
+   */
   readonly number: number
   readonly snapshot: StatsSnapshot
 }
@@ -18,21 +21,27 @@ const GONE_MAX = 1000
 
 const NOTHING = new SnapshotSum().snapshot(joinGauges([]))
 
+interface Living {
+  readonly worker: string
+  readonly index: number
+  readonly snapshot: StatsSnapshot
+}
+
 export class Totals implements StatsSink {
-  readonly #living = new Map<string, WorkerStats>()
+  /** In the order they came. */
+  readonly #living = new Map<string, Living>()
   /** Oldest first; undefined: already in the retired sum. */
   readonly #gone = new Map<string, StatsSnapshot | undefined>()
   readonly #retired = new SnapshotSum()
   /** In the order they came, so that no site that has been counted apart is ever counted among the others. */
   readonly #siteKeys = new Set<string>()
 
-  take(worker: string, snapshot: StatsSnapshot): void {
+  take(worker: string, snapshot: StatsSnapshot, index: number): void {
     if (this.#gone.has(worker)) {
       if (this.#gone.get(worker) === undefined) return
       this.#gone.set(worker, snapshot)
     } else {
-      const number = this.#living.get(worker)?.number ?? this.#freeNumber()
-      this.#living.set(worker, { worker, number, snapshot })
+      this.#living.set(worker, { worker, index, snapshot })
     }
     for (const siteKey in snapshot.sites) {
       if (this.#siteKeys.size >= SITES_MAX) break
@@ -60,16 +69,22 @@ export class Totals implements StatsSink {
     return sum.snapshot(joinGauges(living))
   }
 
-  /** The living ones, by number. */
+  /** The living ones, by number; their gauges are complete, whatever version they are. */
   workers(): readonly WorkerStats[] {
-    return [...this.#living.values()].sort((a, b) => a.number - b.number)
-  }
-
-  #freeNumber(): number {
-    const taken = new Set([...this.#living.values()].map(({ number }) => number))
-    let number = 0
-    while (taken.has(number)) number++
-    return number
+    const newest = new Map<number, string>()
+    for (const { worker, index } of this.#living.values()) newest.set(index, worker)
+    let free = 0
+    const freeNumber = () => {
+      while (newest.has(free)) free++
+      return free++
+    }
+    return [...this.#living.values()]
+      .map(({ worker, index, snapshot }) => ({
+        worker,
+        number: newest.get(index) === worker ? index : freeNumber(),
+        snapshot: { ...snapshot, gauges: joinGauges([snapshot]) },
+      }))
+      .sort((a, b) => a.number - b.number)
   }
 
   /** Adds those that have been gone for longest to the retired sum, and forgets the names of the very first. */
