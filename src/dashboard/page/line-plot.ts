@@ -6,6 +6,7 @@ import { h, setText, svg } from './dom.ts'
 import { describe, type Explored, makeExplorable } from './explore.ts'
 import { clock, clockSeconds } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
+import { textWidth } from './text-width.ts'
 
 export interface CurveSpec {
   readonly name: string
@@ -45,8 +46,7 @@ const TOP = 8
 const RIGHT = 10
 const BOTTOM = 22
 const Y_TICKS = 4
-const X_LABEL_WIDTH = 64
-const CHARACTER_WIDTH = 6.6
+const X_LABEL_GAP = 28
 
 type Point = readonly [x: number, y: number]
 
@@ -132,7 +132,7 @@ export class LinePlot implements Explored {
     const ticks = ticksFromZero(most - axisMin, Y_TICKS, isWhole).map(tick => tick + axisMin)
     this.#axisTop = ticks.at(-1)!
     const labels = ticks.map(this.#spec.tick)
-    this.#left = Math.max(30, 10 + CHARACTER_WIDTH * Math.max(...labels.map(label => label.length)))
+    this.#left = Math.max(30, 10 + Math.max(...labels.map(textWidth)))
     this.#svg.replaceChildren(
       ...this.#bands(),
       ...ticks.flatMap((tick, index) => this.#gridLine(tick, labels[index]!)),
@@ -173,12 +173,12 @@ export class LinePlot implements Explored {
 
   #timeAxis(): SVGElement[] {
     const { fromMs, toMs } = this.#frame
-    const most = Math.max(2, Math.floor((this.#width - this.#left) / X_LABEL_WIDTH))
+    const most = Math.max(2, Math.floor((this.#width - this.#left) / (textWidth('00:00') + X_LABEL_GAP)))
     const ticks = timeTicks(fromMs, toMs, most, new Date(toMs).getTimezoneOffset())
     const y = HEIGHT - BOTTOM
     return ticks.flatMap(timeMs => {
       const x = this.#x(timeMs)
-      const hasRoom = x >= this.#left && x <= this.#width - 18
+      const hasRoom = x >= this.#left && x <= this.#width - textWidth('00:00') / 2
       const label = svg('text', { class: 'tick middle', x, y: HEIGHT - 6 }, clock(timeMs))
       return [svg('line', { class: 'base', x1: x, x2: x, y1: y, y2: y + 4 }), ...(hasRoom ? [label] : [])]
     })
