@@ -7,6 +7,7 @@ import { metricsRoute } from './admin/metrics-route.ts'
 import { startAdminServer } from './admin/server.ts'
 import { Primary } from './cluster.ts'
 import { type Config, localUrl, parseConfig } from './config.ts'
+import { dashboard } from './dashboard/start.ts'
 import { ConfigError, gatherSettings } from './gather-settings.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { createLogger } from './log.ts'
@@ -28,7 +29,8 @@ async function runPrimary(): Promise<void> {
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile it says that the service is not ready.
-    await startAdminServer(claimed, primary, [metricsRoute(totals, primary)], log)
+    const routes = [metricsRoute(totals, primary), ...dashboard(claimed, totals, primary)]
+    await startAdminServer(claimed, primary, routes, log)
     if (loaded.testKeys)
       log.warn('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
     const { store, demo } = await prepareStart(claimed, log)

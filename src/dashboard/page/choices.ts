@@ -1,0 +1,90 @@
+/** What the viewer has chosen: range and site in the address, so that it can be passed on; the theme in this browser. */
+
+import { RANGES, type Range, type SiteEntry } from '../../observe/history-view.ts'
+import { byId, h } from './dom.ts'
+import { short } from './format.ts'
+
+const THEME = 'powgate-theme'
+
+export class Choices {
+  readonly #sites = byId('site', HTMLSelectElement)
+  readonly #ranges = [...document.querySelectorAll<HTMLInputElement>('input[name=range]')]
+  readonly #changed: () => void
+  #range: Range
+  /** Empty: all. */
+  #site: string
+
+  constructor(changed: () => void) {
+    const asked = new URLSearchParams(location.search)
+    this.#range = RANGES.find(range => range === asked.get('range')) ?? '30m'
+    this.#site = asked.get('site') ?? ''
+    for (const input of this.#ranges) {
+      input.checked = input.value === this.#range
+      input.addEventListener('change', () => {
+        this.#range = input.value as Range
+        this.#remember()
+        changed()
+      })
+    }
+    this.#changed = changed
+    this.#sites.addEventListener('change', () => this.chooseSite(this.#sites.value))
+    startTheme()
+  }
+
+  /** @param siteKey empty: all */
+  chooseSite(siteKey: string): void {
+    this.#site = siteKey
+    this.#remember()
+    this.#changed()
+  }
+
+  get query(): string {
+    const query = new URLSearchParams({ range: this.#range })
+    if (this.#site !== '') query.set('site', this.#site)
+    return query.toString()
+  }
+
+  /** Lists the sites; the chosen one stays, even if it has no requests. */
+  showSites(sites: readonly SiteEntry[]): void {
+    const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
+    const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
+    const options = listed.map(({ siteKey, name, requests }) => {
+      const key = name === siteKey ? '' : ` · ${siteKey.slice(0, 12)}…`
+      const label = siteKey === 'other' ? 'Other sites' : `${name}${key}`
+      return h('option', { value: siteKey }, `${label} (${short(requests)})`)
+    })
+    // A list that is open must not change under the finger.
+    if (document.activeElement === this.#sites) return
+    this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
+    this.#sites.value = this.#site
+  }
+
+  #remember(): void {
+    history.replaceState(null, '', `?${this.query}`)
+  }
+}
+
+function startTheme(): void {
+  const select = byId('theme', HTMLSelectElement)
+  const show = (theme: string) => {
+    document.documentElement.dataset.theme = theme
+  }
+  select.value = stored() ?? ''
+  show(select.value)
+  select.addEventListener('change', () => {
+    show(select.value)
+    try {
+      localStorage.setItem(THEME, select.value)
+    } catch {
+      // A browser that keeps nothing: the choice lasts as long as the page.
+    }
+  })
+}
+
+function stored(): string | null {
+  try {
+    return localStorage.getItem(THEME)
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,37 @@
+/** The moment that is looked at: the same in all plots, so that curves can be compared. */
+
+type Listener = (timeMs: number | null) => void
+
+export class Cursor {
+  readonly #listeners: Listener[] = []
+  #timeMs: number | null = null
+
+  /** Unix milliseconds; null: nobody points at a moment. */
+  get timeMs(): number | null {
+    return this.#timeMs
+  }
+
+  set(timeMs: number | null): void {
+    if (timeMs === this.#timeMs) return
+    this.#timeMs = timeMs
+    for (const listener of this.#listeners) listener(timeMs)
+  }
+
+  onMove(listener: Listener): void {
+    this.#listeners.push(listener)
+  }
+}
+
+/** The step whose end is nearest to a time; -1 if there is none. */
+export function nearestIndex(times: readonly number[], timeMs: number): number {
+  let nearest = -1
+  let leastMs = Infinity
+  for (const [index, time] of times.entries()) {
+    const distanceMs = Math.abs(time - timeMs)
+    if (distanceMs < leastMs) {
+      leastMs = distanceMs
+      nearest = index
+    }
+  }
+  return nearest
+}

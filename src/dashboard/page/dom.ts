@@ -1,0 +1,45 @@
+/** Elements in few words. Text goes in as text, never as HTML. */
+
+type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
+type Child = Node | string
+
+export function h<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): HTMLElementTagNameMap[Tag] {
+  return filled(document.createElement(tag), attributes, children)
+}
+
+export function svg<Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly Child[]
+): SVGElementTagNameMap[Tag] {
+  return filled(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children)
+}
+
+function filled<Made extends Element>(
+  element: Made,
+  attributes: Attributes,
+  children: readonly Child[],
+): Made {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) element.setAttribute(name, '')
+    else if (value !== undefined && value !== false) element.setAttribute(name, String(value))
+  }
+  element.append(...children)
+  return element
+}
+
+/** Changes a text only if it is another, so that nothing is announced or painted for nothing. */
+export function setText(element: Element, text: string): void {
+  if (element.textContent !== text) element.textContent = text
+}
+
+/** @throws Error if the page lacks it */
+export function byId<Kind extends Element>(id: string, kind: new () => Kind): Kind {
+  const element = document.getElementById(id)
+  if (!(element instanceof kind)) throw new Error(`the page has no #${id}`)
+  return element
+}

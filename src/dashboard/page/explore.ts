@@ -1,0 +1,82 @@
+/** Pointing at a moment of a plot: by mouse, finger or keyboard. To assistive technology the plot is a slider over time. */
+
+import { type Cursor, nearestIndex } from './cursor.ts'
+
+export interface Explored {
+  /** Ends of the steps, oldest first. */
+  readonly times: readonly number[]
+  /** The time at a distance from the left edge, in pixels. */
+  timeAt(x: number): number
+  /** What is to be read out of a step. */
+  text(index: number): string
+}
+
+const PAGE_STEPS = 10
+
+export function makeExplorable(element: HTMLElement, label: string, cursor: Cursor, plot: Explored): void {
+  element.tabIndex = 0
+  element.setAttribute('role', 'slider')
+  element.setAttribute('aria-label', `${label}: moment`)
+  describe(element, plot, cursor)
+  const moveTo = (index: number) => {
+    const time = plot.times[Math.max(0, Math.min(plot.times.length - 1, index))]
+    cursor.set(time ?? null)
+  }
+  const point = (event: PointerEvent) => {
+    const { left } = element.getBoundingClientRect()
+    moveTo(nearestIndex(plot.times, plot.timeAt(event.clientX - left)))
+  }
+  element.addEventListener('pointermove', point)
+  element.addEventListener('pointerdown', point)
+  // A finger that is lifted leaves the moment where it was, to be read.
+  element.addEventListener('pointerleave', event => {
+    if (event.pointerType !== 'touch') cursor.set(null)
+  })
+  element.addEventListener('blur', () => cursor.set(null))
+  element.addEventListener('keydown', event => {
+    const target = keyTarget(event.key, currentIndex(plot, cursor), plot.times.length)
+    if (target === undefined) return
+    event.preventDefault()
+    if (target === null) cursor.set(null)
+    else moveTo(target)
+  })
+}
+
+/** Keeps what assistive technology is told in step with the plot. */
+export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
+  const last = Math.max(0, plot.times.length - 1)
+  const index = currentIndex(plot, cursor)
+  element.setAttribute('aria-valuemin', '0')
+  element.setAttribute('aria-valuemax', String(last))
+  element.setAttribute('aria-valuenow', String(Math.max(0, index)))
+  element.setAttribute('aria-valuetext', plot.times.length === 0 ? 'no numbers yet' : plot.text(index))
+}
+
+/** The step that is pointed at, otherwise the latest. */
+function currentIndex(plot: Explored, cursor: Cursor): number {
+  return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
+}
+
+/** undefined: not a key of ours; null: away from any moment. */
+function keyTarget(key: string, index: number, count: number): number | null | undefined {
+  switch (key) {
+    case 'ArrowLeft':
+    case 'ArrowDown':
+      return index - 1
+    case 'ArrowRight':
+    case 'ArrowUp':
+      return index + 1
+    case 'PageDown':
+      return index - PAGE_STEPS
+    case 'PageUp':
+      return index + PAGE_STEPS
+    case 'Home':
+      return 0
+    case 'End':
+      return count - 1
+    case 'Escape':
+      return null
+    default:
+      return undefined
+  }
+}

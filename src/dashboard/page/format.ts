@@ -1,0 +1,76 @@
+/** Numbers and times as a person reads them at a glance. Pure. */
+
+const WHOLE = new Intl.NumberFormat('en')
+const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
+const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
+const ONE_DECIMAL = new Intl.NumberFormat('en', { minimumFractionDigits: 1, maximumFractionDigits: 1 })
+
+/** Every digit: "1,234,567". */
+export function exact(count: number): string {
+  return WHOLE.format(count)
+}
+
+/** "0", "12", "1.23k", "4.5M". */
+export function short(value: number): string {
+  return COMPACT.format(value).replace('K', 'k')
+}
+
+/** Of a rate per second: "0", "<0.01", "0.25", "12.3", "1.2k". */
+export function rate(perSecond: number): string {
+  if (perSecond > 0 && perSecond < 0.01) return '<0.01'
+  return perSecond < 1 ? TWO_DIGITS.format(perSecond) : short(perSecond)
+}
+
+/** "97.3 %"; "100 %" and "0 %" only where it is all or nothing. */
+export function percent(share: number): string {
+  if (share > 0 && share < 0.001) return '<0.1 %'
+  if (share < 1 && share > 0.999) return '>99.9 %'
+  if (share === 0 || share === 1) return `${100 * share} %`
+  return `${ONE_DECIMAL.format(100 * share)} %`
+}
+
+/** "0.21 ms", "3.4 ms", "120 ms", "1.2 s". */
+export function milliseconds(ms: number): string {
+  if (ms < 10) return `${TWO_DIGITS.format(ms)} ms`
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${TWO_DIGITS.format(ms / 1000)} s`
+}
+
+/** "96 MiB", "1.2 GiB". */
+export function mebibytes(mib: number): string {
+  return mib < 1000 ? `${Math.round(mib)} MiB` : `${TWO_DIGITS.format(mib / 1024)} GiB`
+}
+
+/** "5 s", "3 min", "2 h 5 min", "3 d 4 h". */
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds))
+  if (whole < 90) return `${whole} s`
+  const minutes = Math.round(whole / 60)
+  if (minutes < 90) return `${minutes} min`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`
+}
+
+const CLOCK = new Intl.DateTimeFormat('en', { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })
+const CLOCK_SECONDS = new Intl.DateTimeFormat('en', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+})
+const DAY = new Intl.DateTimeFormat('en', { weekday: 'short', day: 'numeric', month: 'short' })
+
+/** The viewer's local time: "14:05". */
+export function clock(ms: number): string {
+  return CLOCK.format(ms)
+}
+
+/** "14:05:10". */
+export function clockSeconds(ms: number): string {
+  return CLOCK_SECONDS.format(ms)
+}
+
+/** "Mon, 3 Mar, 14:05". */
+export function moment(ms: number): string {
+  return `${DAY.format(ms)}, ${CLOCK.format(ms)}`
+}

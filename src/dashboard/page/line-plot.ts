@@ -1,0 +1,269 @@
+/** Curves over time, with axes, a legend that tells the numbers, and a moment that can be pointed at. */
+
+import type { Gaps } from '../../observe/history-view.ts'
+import { type Cursor, nearestIndex } from './cursor.ts'
+import { h, setText, svg } from './dom.ts'
+import { describe, type Explored, makeExplorable } from './explore.ts'
+import { clock, clockSeconds } from './format.ts'
+import { ticksFromZero, timeTicks } from './scale.ts'
+import { textWidth } from './text-width.ts'
+
+export interface CurveSpec {
+  readonly name: string
+  /** Colour and dashes, one of the style sheet's c0 to c5. */
+  readonly look: string
+}
+
+export interface LinePlotSpec {
+  /** Of the plot, for those who do not see where it stands. */
+  readonly label: string
+  readonly curves: readonly CurveSpec[]
+  /** A value with its unit. */
+  readonly text: (value: number) => string
+  /** A value at the axis. */
+  readonly tick: (value: number) => string
+  /** The axis goes at least so far. */
+  readonly axisMax: number
+  /** Where the axis starts; 0 by default. */
+  readonly axisMin?: number
+  /** Only whole numbers are marked. */
+  readonly isWhole?: boolean
+  /** One upon the other, as areas. */
+  readonly isStacked?: boolean
+}
+
+/** What all plots over time share. */
+export interface TimeFrame {
+  readonly times: readonly number[]
+  readonly fromMs: number
+  readonly toMs: number
+  /** Where the store was away. */
+  readonly bands: readonly { readonly fromMs: number; readonly toMs: number }[]
+}
+
+const HEIGHT = 150
+const TOP = 8
+const RIGHT = 10
+const BOTTOM = 22
+const Y_TICKS = 4
+const X_LABEL_GAP = 28
+
+type Point = readonly [x: number, y: number]
+
+let hatches = 0
+
+export class LinePlot implements Explored {
+  readonly element: HTMLElement
+  readonly #spec: LinePlotSpec
+  readonly #cursor: Cursor
+  readonly #canvas = h('div', { class: 'canvas' })
+  readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
+  readonly #pointer = svg('g', { class: 'pointer' })
+  /** The time that the legend tells of: in the caption if there is a heading, otherwise for the panel to place. */
+  readonly at = h('time')
+  readonly #readings: HTMLElement[] = []
+  readonly #hatch = `hatch-${hatches++}`
+  #frame: TimeFrame = { times: [], fromMs: 0, toMs: 1, bands: [] }
+  #values: readonly Gaps[] = []
+  #width = 0
+  #left = 0
+  #axisTop = 1
+
+  constructor(spec: LinePlotSpec, cursor: Cursor, heading?: string) {
+    this.#spec = spec
+    this.#cursor = cursor
+    const legend = h('ul', { class: 'legend' }, ...spec.curves.map(curve => this.#legendEntry(curve)))
+    const caption =
+      heading === undefined
+        ? h('figcaption', {}, legend)
+        : h('figcaption', {}, h('h4', {}, heading), this.at, legend)
+    this.#canvas.append(this.#svg)
+    this.element = h('figure', { class: 'plot' }, caption, this.#canvas)
+    makeExplorable(this.#canvas, spec.label, cursor, this)
+    cursor.onMove(() => this.#showMoment())
+    new ResizeObserver(() => {
+      if (this.#canvas.clientWidth !== this.#width) this.#draw()
+    }).observe(this.#canvas)
+  }
+
+  #legendEntry({ name, look }: CurveSpec): HTMLElement {
+    const reading = h('b')
+    this.#readings.push(reading)
+    const mark = this.#spec.isStacked
+      ? svg('rect', { class: 'area', width: 16, height: 10 })
+      : svg('line', { class: 'curve', x1: 0, y1: 5, x2: 18, y2: 5 })
+    const key = svg('svg', { class: look, width: 18, height: 10, 'aria-hidden': 'true' }, mark)
+    return h('li', {}, key, `${name} `, reading)
+  }
+
+  get times(): readonly number[] {
+    return this.#frame.times
+  }
+
+  /** @param values for each curve, a value for each step */
+  update(frame: TimeFrame, values: readonly Gaps[]): void {
+    this.#frame = frame
+    this.#values = values
+    this.#draw()
+  }
+
+  timeAt(x: number): number {
+    const { fromMs, toMs } = this.#frame
+    return fromMs + ((x - this.#left) / (this.#width - this.#left - RIGHT)) * (toMs - fromMs)
+  }
+
+  text(index: number): string {
+    const readings = this.#spec.curves.map(({ name }, curve) => `${name} ${this.#reading(curve, index)}`)
+    return `${clockSeconds(this.times[index] ?? 0)}: ${readings.join(', ')}`
+  }
+
+  #reading(curve: number, index: number): string {
+    const value = this.#values[curve]?.[index]
+    return value === undefined || value === null ? '–' : this.#spec.text(value)
+  }
+
+  #draw(): void {
+    this.#width = this.#canvas.clientWidth
+    if (this.#width === 0) return
+    this.#svg.setAttribute('width', String(this.#width))
+    const { axisMin = 0, axisMax, isWhole, isStacked } = this.#spec
+    const layers = isStacked ? stacked(this.#values) : this.#values
+    const most = Math.max(axisMax, ...layers.flat().map(value => value ?? 0))
+    const ticks = ticksFromZero(most - axisMin, Y_TICKS, isWhole).map(tick => tick + axisMin)
+    this.#axisTop = ticks.at(-1)!
+    const labels = ticks.map(this.#spec.tick)
+    this.#left = Math.max(30, 10 + Math.max(...labels.map(textWidth)))
+    this.#svg.replaceChildren(
+      ...this.#bands(),
+      ...ticks.flatMap((tick, index) => this.#gridLine(tick, labels[index]!)),
+      ...this.#timeAxis(),
+      ...(isStacked ? this.#areas(layers) : this.#curves(layers)),
+      this.#pointer,
+    )
+    this.#showMoment()
+  }
+
+  #x(timeMs: number): number {
+    const { fromMs, toMs } = this.#frame
+    return this.#left + ((timeMs - fromMs) / (toMs - fromMs)) * (this.#width - this.#left - RIGHT)
+  }
+
+  #y(value: number): number {
+    const { axisMin = 0 } = this.#spec
+    return TOP + (1 - (value - axisMin) / (this.#axisTop - axisMin)) * (HEIGHT - TOP - BOTTOM)
+  }
+
+  #bands(): SVGElement[] {
+    return this.#frame.bands.map(({ fromMs, toMs }) => {
+      const x = Math.max(this.#left, this.#x(fromMs))
+      const width = Math.max(2, this.#x(toMs) - x)
+      return svg('rect', { class: 'band', x, y: TOP, width, height: HEIGHT - TOP - BOTTOM })
+    })
+  }
+
+  #gridLine(tick: number, label: string): SVGElement[] {
+    const y = this.#y(tick)
+    const line = { x1: this.#left, x2: this.#width - RIGHT, y1: y, y2: y }
+    const isBase = tick === (this.#spec.axisMin ?? 0)
+    return [
+      svg('line', { class: isBase ? 'base' : 'grid', ...line }),
+      svg('text', { class: 'tick end', x: this.#left - 6, y: y + 4 }, label),
+    ]
+  }
+
+  #timeAxis(): SVGElement[] {
+    const { fromMs, toMs } = this.#frame
+    const most = Math.max(2, Math.floor((this.#width - this.#left) / (textWidth('00:00') + X_LABEL_GAP)))
+    const ticks = timeTicks(fromMs, toMs, most, new Date(toMs).getTimezoneOffset())
+    const y = HEIGHT - BOTTOM
+    return ticks.flatMap(timeMs => {
+      const x = this.#x(timeMs)
+      const hasRoom = x >= this.#left && x <= this.#width - textWidth('00:00') / 2
+      const label = svg('text', { class: 'tick middle', x, y: HEIGHT - 6 }, clock(timeMs))
+      return [svg('line', { class: 'base', x1: x, x2: x, y1: y, y2: y + 4 }), ...(hasRoom ? [label] : [])]
+    })
+  }
+
+  /** Runs of points without a gap, within the time shown. */
+  #runs(values: Gaps): Point[][] {
+    const runs: Point[][] = [[]]
+    for (const [index, timeMs] of this.times.entries()) {
+      const value = values[index]
+      if (timeMs < this.#frame.fromMs) continue
+      if (value === null || value === undefined) runs.push([])
+      else runs.at(-1)!.push([this.#x(timeMs), this.#y(value)])
+    }
+    return runs.filter(run => run.length > 0)
+  }
+
+  #curves(layers: readonly Gaps[]): SVGElement[] {
+    return layers.map((values, curve) => {
+      const marks = this.#runs(values).map(run => {
+        const [x, y] = run[0]!
+        return run.length === 1
+          ? svg('circle', { class: 'dot', cx: x, cy: y, r: 3 })
+          : svg('path', { class: 'curve', d: pathOf(run) })
+      })
+      return svg('g', { class: this.#spec.curves[curve]!.look }, ...marks)
+    })
+  }
+
+  /** The topmost first, so that the lower ones cover it. */
+  #areas(layers: readonly Gaps[]): SVGElement[] {
+    const groups = layers.map((values, curve) => {
+      const marks = this.#runs(values).flatMap(points => {
+        const [x, y] = points[0]!
+        // A single step is shown as a bar.
+        const run: Point[] = points.length === 1 ? [[x - 3, y], [x + 3, y]] : points // biome-ignore format: a table
+        const base = this.#y(0)
+        const area = `${pathOf(run)}L${run.at(-1)![0]} ${base}L${run[0]![0]} ${base}Z`
+        const isHatched = curve > 0
+        return [
+          svg('path', { class: 'area', d: area }),
+          ...(isHatched ? [svg('path', { d: area, fill: `url(#${this.#hatch})` })] : []),
+          svg('path', { class: 'curve', d: pathOf(run) }),
+        ]
+      })
+      return svg('g', { class: this.#spec.curves[curve]!.look }, ...marks)
+    })
+    return [this.#hatchPattern(), ...groups.reverse()]
+  }
+
+  #hatchPattern(): SVGElement {
+    const stripe = svg('path', { class: 'stripe', d: 'M-1 1L1 -1M0 6L6 0M5 7L7 5' })
+    const size = { width: 6, height: 6, patternUnits: 'userSpaceOnUse' }
+    return svg('defs', {}, svg('pattern', { id: this.#hatch, ...size }, stripe))
+  }
+
+  #showMoment(): void {
+    const { timeMs } = this.#cursor
+    const index = timeMs === null ? this.times.length - 1 : nearestIndex(this.times, timeMs)
+    const time = this.times[index]
+    setText(this.at, time === undefined ? '' : clockSeconds(time))
+    for (const [curve, reading] of this.#readings.entries()) setText(reading, this.#reading(curve, index))
+    describe(this.#canvas, this, this.#cursor)
+    this.#pointer.replaceChildren(...(timeMs === null || time === undefined ? [] : this.#pointerMarks(index)))
+  }
+
+  #pointerMarks(index: number): SVGElement[] {
+    const x = this.#x(this.times[index]!)
+    const layers = this.#spec.isStacked ? stacked(this.#values) : this.#values
+    const dots = layers.flatMap((values, curve) => {
+      const value = values[index]
+      if (value === null || value === undefined) return []
+      const dot = svg('circle', { class: 'dot', cx: x, cy: this.#y(value), r: 3.5 })
+      return [svg('g', { class: this.#spec.curves[curve]!.look }, dot)]
+    })
+    return [svg('line', { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM }), ...dots]
+  }
+}
+
+function pathOf(run: readonly Point[]): string {
+  return `M${run.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L')}`
+}
+
+/** Each layer with those below it. */
+function stacked(values: readonly Gaps[]): Gaps[] {
+  const sums: number[] = []
+  return values.map(layer => layer.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))))
+}

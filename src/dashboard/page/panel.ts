@@ -1,0 +1,78 @@
+/** A part of the page with a heading, its plots, and the same numbers as a table. */
+
+import type { DashboardData } from '../../observe/history-view.ts'
+import { h } from './dom.ts'
+import type { TimeFrame } from './line-plot.ts'
+
+/** A part of the page that shows the numbers of one answer. */
+export interface PagePart {
+  readonly element: HTMLElement
+  update(data: DashboardData, frame: TimeFrame): void
+}
+
+export interface NumberTable {
+  readonly head: readonly string[]
+  /** Newest or most frequent first. */
+  readonly rows: readonly (readonly string[])[]
+}
+
+export interface PanelSpec {
+  readonly title: string
+  /** What is shown, with its unit. */
+  readonly about: string
+  /** Which moment its only plot tells of. */
+  readonly at?: HTMLElement
+  /** Over the whole width. */
+  readonly isWide?: boolean
+  /** Not of the chosen site, but of all. */
+  readonly isOfAllSites?: boolean
+}
+
+export class Panel {
+  readonly element: HTMLElement
+  readonly #title: string
+  readonly #allSites = h('span', { class: 'tag', hidden: true }, 'all sites')
+  readonly #isOfAllSites: boolean
+  readonly #holder = h('div', { class: 'scroll' })
+  readonly #details: HTMLDetailsElement | undefined
+  #table: (() => NumberTable) | undefined
+
+  /** @param hasTable whether the numbers are nowhere else as text */
+  constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
+    const { title, about, at, isWide = false, isOfAllSites = false } = spec
+    this.#title = title
+    this.#isOfAllSites = isOfAllSites
+    const heading = h('div', { class: 'heading' }, h('h3', {}, title), this.#allSites, h('p', {}, about))
+    if (at !== undefined) heading.append(at)
+    this.element = h('section', { class: isWide ? 'panel wide' : 'panel' }, heading, ...content)
+    if (!hasTable) return
+    const details = h('details', { class: 'numbers' }, h('summary', {}, 'Numbers'), this.#holder)
+    details.addEventListener('toggle', () => this.#fill())
+    this.#details = details
+    this.element.append(details)
+  }
+
+  /** @param table asked for only while it is open */
+  update(isOfOneSite: boolean, table?: () => NumberTable): void {
+    this.#allSites.hidden = !(this.#isOfAllSites && isOfOneSite)
+    this.#table = table
+    this.#fill()
+  }
+
+  #fill(): void {
+    if (this.#details?.open !== true || this.#table === undefined) return
+    const { head, rows } = this.#table()
+    const cells = (row: readonly string[]) =>
+      row.map((cell, index) => (index === 0 ? h('th', { scope: 'row' }, cell) : h('td', {}, cell)))
+    const body = rows.map(row => h('tr', {}, ...cells(row)))
+    const headings = h('tr', {}, ...head.map(text => h('th', { scope: 'col' }, text)))
+    const caption = h('caption', { class: 'unseen' }, this.#title)
+    const { scrollTop } = this.#holder
+    this.#holder.replaceChildren(h('table', {}, caption, h('thead', {}, headings), h('tbody', {}, ...body)))
+    this.#holder.scrollTop = scrollTop
+    // A part that scrolls must be reachable by keyboard.
+    this.#holder.tabIndex = 0
+    this.#holder.setAttribute('role', 'region')
+    this.#holder.setAttribute('aria-label', `${this.#title}: numbers`)
+  }
+}

@@ -1,0 +1,90 @@
+/** What somebody on call must know first, worst first. Pure. */
+
+import type { DashboardData } from '../../observe/history-view.ts'
+import { clockSeconds, duration, exact, milliseconds } from './format.ts'
+import { sum } from './sum.ts'
+
+export type Level = 'good' | 'warn' | 'bad'
+
+export interface Problem {
+  readonly level: Exclude<Level, 'good'>
+  readonly text: string
+}
+
+/** Nothing was heard of the service for this long: what is shown is old. */
+export const STALE_MS = 25_000
+const LAG_MS_MAX = 100
+const STORE_P99_MS_MAX = 50
+
+/** @param lastOkMs when the service last answered this page; undefined: never */
+export function contactProblem(
+  lastOkMs: number | undefined,
+  failedSince: boolean,
+  nowMs: number,
+): Problem | undefined {
+  if (lastOkMs === undefined) {
+    return failedSince ? { level: 'bad', text: 'No contact: the admin port does not answer.' } : undefined
+  }
+  if (!failedSince && nowMs - lastOkMs < STALE_MS) return undefined
+  const since = `${clockSeconds(lastOkMs)} (${duration((nowMs - lastOkMs) / 1000)} ago)`
+  return {
+    level: 'bad',
+    text: `No contact: the admin port does not answer. These numbers are from ${since}.`,
+  }
+}
+
+export function problemsOf(data: DashboardData): Problem[] {
+  const found = [...serviceProblems(data), ...loadProblems(data)]
+  return found.sort((one, other) => (one.level === other.level ? 0 : one.level === 'bad' ? -1 : 1))
+}
+
+function serviceProblems({ service }: DashboardData): Problem[] {
+  const problems: Problem[] = []
+  const bad = (text: string) => problems.push({ level: 'bad', text })
+  const warn = (text: string) => problems.push({ level: 'warn', text })
+  const { isReady, workers, workersRunning, workersWithStore } = service
+  if (workersRunning === 0) bad('No worker runs: nothing is answered.')
+  else if (workersRunning < workers) {
+    warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
+  }
+  const away = workersRunning - workersWithStore
+  if (away > 0) {
+    const who = away === workersRunning ? 'all workers' : `${away} of ${workersRunning} workers`
+    const effect =
+      'Tokens cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.'
+    bad(`The store does not answer ${who}. ${effect}`)
+  } else if (!isReady && workersRunning > 0)
+    bad('Not ready: a load balancer that asks /readyz sends nothing here.')
+  else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')
+  return problems
+}
+
+function loadProblems({ lastMinute, workers, store, times }: DashboardData): Problem[] {
+  const problems: Problem[] = []
+  const warn = (text: string) => problems.push({ level: 'warn', text })
+  if (lastMinute.faults > 0) {
+    const count = lastMinute.faults === 1 ? '1 request' : `${exact(lastMinute.faults)} requests`
+    problems.push({ level: 'bad', text: `${count} ran into a fault within the last minute: see the log.` })
+  }
+  const crashes = sum(workers.crashes)
+  if (crashes > 0)
+    warn(`A worker ended or hung and was replaced${often(crashes)}${lastAt(workers.crashes, times)}.`)
+  const outages = sum(store.outages)
+  if (outages > 0) warn(`Workers lost the store${often(outages)}${lastAt(store.outages, times)}.`)
+  const lagMs = workers.lagMs.at(-1) ?? 0
+  if (lagMs > LAG_MS_MAX)
+    warn(`Workers are late by ${milliseconds(lagMs)}: they have more to do than they can.`)
+  const { storeP99 } = lastMinute
+  if (storeP99 !== null && storeP99 > STORE_P99_MS_MAX)
+    warn(`The store is slow: 99 % of its calls took up to ${milliseconds(storeP99)}.`)
+  return problems
+}
+
+function often(count: number): string {
+  return count === 1 ? '' : `, ${exact(count)} times`
+}
+
+function lastAt(counts: readonly number[], times: readonly number[]): string {
+  const index = counts.findLastIndex(count => count > 0)
+  return index < 0 ? '' : `, last before ${clockSeconds(times[index]!)}`
+}

@@ -1,0 +1,86 @@
+/** The dashboard: one page with its script, its style and its data, and the file for Grafana. */
+
+import { readFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
+import type { AdminRoute } from '../admin/admin-route.ts'
+import type { History } from '../observe/history.ts'
+import { type DashboardData, RANGES, type Range, type ServiceState } from '../observe/history-view.ts'
+import { PAGE } from './page-html.ts'
+import type { SiteNames } from './site-names.ts'
+
+export interface DashboardSources {
+  readonly history: History
+  readonly siteNames: SiteNames
+  /** How the service is now. */
+  readonly state: () => ServiceState
+}
+
+/** Nothing inline, nothing from elsewhere. */
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  'img-src data:',
+  "form-action 'none'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+const HTML = 'text/html; charset=utf-8'
+const SCRIPT = 'text/javascript; charset=utf-8'
+const STYLE = 'text/css; charset=utf-8'
+const JSON_TYPE = 'application/json'
+
+/** @param assets the folder with app.js, app.css and grafana.json */
+export function dashboardRoutes(
+  { history, siteNames, state }: DashboardSources,
+  assets = new URL('.', import.meta.url),
+): AdminRoute[] {
+  return [
+    { path: '/', handle: (_, response) => redirect(response, 'dashboard') },
+    constant('/dashboard', HTML, PAGE),
+    constant('/dashboard/app.js', SCRIPT, readFileSync(new URL('app.js', assets))),
+    constant('/dashboard/app.css', STYLE, readFileSync(new URL('app.css', assets))),
+    constant('/grafana.json', JSON_TYPE, readFileSync(new URL('grafana.json', assets))),
+    {
+      path: '/dashboard/data.json',
+      handle: async (_, response, query) => {
+        const range = asRange(query.get('range') ?? '30m')
+        if (range === undefined) {
+          send(response, 400, JSON_TYPE, JSON.stringify({ error: `range: expected ${RANGES.join(' or ')}` }))
+          return
+        }
+        await siteNames.refresh(history.siteKeys(range))
+        const data: DashboardData = { ...history.view(range, query.get('site') || null), service: state() }
+        send(response, 200, JSON_TYPE, JSON.stringify(data))
+      },
+    },
+  ]
+}
+
+function asRange(text: string): Range | undefined {
+  return RANGES.find(range => range === text)
+}
+
+function constant(path: string, type: string, body: string | Buffer): AdminRoute {
+  return { path, handle: (_, response) => send(response, 200, type, body) }
+}
+
+/** @param to relative: a proxy may put the admin port below a path of its own */
+function redirect(response: ServerResponse, to: string): void {
+  response.setHeader('Location', to)
+  send(response, 302, 'text/plain; charset=utf-8', '')
+}
+
+function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
+  response.writeHead(status, {
+    'Content-Type': type,
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    'Content-Security-Policy': POLICY,
+    'Referrer-Policy': 'no-referrer',
+    'X-Content-Type-Options': 'nosniff',
+  })
+  response.end(body)
+}

@@ -1,0 +1,48 @@
+/** What sites are called, read from the store only while somebody looks at the dashboard. */
+
+/** Reads names; what is missing in the result is not known. */
+export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
+
+const FRESH_MS = 30_000
+const NAMES_MAX = 2000
+/** A page that is asked for waits this long for names; then it shows site keys, and has the names next time. */
+const WAIT_MS = 300
+
+export class SiteNames {
+  readonly #read: ReadNames
+  readonly #now: () => number
+  readonly #names = new Map<string, string>()
+  #readAtMs = Number.NEGATIVE_INFINITY
+  #reading: Promise<void> | undefined
+
+  /** @param now monotonic milliseconds */
+  constructor(read: ReadNames, now: () => number = () => performance.now()) {
+    this.#read = read
+    this.#now = now
+  }
+
+  get(siteKey: string): string | undefined {
+    return this.#names.get(siteKey)
+  }
+
+  /** Reads names anew if they are old or some are missing. Resolves soon, whatever the store does. */
+  async refresh(siteKeys: readonly string[]): Promise<void> {
+    if (siteKeys.length === 0) return
+    const ageMs = this.#now() - this.#readAtMs
+    const isKnown = siteKeys.every(siteKey => this.#names.has(siteKey))
+    if (ageMs < (isKnown ? FRESH_MS : FRESH_MS / 10)) return
+    this.#reading ??= this.#readAll(siteKeys.slice(0, NAMES_MAX)).finally(() => {
+      this.#reading = undefined
+    })
+    await Promise.race([this.#reading, new Promise(resolve => setTimeout(resolve, WAIT_MS).unref())])
+  }
+
+  async #readAll(siteKeys: readonly string[]): Promise<void> {
+    this.#readAtMs = this.#now()
+    // Whether the store answers is told by the workers; names can wait.
+    const names = await this.#read(siteKeys).catch(() => undefined)
+    if (names === undefined) return
+    this.#names.clear()
+    for (const [siteKey, name] of names) this.#names.set(siteKey, name)
+  }
+}

@@ -1,0 +1,57 @@
+/** The dashboard of a running primary: its history is fed, its routes are made. */
+
+import type { AdminRoute } from '../admin/admin-route.ts'
+import type { Supervisor } from '../admin/server.ts'
+import type { Config } from '../config.ts'
+import { ADD_MS, History } from '../observe/history.ts'
+import type { ServiceState } from '../observe/history-view.ts'
+import type { Totals } from '../observe/totals.ts'
+import { openSiteStore } from '../store/open.ts'
+import { VERSION } from '../version.ts'
+import { dashboardRoutes } from './routes.ts'
+import { type ReadNames, SiteNames } from './site-names.ts'
+
+/** Empty without an admin port: then nothing is kept either. */
+export function dashboard(config: Config, totals: Totals, supervisor: Supervisor): AdminRoute[] {
+  if (config.adminPort === undefined) return []
+  const siteNames = new SiteNames(storedNames(config))
+  const history = new History(Date.now(), siteKey => siteNames.get(siteKey))
+  setInterval(async () => {
+    await supervisor.askStats()
+    const running = totals.workers().length
+    history.add(Date.now(), totals.current(), { running, restarts: supervisor.restarts() })
+  }, ADD_MS).unref()
+  return dashboardRoutes({ history, siteNames, state: () => stateOf(config, totals, supervisor) })
+}
+
+function stateOf({ workers }: Config, totals: Totals, supervisor: Supervisor): ServiceState {
+  const running = totals.workers()
+  const { crash, hang } = supervisor.restarts()
+  return {
+    version: VERSION,
+    isHealthy: supervisor.isHealthy(),
+    isReady: supervisor.isReady(),
+    workers,
+    workersRunning: running.length,
+    workersWithStore: running.filter(({ snapshot }) => snapshot.gauges.storeUp === 1).length,
+    crashes: crash + hang,
+    underWay: running.reduce((sum, { snapshot }) => sum + snapshot.gauges.underWay, 0),
+  }
+}
+
+/** Opened for each reading, which is rare, so that the primary holds no connection of its own. */
+function storedNames(config: Config): ReadNames {
+  return async siteKeys => {
+    const names = new Map<string, string>()
+    const store = await openSiteStore(config)
+    try {
+      for (const siteKey of siteKeys) {
+        const site = await store.readSite(siteKey)
+        if (site !== undefined) names.set(siteKey, site.name)
+      }
+    } finally {
+      await store.close()
+    }
+    return names
+  }
+}

@@ -1,0 +1,121 @@
+/** Counters by name, each with a number for each step; and what can be told from several of them. */
+
+import type { Gaps, Percentiles, Tally } from './history-view.ts'
+import { quantile } from './quantile.ts'
+
+/** Names that start with a text, or match; what follows the text, or the first group, is the key. */
+type Selection = string | RegExp
+
+export class Columns {
+  readonly #length: number
+  readonly #columns = new Map<string, number[]>()
+
+  /** @param length the number of steps */
+  constructor(length: number) {
+    this.#length = length
+  }
+
+  add(name: string, index: number, count: number): void {
+    let column = this.#columns.get(name)
+    if (column === undefined) this.#columns.set(name, (column = this.#zeros()))
+    column[index]! += count
+  }
+
+  /** Zeros if there is no such counter. */
+  column(name: string): number[] {
+    return this.#columns.get(name) ?? this.#zeros()
+  }
+
+  /** The sum of several, step by step. */
+  matching(selection: Selection): number[] {
+    const sums = this.#zeros()
+    for (const [, column] of this.#select(selection)) addTo(sums, column)
+    return sums
+  }
+
+  /** Several by their keys, most frequent first. */
+  tallies(selection: Selection): Tally[] {
+    const byKey = new Map<string, number[]>()
+    for (const [key, column] of this.#select(selection)) {
+      let sums = byKey.get(key)
+      if (sums === undefined) byKey.set(key, (sums = this.#zeros()))
+      addTo(sums, column)
+    }
+    return [...byKey]
+      .map(([name, counts]) => ({ name, total: counts.reduce((sum, count) => sum + count, 0), counts }))
+      .sort((one, other) => other.total - one.total)
+  }
+
+  /** Of counters whose keys are numbers. */
+  meanAndMax(prefix: string): { mean: Gaps; max: Gaps } {
+    const counts = this.#zeros()
+    const sums = this.#zeros()
+    const max: (number | null)[] = Array.from({ length: this.#length }, () => null)
+    for (const [key, column] of this.#select(prefix)) {
+      const value = Number(key)
+      column.forEach((count, index) => {
+        if (count === 0) return
+        counts[index]! += count
+        sums[index]! += count * value
+        max[index] = Math.max(max[index] ?? value, value)
+      })
+    }
+    return {
+      mean: sums.map((sum, index) => (counts[index] === 0 ? null : rounded(sum / counts[index]!))),
+      max,
+    }
+  }
+
+  /** Of a histogram of seconds, in milliseconds. */
+  percentiles(histogram: string, bounds: readonly number[]): Percentiles {
+    const buckets = this.#buckets(histogram, bounds)
+    const curve = (share: number) =>
+      Array.from({ length: this.#length }, (_, index) => {
+        const counts = buckets.map(bucket => bucket[index]!)
+        return milliseconds(quantile(bounds, counts, share))
+      })
+    return { p50: curve(0.5), p95: curve(0.95), p99: curve(0.99) }
+  }
+
+  /** The same of all steps together. */
+  quantile(histogram: string, bounds: readonly number[], share: number): number | null {
+    const counts = this.#buckets(histogram, bounds).map(bucket =>
+      bucket.reduce((sum, count) => sum + count, 0),
+    )
+    return milliseconds(quantile(bounds, counts, share))
+  }
+
+  #buckets(histogram: string, bounds: readonly number[]): number[][] {
+    return [...bounds, Infinity].map((_, index) => this.column(`${histogram}/counts/${index}`))
+  }
+
+  *#select(selection: Selection): Generator<[key: string, column: readonly number[]]> {
+    for (const [name, column] of this.#columns) {
+      if (typeof selection === 'string') {
+        if (name.startsWith(selection)) yield [name.slice(selection.length), column]
+      } else {
+        const match = selection.exec(name)
+        if (match !== null) yield [match[1] ?? name, column]
+      }
+    }
+  }
+
+  #zeros(): number[] {
+    return new Array<number>(this.#length).fill(0)
+  }
+}
+
+function addTo(sums: number[], column: readonly number[]): void {
+  column.forEach((count, index) => {
+    sums[index]! += count
+  })
+}
+
+function milliseconds(seconds: number | null): number | null {
+  return seconds === null ? null : rounded(seconds * 1000)
+}
+
+/** No more digits than a screen shows. */
+function rounded(value: number): number {
+  return Number(value.toPrecision(4))
+}

@@ -1,0 +1,134 @@
+/** What the dashboard page is told: one array for each curve, with a number for each step of time. */
+
+export const RANGES = ['30m', '24h'] as const
+export type Range = (typeof RANGES)[number]
+
+/** The site key that stands for all sites that have no numbers of their own. */
+export const OTHER_SITES = 'other'
+
+export interface HistoryView {
+  readonly range: Range
+  /** Unix milliseconds, by the clock of the service. */
+  readonly nowMs: number
+  /** Since when there is anything to tell. */
+  readonly startedAtMs: number
+  /** The site that the numbers are of; null: all. */
+  readonly site: string | null
+  /** Sites with requests within the range, busiest first. */
+  readonly sites: readonly SiteEntry[]
+  /** The first of them, over time. */
+  readonly busiest: readonly Tally[]
+  readonly lastMinute: LastMinute
+  /** End of each step, Unix milliseconds; oldest first. */
+  readonly times: readonly number[]
+  /** Length of each step, seconds. */
+  readonly seconds: readonly number[]
+  readonly traffic: Traffic
+  readonly limits: readonly Tally[]
+  readonly latencies: Readonly<Record<Endpoint, Percentiles>>
+  readonly store: StoreHistory
+  readonly workers: WorkerHistory
+}
+
+export interface SiteEntry {
+  readonly siteKey: string
+  readonly name: string
+  readonly requests: number
+}
+
+/** Of the chosen site, or of all. */
+export interface Traffic {
+  readonly challenges: readonly number[]
+  readonly passed: readonly number[]
+  readonly failed: readonly number[]
+  readonly redeemed: readonly number[]
+  readonly refused: readonly number[]
+  /** Why verifications failed or lost score; one verification can have several. */
+  readonly failureReasons: readonly Tally[]
+  readonly refusals: readonly Tally[]
+  /** Bits of the challenges issued in a step; null where there were none. */
+  readonly difficulty: { readonly mean: Gaps; readonly max: Gaps }
+  /** Verifications of the whole range by score: tenths from 0 on, the last is 1. */
+  readonly scores: readonly number[]
+}
+
+/** How often something happened: most frequent first in a list of these. */
+export interface Tally {
+  readonly name: string
+  readonly total: number
+  readonly counts: readonly number[]
+}
+
+/** null: nothing was measured in that step. */
+export type Gaps = readonly (number | null)[]
+
+export const ENDPOINTS = ['challenge', 'verify', 'verify-token'] as const
+export type Endpoint = (typeof ENDPOINTS)[number]
+
+/** Milliseconds. */
+export interface Percentiles {
+  readonly p50: Gaps
+  readonly p95: Gaps
+  readonly p99: Gaps
+}
+
+export interface StoreHistory {
+  readonly callMs: Percentiles
+  /** Mean number of operations in a call. */
+  readonly batch: Gaps
+  readonly outages: readonly number[]
+  /** Whether it was up for all workers throughout the step. */
+  readonly up: readonly (0 | 1)[]
+}
+
+export interface WorkerHistory {
+  readonly running: readonly number[]
+  /** Workers that were replaced because they ended or hung. */
+  readonly crashes: readonly number[]
+  /** Workers that were replaced on purpose. */
+  readonly rolls: readonly number[]
+  /** Lag of the event loop, 99th percentile, of the worker where it is worst. */
+  readonly lagMs: readonly number[]
+  /** Of all workers. */
+  readonly residentBytes: readonly number[]
+  /** Requests that ran into an exception. */
+  readonly faults: readonly number[]
+  /** Requests whose client went away before the answer. */
+  readonly aborted: readonly number[]
+}
+
+/** Sums over the last full minute, of the chosen site or of all. */
+export interface LastMinute {
+  /** What is there of the minute. */
+  readonly seconds: number
+  readonly challenges: number
+  readonly passed: number
+  readonly failed: number
+  readonly redeemed: number
+  readonly refused: number
+  /** Of all sites. */
+  readonly faults: number
+  /** Milliseconds, of all sites; null without requests. */
+  readonly p99: Readonly<Record<Endpoint, number | null>>
+  readonly storeP99: number | null
+}
+
+/** How the service is at this moment. */
+export interface ServiceState {
+  readonly version: string
+  readonly isHealthy: boolean
+  readonly isReady: boolean
+  readonly workers: number
+  readonly workersRunning: number
+  /** Of the running ones. */
+  readonly workersWithStore: number
+  /** Workers that ended or hung and were replaced, since the start of the service. */
+  readonly crashes: number
+  /** Requests that are not answered yet. */
+  readonly underWay: number
+}
+
+/** The body of /dashboard/data.json. */
+export interface DashboardData extends HistoryView {
+  readonly service: ServiceState
+}

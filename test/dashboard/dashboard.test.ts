@@ -1,0 +1,271 @@
+/** The dashboard of a real service under a real load: exactly what was sent, and what it says when the service is gone. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import type { Traffic } from '../../src/observe/history-view.ts'
+import { openBrowser, openPage } from '../support/browser.ts'
+import { eventually } from '../support/eventually.ts'
+import { call } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
+import { TestService } from '../support/service.ts'
+import { type Expected, LOAD_ENV, SiteLoad, strayRequests, sumOf } from './load.ts'
+import { LOOKS, lookAt } from './looks.ts'
+
+/** Numbers come every ten seconds; a busy machine gets some more. */
+const PATIENCE_MS = 60_000
+
+const adminPort = await freePort()
+const admin = `http://127.0.0.1:${adminPort}`
+const service = await TestService.start('embedded', { ...LOAD_ENV, POWGATE_ADMIN_PORT: String(adminPort) })
+const browser = await openBrowser()
+
+const shop = await SiteLoad.create(service, 'shop.example')
+const forum = await SiteLoad.create(service, 'forum <b>.example')
+const quiet = await SiteLoad.create(service, 'quiet.example')
+
+await Promise.all([
+  shop.passes(12).then(() => shop.redemptions(6)),
+  shop.failures(5),
+  forum.passes(4).then(() => forum.refusals(3)),
+  forum.limited(4),
+  quiet.passes(1),
+])
+const stray = await strayRequests(service, 3)
+const all = sumOf([shop.expected, forum.expected, quiet.expected, stray])
+
+async function data(query: string) {
+  const answer = await call(`${admin}/dashboard/data.json?${query}`)
+  assert.equal(answer.status, 200, answer.text)
+  return answer.json
+}
+
+function total(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+function tallied(tallies: readonly { name: string; total: number }[]): Record<string, number> {
+  return Object.fromEntries(tallies.map(({ name, total }) => [name, total]))
+}
+
+function assertCounted(traffic: Traffic, expected: Expected, about: string): void {
+  const { challenges, passed, failed, redeemed } = traffic
+  const counted = {
+    challenges: total(challenges),
+    passed: total(passed),
+    failed: total(failed),
+    redeemed: total(redeemed),
+    refusals: tallied(traffic.refusals),
+    reasons: tallied(traffic.failureReasons),
+  }
+  assert.deepEqual(counted, expected, about)
+  assert.equal(total(traffic.scores), expected.passed + expected.failed, about)
+  const bits = traffic.difficulty.max.filter(value => value !== null)
+  assert.ok(bits.length > 0 && bits.every(value => value >= 16 && value <= 28), about)
+}
+
+test('the numbers are what was sent: of all, and of each site, in both ranges', async () => {
+  await eventually(PATIENCE_MS, 'all challenges counted', async () => {
+    const { traffic } = await data('range=30m')
+    return total(traffic.challenges) >= all.challenges
+  })
+  for (const range of ['30m', '24h']) {
+    const view = await data(`range=${range}`)
+    assertCounted(view.traffic, all, `all, ${range}`)
+    assert.deepEqual(tallied(view.limits), { 'challenge address-site': 4 })
+    for (const { site, expected, name } of [shop, forum, quiet]) {
+      assertCounted(
+        (await data(`range=${range}&site=${site.siteKey}`)).traffic,
+        expected,
+        `${name}, ${range}`,
+      )
+    }
+    const names = Object.fromEntries(
+      view.sites.map((site: { siteKey: string; name: string }) => [site.siteKey, site.name]),
+    )
+    assert.deepEqual(
+      names,
+      Object.fromEntries([shop, forum, quiet].map(({ site, name }) => [site.siteKey, name])),
+    )
+    for (const endpoint of ['challenge', 'verify', 'verify-token']) {
+      const { p50, p99 } = view.latencies[endpoint]
+      const measured = p50.flatMap((low: number | null, index: number) =>
+        low === null ? [] : [[low, p99[index]]],
+      )
+      assert.ok(measured.length > 0, endpoint)
+      for (const [low, high] of measured) assert.ok(low > 0 && low <= high, `${endpoint}: ${low} ${high}`)
+    }
+    assert.ok(view.workers.residentBytes.every((bytes: number) => bytes > 2 ** 25))
+    assert.ok(view.store.up.at(-1) === 1 && view.store.callMs.p99.some((ms: number | null) => ms !== null))
+  }
+  const { service: state } = await data('range=30m')
+  const { workers, workersRunning, workersWithStore, isReady, isHealthy, crashes } = state
+  assert.deepEqual(
+    [workers, workersRunning, workersWithStore, isReady, isHealthy, crashes],
+    [2, 2, 2, true, true, 0],
+  )
+})
+
+test('what is asked wrongly is refused; nothing may be embedded or run that is not ours', async () => {
+  const wrong = await call(`${admin}/dashboard/data.json?range=1y`)
+  assert.deepEqual([wrong.status, wrong.json], [400, { error: 'range: expected 30m or 24h' }])
+  const unknown = await data('range=30m&site=%3Cscript%3E')
+  assert.equal(total(unknown.traffic.challenges), 0)
+  const start = await call(`${admin}/`)
+  assert.deepEqual([start.status, start.headers.location], [302, 'dashboard'])
+  for (const path of ['/dashboard', '/dashboard/app.js', '/dashboard/app.css', '/grafana.json']) {
+    const { status, headers } = await call(`${admin}${path}`)
+    assert.equal(status, 200, path)
+    assert.match(
+      String(headers['content-security-policy']),
+      /^default-src 'none'; script-src 'self'; style-src 'self'/,
+    )
+    assert.doesNotMatch(String(headers['content-security-policy']), /unsafe|\*/)
+    assert.equal(headers['x-content-type-options'], 'nosniff')
+  }
+})
+
+async function open(query = '') {
+  const visit = await openPage(browser, `${admin}/dashboard${query}`, {
+    viewport: { width: 1280, height: 900 },
+    timezoneId: 'Asia/Kolkata',
+    prepare: page =>
+      page.route(
+        url => url.origin !== admin,
+        route => route.abort(),
+      ),
+  })
+  await visit.page.locator('body[data-loaded]').waitFor()
+  return visit
+}
+
+/** Texts of a panel's rows: name -> count. */
+function rowsOf(page: Page, title: string): Promise<Record<string, string>> {
+  return page.evaluate(`Object.fromEntries(
+    [...document.querySelectorAll('.panel')].find(panel => panel.querySelector('h3').textContent === ${JSON.stringify(title)})
+      .querySelectorAll('.bars li').values().map(row => [row.querySelector('.title').textContent, row.querySelector('.count').textContent.split(' ')[0]]))`)
+}
+
+function strings(counts: Record<string, number>): Record<string, string> {
+  return Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, String(count)]))
+}
+
+const funnelOf = (page: Page) => page.locator('.funnel b').allTextContents()
+
+test('the page shows them, for all sites and for the one that is chosen', async () => {
+  const visit = await open()
+  const { page } = visit
+  const funnel = (expected: Expected) =>
+    [expected.challenges, expected.passed + expected.failed, expected.passed, expected.redeemed].map(String)
+  assert.deepEqual(await funnelOf(page), funnel(all))
+  assert.deepEqual(await rowsOf(page, 'Why requests were refused'), strings(all.refusals))
+  assert.deepEqual(await rowsOf(page, 'Why verifications failed or lost score'), strings(all.reasons))
+  assert.deepEqual(await rowsOf(page, 'Limits hit'), { '/challenge per address and site': '4' })
+  assert.deepEqual(Object.keys(await rowsOf(page, 'Busiest sites')).sort(), [
+    forum.name,
+    quiet.name,
+    shop.name,
+  ])
+
+  await page.getByRole('button', { name: forum.name }).click()
+  await eventually(PATIENCE_MS, 'the numbers of one site', async () => {
+    return (await funnelOf(page))[0] === String(forum.expected.challenges)
+  })
+  assert.deepEqual(await funnelOf(page), funnel(forum.expected))
+  assert.deepEqual(await rowsOf(page, 'Why requests were refused'), strings(forum.expected.refusals))
+  assert.match(page.url(), new RegExp(`site=${forum.site.siteKey}`))
+  assert.ok(await page.locator('.panel', { hasText: 'Latency' }).getByText('all sites').first().isVisible())
+
+  await page.getByText('24 h', { exact: true }).click()
+  await eventually(PATIENCE_MS, 'the other range', () => /range=24h/.test(page.url()))
+  await page.getByLabel('Site').selectOption({ index: 0 })
+  await eventually(
+    PATIENCE_MS,
+    'all sites again',
+    async () => (await funnelOf(page))[0] === String(all.challenges),
+  )
+  assert.deepEqual(visit.troubles, [])
+  await page.context().close()
+})
+
+test('by keyboard: a plot is a slider over time, whose moment all plots show', async () => {
+  const { page } = await open()
+  const plot = page.getByRole('slider', { name: 'Requests: moment' })
+  await plot.focus()
+  await page.keyboard.press('Home')
+  const first = await plot.getAttribute('aria-valuetext')
+  assert.match(first!, /^\d\d:\d\d:\d\d: challenges [\d.]+\/s, verified [\d.]+\/s/)
+  assert.equal(await plot.getAttribute('aria-valuenow'), '0')
+  const moments = await page.locator('#plots time').allTextContents()
+  assert.equal(new Set(moments).size, 1, 'all plots tell of the same moment')
+  const other = page.getByRole('slider', { name: 'Difficulty: moment' })
+  assert.ok((await other.getAttribute('aria-valuetext'))!.startsWith(moments[0]!))
+  // The clock is the viewer's.
+  const [hour, minute] = moments[0]!.split(':')
+  const { times } = await data('range=30m')
+  const local = new Date(times[0] + 330 * 60_000)
+  assert.deepEqual([Number(hour), Number(minute)], [local.getUTCHours(), local.getUTCMinutes()])
+  await page.keyboard.press('ArrowRight')
+  assert.equal(await plot.getAttribute('aria-valuenow'), '1')
+  assert.equal(await page.locator('.pointer line').count(), await page.locator('[role=slider]').count())
+  await page.keyboard.press('Escape')
+  assert.equal(await page.locator('.pointer line').count(), 0)
+  await page.context().close()
+})
+
+test('the numbers behind a plot can be read as a table', async () => {
+  const { page } = await open()
+  const panel = page.locator('.panel', { has: page.getByRole('heading', { name: 'Requests', exact: true }) })
+  await panel.getByText('Numbers').click()
+  const table = panel.getByRole('table', { name: 'Requests' })
+  assert.deepEqual(await table.locator('thead th').allTextContents(), [
+    'Until',
+    'challenges',
+    'verified',
+    'redeemed',
+    'refused',
+  ])
+  const challenges = await table.locator('tbody tr td:nth-child(2)').allTextContents()
+  assert.equal(total(challenges.map(Number)), all.challenges)
+  await page.context().close()
+})
+
+test('the theme is the system’s until another is chosen, and that lasts', async () => {
+  const { page } = await open()
+  const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
+  const light = await background()
+  await page.getByLabel('Theme').selectOption('dark')
+  const dark = await background()
+  assert.notEqual(dark, light)
+  await page.reload()
+  await page.locator('body[data-loaded]').waitFor()
+  assert.equal(await background(), dark)
+  await page.context().close()
+})
+
+for (const look of LOOKS) {
+  test(`as it is under load: ${look.name}`, async () => {
+    await lookAt(browser, `${admin}/dashboard`, look, 'live')
+  })
+}
+
+test('a page whose service is gone says so, and comes back with it', async () => {
+  const { page } = await open()
+  const problem = page.locator('.problem')
+  assert.equal(await problem.count(), 0, (await problem.allTextContents()).join('\n'))
+  await service.end('SIGKILL')
+  await problem.filter({ hasText: 'No contact' }).waitFor({ timeout: PATIENCE_MS })
+  assert.match(await page.locator('#freshness').innerText(), /^Stale: last updated \d+ /)
+  assert.match(await page.title(), /^✕ /)
+  assert.match(await page.locator('.tile').first().innerText(), /No contact/)
+  assert.deepEqual(
+    await funnelOf(page).then(numbers => numbers[0]),
+    String(all.challenges),
+    'the last numbers stay',
+  )
+  await service.boot()
+  await problem.filter({ hasText: 'No contact' }).waitFor({ state: 'detached', timeout: PATIENCE_MS })
+  assert.equal((await funnelOf(page))[0], '0')
+  await problem.filter({ hasText: 'No requests yet' }).waitFor({ timeout: PATIENCE_MS })
+  await page.context().close()
+})

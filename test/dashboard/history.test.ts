@@ -1,0 +1,325 @@
+/** What the history keeps and tells of the last half hour and day. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { ADD_MS, type Fleet, History } from '../../src/observe/history.ts'
+import { OTHER_SITES } from '../../src/observe/history-view.ts'
+import { quantile } from '../../src/observe/quantile.ts'
+import type { SiteStats, StatsSnapshot } from '../../src/observe/snapshot.ts'
+import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/observe/steps.ts'
+import { emptySnapshot, siteKeyOf } from './sample-day.ts'
+
+const START_MS = 1_800_000_000_000
+const FLEET: Fleet = { running: 2, restarts: { crash: 0, hang: 0, roll: 0 } }
+
+function startHistory(): History {
+  return new History(START_MS, siteKey => (siteKey === siteKeyOf(0) ? 'shop' : undefined))
+}
+
+function counted(change: (snapshot: ReturnType<typeof emptySnapshot>) => void): StatsSnapshot {
+  const snapshot = emptySnapshot()
+  change(snapshot)
+  return snapshot
+}
+
+function challenges(count: number): StatsSnapshot {
+  return counted(({ answers }) => {
+    answers['challenge 200 ok'] = count
+  })
+}
+
+function site(more: Partial<SiteStats>): SiteStats {
+  const none = {
+    challenges: 0,
+    passed: 0,
+    failed: 0,
+    redeemed: 0,
+    refused: {},
+    reasons: {},
+    difficulties: {},
+  }
+  return { ...none, scores: new Array<number>(11).fill(0), ...more }
+}
+
+describe('steps', () => {
+  test('each keeps what was counted in it, not before; the first what was counted since the start', () => {
+    const history = startHistory()
+    for (const [index, count] of [5, 5, 12].entries())
+      history.add(START_MS + (index + 1) * ADD_MS, challenges(count), FLEET)
+    const { traffic, times, seconds, nowMs, startedAtMs } = history.view('30m', null)
+    assert.deepEqual(traffic.challenges, [5, 0, 7])
+    assert.deepEqual(
+      times,
+      [1, 2, 3].map(step => START_MS + step * ADD_MS),
+    )
+    assert.deepEqual(seconds, [10, 10, 10])
+    assert.deepEqual([nowMs, startedAtMs], [START_MS + 3 * ADD_MS, START_MS])
+  })
+
+  test('counters that start anew are counted from zero, so nothing is ever negative', () => {
+    const history = startHistory()
+    for (const [index, count] of [100, 30, 40].entries())
+      history.add(START_MS + (index + 1) * ADD_MS, challenges(count), FLEET)
+    assert.deepEqual(history.view('30m', null).traffic.challenges, [100, 30, 10])
+  })
+
+  test('half an hour is kept in steps of 10 s and a day in steps of 2 min, no more', () => {
+    const history = startHistory()
+    const adds = 25 * 360
+    for (let add = 1; add <= adds; add++) history.add(START_MS + add * ADD_MS, challenges(add), FLEET)
+    const fine = history.view('30m', null)
+    assert.equal(fine.times.length, 180)
+    assert.ok(fine.traffic.challenges.every(count => count === 1))
+    const coarse = history.view('24h', null)
+    assert.equal(coarse.times.length, 720)
+    assert.ok(coarse.traffic.challenges.every(count => count === 12))
+    assert.ok(coarse.seconds.every(length => length === 120))
+    assert.equal(coarse.times.at(-1), START_MS + adds * ADD_MS)
+  })
+
+  test('the last step of the day grows until it is full, with the worst of its gauges', () => {
+    const history = startHistory()
+    const views = Array.from({ length: 14 }, (_, index) => {
+      const snapshot = counted(({ answers, gauges }) => {
+        answers['challenge 200 ok'] = index + 1
+        gauges.storeUp = index === 3 ? 0 : 1
+        gauges.eventLoopLagSeconds.p99 = index === 2 ? 0.5 : 0.001
+      })
+      history.add(START_MS + (index + 1) * ADD_MS, snapshot, FLEET)
+      return history.view('24h', null)
+    })
+    assert.deepEqual(views.map(({ traffic }) => traffic.challenges.join()).slice(0, 3), ['1', '2', '3'])
+    assert.deepEqual(views[11]!.traffic.challenges, [12])
+    assert.deepEqual(views[13]!.traffic.challenges, [12, 2])
+    assert.deepEqual(views[13]!.store.up, [0, 1])
+    assert.deepEqual(views[13]!.workers.lagMs, [500, 1])
+  })
+
+  test('timers that are a little early or late lose nothing', () => {
+    const history = startHistory()
+    let nowMs = START_MS
+    let count = 0
+    for (let add = 0; add < 100; add++) {
+      nowMs += ADD_MS + (add % 2 === 0 ? -30 : 45)
+      history.add(nowMs, challenges((count += 3)), FLEET)
+    }
+    for (const range of ['30m', '24h'] as const) {
+      assert.equal(
+        history.view(range, null).traffic.challenges.reduce((sum, step) => sum + step, 0),
+        300,
+      )
+    }
+    assert.equal(history.view('24h', null).times.length, 9)
+  })
+
+  test('a clock that is set back takes the past along', () => {
+    const history = startHistory()
+    history.add(START_MS + ADD_MS, challenges(1), FLEET)
+    history.add(START_MS + 2 * ADD_MS, challenges(2), FLEET)
+    const hourMs = 3_600_000
+    history.add(START_MS + 3 * ADD_MS - hourMs, challenges(4), FLEET)
+    const { times, seconds, traffic } = history.view('30m', null)
+    assert.deepEqual(traffic.challenges, [1, 1, 2])
+    assert.ok(
+      times.every((time, index) => index === 0 || time >= times[index - 1]!),
+      String(times),
+    )
+    assert.ok(seconds.every(length => length >= 0))
+  })
+
+  test('the last minute is the last minute', () => {
+    const history = startHistory()
+    for (let add = 1; add <= 30; add++) history.add(START_MS + add * ADD_MS, challenges(add * add), FLEET)
+    const { lastMinute } = history.view('24h', null)
+    assert.equal(lastMinute.seconds, 60)
+    assert.equal(lastMinute.challenges, 30 * 30 - 24 * 24)
+  })
+})
+
+describe('sites', () => {
+  test('one site has its numbers apart, and a name', () => {
+    const history = startHistory()
+    const snapshot = counted(({ sites, answers }) => {
+      answers['challenge 200 ok'] = 50
+      Object.assign(sites, {
+        [siteKeyOf(0)]: site({
+          challenges: 9,
+          passed: 5,
+          failed: 2,
+          redeemed: 4,
+          refused: { 'nonce-used': 3, 'token-used': 1 },
+          reasons: { webdriver: 2, swiftShader: 6 },
+          difficulties: { 18: 6, 20: 3 },
+          scores: [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0],
+        }),
+        [siteKeyOf(1)]: site({ challenges: 41 }),
+      })
+    })
+    history.add(START_MS + ADD_MS, snapshot, FLEET)
+    const { traffic, sites, busiest, lastMinute } = history.view('30m', siteKeyOf(0))
+    assert.deepEqual(traffic, {
+      challenges: [9],
+      passed: [5],
+      failed: [2],
+      redeemed: [4],
+      refused: [4],
+      refusals: [
+        { name: 'nonce-used', total: 3, counts: [3] },
+        { name: 'token-used', total: 1, counts: [1] },
+      ],
+      failureReasons: [
+        { name: 'swiftShader', total: 6, counts: [6] },
+        { name: 'webdriver', total: 2, counts: [2] },
+      ],
+      difficulty: { mean: [18.67], max: [20] },
+      scores: [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0],
+    })
+    assert.equal(lastMinute.challenges, 9)
+    assert.deepEqual(sites, [
+      { siteKey: siteKeyOf(1), name: siteKeyOf(1), requests: 41 },
+      { siteKey: siteKeyOf(0), name: 'shop', requests: 24 },
+    ])
+    assert.deepEqual(
+      busiest.map(({ name, counts }) => [name, counts]),
+      [
+        [siteKeyOf(1), [41]],
+        [siteKeyOf(0), [24]],
+      ],
+    )
+    assert.deepEqual(history.view('30m', null).traffic.challenges, [50])
+  })
+
+  test('a site without requests has zeros, an unknown one too', () => {
+    const history = startHistory()
+    history.add(START_MS + ADD_MS, challenges(5), FLEET)
+    const { traffic } = history.view('30m', siteKeyOf(7))
+    assert.deepEqual([traffic.challenges, traffic.refused, traffic.difficulty.mean], [[0], [0], [null]])
+  })
+
+  test('beyond the busiest, sites are summed up, with those that the workers have summed up already', () => {
+    const history = startHistory()
+    const count = STEP_SITES_MAX + 20
+    const snapshot = counted(({ sites }) => {
+      for (let index = 0; index < count; index++)
+        Object.assign(sites, { [siteKeyOf(index)]: site({ challenges: 100 + index }) })
+      Object.assign(sites, { '': site({ challenges: 1_000_000 }) })
+    })
+    history.add(START_MS + ADD_MS, snapshot, FLEET)
+    const { sites } = history.view('30m', null)
+    assert.equal(sites.length, STEP_SITES_MAX + 1)
+    const rest = Array.from({ length: 20 }, (_, index) => 100 + index).reduce((sum, each) => sum + each)
+    assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000 + rest])
+    assert.deepEqual(history.view('30m', siteKeyOf(count - 1)).traffic.challenges, [100 + count - 1])
+    assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [0])
+  })
+
+  test('memory is bounded: a step of 200 sites that use every counter is no larger than one of fifty', () => {
+    const names = (prefix: string, count: number, from = 0) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${from + index}`, 1]))
+    const stats = site({
+      challenges: 1,
+      passed: 1,
+      failed: 1,
+      redeemed: 1,
+      refused: names('refusal-', 35),
+      reasons: names('reason-', 16),
+      difficulties: names('', 13, 16),
+      scores: new Array(11).fill(1),
+    })
+    const sizes = [STEP_SITES_MAX + 1, 200].map(count => {
+      const snapshot = counted(({ sites }) => {
+        for (let index = 0; index < count; index++) Object.assign(sites, { [siteKeyOf(index)]: stats })
+      })
+      const { packed } = packStep(
+        new CounterNames(),
+        OTHER_SITES,
+        { snapshot, restarts: FLEET.restarts },
+        undefined,
+      )
+      return packed.byteLength
+    })
+    const counters = 4 + 35 + 16 + 13 + 11
+    assert.deepEqual(
+      sizes,
+      [1, 1].map(() => 4 + (STEP_SITES_MAX + 1) * (4 + counters * 8)),
+    )
+  })
+})
+
+describe('the whole service', () => {
+  test('requests by what was answered, also where no site is known', () => {
+    const history = startHistory()
+    const snapshot = counted(({ answers, limited, faults, aborted, storeBatch }) => {
+      Object.assign(answers, {
+        'challenge 200 ok': 10,
+        'challenge 204 ok': 99,
+        'challenge 403 site-unknown': 4,
+        'challenge 429 rate-limited': 3,
+        'verify 200 ok': 6,
+        'verify 200 failed': 2,
+        'verify 429 rate-limited': 1,
+        'verify-token 200 ok': 5,
+        'siteverify 200 ok': 2,
+        'content 200 ok': 1000,
+        'other 404 not-found': 7,
+      })
+      Object.assign(limited, { 'challenge address': 3, 'verify address-site': 1 })
+      Object.assign(faults, { verify: 1, other: 1 })
+      Object.assign(aborted, { verify: 2 })
+      storeBatch.counts[0] = 4
+      storeBatch.sum = 10
+    })
+    history.add(START_MS + ADD_MS, snapshot, { running: 3, restarts: { crash: 1, hang: 1, roll: 2 } })
+    const { traffic, limits, workers, store, lastMinute } = history.view('30m', null)
+    assert.deepEqual(
+      [traffic.challenges, traffic.passed, traffic.failed, traffic.redeemed],
+      [[10], [6], [2], [7]],
+    )
+    assert.deepEqual(traffic.refused, [15])
+    assert.deepEqual(
+      traffic.refusals.map(({ name, total }) => [name, total]),
+      [
+        ['not-found', 7],
+        ['site-unknown', 4],
+        ['rate-limited', 4],
+      ],
+    )
+    assert.deepEqual(
+      limits.map(({ name, total }) => [name, total]),
+      [
+        ['challenge address', 3],
+        ['verify address-site', 1],
+      ],
+    )
+    assert.deepEqual(
+      [workers.running, workers.crashes, workers.rolls, workers.faults, workers.aborted],
+      [[3], [2], [2], [2], [2]],
+    )
+    assert.deepEqual(store.batch, [2.5])
+    assert.equal(lastMinute.faults, 2)
+  })
+
+  test('fields that are missing or not known yet do no harm', () => {
+    const history = startHistory()
+    const { storeLatency: _, sites: __, ...older } = challenges(3) as StatsSnapshot & Record<string, unknown>
+    history.add(START_MS + ADD_MS, { ...older, later: { more: 5 } } as unknown as StatsSnapshot, FLEET)
+    const { traffic, store } = history.view('30m', null)
+    assert.deepEqual([traffic.challenges, store.callMs.p99], [[3], [null]])
+  })
+
+  test('latencies are interpolated as Prometheus does it', () => {
+    const bounds = [0.001, 0.002, 0.004]
+    assert.equal(quantile(bounds, [0, 0, 0, 0], 0.5), null)
+    assert.equal(quantile(bounds, [10, 0, 0, 0], 0.5), 0.0005)
+    assert.equal(quantile(bounds, [0, 10, 0, 0], 0.5), 0.0015)
+    assert.equal(quantile(bounds, [5, 0, 5, 0], 0.5), 0.001)
+    assert.equal(quantile(bounds, [0, 0, 0, 9], 0.99), 0.004)
+    const history = startHistory()
+    const slow = counted(({ latencies }) => {
+      latencies.verify!.counts[3] = 100
+    })
+    history.add(START_MS + ADD_MS, slow, FLEET)
+    const { verify, challenge } = history.view('30m', null).latencies
+    assert.deepEqual([verify.p50, verify.p99, challenge.p50], [[0.75], [0.995], [null]])
+  })
+})

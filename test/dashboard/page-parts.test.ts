@@ -1,0 +1,137 @@
+/** The page's pure parts: how numbers are written, which ticks an axis has, what is called a problem. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import {
+  duration,
+  exact,
+  mebibytes,
+  milliseconds,
+  percent,
+  rate,
+  short,
+} from '../../src/dashboard/page/format.ts'
+import { contactProblem, problemsOf } from '../../src/dashboard/page/problems.ts'
+import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
+import { ADD_MS, History } from '../../src/observe/history.ts'
+import type { DashboardData, ServiceState } from '../../src/observe/history-view.ts'
+import { emptySnapshot } from './sample-day.ts'
+import { WELL } from './stage.ts'
+
+describe('numbers', () => {
+  test('as short as a glance allows, and never misleading', () => {
+    const cases: [string, string][] = [
+      [exact(1_234_567), '1,234,567'],
+      [short(0), '0'],
+      [short(999), '999'],
+      [short(1234), '1.23k'],
+      [short(4_560_000), '4.56M'],
+      [rate(0), '0'],
+      [rate(0.004), '<0.01'],
+      [rate(0.0167), '0.017'],
+      [rate(12.34), '12.3'],
+      [percent(0), '0 %'],
+      [percent(1), '100 %'],
+      [percent(0.9999), '>99.9 %'],
+      [percent(0.0001), '<0.1 %'],
+      [percent(0.973), '97.3 %'],
+      [milliseconds(0.214), '0.21 ms'],
+      [milliseconds(3.4), '3.4 ms'],
+      [milliseconds(119.7), '120 ms'],
+      [milliseconds(1234), '1.2 s'],
+      [mebibytes(96.4), '96 MiB'],
+      [mebibytes(2048), '2 GiB'],
+      [duration(5), '5 s'],
+      [duration(200), '3 min'],
+      [duration(7500), '2 h 5 min'],
+      [duration(273_600), '3 d 4 h'],
+    ]
+    for (const [got, expected] of cases) assert.equal(got, expected)
+  })
+})
+
+describe('axes', () => {
+  test('ticks start at 0, are evenly spaced, few, and reach what is shown', () => {
+    fc.assert(
+      fc.property(fc.double({ min: 1e-6, max: 1e9, noNaN: true }), fc.boolean(), (max, isWhole) => {
+        const ticks = ticksFromZero(max, 4, isWhole)
+        assert.equal(ticks[0], 0)
+        assert.ok(ticks.at(-1)! >= max * 0.999, `${ticks} of ${max}`)
+        assert.ok(ticks.length >= 2 && ticks.length <= 6, `${ticks} of ${max}`)
+        if (isWhole) assert.ok(ticks.every(Number.isInteger), String(ticks))
+      }),
+      { seed: 5 },
+    )
+    assert.deepEqual(ticksFromZero(0.3, 4), [0, 0.1, 0.2, 0.3])
+    assert.deepEqual(ticksFromZero(58, 4), [0, 20, 40, 60])
+  })
+
+  test('times are round in the zone of the viewer', () => {
+    const noon = Date.UTC(2026, 2, 3, 12)
+    const india = -330
+    const ticks = timeTicks(noon - 86_400_000, noon, 6, india)
+    assert.ok(ticks.length > 2 && ticks.length <= 6)
+    for (const tick of ticks) assert.equal((tick - india * 60_000) % (4 * 3_600_000), 0)
+    assert.deepEqual(timeTicks(noon, noon + 300_000, 6, 0).length, 6)
+  })
+
+  test('a service that has just started does not get half an hour of empty axis', () => {
+    assert.deepEqual(timeSpan('30m', 10_000_000, 9_990_000), { fromMs: 9_700_000, toMs: 10_000_000 })
+    assert.deepEqual(timeSpan('30m', 10_000_000, 0), { fromMs: 8_200_000, toMs: 10_000_000 })
+    assert.deepEqual(timeSpan('24h', 100_000_000, 0), { fromMs: 13_600_000, toMs: 100_000_000 })
+  })
+})
+
+describe('problems', () => {
+  const dataOf = (
+    service: Partial<ServiceState>,
+    change: (snapshot: ReturnType<typeof emptySnapshot>) => void = () => {},
+  ) => {
+    const history = new History(0, () => undefined)
+    const snapshot = emptySnapshot()
+    change(snapshot)
+    history.add(ADD_MS, snapshot, { running: 2, restarts: { crash: 0, hang: 0, roll: 3 } })
+    const data: DashboardData = { ...history.view('30m', null), service: { ...WELL, ...service } }
+    return problemsOf(data)
+  }
+
+  test('none where all is well; workers replaced on purpose are none', () => {
+    assert.deepEqual(dataOf({}), [])
+  })
+
+  test('each is named, the worst first', () => {
+    const cases: [Partial<ServiceState>, RegExp[]][] = [
+      [{ workersRunning: 0, workersWithStore: 0, isReady: false, isHealthy: false }, [/^bad No worker runs/]],
+      [{ workersRunning: 1, workersWithStore: 1 }, [/^warn 1 of 2 workers run/]],
+      [{ workersWithStore: 1 }, [/^bad The store does not answer 1 of 2 workers/]],
+      [
+        { workersRunning: 1, workersWithStore: 0, isReady: false },
+        [/^bad The store does not answer all workers/, /^warn 1 of 2 workers run/],
+      ],
+      [{ isReady: false }, [/^bad Not ready/]],
+      [{ isHealthy: false }, [/^warn A worker is starting/]],
+    ]
+    for (const [service, expected] of cases) {
+      const found = dataOf(service).map(({ level, text }) => `${level} ${text}`)
+      assert.equal(found.length, expected.length, found.join('\n'))
+      for (const [index, pattern] of expected.entries()) assert.match(found[index]!, pattern)
+    }
+    const busy = dataOf({}, ({ faults, gauges, storeLatency }) => {
+      faults.verify = 2
+      gauges.eventLoopLagSeconds.p99 = 0.3
+      storeLatency.counts[10] = 5
+    }).map(({ text }) => text)
+    assert.match(busy[0]!, /^2 requests ran into a fault/)
+    assert.match(busy[1]!, /^Workers are late by 300 ms/)
+    assert.match(busy[2]!, /^The store is slow/)
+  })
+
+  test('silence is told at once when a call fails, otherwise when numbers are old', () => {
+    assert.equal(contactProblem(undefined, false, 0), undefined)
+    assert.match(contactProblem(undefined, true, 0)!.text, /does not answer/)
+    assert.equal(contactProblem(1000, false, 20_000), undefined)
+    assert.match(contactProblem(1000, true, 20_000)!.text, /19 s ago/)
+    assert.match(contactProblem(1000, false, 60_000)!.text, /59 s ago/)
+  })
+})
