@@ -9,8 +9,9 @@ import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
+import type { Exchange } from '../../src/http/exchange.ts'
 import { scrub } from '../../src/log/redaction.ts'
-import { createLogger } from '../../src/log.ts'
+import { createLogger, EventLog } from '../../src/log.ts'
 import { RedisServer } from '../support/redis.ts'
 
 const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
@@ -41,9 +42,9 @@ after(async () => {
 })
 
 /** The lines that are written while `write` runs. */
-function linesOf(write: (log: ReturnType<typeof createLogger>) => void): string[] {
+function linesOf(level: string, write: (log: ReturnType<typeof createLogger>) => void): string[] {
   const lines: string[] = []
-  const log = createLogger('trace', {}, [PASSWORD, MASTER_SECRET], {
+  const log = createLogger(level, {}, [PASSWORD, MASTER_SECRET], {
     write: line => {
       lines.push(line)
     },
@@ -87,7 +88,7 @@ describe('errors of a real Redis', () => {
     const error = await errorOf(client.hset('text', TOKEN, API_KEY))
     assert.match(error.message, /WRONGTYPE/)
     assert.ok(JSON.stringify(error).includes(API_KEY), 'the error itself carries its arguments')
-    const lines = linesOf(log => careless(log, error))
+    const lines = linesOf('trace', log => careless(log, error))
     assertClean(lines)
     assert.match(lines[0]!, /WRONGTYPE/)
     assert.match(lines[1]!, /redaction\.test|ioredis|redis-parser/, 'the stack is there')
@@ -97,7 +98,7 @@ describe('errors of a real Redis', () => {
     for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
       const error = await errorOf(client.call('NOSUCHCOMMAND', secret))
       assert.ok(error.message.includes(secret.slice(0, 20)), error.message)
-      assertClean(linesOf(log => careless(log, error)))
+      assertClean(linesOf('trace', log => careless(log, error)))
     }
   })
 
@@ -114,13 +115,43 @@ describe('errors of a real Redis', () => {
     errors.push(await errorOf(wrong.connect().then(() => wrong.get('x'))))
     wrong.disconnect()
     assert.match(errors.map(error => error.message).join(), /WRONGPASS/)
-    for (const error of errors) assertClean(linesOf(log => careless(log, error)))
+    for (const error of errors) assertClean(linesOf('trace', log => careless(log, error)))
   })
+})
+
+test('an exception while a request is worked on is told with its request, up to a bound', async () => {
+  await client.set('text', 'x')
+  const error = await errorOf(client.hset('text', TOKEN, API_KEY))
+  const exchange = {
+    requestId: 'r-1',
+    siteKey: '',
+    nonce: NONCE,
+    address: undefined,
+    origin: '',
+    apiKeyId: '',
+  }
+  const lines = linesOf('info', log => {
+    const events = new EventLog(log, 0)
+    for (let i = 0; i < 30; i++) events.faulted('verify', error, exchange as Exchange)
+    events.close()
+  })
+  assertClean(lines)
+  const faults = lines.map(line => JSON.parse(line))
+  const summary = faults.pop()
+  assert.equal(faults.length, 10)
+  assert.deepEqual([summary.event, summary.counts], ['unlogged', { fault: 20 }])
+  for (const { event, level, requestId, nonce, part, err } of faults) {
+    assert.deepEqual(
+      { event, level, requestId, nonce, part },
+      { event: 'fault', level: 50, requestId: 'r-1', nonce: NONCE, part: 'verify' },
+    )
+    assert.deepEqual(Object.keys(err).sort(), ['message', 'stack', 'type'])
+  }
 })
 
 test('fields are withheld by name, whatever they hold', () => {
   const short = 'hunter2' // of no form that could be recognised
-  const lines = linesOf(log => {
+  const lines = linesOf('trace', log => {
     log.info({ authorization: short, password: short, token: short, apiKey: short })
     log.info({ request: { headers: { authorization: short } }, config: { redis: { password: short } } })
     log.info({ command: { name: 'auth', args: [short] }, secrets: [short] })
@@ -130,7 +161,7 @@ test('fields are withheld by name, whatever they hold', () => {
 })
 
 test('a secret in a text, in a URL, in an object, cut in the middle of a long one', () => {
-  const lines = linesOf(log => {
+  const lines = linesOf('trace', log => {
     for (const secret of [TOKEN, API_KEY, PASSWORD, MASTER_SECRET]) {
       log.info(secret)
       log.info({ anything: { deep: [{ down: `before ${secret} after` }] } })
