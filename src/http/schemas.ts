@@ -78,7 +78,8 @@ export const RedemptionSchema = Type.Object(
   { description: 'Unknown fields are ignored.' },
 )
 
-const ajv = new Ajv({ strict: true })
+/** One for all schemas: a second would cost every start as much again as the first. */
+export const ajv = new Ajv({ strict: true })
 const validateSolution = ajv.compile<Solution>(SolutionSchema)
 const validateRedemption = ajv.compile<Redemption>(RedemptionSchema)
 

@@ -3,14 +3,14 @@
  * send: urlencoded (reCAPTCHA, hCaptcha), JSON and multipart/form-data (Turnstile, whose examples post a FormData).
  */
 
-import { Ajv, type ErrorObject } from 'ajv'
+import type { ErrorObject } from 'ajv'
 import Type from 'typebox'
 import { parseAddress } from '../domain/address.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { type FormReading, parseMultipart, parseUrlencoded } from './form.ts'
-import { EXPECTED_IP, IDEMPOTENCY_KEY, isJsonType, type Parsed, readJson, TOKEN } from './schemas.ts'
+import { ajv, EXPECTED_IP, IDEMPOTENCY_KEY, isJsonType, type Parsed, readJson, TOKEN } from './schemas.ts'
 import { siteverifyMessage } from './siteverify-codes.ts'
 
 export interface SiteverifyRequest {
@@ -40,7 +40,7 @@ export const SiteverifySchema = Type.Object(
   },
 )
 
-const validate = new Ajv({ strict: true }).compile<SiteverifyRequest>(SiteverifySchema)
+const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
 /** What was sent, by name, not checked. */
 export type SiteverifyFields = Readonly<Record<string, unknown>>
