@@ -83,6 +83,11 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   const redis = checkedRedis(text, problems)
   const secrets = checkedSecrets(text('POWGATE_SECRETS'), redis !== undefined, problems)
   const trustedProxies = checkedRanges(text('POWGATE_TRUSTED_PROXIES'), problems)
+  if (text('POWGATE_PROXY_PROTOCOL') === 'on' && trustedProxies.length === 0) {
+    problems.push(
+      'POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name the proxies that send the header',
+    )
+  }
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
   checkTogether(text, problems)
   if (problems.length > 0) throw new ConfigError(problems)

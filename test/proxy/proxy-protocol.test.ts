@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
+import { loadConfig } from '../../src/config.ts'
 import { seeded } from '../support/arbitraries.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
@@ -129,6 +130,13 @@ const WRONG: readonly { about: string; bytes: Buffer }[] = [
   { about: 'no address', bytes: v2Header({ addresses: Buffer.alloc(0) }) },
   { about: 'a length beyond all bounds', bytes: v2Header({ length: 65_535 }) },
 ]
+
+test('on without trusted proxies is a mistake, named at the start', () => {
+  assert.throws(
+    () => loadConfig({ POWGATE_PROXY_PROTOCOL: 'on' }),
+    /POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES/,
+  )
+})
 
 describe('PROXY protocol', { concurrency: 8 }, () => {
   const on = new Stage('on')
