@@ -50,3 +50,6 @@ if (missing.length > 0) {
     process.exit(1)
   }
 }
+
+const { offerValkey } = await import('./setup-valkey.ts')
+offerValkey()

@@ -24,7 +24,7 @@ export class RedisCluster {
   }
 
   static async start(options: ClusterOptions = {}): Promise<RedisCluster> {
-    const { replicas = 0, nodeTimeoutMs = 2000, settings = {}, ...server } = options
+    const { replicas = 0, nodeTimeoutMs = 5000, settings = {}, ...server } = options
     const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)]
     // A replica that was away for long may still take over, and need not wait to be sent the data.
     args.push('--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0')

@@ -13,6 +13,8 @@ import { RedisServer, type ServerOptions, untilAccepting } from './redis.ts'
 export interface SentinelOptions extends ServerOptions {
   /** Of the Sentinels themselves. */
   readonly sentinelPassword?: string
+  /** After how long a silent primary is taken for dead. */
+  readonly downAfterMs?: number
 }
 
 const FORM_MS = 60_000
@@ -53,7 +55,7 @@ export class RedisSentinels {
   }
 
   #launch(port: number, primaryPort: number): void {
-    const { engine = 'redis', tls, password, sentinelPassword } = this.#options
+    const { engine = 'redis', tls, password, sentinelPassword, downAfterMs = 1000 } = this.#options
     const tlsLines: string[] = []
     const tlsArgs = tls?.serverArgs ?? []
     for (let index = 0; index < tlsArgs.length; index += 2)
@@ -66,7 +68,7 @@ export class RedisSentinels {
       `sentinel monitor main 127.0.0.1 ${primaryPort} 2`,
       ...(password === undefined ? [] : [`sentinel auth-pass main "${password}"`]),
       ...(sentinelPassword === undefined ? [] : [`requirepass "${sentinelPassword}"`]),
-      'sentinel down-after-milliseconds main 1000',
+      `sentinel down-after-milliseconds main ${downAfterMs}`,
       'sentinel failover-timeout main 3000',
       'sentinel parallel-syncs main 2',
     ]
