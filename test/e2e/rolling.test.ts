@@ -1,7 +1,7 @@
 /** Upgrades in the middle of the day: workers are renewed, killed and told other secrets while visitors come. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { childPids } from '../../bench/http/processes.ts'
 import { eventually } from '../support/eventually.ts'
 import { listeningPids } from '../support/processes.ts'
@@ -18,7 +18,7 @@ const ROLL_MS_MAX = 120_000
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
-async function underLoad(kind: StoreKind, proxyKind: ProxyKind, env: Record<string, string> = {}) {
+async function underLoad(context: TestContext, kind: StoreKind, proxyKind: ProxyKind, env: Record<string, string> = {}) {
   const service = await TestService.start(kind, {
     ...STEADY_LOAD_SETTINGS,
     ...(proxyKind.startsWith('haproxy-') ? { POWGATE_PROXY_PROTOCOL: 'on' } : {}),
@@ -41,6 +41,7 @@ async function underLoad(kind: StoreKind, proxyKind: ProxyKind, env: Record<stri
     await proxy.stop()
     await service.stop()
   }
+  context.after(stop) // also of a test that failed
   return { service, proxy, load, rate, stop }
 }
 
@@ -60,7 +61,7 @@ async function roll(service: TestService): Promise<void> {
 }
 
 test('20 rolling restarts at 60 % load behind nginx: no request fails', async context => {
-  const { service, load, rate, stop } = await underLoad('embedded', 'nginx')
+  const { service, load, rate, stop } = await underLoad(context, 'embedded', 'nginx')
   const startedAtMs = performance.now()
   for (let round = 0; round < 20; round++) await roll(service)
   const seconds = (performance.now() - startedAtMs) / 1000
@@ -72,7 +73,7 @@ test('20 rolling restarts at 60 % load behind nginx: no request fails', async co
 })
 
 test('rolling restarts behind HAProxy with the PROXY protocol, on Redis: no request fails', async context => {
-  const { service, load, stop } = await underLoad('redis', 'haproxy-v2')
+  const { service, load, stop } = await underLoad(context, 'redis', 'haproxy-v2')
   for (let round = 0; round < 3; round++) await roll(service)
   await stop()
   context.diagnostic(`3 rolls: ${load.sent} requests, ${load.failures.length} failed`)
@@ -89,7 +90,7 @@ interface Kill {
 }
 
 test('20 kills of a worker at 60 % load behind HAProxy: only what it had under way fails', async context => {
-  const { service, load, rate, stop } = await underLoad('embedded', 'haproxy')
+  const { service, load, rate, stop } = await underLoad(context, 'embedded', 'haproxy')
   const kills: Kill[] = []
   for (let round = 0; round < 20; round++) {
     const before = await eventually(ROLL_MS_MAX, 'two workers listen', () => {
