@@ -139,10 +139,6 @@ export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string 
 
 /** What each setting alone does not show. */
 function checkTogether(text: (name: SettingName) => string, problems: string[]): void {
-  if (text('POWGATE_PROXY_PROTOCOL') === 'on' && text('POWGATE_TRUSTED_PROXIES') === '')
-    problems.push(
-      'POWGATE_PROXY_PROTOCOL: needs POWGATE_TRUSTED_PROXIES; expected the addresses of the proxies',
-    )
   const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
   if (adminPort !== 0 && adminPort === port)
     problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)

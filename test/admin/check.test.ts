@@ -61,7 +61,7 @@ const BROKEN: readonly [what: string, env: Record<string, string>, problems: rea
   [
     'PROXY protocol from nobody',
     { POWGATE_PROXY_PROTOCOL: 'on' },
-    [/^POWGATE_PROXY_PROTOCOL: needs POWGATE_TRUSTED_PROXIES/],
+    [/^POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name/],
   ],
   [
     'one port for two',
