@@ -201,7 +201,7 @@ describe('lines', () => {
         ]
         const telling = [
           await client.challenge('site_0000000000000000000000'),
-          await client.verify(siteKey, { ...(await solutionOf('0'.repeat(32))) }),
+          await client.verify(siteKey, { ...solutionOf('0'.repeat(32)) }),
           await client.verifyToken(`${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`, {
             token: 'x',
           }),
@@ -233,37 +233,52 @@ describe('how many lines', () => {
     withService({}, async (service, client) => {
       const { siteKey } = await service.createSite(EASY)
       const startedMs = performance.now()
-      const answers: Answer[] = []
-      const flood = Array.from({ length: 8 }, async () => {
-        for (let i = 0; i < 75; i++) answers.push(await client.verifyToken('sk_malformed', { token: 'x' }))
-      })
-      await Promise.all(flood)
-      // Other kinds have their own bound.
-      const other = await client.challenge('site_0000000000000000000000')
-      const from = freshAddress()
-      const wrong = await client.solved(siteKey, { from }, { counter: 1 })
-      for (let i = 0; i < 25; i++) await client.verify(siteKey, wrong, { from: freshAddress() }) // another address
-      assert.equal(other.headers['x-request-id'] === undefined, false, 'a flood of one kind hides no other')
-      const seconds = Math.ceil((performance.now() - startedMs) / 1000) + 1
-      const told = () => {
-        const counts = { logged: 0, leftOut: 0 }
-        for (const line of eventsOf(service)) {
-          if (line.reason === 'credentials-malformed') counts.logged++
-          counts.leftOut += line.event === 'unlogged' ? (line.counts['credentials-malformed'] ?? 0) : 0
-        }
-        return counts
+      const refused: Answer[] = []
+      const failed: Answer[] = []
+      const lane = async (count: number, step: () => Promise<unknown>) => {
+        for (let i = 0; i < count; i++) await step()
       }
-      await eventually(PATIENCE_MS, 'the summary', () => told().logged + told().leftOut >= answers.length)
-      const { logged, leftOut } = told()
-      assert.equal(logged + leftOut, answers.length)
-      assert.ok(
-        logged >= REFUSALS_PER_SECOND && logged <= REFUSALS_PER_SECOND * seconds,
-        `${logged} in ${seconds} s`,
-      )
-      // An id in the answer says that there is a line, and only then.
-      const ids = answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
-      const logIds = eventsOf(service).filter(line => line.reason === 'credentials-malformed')
-      assert.deepEqual(ids.sort(), logIds.map(line => line.requestId).sort())
+      const refuse = async () => refused.push(await client.verifyToken('sk_malformed', { token: 'x' }))
+      const fail = async () => {
+        const from = freshAddress()
+        const { nonce } = (await client.challenge(siteKey, { from })).json
+        const answer = await client.verify(siteKey, solutionOf(nonce), { from })
+        if (!answer.json.passed) failed.push(answer) // a counter that is guessed solves one in 65,536
+      }
+      await Promise.all(Array.from({ length: 8 }, () => lane(75, refuse)))
+      const other = await client.challenge('site_0000000000000000000000')
+      assert.ok(other.headers['x-request-id'] !== undefined, 'a flood of one kind hides no other')
+      await Promise.all(Array.from({ length: 8 }, () => lane(20, fail)))
+      const seconds = Math.ceil((performance.now() - startedMs) / 1000) + 1
+
+      const told = (isOurs: (line: Line) => boolean, name: string) => {
+        const lines = eventsOf(service).filter(isOurs)
+        const summaries = eventsOf(service, 'unlogged').map(line => line.counts[name] ?? 0)
+        return { lines, leftOut: summaries.reduce((sum, count) => sum + count, 0) }
+      }
+      const kinds = [
+        {
+          answers: refused,
+          linesPerSecond: REFUSALS_PER_SECOND,
+          told: () => told(line => line.reason === 'credentials-malformed', 'credentials-malformed'),
+        },
+        {
+          answers: failed,
+          linesPerSecond: FAILURES_PER_SECOND,
+          told: () => told(line => line.event === 'verification-failed', 'verification-failed'),
+        },
+      ]
+      for (const { answers, linesPerSecond, told } of kinds) {
+        const sum = () => told().lines.length + told().leftOut
+        await eventually(PATIENCE_MS, 'the summary', () => sum() >= answers.length)
+        assert.equal(sum(), answers.length)
+        const { lines } = told()
+        assert.ok(lines.length >= linesPerSecond, `${lines.length} lines`)
+        assert.ok(lines.length <= linesPerSecond * seconds, `${lines.length} lines in ${seconds} s`)
+        // An id in the answer says that there is a line, and only then.
+        const ids = answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
+        assert.deepEqual(ids.sort(), lines.map(line => line.requestId).sort())
+      }
     }))
 
   test('of successes the first few a second, and of a share of the visitors all steps', () =>
@@ -488,7 +503,7 @@ async function everyKindOfRequest(
   for (const wrong of [apiKey, '', `${siteKey}x`, 'site_0000000000000000000000'])
     hear(await client.challenge(wrong, { from }))
   const solution =
-    challenge.status === 200 ? await client.solved(siteKey, { from }) : await solutionOf('0'.repeat(32))
+    challenge.status === 200 ? await client.solved(siteKey, { from }) : solutionOf('0'.repeat(32))
   const verified = hear(await client.verify(siteKey, solution, { from }))
   const token: string =
     verified.json?.token ?? `1795289826041|${solution.nonce}|1|${'c'.repeat(44)}|${'h'.repeat(43)}`
@@ -536,7 +551,7 @@ async function everyKindOfRequest(
   }
 }
 
-async function solutionOf(nonce: string) {
+function solutionOf(nonce: string) {
   return { nonce, counter: 1, fingerprintHash: 'f'.repeat(64), environment: HONEST_ENVIRONMENT }
 }
 
