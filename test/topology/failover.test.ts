@@ -11,15 +11,13 @@ import { RedisCluster } from '../support/redis-cluster.ts'
 import { RedisSentinels } from '../support/redis-sentinel.ts'
 import { TestService, type TestSite } from '../support/service.ts'
 import { type Disturbance, judge } from './judge.ts'
-import { Load, pause } from './load.ts'
+import { Load, pause, WELL_MS } from './load.ts'
 
 const SITES = 4
 const DEADLINE_MS = 1000
 /** On this many sites' shards no slot is left out, and they lie on all primaries. */
 const SHARDS = 16
 const STEADY_MS = 2500
-/** How long the service may take until it is well again; a machine of its own needs a few seconds. */
-const WELL_MS = 60_000
 
 class Stage {
   readonly service: TestService
@@ -49,7 +47,7 @@ class Stage {
       sites.push(await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } }))
     const stage = new Stage(service, sites)
     stage.load.start()
-    await stage.#untilWell(performance.now())
+    await stage.load.untilWell(performance.now())
     return stage
   }
 
@@ -57,26 +55,11 @@ class Stage {
   async disturb(name: string, act: () => Promise<void>): Promise<void> {
     const fromMs = performance.now()
     await act()
-    const wellMs = await this.#untilWell(performance.now())
+    const wellMs = await this.load.untilWell(performance.now())
     this.#disturbances.push({ name, fromMs, wellMs })
     await pause(STEADY_MS)
     const refused = this.load.samples.filter(({ startedMs, status }) => startedMs >= wellMs && status === 503)
     assert.equal(refused.length, 0, `after ${name} it did not stay well: ${this.load.describe(wellMs)}`)
-  }
-
-  /** Returns since when it is. */
-  async #untilWell(fromMs: number): Promise<number> {
-    let sinceMs = fromMs
-    const what = () =>
-      `the service is well: ${this.load.describe(performance.now() - 3000)}\n${this.service.output}`
-    await eventually(WELL_MS, what, async () => {
-      if (this.load.isWell(sinceMs)) return true
-      const bad = this.load.samples.findLast(({ status }) => status === 503 || status === undefined)
-      if (bad !== undefined && bad.startedMs >= sinceMs) sinceMs = bad.startedMs + bad.tookMs
-      await pause(50)
-      return false
-    })
-    return performance.now()
   }
 
   async end(t: TestContext): Promise<void> {
@@ -107,7 +90,7 @@ function untilReplica(server: RedisServer): Promise<boolean> {
 }
 
 describe('failover under load', { concurrency: true }, () => {
-  test('Sentinels: a planned failover, then the primary is killed', async t => {
+  test('Sentinels: a planned failover, then the primary is frozen, then one is killed', async t => {
     const sentinels = await RedisSentinels.start()
     try {
       await using stage = await Stage.set(sentinels.url)
@@ -116,6 +99,15 @@ describe('failover under load', { concurrency: true }, () => {
         await sentinels.failover()
         await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== first)
         await untilReplica(first)
+      })
+      await sentinels.untilWhole()
+      const frozen = await sentinels.primary()
+      await stage.disturb('frozen primary behind Sentinels, thawed after the failover', async () => {
+        frozen.freeze()
+        await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== frozen)
+        await stage.load.untilWell(performance.now())
+        frozen.thaw()
+        await untilReplica(frozen)
       })
       await sentinels.untilWhole()
       const second = await sentinels.primary()

@@ -17,7 +17,7 @@ const ALLOWED: Record<Sample['endpoint'], readonly (number | undefined)[]> = {
 }
 
 /** Answers that a busy machine's own delay is part of. */
-const REFUSAL_MS_MAX = 1500
+const REFUSAL_MS_MAX = 4000
 
 /** Fails if one does not hold; returns lines for a report. What is excused: tokens from before a disturbance, which a new epoch of the store refuses. */
 export function judge(load: Load, disturbances: readonly Disturbance[]): string[] {

@@ -4,6 +4,7 @@
  */
 
 import { QuickClient } from '../contract/support.ts'
+import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
 import type { TestService, TestSite } from '../support/service.ts'
 
@@ -28,6 +29,8 @@ export interface Issued {
   readonly attempts: Sample[]
 }
 
+/** How long the service may take until it is well again; a machine of its own needs a few seconds. */
+export const WELL_MS = 60_000
 const LANES = 4
 const FLOW_PAUSE_MS = 200
 const STRANGER_PAUSE_MS = 50
@@ -37,6 +40,7 @@ const LATER_MS = 1500
 export class Load {
   readonly samples: Sample[] = []
   readonly issued: Issued[] = []
+  readonly #service: TestService
   readonly #client: QuickClient
   readonly #sites: readonly TestSite[]
   #isOn = true
@@ -44,6 +48,7 @@ export class Load {
   readonly #later = new Set<Promise<void>>()
 
   constructor(service: TestService, sites: readonly TestSite[]) {
+    this.#service = service
     this.#client = new QuickClient(service.url)
     this.#sites = sites
   }
@@ -127,6 +132,21 @@ export class Load {
     this.samples.push(sample)
     issued?.attempts.push(sample)
     return answer
+  }
+
+  /** Returns when that was so. */
+  async untilWell(fromMs: number): Promise<number> {
+    let sinceMs = fromMs
+    const what = () =>
+      `the service is well: ${this.describe(performance.now() - 3000)}\n${this.#service.output}`
+    await eventually(WELL_MS, what, async () => {
+      if (this.isWell(sinceMs)) return true
+      const bad = this.samples.findLast(({ status }) => status === 503 || status === undefined)
+      if (bad !== undefined && bad.startedMs >= sinceMs) sinceMs = bad.startedMs + bad.tookMs
+      await pause(50)
+      return false
+    })
+    return performance.now()
   }
 
   /** What came back since then. */
