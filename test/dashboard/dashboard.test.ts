@@ -252,7 +252,8 @@ for (const look of LOOKS) {
 test('a page whose service is gone says so, and comes back with it', async () => {
   const { page } = await open()
   const problem = page.locator('.problem')
-  assert.equal(await problem.count(), 0, (await problem.allTextContents()).join('\n'))
+  // On a busy machine it may say that things are slow.
+  assert.deepEqual(await page.locator('.problem.bad').allTextContents(), [])
   await service.end('SIGKILL')
   await problem.filter({ hasText: 'No contact' }).waitFor({ timeout: PATIENCE_MS })
   assert.match(await page.locator('#freshness').innerText(), /^Stale: last updated \d+ /)

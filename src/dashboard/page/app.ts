@@ -69,9 +69,13 @@ function show(data: DashboardData): void {
 }
 
 function frameOf({ range, nowMs, startedAtMs, times, seconds, store }: DashboardData): TimeFrame {
-  const bands = times.flatMap((toMs, index) =>
-    store.up[index] === 1 ? [] : [{ fromMs: toMs - seconds[index]! * 1000, toMs }],
-  )
+  const bands: { fromMs: number; toMs: number }[] = []
+  for (const [index, toMs] of times.entries()) {
+    if (store.up[index] === 1) continue
+    const previous = bands.at(-1)
+    if (previous !== undefined && previous.toMs === times[index - 1]) previous.toMs = toMs
+    else bands.push({ fromMs: toMs - seconds[index]! * 1000, toMs })
+  }
   return { times, bands, ...timeSpan(range, nowMs, startedAtMs) }
 }
 
@@ -93,7 +97,7 @@ function showContact(): void {
 
 /** Announced when the words change, not at every look. */
 function showProblems(problems: readonly Problem[]): void {
-  const words = problems.map(({ level, text }) => `${level} ${text.replace(/ \([^)]* ago\)/, '')}`).join('\n')
+  const words = problems.map(({ level, text }) => `${level} ${text}`).join('\n')
   const isEmpty = latest !== undefined && latest.sites.length === 0 && latest.traffic.refusals.length === 0
   const state = `${words}${isEmpty}`
   document.title = `${problems.some(({ level }) => level === 'bad') ? '✕ ' : problems.length > 0 ? '! ' : ''}powgate dashboard`

@@ -3,6 +3,7 @@
 import { h, svg } from './dom.ts'
 import { exact, percent } from './format.ts'
 import { sum } from './sum.ts'
+import { textWidth } from './text-width.ts'
 
 const HEIGHT = 150
 const TOP = 20
@@ -51,12 +52,12 @@ export class BarPlot {
       const count = this.#counts[index] ?? 0
       const height = count === 0 ? 0 : Math.max(2, (count / most) * (base - TOP))
       const middle = (index + 0.5) * stride
+      const label = wholePercent(count, total)
+      // The outermost ones may be wider than their columns.
+      const room = textWidth(label) / 2 + 2
+      const labelX = Math.max(room, Math.min(this.#width - room, middle))
       const column = { x: index * stride + GAP, y: base - height, width: stride - 2 * GAP, height }
-      const share = svg(
-        'text',
-        { class: 'label middle', x: middle, y: base - height - 5 },
-        wholePercent(count, total),
-      )
+      const share = svg('text', { class: 'label middle', x: labelX, y: base - height - 5 }, label)
       return [
         svg('rect', { class: 'column', ...column }),
         ...(count === 0 ? [] : [share]),

@@ -6,7 +6,7 @@ import { exact, percent } from './format.ts'
 import { sum } from './sum.ts'
 
 const STAGES = [
-  ['Challenges', ''],
+  ['Challenges', 'issued'],
   ['Solutions', 'of challenges'],
   ['Passed', 'of solutions'],
   ['Redeemed', 'of passed'],
@@ -37,7 +37,14 @@ export class Funnel {
       // More than before can come: what was issued before the range.
       const isShare = before !== undefined && before > 0 && value <= before
       setText(count, exact(value))
-      setText(share, isShare ? `${percent(value / before)} ${STAGES[index]![1]}` : '')
+      setText(
+        share,
+        before === undefined
+          ? STAGES[0][1]
+          : isShare
+            ? `${percent(value / before)} ${STAGES[index]![1]}`
+            : '',
+      )
       bar.setAttribute('width', `${(100 * value) / most}%`)
     }
   }

@@ -1,7 +1,7 @@
 /** What somebody on call must know first, worst first. Pure. */
 
 import type { DashboardData } from '../../observe/history-view.ts'
-import { clockSeconds, duration, exact, milliseconds } from './format.ts'
+import { clockSeconds, exact, milliseconds } from './format.ts'
 import { sum } from './sum.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
@@ -26,10 +26,9 @@ export function contactProblem(
     return failedSince ? { level: 'bad', text: 'No contact: the admin port does not answer.' } : undefined
   }
   if (!failedSince && nowMs - lastOkMs < STALE_MS) return undefined
-  const since = `${clockSeconds(lastOkMs)} (${duration((nowMs - lastOkMs) / 1000)} ago)`
   return {
     level: 'bad',
-    text: `No contact: the admin port does not answer. These numbers are from ${since}.`,
+    text: `No contact: the admin port does not answer. These numbers are from ${clockSeconds(lastOkMs)}.`,
   }
 }
 
