@@ -106,7 +106,7 @@ export class RedisCluster {
     await to.ask('cluster', 'setslot', slot, 'importing', String(fromId))
     await from.ask('cluster', 'setslot', slot, 'migrating', String(toId))
     for (;;) {
-      const keys = (await from.ask('cluster', 'getkeysinslot', slot, 3)) as string[]
+      const keys = (await from.ask('cluster', 'getkeysinslot', slot, 10)) as string[]
       if (keys.length === 0) break
       await from.ask('migrate', '127.0.0.1', to.port, '', 0, 5000, 'REPLACE', 'KEYS', ...keys)
       await between()

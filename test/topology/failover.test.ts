@@ -15,7 +15,7 @@ import { Load, pause, WELL_MS } from './load.ts'
 
 const SITES = 4
 const DEADLINE_MS = 1000
-/** On this many sites' shards no slot is left out, and they lie on all primaries. */
+const DOWN_AFTER_MS = 1000
 const SHARDS = 16
 const STEADY_MS = 2500
 
@@ -91,7 +91,7 @@ function untilReplica(server: RedisServer): Promise<boolean> {
 
 describe('failover under load', { concurrency: true }, () => {
   test('Sentinels: a planned failover, then the primary is frozen, then one is killed', async t => {
-    const sentinels = await RedisSentinels.start()
+    const sentinels = await RedisSentinels.start({ downAfterMs: DOWN_AFTER_MS })
     try {
       await using stage = await Stage.set(sentinels.url)
       const first = await sentinels.primary()
@@ -111,10 +111,17 @@ describe('failover under load', { concurrency: true }, () => {
       })
       await sentinels.untilWhole()
       const second = await sentinels.primary()
+      let killedMs = 0
       await stage.disturb('killed primary behind Sentinels', async () => {
         await second.kill()
+        killedMs = performance.now()
         await eventually(WELL_MS, 'another primary', async () => (await sentinels.primary()) !== second)
       })
+      // Nobody can have taken over before the Sentinels took it for dead.
+      const deadMs = killedMs + DOWN_AFTER_MS
+      for (const { endpoint, status, startedMs, tookMs } of stage.load.samples)
+        if (endpoint === 'verify-token' && startedMs > killedMs && startedMs + tookMs < deadMs)
+          assert.ok(status === 503 || status === 400, `${status} without a store`)
       await stage.end(t)
     } finally {
       await sentinels.stop()

@@ -21,14 +21,18 @@ export interface Connection {
   /** Told when it may be worth trying. */
   onReady(listener: () => void): void
   onLost(listener: (place: Place) => void): void
-  /** Gives up the place of a slot, which is silent; a new connection is made. */
-  drop(slot: number): void
+  /** Gives up a place that is silent; a new connection is made. */
+  drop(place: Place): void
+  /** Gives up a connection for this slot that has been in the making for too long. */
+  unstick(slot: number): void
   /** The last connection error since the connection was last ready: one line without credentials. */
   lastError(): string | undefined
   close(): void
 }
 
 const RECONNECT_MS_MAX = 500
+/** From the first look at a connection that is being made: a server may accept it and then say nothing. */
+const STUCK_MS_MAX = 5000
 const CONNECT_MS_MAX = 2000
 /** How long a connection that is given up may take to end. */
 const DISCONNECT_MS = 500
@@ -59,7 +63,7 @@ function connectRedis(target: RedisTarget): Connection {
   const client = new Redis(
     target.kind === 'sentinel' ? sentinelOptions(target) : { ...dataOptions(target), ...target.nodes[0]! },
   )
-  const isOpen = () => client.status === 'ready' || client.status === 'connect'
+  const isStuck = stuckCheck()
   let isClosed = false
   // ioredis gives up for good if it is interrupted while it asks the Sentinels.
   client.on('end', () => {
@@ -73,8 +77,11 @@ function connectRedis(target: RedisTarget): Connection {
     locate: async () => {},
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
-    // Only what is open: a connection that is being made has a deadline of its own, and must not be interrupted.
-    drop: () => isOpen() && client.disconnect(true),
+    drop: place => place.disconnect(true),
+    // Not while it asks the Sentinels: that has deadlines of its own, and must not be interrupted.
+    unstick: () => {
+      if (client.status === 'connect' && isStuck(client.stream)) client.disconnect(true)
+    },
     lastError: lastErrorOf(client),
     close: () => {
       isClosed = true
@@ -96,6 +103,7 @@ function connectCluster(target: RedisTarget): Connection {
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
     redisOptions: dataOptions(target),
   })
+  const isStuck = stuckCheck()
   const nodeOf = (slot: number): Redis | undefined => {
     const key = cluster.slots[slot]?.[0]
     if (key === undefined || cluster.status !== 'ready') return undefined
@@ -115,9 +123,23 @@ function connectCluster(target: RedisTarget): Connection {
     },
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
-    drop: slot => nodeOf(slot)?.disconnect(),
+    drop: place => place.disconnect(),
+    unstick: slot => {
+      const node = nodeOf(slot)
+      if (node !== undefined && isStuck(node)) node.disconnect()
+    },
     lastError: lastErrorOf(cluster),
     close: () => cluster.disconnect(),
+  }
+}
+
+/** Whether this attempt was first seen longer ago than a connection may take. */
+function stuckCheck(): (attempt: object) => boolean {
+  const seenAtMs = new WeakMap<object, number>()
+  return attempt => {
+    const since = seenAtMs.get(attempt)
+    if (since === undefined) seenAtMs.set(attempt, performance.now())
+    return since !== undefined && performance.now() - since > STUCK_MS_MAX
   }
 }
 

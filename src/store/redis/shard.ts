@@ -72,7 +72,9 @@ export class Shard {
   /** Those of them that wait for a place. */
   #held: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  #heardAtMs = performance.now()
+  /** What was asked last, and when it last answered, or was first asked. */
+  #asked: Place | undefined
+  #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
   #closed = false
@@ -107,6 +109,7 @@ export class Shard {
 
   /** A server that comes back may have lost its memory: nothing is asked before its epoch is known again. */
   connectionLost(place: Place): void {
+    if (place === this.#asked) this.#asked = undefined
     if (place === this.#place) this.#goDown('the connection was lost')
   }
 
@@ -270,15 +273,22 @@ export class Shard {
       return
     }
     this.#scheduleProbe(this.#held.length > 0 ? PROBE_WHEN_HELD_MS : PROBE_WHEN_LOST_MS)
-    if (performance.now() - this.#heardAtMs > SILENCE_MS_MAX) {
+    if (place === undefined) {
+      this.#connection.unstick(this.#slot)
+      this.#locate()
+    } else if (place === this.#asked && performance.now() - this.#heardAtMs > SILENCE_MS_MAX) {
       this.#heardAtMs = performance.now()
-      this.#connection.drop(this.#slot)
+      this.#connection.drop(place)
+    } else {
+      this.#probeAt(place)
     }
-    if (place === undefined) this.#locate()
-    else this.#probeAt(place)
   }
 
   #probeAt(place: Place): void {
+    if (place !== this.#asked) {
+      this.#asked = place
+      this.#heardAtMs = performance.now()
+    }
     const turn = new Turn()
     turn.add(this.#probeKeys, PROBE, () => {})
     this.#call(turn, place).then(
