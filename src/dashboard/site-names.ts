@@ -34,7 +34,7 @@ export class SiteNames {
     this.#reading ??= this.#readAll(siteKeys.slice(0, NAMES_MAX)).finally(() => {
       this.#reading = undefined
     })
-    await Promise.race([this.#reading, new Promise(resolve => setTimeout(resolve, WAIT_MS).unref())])
+    await Promise.race([this.#reading, new Promise(resolve => setTimeout(resolve, WAIT_MS))])
   }
 
   async #readAll(siteKeys: readonly string[]): Promise<void> {

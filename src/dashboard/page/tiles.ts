@@ -93,7 +93,7 @@ export class Tiles {
     this.#verifications.show(perSecond(verified), '')
     this.#redemptions.show(perSecond(redeemed), '')
     this.#passed.show(verified > 0 ? percent(passed / verified) : '–', '')
-    this.#refused.show(all > 0 ? percent(refused / all) : '–', perSecond(refused))
+    this.#refused.show(all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
     this.#latency.show(p99.verify === null ? '–' : milliseconds(p99.verify), '')
   }
 }
