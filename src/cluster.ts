@@ -16,8 +16,11 @@ export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 /** Takes what workers have counted. */
 export interface StatsSink {
-  /** @param worker names one process: its successor has another name */
-  take(worker: string, snapshot: StatsSnapshot): void
+  /**
+   * @param worker names one process: its successor has another name
+   * @param index its slot: its successor has the same
+   */
+  take(worker: string, snapshot: StatsSnapshot, index: number): void
   /** The process has gone; what it counted is not to be forgotten. */
   gone(worker: string): void
 }
@@ -59,8 +62,8 @@ const LEAVING_SHARE_MAX = 1 / 4
 export class Primary {
   readonly #log: Logger
   readonly #sink: StatsSink
-  /** Workers that were started in the place of others, by why those went. */
-  readonly restarts = { crash: 0, hang: 0, roll: 0 }
+  readonly #restarts = { crash: 0, hang: 0, roll: 0 }
+  #lastAsk = 0
   #slots: Slot[] = []
   /** Every process that has not gone, in a slot or on its way out. */
   readonly #workers = new Set<WorkerProcess>()
@@ -108,8 +111,16 @@ export class Primary {
     const patience = new Promise(resolve => {
       timer = setTimeout(resolve, ASK_STATS_MS)
     })
-    await Promise.race([Promise.all([...this.#workers].map(worker => worker.askStats())), patience])
+    const ask = ++this.#lastAsk
+    const asked = [...this.#workers]
+    await Promise.race([Promise.all(asked.map(worker => worker.askStats(ask))), patience])
     clearTimeout(timer)
+    for (const worker of asked) worker.forgetAsk(ask)
+  }
+
+  /** Since the start: workers in whose place others were started, by why. */
+  restarts(): Readonly<Record<'crash' | 'hang' | 'roll', number>> {
+    return this.#restarts
   }
 
   /** Resolves when every worker has gone. */
@@ -176,7 +187,7 @@ export class Primary {
     slot.plan = plan
     slot.quickCrashes = 0
     if (!this.#slots.includes(slot)) this.#slots.push(slot)
-    if (before !== undefined) this.restarts.roll++
+    if (before !== undefined) this.#restarts.roll++
     const { pid } = successor
     this.#log.info(
       { worker: slot.index, pid, of: plan.config.workers, replaces: before?.pid },
@@ -198,7 +209,7 @@ export class Primary {
     // What the primary has decided goes before what it was told.
     const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
     const listener: WorkerListener = {
-      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot),
+      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, worker.order.index),
       settled: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
@@ -219,7 +230,7 @@ export class Primary {
     if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return
-    this.restarts[worker.wasHung ? 'hang' : 'crash']++
+    this.#restarts[worker.wasHung ? 'hang' : 'crash']++
     const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
     slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0
     const about = { worker: slot.index, pid: worker.pid, code, signal }

@@ -13,7 +13,8 @@ export type WorkerMessage =
   | { readonly type: 'hello' }
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean }
-  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot }
+  /** @property answers the number of the question, where it was asked */
+  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
   /** It cannot work as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
@@ -21,7 +22,7 @@ export type WorkerMessage =
 export type PrimaryMessage =
   /** Its slot, 0 to workers - 1 (the same for its successor), and the settings as the primary has decided them. */
   | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
-  | { readonly type: 'ask-stats' }
+  | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
 export interface WorkerOrder {
@@ -66,7 +67,8 @@ export class WorkerProcess {
   #hasGone = false
   /** Each looks whether what it waits for has come. */
   readonly #waiting = new Set<() => void>()
-  #statsArrived: (() => void) | undefined
+  /** By the question's number: what it sends by itself may be older. */
+  readonly #statsAsked = new Map<number, () => void>()
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
     this.order = order
@@ -96,11 +98,14 @@ export class WorkerProcess {
   }
 
   /** Resolves when it has sent what it counted until now; never, if it does not. */
-  askStats(): Promise<void> {
-    if (!this.isListening || !this.#send({ type: 'ask-stats' })) return Promise.resolve()
-    return new Promise(resolve => {
-      this.#statsArrived = resolve
-    })
+  askStats(ask: number): Promise<void> {
+    if (!this.isListening || !this.#send({ type: 'ask-stats', ask })) return Promise.resolve()
+    return new Promise(resolve => this.#statsAsked.set(ask, resolve))
+  }
+
+  /** The question is answered, or nobody waits any longer. */
+  forgetAsk(ask: number): void {
+    this.#statsAsked.delete(ask)
   }
 
   untilGone(): Promise<void> {
@@ -163,7 +168,7 @@ export class WorkerProcess {
         break
       case 'stats':
         this.#listener.stats(this, message.snapshot)
-        this.#statsArrived?.()
+        if (message.answers !== undefined) this.#statsAsked.get(message.answers)?.()
         break
       case 'listening':
         this.isListening = true
@@ -187,7 +192,7 @@ export class WorkerProcess {
     const end = () => {
       if (this.#hasGone) return
       this.#hasGone = true
-      this.#statsArrived?.()
+      for (const answered of this.#statsAsked.values()) answered()
       this.#listener.gone(this, code, signal)
       this.#changed()
     }

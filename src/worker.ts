@@ -14,8 +14,10 @@ type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 export async function runWorker(): Promise<void> {
   let server: Server | undefined
   let isLeaving = false
-  const tellStats = async () => {
-    if (server !== undefined) await tell({ type: 'stats', snapshot: server.stats.snapshot() })
+  const tellStats = async (ask?: number) => {
+    if (server === undefined) return
+    const answers = ask === undefined ? {} : { answers: ask }
+    await tell({ type: 'stats', snapshot: server.stats.snapshot(), ...answers })
   }
   const leave = async () => {
     if (isLeaving) return
@@ -32,7 +34,7 @@ export async function runWorker(): Promise<void> {
           resolve(message)
           break
         case 'ask-stats':
-          void tellStats()
+          void tellStats(message.ask)
           break
         case 'drain':
           void leave()
@@ -64,7 +66,7 @@ export async function runWorker(): Promise<void> {
   void tell({ type: 'listening' })
   void tell({ type: 'ready', isReady: isReady() })
   setInterval(() => tell({ type: 'ready', isReady: isReady() }), READINESS_MS).unref()
-  setInterval(tellStats, STATS_MS).unref()
+  setInterval(() => tellStats(), STATS_MS).unref()
 }
 
 /** Resolves when it has been handed over to the system, or there is nobody to tell any more. */

@@ -18,7 +18,12 @@ const ROLL_MS_MAX = 120_000
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
-async function underLoad(context: TestContext, kind: StoreKind, proxyKind: ProxyKind, env: Record<string, string> = {}) {
+async function underLoad(
+  context: TestContext,
+  kind: StoreKind,
+  proxyKind: ProxyKind,
+  env: Record<string, string> = {},
+) {
   const service = await TestService.start(kind, {
     ...STEADY_LOAD_SETTINGS,
     ...(proxyKind.startsWith('haproxy-') ? { POWGATE_PROXY_PROTOCOL: 'on' } : {}),
