@@ -19,7 +19,7 @@ export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 export interface StatsSink {
   /**
    * @param worker names one process: its successor has another name
-   * @param index of its slot
+   * @param index its slot: its successor has the same
    */
   take(worker: string, snapshot: StatsSnapshot, index: number): void
   /** The process has gone; what it counted is not to be forgotten. */
@@ -64,6 +64,7 @@ export class Primary {
   readonly #log: Logger
   readonly #sink: StatsSink
   readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
+  #lastAsk = 0
   #slots: Slot[] = []
   /** Every process that has not gone, in a slot or on its way out. */
   readonly #workers = new Set<WorkerProcess>()
@@ -100,11 +101,6 @@ export class Primary {
     return !this.#isUnready && this.#slots.some(({ worker }) => isWell(worker) && worker?.isReady === true)
   }
 
-  /** Workers that were started in the place of others, by why those went. */
-  restarts(): Restarts {
-    return this.#restarts
-  }
-
   /** From now on it says that it is not ready, whatever its workers say. */
   sayUnready(): void {
     this.#isUnready = true
@@ -116,8 +112,16 @@ export class Primary {
     const patience = new Promise(resolve => {
       timer = setTimeout(resolve, ASK_STATS_MS)
     })
-    await Promise.race([Promise.all([...this.#workers].map(worker => worker.askStats())), patience])
+    const ask = ++this.#lastAsk
+    const asked = [...this.#workers]
+    await Promise.race([Promise.all(asked.map(worker => worker.askStats(ask))), patience])
     clearTimeout(timer)
+    for (const worker of asked) worker.forgetAsk(ask)
+  }
+
+  /** Since the start: workers in whose place others were started, by why. */
+  restarts(): Restarts {
+    return this.#restarts
   }
 
   /** Resolves when every worker has gone. */
@@ -206,7 +210,7 @@ export class Primary {
     // What the primary has decided goes before what it was told.
     const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
     const listener: WorkerListener = {
-      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, slot.index),
+      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, worker.order.index),
       settled: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')

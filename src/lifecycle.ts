@@ -35,7 +35,7 @@ export class Lifecycle {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
       // A terminal that is closed says SIGHUP too.
-      if (this.#wasTerminal && !isatty(1)) void this.#stop('SIGHUP')
+      if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
       else void this.#reload()
     })
     process.on('uncaughtException', error => void this.#fail(error))
@@ -64,6 +64,15 @@ export class Lifecycle {
     this.#log.info({ signal }, 'stopping: requests under way are finished first')
     await this.#primary.drain()
     process.exit(0)
+  }
+
+  /** Nobody reads on: every write fails, and so does the end of a process that has something left to write. */
+  async #hangUp(): Promise<void> {
+    if (this.#isStopping) return
+    this.#stoppingSinceMs = performance.now()
+    this.#log.level = 'silent'
+    await this.#primary.drain()
+    process.kill(process.pid, 'SIGKILL')
   }
 
   get #isStopping(): boolean {

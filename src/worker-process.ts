@@ -47,8 +47,6 @@ export interface WorkerListener {
 const KILL_GRACE_MS = 2000
 /** After its end: for messages that it has sent and nobody has read. */
 const LAST_WORDS_MS = 1000
-/** Questions without an answer that are remembered. */
-const ASKS_MAX = 16
 
 export class WorkerProcess {
   /** Names this one process: its successor has another name. */
@@ -69,8 +67,7 @@ export class WorkerProcess {
   #hasGone = false
   /** Each looks whether what it waits for has come. */
   readonly #waiting = new Set<() => void>()
-  #lastAsk = 0
-  /** By the number of the question: what it sends by itself may be older. */
+  /** By the question's number: what it sends by itself may be older. */
   readonly #statsAsked = new Map<number, () => void>()
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -101,12 +98,14 @@ export class WorkerProcess {
   }
 
   /** Resolves when it has sent what it counted until now; never, if it does not. */
-  askStats(): Promise<void> {
-    const ask = ++this.#lastAsk
+  askStats(ask: number): Promise<void> {
     if (!this.isListening || !this.#send({ type: 'ask-stats', ask })) return Promise.resolve()
-    // A worker that hangs is not asked for ever.
-    this.#statsAsked.delete(ask - ASKS_MAX)
     return new Promise(resolve => this.#statsAsked.set(ask, resolve))
+  }
+
+  /** The question is answered, or nobody waits any longer. */
+  forgetAsk(ask: number): void {
+    this.#statsAsked.delete(ask)
   }
 
   untilGone(): Promise<void> {
@@ -169,7 +168,7 @@ export class WorkerProcess {
         break
       case 'stats':
         this.#listener.stats(this, message.snapshot)
-        if (message.answers !== undefined) this.#answered(message.answers)
+        if (message.answers !== undefined) this.#statsAsked.get(message.answers)?.()
         break
       case 'listening':
         this.isListening = true
@@ -186,11 +185,6 @@ export class WorkerProcess {
     this.#changed()
   }
 
-  #answered(ask: number): void {
-    this.#statsAsked.get(ask)?.()
-    this.#statsAsked.delete(ask)
-  }
-
   /** What it said last may still be on its way when its process has ended already. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
@@ -198,7 +192,7 @@ export class WorkerProcess {
     const end = () => {
       if (this.#hasGone) return
       this.#hasGone = true
-      for (const ask of [...this.#statsAsked.keys()]) this.#answered(ask)
+      for (const answered of this.#statsAsked.values()) answered()
       this.#listener.gone(this, code, signal)
       this.#changed()
     }

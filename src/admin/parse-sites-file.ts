@@ -2,6 +2,7 @@
 
 import { Ajv, type ErrorObject } from 'ajv'
 import { SITE_DEFAULTS, type SiteSettings } from '../domain/site.ts'
+import { TEST_KEYS } from '../domain/test-keys.ts'
 import type { ValueRule } from './command.ts'
 import { CIDR, NAME, ORIGIN } from './site-rules.ts'
 import { defaultSettings } from './sites.ts'
@@ -114,9 +115,14 @@ interface SchemaPart {
 }
 
 /** The rules that a schema cannot express. What is not of the right type has its line already. */
+const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
+
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
   checkText(NAME, site.name, `${path}.name`, problems)
+  // In a store it would go on working when the test keys are off.
+  if (TEST_SITE_KEYS.has(site.siteKey))
+    problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
   checkTexts(ORIGIN, site.origins, `${path}.origins`, problems)
   const { ipRules, difficulty } = site
   if (isRecord(ipRules)) {

@@ -28,6 +28,7 @@ const CODES: Partial<Readonly<Record<Reason, SiteverifyCode>>> = {
   'api-key-unknown': 'invalid-input-secret',
   'api-key-wrong-secret': 'invalid-input-secret',
   'api-key-revoked': 'invalid-input-secret',
+  'api-key-expired': 'invalid-input-secret',
   'api-key-site-inactive': 'invalid-input-secret',
   'token-missing': 'missing-input-response',
   'token-malformed': 'invalid-input-response',
