@@ -86,8 +86,8 @@ test('only the exchange touches uWebSockets.js requests and responses', () => {
   const touching = filesOf(SRC, '.ts').filter(file => importsOf(file).includes('uWebSockets.js'))
   assert.deepEqual(touching.map(file => relative(SRC, file)).sort(), [
     'http/exchange.ts',
+    'http/listener.ts',
     'http/routes.ts',
-    'server.ts',
   ])
   const routes = readFileSync(join(SRC, 'http/routes.ts'), 'utf8')
   assert.doesNotMatch(routes, /\b(response|request)\.\w/, 'routes.ts only passes them on')
