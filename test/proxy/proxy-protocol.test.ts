@@ -238,45 +238,36 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
   })
 
   test('on: a client whose bytes are passed on as they are cannot add a header of its own', async () => {
-    const streams: readonly (readonly Buffer[])[] = [
-      [on.request(), FORGED, on.request()],
-      [on.request(), Buffer.concat([FORGED, on.request()])],
-      [Buffer.concat([on.request(), FORGED, on.request()])],
-      [Buffer.concat([FORGED, on.request()])],
-      [FORGED, on.request()],
-    ]
     const proxy = await FrontProxy.start('haproxy-tcp', on.service)
-    let answered = 0
-    for (const stream of streams) {
-      const from = freshAddress()
-      const direct = await RawConnection.open(on.service.port, freshProxy())
-      await direct.send(v2Header(), ...stream)
-      const through = await RawConnection.open(proxy.port, from)
-      await through.send(...stream)
-      for (const [connection, ip] of [
-        [direct, SOURCE],
-        [through, from],
-      ] as const) {
-        for (;;) {
-          const answer = await connection.answerWithin(1000)
-          if (answer === undefined) break
-          if (answer.status === 200) {
-            assert.ok(on.isFor(answer, ip))
-            answered++
-          }
-        }
-        connection.close()
+    const from = freshAddress()
+    const direct = await RawConnection.open(on.service.port, freshProxy())
+    await direct.send(v2Header())
+    const through = await RawConnection.open(proxy.port, from)
+    for (const [connection, ip] of [
+      [direct, SOURCE],
+      [through, from],
+    ] as const) {
+      assert.ok(on.isFor(await connection.request(on.request()), ip))
+      for (let count = 0; count < 3; count++) {
+        assert.ok(on.isFor(await connection.request(Buffer.concat([FORGED, on.request()])), ip))
       }
+      connection.close()
+    }
+    for (const parts of [[Buffer.concat([FORGED, on.request()])], [FORGED, on.request()]]) {
+      const connection = await RawConnection.open(proxy.port, from)
+      await connection.send(...parts)
+      const answer = await connection.answerWithin(1500)
+      if (answer?.status === 200) assert.ok(on.isFor(answer, from))
+      connection.close()
     }
     await proxy.stop()
-    assert.ok(answered >= 4, `${answered} answers`)
   })
 
   test('on, property: whatever follows the header, all answers are for who stands in it', async () => {
-    let answered = 0
     const pieces = fc.oneof(
       { weight: 4, arbitrary: fc.constant(on.request()) },
-      { weight: 3, arbitrary: fc.constant(FORGED) },
+      { weight: 4, arbitrary: fc.constant(Buffer.concat([FORGED, on.request()])) },
+      { weight: 2, arbitrary: fc.constant(FORGED) },
       { weight: 1, arbitrary: fc.constant(v2Header({ command: 0, family: 0 })) },
       { weight: 1, arbitrary: fc.uint8Array({ maxLength: 30 }).map(bytes => Buffer.from(bytes)) },
       { weight: 1, arbitrary: fc.constant(Buffer.from('\r\n\r\n')) },
@@ -285,29 +276,30 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       fc.array(pieces, { minLength: 1, maxLength: 6 }),
       fc.array(fc.nat(1500), { maxLength: 6 }),
     )
-    const property = fc.asyncProperty(fc.array(streams, { minLength: 20, maxLength: 20 }), async batch => {
-      await Promise.all(
-        batch.map(async ([parts, cuts]) => {
-          const bytes = Buffer.concat([v2Header(), ...parts])
-          const connection = await RawConnection.open(on.service.port, freshProxy())
-          await connection.send(...cutAt(bytes, cuts))
-          for (;;) {
-            const answer = await connection.answerWithin(400)
-            if (answer === undefined) break
-            if (answer.status !== 200) continue
-            assert.ok(on.isFor(answer, SOURCE), bytes.toString('latin1'))
-            answered++
-          }
-          connection.close()
-        }),
-      )
-    })
-    await fc.assert(property, { ...seeded(20), endOnFailure: true })
-    assert.ok(answered >= 100, `${answered} answers`)
+    const holds = async ([parts, cuts]: [Buffer[], number[]]) => {
+      const bytes = Buffer.concat(parts)
+      const connection = await RawConnection.open(on.service.port, freshProxy())
+      assert.ok(on.isFor(await connection.request(v2Header(), on.request()), SOURCE))
+      await connection.send(...cutAt(bytes, cuts))
+      for (;;) {
+        const answer = await connection.answerWithin(300)
+        if (answer === undefined) break
+        if (answer.status === 200) assert.ok(on.isFor(answer, SOURCE), bytes.toString('latin1'))
+      }
+      connection.close()
+    }
+    const batches = fc.array(streams, { minLength: 20, maxLength: 20 })
+    await fc.assert(
+      fc.asyncProperty(batches, async batch => {
+        await Promise.all(batch.map(holds))
+      }),
+      { ...seeded(20), endOnFailure: true },
+    )
   })
 })
 
 function cutAt(bytes: Buffer, cuts: readonly number[]): Buffer[] {
-  const edges = [...new Set([0, ...cuts.map(cut => cut % bytes.length), bytes.length])].sort((a, b) => a - b)
+  const inside = bytes.length === 0 ? [] : cuts.map(cut => cut % bytes.length)
+  const edges = [...new Set([0, ...inside, bytes.length])].sort((a, b) => a - b)
   return edges.slice(1).map((end, index) => bytes.subarray(edges[index], end))
 }
