@@ -117,8 +117,14 @@ export const SETTINGS = {
     CONTRACT_LIMITS.verifyAddressSite,
     '/verify, per address and site',
   ),
-  POWGATE_LIMIT_REDEEM_ADDRESS: limit(CONTRACT_LIMITS.redeemAddress, '/verify-token, per calling address'),
-  POWGATE_LIMIT_REDEEM_API_KEY: limit(CONTRACT_LIMITS.redeemApiKey, '/verify-token, per API key'),
+  POWGATE_LIMIT_REDEEM_ADDRESS: limit(
+    CONTRACT_LIMITS.redeemAddress,
+    '/verify-token and /siteverify, per calling address',
+  ),
+  POWGATE_LIMIT_REDEEM_API_KEY: limit(
+    CONTRACT_LIMITS.redeemApiKey,
+    '/verify-token and /siteverify, per API key',
+  ),
   POWGATE_CHALLENGE_SECONDS: integer(
     10,
     600,
@@ -133,7 +139,8 @@ export const SETTINGS = {
     schema: Type.String({ pattern: '^(none|(challenge|verify)(,(challenge|verify))*)$' }),
     fallback: 'challenge,verify',
     expects: 'challenge, verify, both separated by a comma, or none',
-    about: 'Endpoints that keep answering from memory while Redis is away. /verify-token never does.',
+    about:
+      'Endpoints that keep answering from memory while Redis is away. /verify-token and /siteverify never do.',
   },
   POWGATE_REDIS_PREFIX: {
     schema: Type.String({ pattern: '^[A-Za-z0-9_.-]{1,32}$' }),

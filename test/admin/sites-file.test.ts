@@ -125,6 +125,10 @@ const MISTAKES: readonly [entry: unknown, line: string][] = [
     `sites[1].name: expected 1 to 100 printable characters, got "${'y'.repeat(79)}...`,
   ],
   [{ siteKey: 'shop', name: 'y' }, 'sites[1].siteKey: expected site_ and 22 letters or digits, got "shop"'],
+  [
+    { siteKey: 'site_TestAlwaysPasses000000', name: 'y' },
+    'sites[1].siteKey: expected a key of your own, got a published test key',
+  ],
   [{ siteKey: null, name: 'y' }, 'sites[1].siteKey: expected site_ and 22 letters or digits, got null'],
   [{ siteKey: KEY, name: 'y' }, `sites[1].siteKey: ${KEY} is the key of sites[0] too`],
   [
