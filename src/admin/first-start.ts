@@ -8,7 +8,11 @@ import { discardStaleState, prepareDataDir } from '../store/embedded/environment
 import { createStore } from '../store/open.ts'
 import { RedisStore } from '../store/redis/store.ts'
 import { authorInService } from './author.ts'
+import { PROGRAM } from './help.ts'
 import { createSite } from './sites.ts'
+
+/** How to call the command line: as the service was called, or in a clone. */
+const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
 /** Time for calls before any request is served, where patience costs nothing. */
 const PATIENT_MS = 2000
@@ -54,9 +58,7 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
       const { site, apiKey } = await createSite(store, { name: 'demo' }, authorInService('first start'))
       printFirstSite(site.siteKey, apiKey, demo === 'on' ? `${localUrl(config)}/demo` : undefined)
     } else if (sites.length === 0) {
-      process.stdout.write(
-        'There are no sites yet. Create one: npm run -s powgate -- site create --name NAME\n',
-      )
+      process.stdout.write(`There are no sites yet. Create one: ${COMMAND} site create --name NAME\n`)
     }
     if (demo === 'on') await prepareDemoSite(store, demoApiKey(secrets[0]!), authorInService('demo page'))
     return { store: store.description, demo }
@@ -88,7 +90,7 @@ First start: a demo site was created, open to every origin.
 
 Try the whole flow from another terminal:
 
-  npm run -s powgate -- try --site-key ${siteKey} --api-key ${apiKey}
+  ${COMMAND} try --site-key ${siteKey} --api-key ${apiKey}
 
 ${demoPage === undefined ? '' : `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${demoPage}\n\n`}`)
 }
