@@ -73,6 +73,12 @@ const CORS_JSON_BLOCK = `${JSON_BLOCK}${HEADER_BREAK}Access-Control-Allow-Origin
 /** Anything else could forge a line of a log, or a header. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
+/**
+ * Of a body that is too large, the rest is taken and thrown away before it is refused: a proxy whose connection is cut while it
+ * sends gives its client a 502 instead. Beyond this the connection is closed; nginx itself refuses more than that.
+ */
+const EXCESS_BYTES_MAX = 2 ** 20
+
 const EMPTY = Buffer.alloc(0)
 
 export class Exchange {
@@ -141,24 +147,28 @@ export class Exchange {
 
   /**
    * Reads the body. Calls back once, unless the client goes away: with the bytes, which are valid only until the
-   * callback returns, or with undefined as soon as they exceed `bytesMax`.
+   * callback returns, or with undefined if they exceed `bytesMax`.
    */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     let before = EMPTY
+    let excessBytes = 0
     let isDone = false
     this.#isBodyPending = true
     this.#response.onData((chunk, isLast) => {
       if (isDone || this.#isOver) return
-      const bytes = Buffer.from(chunk)
-      if (before.length + bytes.length > bytesMax) {
+      if (excessBytes > 0 || before.length + chunk.byteLength > bytesMax) {
+        excessBytes += chunk.byteLength
+        if (!isLast && excessBytes <= EXCESS_BYTES_MAX) return
         isDone = true
+        this.#isBodyPending = !isLast
         this.run(done, undefined)
       } else if (isLast) {
+        const bytes = Buffer.from(chunk)
         isDone = true
         this.#isBodyPending = false
         this.run(done, before.length === 0 ? bytes : Buffer.concat([before, bytes]))
       } else {
-        before = Buffer.concat([before, bytes]) // copies: uWebSockets.js reuses the chunk's memory
+        before = Buffer.concat([before, Buffer.from(chunk)]) // copies: uWebSockets.js reuses the chunk's memory
       }
     })
   }
@@ -208,7 +218,7 @@ export class Exchange {
   #write({ status, body, headers }: Reply): void {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
-    // After a body that is too large, rather than receive the rest of it.
+    // After a body that is much too large, rather than receive the rest of it.
     const closes = this.#host.isDraining || this.#isBodyPending
     if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
