@@ -4,11 +4,13 @@ import assert from 'node:assert/strict'
 import { hash, randomInt } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import type { SiteOptions } from '../../src/admin/sites.ts'
-import { parseAddress } from '../../src/domain/address.ts'
+import { loadConfig } from '../../src/config.ts'
+import { limitKey, parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
+import { createStore } from '../../src/store/open.ts'
 import { Client, type From, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
@@ -158,13 +160,24 @@ export class Subject {
     const nonce = mintNonce(
       keyring,
       { issuedAtMs: Date.now() - ageMs, difficulty },
-      { siteKey, storeEpoch: await this.#epoch(), address: parseAddress(from)! },
+      { siteKey, storeEpoch: await this.#epoch(from), address: parseAddress(from)! },
       randomInt(2 ** NONCE_RANDOM_BITS),
     )
     return solutionOf(nonce, quickSolve(nonce, difficulty))
   }
 
-  async #epoch(): Promise<number> {
+  /** Of the memory that will remember this address's nonces: on a Cluster there are several. */
+  async #epoch(from: string): Promise<number> {
+    const config = loadConfig(this.service.env)
+    if (config.redis?.kind === 'cluster') {
+      const store = createStore(config, { sweeps: false, deadlineMs: 5000 })
+      try {
+        await store.open()
+        return store.addressEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits))!
+      } finally {
+        await store.close()
+      }
+    }
     this.#storeEpoch ??= claimsOf(
       await this.client.token(this.site.siteKey, { from: freshAddress() }),
     ).storeEpoch
