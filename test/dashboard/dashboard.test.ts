@@ -65,9 +65,10 @@ function assertCounted(traffic: Traffic, expected: Expected, about: string): voi
 }
 
 test('the numbers are what was sent: of all, and of each site, in both ranges', async () => {
-  await eventually(PATIENCE_MS, 'all challenges counted', async () => {
-    const { traffic } = await data('range=30m')
-    return total(traffic.challenges) >= all.challenges
+  const sent = all.challenges + all.passed + all.failed + all.redeemed + total(Object.values(all.refusals))
+  await eventually(PATIENCE_MS, 'all requests counted', async () => {
+    const { challenges, passed, failed, redeemed, refused }: Traffic = (await data('range=30m')).traffic
+    return total([challenges, passed, failed, redeemed, refused].flat()) >= sent
   })
   for (const range of ['30m', '24h']) {
     const view = await data(`range=${range}`)

@@ -1,6 +1,8 @@
 /** A small load on several sites, of which it is known what must have been counted. */
 
 import assert from 'node:assert/strict'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { freshFingerprint } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { type Answer, call, freshAddress } from '../support/http.ts'
 import type { TestService, TestSite } from '../support/service.ts'
@@ -47,18 +49,25 @@ export class SiteLoad {
 
   async #passOne(): Promise<string> {
     const from = { from: freshAddress() }
-    const token = await this.#client.token(this.site.siteKey, from)
-    this.expected.challenges++
+    const solution = await this.#solved(from)
+    const answer = must(await this.#client.verify(this.site.siteKey, solution, from), 200)
+    assert.equal(answer.json.passed, true)
     this.expected.passed++
-    return token
+    return answer.json.token
+  }
+
+  /** Each visitor has a fingerprint of their own: one from many addresses would cost score. */
+  async #solved(from: { from: string }, more: Partial<Solution> = {}): Promise<Solution> {
+    this.expected.challenges++
+    return this.#client.solved(this.site.siteKey, from, { fingerprintHash: freshFingerprint(), ...more })
   }
 
   /** Redeems each token twice, which the second time is refused. */
   async redemptions(count: number): Promise<void> {
     for (let index = 0; index < count; index++) {
       const token = await this.#passOne()
-      must(await this.#client.verifyToken(this.site.apiKey, { token }), 200)
-      must(await this.#client.verifyToken(this.site.apiKey, { token }), 400)
+      must(await this.#client.verifyToken(this.site.apiKey, { token }, { from: freshAddress() }), 200)
+      must(await this.#client.verifyToken(this.site.apiKey, { token }, { from: freshAddress() }), 400)
       this.expected.redeemed++
       add(this.expected.refusals, 'token-used')
     }
@@ -69,10 +78,9 @@ export class SiteLoad {
     for (let index = 0; index < count; index++) {
       const from = { from: freshAddress() }
       const environment = { ...HONEST_ENVIRONMENT, webdriver: true, swiftShader: index % 2 === 0 }
-      const solution = await this.#client.solved(this.site.siteKey, from, { environment })
+      const solution = await this.#solved(from, { environment })
       const answer = must(await this.#client.verify(this.site.siteKey, solution, from), 200)
       assert.equal(answer.json.passed, false)
-      this.expected.challenges++
       this.expected.failed++
       add(this.expected.reasons, 'webdriver')
       if (environment.swiftShader) add(this.expected.reasons, 'swiftShader')
@@ -82,8 +90,7 @@ export class SiteLoad {
   async refusals(count: number): Promise<void> {
     for (let index = 0; index < count; index++) {
       const from = { from: freshAddress() }
-      const solution = await this.#client.solved(this.site.siteKey, from)
-      this.expected.challenges++
+      const solution = await this.#solved(from)
       must(await this.#client.verify(this.site.siteKey, solution, { from: freshAddress() }), 403)
       add(this.expected.refusals, 'nonce-other-address')
       must(await this.#client.verify(this.site.siteKey, '{', from), 400)
@@ -111,7 +118,7 @@ export async function strayRequests(service: TestService, count: number): Promis
   for (let index = 0; index < count; index++) {
     must(await new Client(service.url).challenge(UNKNOWN_SITE_KEY, { from: freshAddress() }), 403)
     add(expected.refusals, 'site-unknown')
-    must(await call(`${service.url}/nowhere`), 404)
+    must(await call(`${service.url}/nowhere`, { from: freshAddress() }), 404)
     add(expected.refusals, 'not-found')
   }
   return expected
