@@ -71,7 +71,14 @@ const JUDGEMENTS: Record<ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-
   'proof-wrong': 'The counter does not solve the challenge: a broken client, or guessing.',
 }
 
-const LIMITS: Record<Endpoint, Partial<Record<Policy, [setting: string, text: string]>>> = {
+type LimitWords = Partial<Record<Policy, [setting: string, text: string]>>
+
+const REDEMPTION: LimitWords = {
+  address: ['POWGATE_LIMIT_REDEEM_ADDRESS', 'One backend’s address.'],
+  'api-key': ['POWGATE_LIMIT_REDEEM_API_KEY', 'One API key.'],
+}
+
+const LIMITS: Record<Endpoint, LimitWords> & { readonly siteverify: LimitWords } = {
   challenge: {
     address: ['POWGATE_LIMIT_CHALLENGE_ADDRESS', 'One address, over all sites.'],
     'address-site': ['POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 'One address at one site.'],
@@ -80,10 +87,8 @@ const LIMITS: Record<Endpoint, Partial<Record<Policy, [setting: string, text: st
     address: ['POWGATE_LIMIT_VERIFY_ADDRESS', 'One address, over all sites.'],
     'address-site': ['POWGATE_LIMIT_VERIFY_ADDRESS_SITE', 'One address at one site.'],
   },
-  'verify-token': {
-    address: ['POWGATE_LIMIT_REDEEM_ADDRESS', 'One backend’s address.'],
-    'api-key': ['POWGATE_LIMIT_REDEEM_API_KEY', 'One API key.'],
-  },
+  'verify-token': REDEMPTION,
+  siteverify: REDEMPTION,
 }
 
 /** A worker may run newer code than this page and know more reasons. */
@@ -100,5 +105,10 @@ export function explainLimit(name: string): Explanation {
   const [endpoint = '', policy = ''] = name.split(' ')
   const known = LIMITS[endpoint as Endpoint]?.[policy as Policy]
   const title = `/${endpoint} per ${policy.replace('address-site', 'address and site').replace('api-key', 'API key')}`
-  return { title, text: known === undefined ? '' : `${known[1]} Set by ${known[0]}, or the site’s own.` }
+  if (known === undefined) return { title, text: '' }
+  // A site can have limits of its own but for those of an address over all sites.
+  return {
+    title,
+    text: `${known[1]} Set by ${known[0]}${policy === 'address' ? '' : ', or the site’s own'}.`,
+  }
 }
