@@ -21,6 +21,7 @@ const REFUSALS: Record<Reason, string> = {
   'body-empty': 'A request without a body.',
   'body-not-utf8': 'A body that is not UTF-8: no client of ours sends that.',
   'body-not-json': 'A body that is not JSON: no client of ours sends that.',
+  'body-not-form': 'The body of a call to /siteverify is no form that can be read.',
   'body-shape': 'JSON with a missing or wrong field: an outdated or home-made client.',
   'body-too-large': 'A body beyond the cap.',
   'nonce-forged':
@@ -34,6 +35,7 @@ const REFUSALS: Record<Reason, string> = {
   'credentials-malformed': 'An Authorization header that is no API key.',
   'api-key-unknown': 'An API key that nobody created.',
   'api-key-wrong-secret': 'A known API key with a wrong secret: truncated, or guessed.',
+  'api-key-expired': 'A backend uses an API key that has expired.',
   'api-key-revoked': 'An API key that was revoked is still in use.',
   'api-key-site-inactive': 'An API key of a disabled site.',
   'token-malformed': 'What the form sent is no token: a bot that fills in anything, or a truncated field.',
@@ -45,6 +47,11 @@ const REFUSALS: Record<Reason, string> = {
   'token-other-site': 'The token belongs to another site than the API key.',
   'token-other-address': 'The form came from another address than the solution.',
   'token-used': 'A token sent twice: a form sent again, a retry without idempotencyKey, or a replay.',
+  'token-missing': 'A call to /siteverify without the field response: the form had no token.',
+  'expected-ip-malformed': 'The backend gave an address that is none.',
+  'site-key-other-site': 'The backend names another site than its API key belongs to.',
+  'test-key-fails': 'A published test key that always fails.',
+  'test-key-used': 'A published test key for which every token is used.',
   'rate-limited': 'More requests a minute than allowed; see the limits that were hit.',
   'store-unavailable': 'The store did not answer in time.',
   internal: 'A fault of ours: the log has it as an error.',
@@ -52,24 +59,26 @@ const REFUSALS: Record<Reason, string> = {
   'method-not-allowed': 'A method that the path does not take.',
 }
 
-const JUDGEMENTS: Record<ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong', string> = {
-  webdriver: 'The browser says that it is driven by a program.',
-  chromeAbsent: 'It calls itself Chrome and lacks what Chrome has.',
-  swiftShader: 'Graphics are drawn in software: a headless browser or a virtual machine.',
-  noPlugins: 'A browser without any plug-in, as headless ones are.',
-  notificationDenied: 'Notifications are denied without anybody having been asked.',
-  zeroScreen: 'A screen without size.',
-  noLanguages: 'A browser without languages.',
-  environmentMissing: 'The client said nothing of its environment: a script, or a home-made client.',
-  solveTimeImpossible: 'It claims to have computed longer than it had the challenge.',
-  hashRateImplausible: 'Solved faster than any browser could: native code or rented hardware.',
-  fingerprintReused: 'The same fingerprint from dozens of addresses.',
-  fingerprintSpread: 'The same fingerprint from hundreds of addresses: a botnet or a proxy pool.',
-  recentFailure: 'The address failed before within the last minute.',
-  'ip-blocked': 'The address is on the site’s block list.',
-  'ip-not-allowed': 'The address is not on the site’s allow list.',
-  'proof-wrong': 'The counter does not solve the challenge: a broken client, or guessing.',
-}
+const JUDGEMENTS: Record<ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key', string> =
+  {
+    webdriver: 'The browser says that it is driven by a program.',
+    chromeAbsent: 'It calls itself Chrome and lacks what Chrome has.',
+    swiftShader: 'Graphics are drawn in software: a headless browser or a virtual machine.',
+    noPlugins: 'A browser without any plug-in, as headless ones are.',
+    notificationDenied: 'Notifications are denied without anybody having been asked.',
+    zeroScreen: 'A screen without size.',
+    noLanguages: 'A browser without languages.',
+    environmentMissing: 'The client said nothing of its environment: a script, or a home-made client.',
+    solveTimeImpossible: 'It claims to have computed longer than it had the challenge.',
+    hashRateImplausible: 'Solved faster than any browser could: native code or rented hardware.',
+    fingerprintReused: 'The same fingerprint from dozens of addresses.',
+    fingerprintSpread: 'The same fingerprint from hundreds of addresses: a botnet or a proxy pool.',
+    recentFailure: 'The address failed before within the last minute.',
+    'ip-blocked': 'The address is on the site’s block list.',
+    'ip-not-allowed': 'The address is not on the site’s allow list.',
+    'test-key': 'The published test key that always fails.',
+    'proof-wrong': 'The counter does not solve the challenge: a broken client, or guessing.',
+  }
 
 type LimitWords = Partial<Record<Policy, [setting: string, text: string]>>
 
