@@ -11,7 +11,7 @@ import { findLeaks, type NotedSecret, type NotedText, type Outlet, SECRET_KINDS 
 /** A whole run has many times as much; less means that the tests note nothing any more. */
 const SECRETS_MIN = 500
 const BYTES_MIN = 500_000
-const OUTLETS: readonly Outlet[] = ['output', 'command line', 'answer', 'error line']
+const OUTLETS: readonly Outlet[] = ['output', 'command line', 'answer', 'metrics', 'error line']
 
 const dir = process.env.CANARY_DIR
 assert.ok(dir !== undefined, 'CANARY_DIR: missing; expected the directory in which the tests noted secrets')

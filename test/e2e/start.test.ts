@@ -8,6 +8,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { noteOutput } from '../support/canaries.ts'
 import { Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../support/http.ts'
@@ -36,7 +37,10 @@ function start(
   let stderr = ''
   child.stdout!.on('data', chunk => (stdout += chunk))
   child.stderr!.on('data', chunk => (stderr += chunk))
-  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, stdout, stderr }))
+  const ended = once(child, 'close').then(([code]) => {
+    noteOutput(stdout, stderr)
+    return { code: code as number | null, stdout, stderr }
+  })
   return { child, ended }
 }
 

@@ -75,7 +75,7 @@ export function noteAnswer(url: string, status: number, body: string, headers: o
 
 /** The one text by which a service may show an API key: what the very first start prints for the person at the terminal. */
 const FIRST_START =
-  /\nFirst start: a demo site was created, open to every origin\.\n\n {2}site key {2}(site_\w{22})\n {2}API key {3}(sk_\w{8}_[\w-]{43}) {3}\(secret; shown only now\)\n\nTry the whole flow from another terminal:\n\n {2}npm run -s powgate -- try --site-key \1 --api-key \2\n/
+  /\nFirst start: a demo site was created, open to every origin\.\n\n {2}site key {2}(site_\w{22})\n {2}API key {3}(sk_\w{8}_[\w-]{43}) {3}\(secret; shown only now\)\n\nTry the whole flow from another terminal:\n\n {2}(?:npm run -s powgate --|powgate) try --site-key \1 --api-key \2\n/
 
 /**
  * Everything that one start of a service has printed. The text of a first start is left out, once and only if it is
