@@ -17,6 +17,7 @@ const PATIENT_MS = 2000
 /** So that on a Cluster most shards are tried. */
 const ROUNDS = 32
 const KEPT_MS = 1000
+const CLOCK_SKEW_MS_MAX = 1000
 
 export async function checkStore(config: Config, findings: Findings): Promise<void> {
   try {
@@ -32,15 +33,25 @@ async function checkRedis(config: Config, findings: Findings): Promise<void> {
   try {
     findings.facts.push(['store', store.description])
     await store.open()
+    if (store instanceof RedisStore) {
+      const version = await store.version()
+      if (version !== undefined) findings.facts.push(['version', version])
+    }
     await tryRequests(store, findings)
     await countSites(store, findings)
-    if (store instanceof RedisStore) {
-      const warning = await store.evictionWarning()
-      if (warning !== undefined) findings.warnings.push(warning)
-    }
+    if (store instanceof RedisStore) await adviseOnRedis(store, findings)
   } finally {
     await store.close()
   }
+}
+
+async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise<void> {
+  warnings.push(...(await store.advice()))
+  const aheadMs = await store.clockAheadMs()
+  if (Math.abs(aheadMs) > CLOCK_SKEW_MS_MAX)
+    warnings.push(
+      `the clocks of this host and of Redis are ${Math.round(Math.abs(aheadMs) / 1000)} s apart: keep both by NTP, hosts may differ by 5 s`,
+    )
 }
 
 async function checkEmbedded(config: Config, findings: Findings): Promise<void> {

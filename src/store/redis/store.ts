@@ -144,6 +144,14 @@ export class RedisStore implements Store {
   }
 
   /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
+  /** By how much the server's clock is ahead of this host's, in milliseconds; a call's time makes it less exact. */
+  async clockAheadMs(): Promise<number> {
+    const startMs = Date.now()
+    const [seconds, microseconds] = (await this.#call('time')) as [string, string]
+    const hereMs = (startMs + Date.now()) / 2
+    return Number(seconds) * 1000 + Number(microseconds) / 1000 - hereMs
+  }
+
   version(): Promise<string | undefined> {
     return versionOf((name, ...args) => this.#call(name, ...args))
   }
