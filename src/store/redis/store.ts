@@ -143,7 +143,6 @@ export class RedisStore implements Store {
     return adviceOn((name, ...args) => this.#call(name, ...args), this.#options.target.kind)
   }
 
-  /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
   /** By how much the server's clock is ahead of this host's, in milliseconds; a call's time makes it less exact. */
   async clockAheadMs(): Promise<number> {
     const startMs = Date.now()
@@ -152,6 +151,7 @@ export class RedisStore implements Store {
     return Number(seconds) * 1000 + Number(microseconds) / 1000 - hereMs
   }
 
+  /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
   version(): Promise<string | undefined> {
     return versionOf((name, ...args) => this.#call(name, ...args))
   }
