@@ -136,6 +136,7 @@ export const HOLLOW_STORE: RequestStore = {
   redeemToken: (_, done) => answerLater(() => done({ status: 'admitted', token: 'redeemed' })),
   addressEpoch: () => 0,
   siteEpoch: () => 0,
+  addressEpochs: () => [],
 }
 
 let later: (() => void)[] = []

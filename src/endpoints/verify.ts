@@ -173,8 +173,21 @@ export class VerifyEndpoint implements Endpoint {
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
-        return refused({ reason: 'nonce-forged' })
+        return refused({
+          reason: this.#isOfOtherShard(nonce, record.siteKey, address)
+            ? 'nonce-other-address'
+            : 'nonce-forged',
+        })
     }
+  }
+
+  /** On a Cluster the address that a nonce was issued to may have another epoch than the one that brings it. */
+  #isOfOtherShard(nonce: string, siteKey: string, address: Address): boolean {
+    for (const storeEpoch of this.#service.store.addressEpochs()) {
+      const { status } = readNonce(this.#service.keyring, nonce, { siteKey, storeEpoch, address })
+      if (status === 'other-address') return true
+    }
+    return false
   }
 
   #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, storeEpoch: number): Attempt {

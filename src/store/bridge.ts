@@ -55,6 +55,10 @@ export class BridgedStore implements RequestStore {
     return this.#store.siteEpoch(siteKey)
   }
 
+  addressEpochs(): readonly number[] {
+    return this.#store.addressEpochs()
+  }
+
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     this.#store.admitChallenge(request, answer => {
       const { failOpen = this.#options.failOpen.challenge } = request

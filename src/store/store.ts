@@ -119,6 +119,8 @@ export interface RequestStore {
    */
   addressEpoch(addressKey: string): number | undefined
   siteEpoch(siteKey: string): number | undefined
+  /** Of all the memories that addresses are spread over; empty where there is one. */
+  addressEpochs(): readonly number[]
 }
 
 export interface SiteChanges {

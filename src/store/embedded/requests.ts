@@ -121,6 +121,10 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.epoch
   }
 
+  addressEpochs(): readonly number[] {
+    return []
+  }
+
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     this.#enqueue({ verb: 'challenge', request, done })
   }

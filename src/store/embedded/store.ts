@@ -85,6 +85,7 @@ export class EmbeddedStore implements Store {
 
   addressEpoch = () => this.#requests.addressEpoch()
   siteEpoch = () => this.#requests.siteEpoch()
+  addressEpochs = () => this.#requests.addressEpochs()
   admitChallenge = (request: ChallengeRequest, done: Done<ChallengeAdmission>) =>
     this.#requests.admitChallenge(request, done)
   admitSolution = (request: SolutionRequest, done: Done<SolutionAdmission>) =>

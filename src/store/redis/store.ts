@@ -178,6 +178,11 @@ export class RedisStore implements Store {
     return this.#shardOf(siteKey).epoch
   }
 
+  addressEpochs(): readonly number[] {
+    if (this.#shards.length === 1) return []
+    return this.#shards.flatMap(({ epoch }) => (epoch === undefined ? [] : [epoch]))
+  }
+
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
     const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
