@@ -99,7 +99,7 @@ export const SETTINGS = {
   },
   POWGATE_PROXY_PROTOCOL: onOff(
     'off',
-    'Whether trusted proxies start connections with a PROXY protocol v2 header.',
+    'Whether trusted proxies start connections with a PROXY protocol header, version 2 (or 1).',
   ),
   POWGATE_ADMIN_HOST: address(
     '127.0.0.1',
