@@ -7,7 +7,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, wri
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { noteOutput } from '../support/canaries.ts'
 import { Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -24,6 +24,13 @@ interface Ended {
   readonly stderr: string
 }
 
+const children = new Set<ChildProcess>()
+
+// A test that failed has not stopped its service, which would keep the whole run waiting.
+after(() => {
+  for (const child of children) child.kill('SIGKILL')
+})
+
 function start(
   env: Record<string, string>,
   options: { uid?: number } = {},
@@ -33,6 +40,8 @@ function start(
     env: { PATH, HOME, HOST: '127.0.0.1', ...env },
     ...options,
   })
+  children.add(child)
+  child.once('exit', () => children.delete(child))
   let stdout = ''
   let stderr = ''
   child.stdout!.on('data', chunk => (stdout += chunk))
@@ -100,7 +109,7 @@ test('a start waits for Redis, says so, is not ready meanwhile, and gives up wit
   let output = ''
   child.stdout!.on('data', chunk => (output += chunk))
   const startedAtMs = performance.now()
-  await eventually(10_000, 'it says that it waits', () => output.includes('waiting for Redis'))
+  await eventually(60_000, 'it says that it waits', () => output.includes('waiting for Redis'))
   assert.match(
     output,
     new RegExp(`waiting for Redis at 127.0.0.1:${port}: .*ECONNREFUSED.*; giving up in \\d s`),
@@ -135,11 +144,11 @@ test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong p
     child.stdout!.on('data', chunk => (output.text += chunk))
     return output
   })
-  await eventually(20_000, 'both wait', () => outputs.every(({ text }) => text.includes('waiting for Redis')))
+  await eventually(60_000, 'both wait', () => outputs.every(({ text }) => text.includes('waiting for Redis')))
   waiting[0].child.kill('SIGTERM')
   assert.equal((await waiting[0].ended).code, 0)
   await redis.boot(['--requirepass', 'right'])
-  await eventually(20_000, 'the other has started', () => outputs[1]!.text.includes('powgate listens'))
+  await eventually(60_000, 'the other has started', () => outputs[1]!.text.includes('powgate listens'))
   waiting[1].child.kill('SIGTERM')
   assert.equal((await waiting[1].ended).code, 0)
   await redis.stop()
@@ -194,7 +203,7 @@ test('the first start makes a secret and a demo site and prints its keys once; t
     const { child, ended } = start(env)
     let output = ''
     child.stdout!.on('data', chunk => (output += chunk))
-    await eventually(10_000, 'listening', () => output.includes('powgate listens'))
+    await eventually(60_000, 'listening', () => output.includes('powgate listens'))
     await during(output)
     closeIdleConnections()
     child.kill('SIGTERM')
