@@ -51,5 +51,5 @@ if (missing.length > 0) {
   }
 }
 
-const { offerValkey } = await import('./setup-valkey.ts')
-offerValkey()
+const { installValkey } = await import('./setup-valkey.ts')
+installValkey()
