@@ -38,7 +38,7 @@ export class Powgate {
   }
 
   with(env: Environment): Powgate {
-    return new Powgate({ ...this.#env, ...env })
+    return new Powgate({ ...this.#env, ...env }, { isBuilt: this.#program === FROM_BUILD })
   }
 
   run(...args: readonly string[]): Promise<Run> {

@@ -14,7 +14,7 @@ after(() => rmSync(dir, { recursive: true, force: true }))
 
 /** Made by whatever opens the store. */
 const dataDir = join(dir, 'data')
-const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir })
+const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir }, { isBuilt: true })
 
 /** All that there are, from the table itself: a new command is tested without being named here. */
 const COMMANDS = TABLE.map(({ name }) => name)
@@ -289,6 +289,6 @@ describe('help', { concurrency: CONCURRENCY }, () => {
   test('--version, from the source and from the build', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
     assert.equal(await powgate.text('--version'), `powgate ${version}\n`)
-    assert.equal(await new Powgate({}, { isBuilt: true }).text('--version'), `powgate ${version}\n`)
+    assert.equal(await new Powgate({}).text('--version'), `powgate ${version}\n`)
   })
 })
