@@ -189,9 +189,8 @@ export class Primary {
     slot.quickCrashes = 0
     if (!this.#slots.includes(slot)) this.#slots.push(slot)
     if (before !== undefined) this.#restarts.roll++
-    const { pid } = successor
     this.#log.info(
-      { worker: slot.index, pid, of: plan.config.workers, replaces: before?.pid },
+      { worker: slot.index, workerPid: successor.pid, of: plan.config.workers, replaces: before?.pid },
       'a worker is new',
     )
     before?.leave()
@@ -234,7 +233,7 @@ export class Primary {
     this.#restarts[worker.wasHung ? 'hang' : 'crash']++
     const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
     slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0
-    const about = { worker: slot.index, pid: worker.pid, code, signal }
+    const about = { worker: slot.index, workerPid: worker.pid, code, signal }
     if (slot.successor !== undefined)
       this.#log.warn(about, 'a worker has gone; its successor is starting already')
     else this.#replace(slot, about)
@@ -258,7 +257,7 @@ export class Primary {
       if (!worker.isListening) continue
       worker.silentChecks++
       if (worker.silentChecks < SILENT_CHECKS_MAX) continue
-      this.#log.error({ worker: worker.order.index, pid: worker.pid }, 'a worker hangs; it is killed')
+      this.#log.error({ worker: worker.order.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
       worker.wasHung = true
       worker.kill()
     }

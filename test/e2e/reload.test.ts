@@ -193,7 +193,7 @@ async function faults(service: TestService, build: string): Promise<void> {
     const pids = listeningPids(service.port)
     return pids.length === 2 && !pids.includes(first!)
   })
-  assert.match(service.output, /"problem":"planted".*a worker ends after a fault/)
+  assert.match(service.output, /"message":"planted".*a fault ends the process/)
 
   await service.end()
   await service.boot() // the file of workers is the primary's too
