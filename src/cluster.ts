@@ -53,6 +53,8 @@ const BACK_OFF_MS_MAX = 5000
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
+/** While it starts it has less to say. */
+const STARTING_CHECKS_MAX = 30
 /** For a successor to load its code and listen. */
 const LISTEN_MS = 30_000
 /** And for its first word about its store, or as long as a start may wait for that. */
@@ -124,6 +126,11 @@ export class Primary {
     return this.#restarts
   }
 
+  /** How many workers there are to be. */
+  workersWanted(): number {
+    return this.#slots.length
+  }
+
   /** Resolves when every worker has gone. */
   async drain(): Promise<void> {
     this.#isUnready = true
@@ -171,7 +178,12 @@ export class Primary {
   /** @returns why there is no successor, and the old worker stays; undefined if there is one */
   async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
     if (this.#isDraining) return undefined
-    const successor = this.#fork(slot, plan)
+    let successor: WorkerProcess
+    try {
+      successor = this.#fork(slot, plan)
+    } catch (error) {
+      return (error as Error).message // no memory, no file to be opened
+    }
     slot.successor = successor
     const readyMs = Math.max(READY_MS_MIN, plan.config.storeWaitMs)
     const problem = await successor.untilServing(LISTEN_MS, readyMs)
@@ -247,16 +259,21 @@ export class Primary {
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
     setTimeout(() => {
       const isFree = slot.worker === undefined && slot.successor === undefined
-      if (!this.#isDraining && isFree && this.#slots.includes(slot)) slot.worker = this.#fork(slot, slot.plan)
+      if (this.#isDraining || !isFree || !this.#slots.includes(slot)) return
+      try {
+        slot.worker = this.#fork(slot, slot.plan)
+      } catch (error) {
+        slot.quickCrashes++
+        this.#replace(slot, { worker: slot.index, problem: (error as Error).message })
+      }
     }, delayMs)
   }
 
   /** A worker whose event loop hangs says nothing, but the kernel goes on handing it connections. */
   #checkSilence(): void {
     for (const worker of this.#workers) {
-      if (!worker.isListening) continue
       worker.silentChecks++
-      if (worker.silentChecks < SILENT_CHECKS_MAX) continue
+      if (worker.silentChecks < (worker.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX)) continue
       this.#log.error({ worker: worker.order.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
       worker.wasHung = true
       worker.kill()

@@ -77,7 +77,10 @@ export class WorkerProcess {
     this.name = String(this.#worker.id)
     this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
-    this.#worker.on('error', error => listener.unreachable(this, error))
+    this.#worker.on('error', error => {
+      listener.unreachable(this, error)
+      if (this.pid === undefined) this.#onExit(null, null) // it could not be started, and will not say that it ended
+    })
   }
 
   get pid(): number | undefined {

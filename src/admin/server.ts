@@ -18,6 +18,8 @@ export interface Supervisor {
   /** Resolves when what every worker has counted until now is in the totals. */
   askStats(): Promise<void>
   restarts(): Restarts
+  /** How many workers there are to be; it can change on SIGHUP. */
+  workersWanted(): number
 }
 
 /** A client that is slower than this loses its connection. */

@@ -21,17 +21,17 @@ export function dashboard(config: Config, totals: Totals, supervisor: Supervisor
     const running = totals.workers().length
     history.add(Date.now(), totals.current(), { running, restarts: supervisor.restarts() })
   }, ADD_MS).unref()
-  return dashboardRoutes({ history, siteNames, state: () => stateOf(config, totals, supervisor) })
+  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor) })
 }
 
-function stateOf({ workers }: Config, totals: Totals, supervisor: Supervisor): ServiceState {
+function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
   const running = totals.workers()
   const { crash, hang } = supervisor.restarts()
   return {
     version: VERSION,
     isHealthy: supervisor.isHealthy(),
     isReady: supervisor.isReady(),
-    workers,
+    workers: supervisor.workersWanted(),
     workersRunning: running.length,
     workersWithStore: running.filter(({ snapshot }) => snapshot.gauges.storeUp === 1).length,
     crashes: crash + hang,

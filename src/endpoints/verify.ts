@@ -173,11 +173,7 @@ export class VerifyEndpoint implements Endpoint {
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
-        return refused({
-          reason: this.#isOfOtherShard(nonce, record.siteKey, address)
-            ? 'nonce-other-address'
-            : 'nonce-forged',
-        })
+        return refused({ reason: 'nonce-forged' })
     }
   }
 
@@ -250,8 +246,18 @@ export class VerifyEndpoint implements Endpoint {
         })
         break
       default:
-        this.#refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
+        this.#refuse(exchange, site, address, attempt.refusal)
     }
+  }
+
+  /** Only now is it found out whether a nonce is another shard's: an HMAC for each, which limits bound. */
+  #refuse(exchange: Exchange, site: Site | null, address: Address, refusal: Refusal): void {
+    const isElsewhere =
+      refusal.reason === 'nonce-forged' &&
+      site !== null &&
+      this.#isOfOtherShard(exchange.nonce, site.record.siteKey, address)
+    if (isElsewhere) this.#refusals.refuse(exchange, 'nonce-other-address')
+    else this.#refusals.refuse(exchange, refusal.reason, refusal)
   }
 
   /** With what only the store and the other visits tell. */

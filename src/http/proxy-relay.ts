@@ -31,6 +31,11 @@ export interface RelayOptions {
 
 /** Proxies send it with their first segment. */
 const HEADER_MS = 5000
+/**
+ * A connection without a byte either way for this long is ended: beyond the HTTP server's idle time, which a client that
+ * does not read what it is sent would otherwise keep waiting for ever.
+ */
+const SILENT_MS = 30_000
 const SLOTS = 2 ** 22
 const EMPTY: Buffer = Buffer.alloc(0)
 
@@ -120,6 +125,7 @@ export class ProxyRelay {
       client.destroySoon() // what the server has said still goes out
     })
     client.once('close', () => upstream.destroy())
+    client.setTimeout(SILENT_MS, () => client.destroy())
     if (first.length > 0) upstream.write(first)
     client.pipe(upstream)
     upstream.pipe(client)

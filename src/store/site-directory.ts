@@ -127,9 +127,14 @@ class Cache<Thing> {
   async refresh(keys: readonly string[]): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
     const cached = keys.filter(key => this.#known.has(key))
+    let failure: PromiseRejectedResult | undefined
     for (let start = 0; start < cached.length; start += REFRESH_CHUNK) {
-      await Promise.all(cached.slice(start, start + REFRESH_CHUNK).map(key => this.#refreshOne(key)))
+      const chunk = cached.slice(start, start + REFRESH_CHUNK)
+      const results = await Promise.allSettled(chunk.map(key => this.#refreshOne(key)))
+      failure ??= results.find(result => result.status === 'rejected')
     }
+    // After all that could be read: who asks again begins anew.
+    if (failure !== undefined) throw failure.reason
   }
 
   refreshAll(): Promise<void> {

@@ -43,6 +43,7 @@ export async function serveHistory(
     isReady: () => state().isReady,
     askStats: async () => {},
     restarts: () => ({ crash: 0, hang: 0, roll: 0 }),
+    workersWanted: () => state().workers,
   }
   const siteNames = new SiteNames(async () => new Map())
   const routes = dashboardRoutes(

@@ -19,6 +19,7 @@ const supervisor = {
   isReady: () => isReady,
   askStats: async () => {},
   restarts: () => ({ crash: 0, hang: 0, roll: 0 }),
+  workersWanted: () => 1,
 }
 
 const logged: string[] = []

@@ -216,7 +216,7 @@ test('without renewal it expires: the form is invalid again, and the button veri
   await page.getByRole('button', { name: 'Verify' }).click()
   await untilState(page, 'verified')
   assert.equal(await page.evaluate('document.forms[0].checkValidity()'), true)
-  await untilState(page, 'expired', 'pow-gate', TOKEN_SECONDS * 1000)
+  await untilState(page, 'expired', 'pow-gate', 2 * TOKEN_SECONDS * 1000)
   assert.equal(await page.evaluate('document.forms[0].checkValidity()'), false)
   assert.equal(await page.evaluate(`document.querySelector('pow-gate').token`), null)
   await page.getByRole('button', { name: 'Verify' }).click()
@@ -384,7 +384,7 @@ test('cancel() keeps a token that is there, which still expires; so does moving 
   assert.equal(await page.evaluate(`${gate}.state`), 'verified')
   await page.evaluate(`${gate}.parentElement.append(${gate})`)
   assert.equal(await page.evaluate(`document.forms[0].checkValidity()`), true)
-  await untilState(page, 'expired', 'pow-gate', TOKEN_SECONDS * 1000)
+  await untilState(page, 'expired', 'pow-gate', 2 * TOKEN_SECONDS * 1000)
   await closePage(page)
 })
 

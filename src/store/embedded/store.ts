@@ -51,6 +51,7 @@ export class EmbeddedStore implements Store {
   readonly #requests: EmbeddedRequests
   readonly #records: EmbeddedRecords
   #isUp = true
+  #wasOver = false
   #windowsSweptTo: Buffer | undefined
   #marksSweptTo: Buffer | undefined
   #timer: NodeJS.Timeout | undefined
@@ -154,7 +155,10 @@ export class EmbeddedStore implements Store {
   #checkSize(): void {
     const { windows, marks, loads } = this.#state
     const used = [windows, marks, loads].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
-    const isFull = used > this.#options.bytesMax
+    // Twice in a row: a reading that lmdb could not make is not told from one that it could.
+    const isOver = used > this.#options.bytesMax
+    const isFull = isOver && this.#wasOver
+    this.#wasOver = isOver
     if (isFull !== this.#requests.isFull) {
       this.#requests.isFull = isFull
       this.#options.onChange?.(

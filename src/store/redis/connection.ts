@@ -203,5 +203,6 @@ function lastErrorOf(client: Redis | Cluster): () => string | undefined {
 function briefError(error: Error & { code?: string; lastNodeError?: Error }): string {
   const cause = error.lastNodeError ?? error
   const [line = ''] = cause.message.trim().split('\n')
-  return line || error.code || 'connection failed'
+  // A server that does not know a command repeats its arguments, a password among them.
+  return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
 }

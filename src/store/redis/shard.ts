@@ -27,6 +27,8 @@ interface Flight {
   readonly turn: Turn
   readonly startedAtMs: number
   landed: boolean
+  /** Where it went last. */
+  place: Place | undefined
 }
 
 /** No call holds Redis for longer than this many operations (about half a millisecond). */
@@ -139,7 +141,7 @@ export class Shard {
     const turn = this.#turn
     if (turn.settles.length === 0) return
     this.#turn = new Turn()
-    const flight: Flight = { turn, startedAtMs: performance.now(), landed: false }
+    const flight: Flight = { turn, startedAtMs: performance.now(), landed: false, place: undefined }
     if (this.#flights.length >= FLIGHTS_MAX) {
       settleAll(turn, undefined)
       return
@@ -155,6 +157,7 @@ export class Shard {
       this.#hold(flight, 'it is being looked for')
       return
     }
+    flight.place = place
     this.#call(flight.turn, place).then(
       reply => this.#landed(flight, reply),
       error => this.#failed(flight, error),
@@ -193,7 +196,8 @@ export class Shard {
       return
     }
     this.#remove(flight)
-    this.epoch = epochOf(reply)
+    // A late reply of the server that was left tells an epoch that is no more.
+    if (flight.place === this.#place) this.epoch = epochOf(reply)
     this.#land(flight, reply)
   }
 
