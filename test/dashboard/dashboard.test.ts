@@ -190,6 +190,7 @@ test('the page shows them, for all sites and for the one that is chosen', async 
 })
 
 test('by keyboard: a plot is a slider over time, whose moment all plots show', async () => {
+  await eventually(60_000, 'two steps', async () => (await data('range=30m')).times.length >= 2)
   const { page } = await open()
   const plot = page.getByRole('slider', { name: 'Requests: moment' })
   await plot.focus()
