@@ -59,7 +59,7 @@ describe('apply', { concurrency: true }, () => {
       before(async () => {
         redis = kind === 'redis' ? await RedisServer.start() : undefined
         env = redis === undefined ? { POWGATE_DATA_DIR: join(dir, 'data') } : { REDIS_URL: redis.url }
-        powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR }, { isBuilt: true })
+        powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR })
         const author = { who: 'powgate', how: 'demo page' }
         await onStore(store => prepareDemoSite(store, demoApiKey(SECRET), author))
         const options = { name: 'shop', origins: ['https://shop.example'], scoreWeights: { webdriver: 1 } }

@@ -13,7 +13,7 @@ import { Powgate } from './cli-process.ts'
 const dir = mkdtempSync(join(tmpdir(), 'powgate-check-'))
 after(() => rmSync(dir, { recursive: true, force: true }))
 const dataDir = join(dir, 'data')
-const powgate = new Powgate({ HOST: '127.0.0.1', POWGATE_DATA_DIR: dataDir }, { isBuilt: true })
+const powgate = new Powgate({ HOST: '127.0.0.1', POWGATE_DATA_DIR: dataDir })
 
 function fileOf(name: string, text: string): string {
   const path = join(dir, name)
@@ -173,7 +173,7 @@ describe('good configurations', () => {
     const service = await TestService.start('embedded')
     await service.createSite()
     try {
-      const report = JSON.parse(await new Powgate(service.env, { isBuilt: true }).text('check', '--json'))
+      const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
       assert.equal(report.ok, true)
       assert.deepEqual(report.problems, [])
       assert.match(report.facts.scripts, /^run: /)

@@ -7,8 +7,9 @@ import { fileURLToPath } from 'node:url'
 import { noteSecret, noteText } from '../support/canaries.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const FROM_SOURCE = ['--import', 'tsx', 'src/admin/cli.ts']
+/** Starts in a third of the time that the source takes. */
 const FROM_BUILD = ['dist/admin/cli.js']
+const FROM_SOURCE = ['--import', 'tsx', 'src/admin/cli.ts']
 
 /** A process that has not ended by then never will: a connection or a thread was left open. */
 const HANGS_AFTER_MS = 90_000
@@ -24,7 +25,7 @@ export interface Run {
 export type Environment = Readonly<Record<string, string>>
 
 export interface PowgateOptions {
-  readonly isBuilt?: boolean
+  readonly isFromSource?: boolean
 }
 
 export class Powgate {
@@ -32,13 +33,13 @@ export class Powgate {
   readonly #program: readonly string[]
 
   /** @param env all that the process sees besides PATH and HOME */
-  constructor(env: Environment, { isBuilt = false }: PowgateOptions = {}) {
+  constructor(env: Environment, { isFromSource = false }: PowgateOptions = {}) {
     this.#env = env
-    this.#program = isBuilt ? FROM_BUILD : FROM_SOURCE
+    this.#program = isFromSource ? FROM_SOURCE : FROM_BUILD
   }
 
   with(env: Environment): Powgate {
-    return new Powgate({ ...this.#env, ...env }, { isBuilt: this.#program === FROM_BUILD })
+    return new Powgate({ ...this.#env, ...env }, { isFromSource: this.#program === FROM_SOURCE })
   }
 
   run(...args: readonly string[]): Promise<Run> {

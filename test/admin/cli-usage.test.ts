@@ -14,7 +14,7 @@ after(() => rmSync(dir, { recursive: true, force: true }))
 
 /** Made by whatever opens the store. */
 const dataDir = join(dir, 'data')
-const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir }, { isBuilt: true })
+const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir })
 
 /** All that there are, from the table itself: a new command is tested without being named here. */
 const COMMANDS = TABLE.map(({ name }) => name)

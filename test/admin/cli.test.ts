@@ -27,7 +27,7 @@ for (const kind of STORE_KINDS) {
       redis = kind === 'redis' ? await RedisServer.start() : undefined
       // With Redis no POWGATE_SECRETS: the service needs them, the commands do not.
       const env = redis === undefined ? { POWGATE_DATA_DIR: dir } : { REDIS_URL: redis.url }
-      powgate = new Powgate(env, { isBuilt: true }) // starts in a third of the time
+      powgate = new Powgate(env)
     })
     after(() => redis?.stop())
 

@@ -19,7 +19,7 @@ import { Powgate } from './cli-process.ts'
 const dir = mkdtempSync(join(tmpdir(), 'powgate-explain-test-'))
 after(() => rmSync(dir, { recursive: true, force: true }))
 
-const powgate = new Powgate({}, { isBuilt: true })
+const powgate = new Powgate({})
 const PATIENCE_MS = 60_000
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 

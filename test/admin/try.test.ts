@@ -91,8 +91,8 @@ for (const kind of STORE_KINDS) {
         POWGATE_SITE_KEY: siteKey,
         POWGATE_API_KEY: apiKey,
       }
-      for (const isBuilt of [false, true]) {
-        const { challenge, solved, verification, redemption } = await new Powgate(env, { isBuilt }).json(
+      for (const isFromSource of [true, false]) {
+        const { challenge, solved, verification, redemption } = await new Powgate(env, { isFromSource }).json(
           'try',
         )
         const { nonce, difficulty } = challenge.answer

@@ -14,10 +14,10 @@ const manifest: WidgetManifest = JSON.parse(
 )
 const { fileName } = manifest.files.find(({ name }) => name === 'widget.js')!
 
-for (const isBuilt of [true, false]) {
-  const powgate = new Powgate({}, { isBuilt })
+for (const isFromSource of [true, false]) {
+  const powgate = new Powgate({}, { isFromSource })
 
-  test(`as JSON, from the ${isBuilt ? 'build' : 'source'}`, async () => {
+  test(`as JSON, from the ${isFromSource ? 'source' : 'build'}`, async () => {
     assert.deepEqual(await powgate.json('widget', '--url', `${URL_TEXT}/`, '--site-key', SITE_KEY), {
       url: `${URL_TEXT}/`,
       script: `<script src="${URL_TEXT}/widget.js" async></script>`,
@@ -30,7 +30,7 @@ for (const isBuilt of [true, false]) {
 }
 
 test('as text: the same, and the sizes of the files', async () => {
-  const powgate = new Powgate({ POWGATE_URL: URL_TEXT, POWGATE_SITE_KEY: SITE_KEY }, { isBuilt: true })
+  const powgate = new Powgate({ POWGATE_URL: URL_TEXT, POWGATE_SITE_KEY: SITE_KEY })
   const text = await powgate.text('widget')
   const { script, pinnedScript, element, csp } = await powgate.json('widget')
   for (const line of [script, pinnedScript, element, csp.join('; ')])
@@ -42,20 +42,20 @@ test('as text: the same, and the sizes of the files', async () => {
 })
 
 test('without flags: a placeholder, and the default address', async () => {
-  const { script, element } = await new Powgate({}, { isBuilt: true }).json('widget')
+  const { script, element } = await new Powgate({}).json('widget')
   assert.equal(script, '<script src="http://127.0.0.1:8080/widget.js" async></script>')
   assert.equal(element, '<pow-gate site-key="site_..."></pow-gate>')
 })
 
 test('an address below a path, with what HTML would take for its own', async () => {
-  const powgate = new Powgate({}, { isBuilt: true })
+  const powgate = new Powgate({})
   const { script, csp } = await powgate.json('widget', '--url', `https://a.example:8443/a&b/"c'>/`)
   assert.equal(script, '<script src="https://a.example:8443/a&amp;b/%22c&#39;%3E/widget.js" async></script>')
   assert.equal(csp[0], 'script-src https://a.example:8443')
 })
 
 test('values that are wrong', async () => {
-  const powgate = new Powgate({}, { isBuilt: true })
+  const powgate = new Powgate({})
   assert.match(await powgate.problem(2, 'widget', '--url', 'captcha.example.com'), /^--url: expected http/)
   assert.match(await powgate.problem(2, 'widget', '--site-key', 'shop'), /^--site-key: expected site_/)
 })

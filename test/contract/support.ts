@@ -53,7 +53,11 @@ export interface HostOptions extends SuiteOptions {
 export function onHosts(all: readonly HostOptions[]): void {
   const hosts = all.map(options => new Host(options))
   describe('contract', { concurrency: true }, () => {
-    before(() => Promise.all(hosts.map(host => host.start())))
+    before(async () => {
+      // All of them first: one that was still starting when another failed would never be stopped.
+      const starts = await Promise.allSettled(hosts.map(host => host.start()))
+      for (const start of starts) if (start.status === 'rejected') throw start.reason
+    })
     after(() => Promise.all(hosts.map(host => host.stop())))
     for (const host of hosts) {
       const { sections, waiting } = host.options

@@ -13,3 +13,16 @@ export async function eventually<T>(
     await new Promise(resolve => setTimeout(resolve, 10))
   }
 }
+
+/** What the promise resolves with; fails after `ms`. */
+export async function within<T>(ms: number, promise: Promise<T>, what: () => string): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`not within ${ms} ms: ${what()}`)), ms)
+  })
+  try {
+    return await Promise.race([promise, tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -6,7 +6,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
+import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
 
 /** Where proxies call the service from; no client of the tests does. */
@@ -116,15 +116,6 @@ function commandOf(
   return ['haproxy', ['-db', '-f', path]]
 }
 
-const running = new Set<FrontProxy>()
-
-// A test that failed has not stopped its proxy, which would keep the whole run waiting.
-if (process.argv[1]?.endsWith('.test.ts')) {
-  after(async () => {
-    for (const proxy of running) await proxy.stop()
-  })
-}
-
 const START_MS = 20_000
 
 export class FrontProxy {
@@ -159,7 +150,7 @@ export class FrontProxy {
     nginxIdle = '8s',
   ): Promise<FrontProxy> {
     const proxy = new FrontProxy(kind, await freePort(), service.port, nginxIdle)
-    running.add(proxy)
+    leftovers.add(proxy)
     try {
       await proxy.#untilAccepting()
     } catch (error) {
@@ -191,7 +182,7 @@ export class FrontProxy {
 
   /** Ends it at once, with all its connections. */
   async stop(): Promise<void> {
-    running.delete(this)
+    leftovers.delete(this)
     if (!this.#hasEnded) {
       const gone = once(this.#process, 'exit')
       this.#process.kill('SIGTERM')

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { eventually } from './eventually.ts'
+import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
 import { RedisServer, type ServerOptions, untilAccepting } from './redis.ts'
 
@@ -43,9 +44,10 @@ export class RedisSentinels {
     const replicas = await Promise.all([1, 2].map(() => RedisServer.start(following, options)))
     const ports = await Promise.all([1, 2, 3].map(freePort))
     const sentinels = new RedisSentinels([primary, ...replicas], ports, options)
+    leftovers.add(sentinels)
     for (const port of ports) sentinels.#launch(port, primary.port)
     try {
-      await Promise.all(ports.map(untilAccepting))
+      await Promise.all(ports.map(port => untilAccepting(port)))
       await sentinels.untilWhole()
       return sentinels
     } catch (error) {
@@ -123,6 +125,7 @@ export class RedisSentinels {
   }
 
   async stop(): Promise<void> {
+    leftovers.delete(this)
     const ending = this.#processes.map(async child => {
       if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, 'exit')

@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { noteSecret } from './canaries.ts'
+import { eventually } from './eventually.ts'
+import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
 import type { Certificates } from './redis-tls.ts'
 
@@ -44,6 +46,7 @@ export class RedisServer {
 
   static async start(extraArgs: readonly string[] = [], options: ServerOptions = {}): Promise<RedisServer> {
     const server = new RedisServer(await freePort(), extraArgs, options)
+    leftovers.add(server)
     await server.boot()
     return server
   }
@@ -60,8 +63,9 @@ export class RedisServer {
     ]
     const given = args[args.lastIndexOf('--requirepass') + 1]
     if (given !== undefined && args.includes('--requirepass')) noteSecret('redis password', given)
-    this.#process = spawn(`${engine}-server`, args, { stdio: 'ignore' })
-    await untilAccepting(this.port)
+    const child = spawn(`${engine}-server`, args, { stdio: 'ignore' })
+    this.#process = child
+    await untilAccepting(this.port, () => child.exitCode !== null)
   }
 
   #portArgs(): string[] {
@@ -125,6 +129,7 @@ export class RedisServer {
   }
 
   async stop(): Promise<void> {
+    leftovers.delete(this)
     await this.#end('SIGKILL')
     rmSync(this.#dir, { recursive: true, force: true })
   }
@@ -139,17 +144,19 @@ export class RedisServer {
   }
 }
 
-export async function untilAccepting(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 1000; attempt++) {
-    const isOpen = await new Promise<boolean>(resolve => {
+const ACCEPTS_WITHIN_MS = 60_000
+
+/** @param hasEnded whether waiting is in vain */
+export async function untilAccepting(port: number, hasEnded = () => false): Promise<void> {
+  await eventually(ACCEPTS_WITHIN_MS, `port ${port} accepts connections`, () => {
+    if (hasEnded()) throw new Error(`the server on port ${port} has ended`)
+    return new Promise<boolean>(resolve => {
       const socket = connect({ port, host: '127.0.0.1' })
-      socket.once('connect', () => resolve(true))
+      socket.once('connect', () => {
+        resolve(true)
+        socket.destroy()
+      })
       socket.once('error', () => resolve(false))
-      socket.once('close', () => resolve(false))
-      socket.once('connect', () => socket.destroy())
     })
-    if (isOpen) return
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
-  throw new Error(`redis-server does not accept connections on port ${port}`)
+  })
 }

@@ -5,14 +5,14 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after } from 'node:test'
 import { createSite, type SiteOptions } from '../../src/admin/sites.ts'
 import { loadConfig } from '../../src/config.ts'
 import { demoApiKey } from '../../src/demo/site.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
-import { eventually } from './eventually.ts'
+import { eventually, within } from './eventually.ts'
 import { call, closeIdleConnections } from './http.ts'
+import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
 import { RedisServer } from './redis.ts'
 
@@ -29,14 +29,8 @@ export interface TestSite {
   readonly apiKey: string
 }
 
-const running = new Set<TestService>()
-
-// A test that failed has not stopped its service, which would keep the whole run waiting.
-if (process.argv[1]?.endsWith('.test.ts')) {
-  after(async () => {
-    for (const service of running) await service.stop()
-  })
-}
+/** However busy the machine is. */
+const START_MS = 60_000
 
 export class TestService {
   readonly kind: StoreKind
@@ -87,7 +81,7 @@ export class TestService {
   static async start(kind: StoreKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
     const service = new TestService(kind, await freePort(), redis, env, main)
-    running.add(service)
+    leftovers.add(service)
     try {
       await service.boot()
     } catch (error) {
@@ -127,7 +121,7 @@ export class TestService {
       }
       child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
     })
-    await listening
+    await within(START_MS, listening, () => `the service does not listen:\n${this.output}`)
     noteProcesses(this.pid)
   }
 
@@ -179,7 +173,7 @@ export class TestService {
 
   /** Ends everything and removes its files. */
   async stop(): Promise<void> {
-    running.delete(this)
+    leftovers.delete(this)
     await this.end('SIGTERM')
     await this.redis?.stop()
     rmSync(this.dataDir, { recursive: true, force: true })
