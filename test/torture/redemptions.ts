@@ -1,0 +1,94 @@
+/** Many redemptions of the same tokens at once, which is what cases 3 to 6 are about. */
+
+import { parseAddress } from '../../src/domain/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintToken, readToken } from '../../src/domain/token.ts'
+import { Client } from '../support/client.ts'
+import { TEST_SECRET, type TestSite } from '../support/service.ts'
+import type { Call, History } from './history.ts'
+import type { Random } from './random.ts'
+import type { Ending, Pool } from './wire.ts'
+
+/** No limit gets in the way of a redemption. */
+export const UNLIMITED_REDEMPTIONS = {
+  POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
+  POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+} as const
+
+export const EASY = { base: 16, min: 16, max: 16 }
+const VISITOR = '127.0.0.1'
+
+const keyring = new Keyring([TEST_SECRET])
+
+/** Makes tokens as the service does, of a site whose redemptions are kept under one epoch of the store. */
+export class TokenMint {
+  readonly #claims: { siteTag: string; storeEpoch: number }
+  readonly #random: Random
+
+  private constructor(claims: { siteTag: string; storeEpoch: number }, random: Random) {
+    this.#claims = claims
+    this.#random = random
+  }
+
+  /** One whole flow tells what the others must contain. */
+  static async open(url: string, site: TestSite, random: Random): Promise<TokenMint> {
+    const reading = readToken(keyring, await new Client(url).token(site.siteKey))
+    if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
+    return new TokenMint(reading.claims, random)
+  }
+
+  mint(): string {
+    const { siteTag, storeEpoch } = this.#claims
+    const issuedAtMs = Date.now()
+    const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
+    return mintToken(keyring, {
+      issuedAtMs,
+      nonce: high.toString(16).padStart(8, '0') + this.#random.hex(24),
+      counter: this.#random.below(2 ** 31),
+      siteTag,
+      address: parseAddress(VISITOR)!,
+      score: 1,
+      storeEpoch,
+    })
+  }
+}
+
+/** @param idempotencyKey the same again: the first answer again */
+export function redemptionRequest(apiKey: string, token: string, idempotencyKey?: string): string {
+  const body = JSON.stringify({ token, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) })
+  const lines = [
+    'POST /verify-token HTTP/1.1',
+    'Host: powgate',
+    `Authorization: Bearer ${apiKey}`,
+    'Content-Type: application/json',
+    `Content-Length: ${body.length}`,
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}
+
+export interface Race {
+  readonly pool: Pool
+  readonly site: TestSite
+  readonly history: History
+  /** Redemptions of one token, all at once. */
+  readonly racers: number
+  /** Every redemption has a key of its own, by which its answer can be had again. */
+  readonly hasKeys: boolean
+}
+
+/** The keys are the same whenever the same attempt at the same token is made again. */
+const keyOf = (subject: number, attempt: number) => `torture-${subject}-${attempt}`
+
+export async function attempt(race: Race, subject: number, token: string, number: number): Promise<Call> {
+  const key = race.hasKeys ? keyOf(subject, number) : undefined
+  const startedMs = performance.now()
+  const ending: Ending = await race.pool.call(redemptionRequest(race.site.apiKey, token, key))
+  return race.history.record(subject, number, startedMs, ending)
+}
+
+/** All of them at once, on as many connections. Returns when each has ended. */
+export function raceFor(race: Race, subject: number, token: string): Promise<Call[]> {
+  return Promise.all(
+    Array.from({ length: race.racers }, (_, number) => attempt(race, subject, token, number)),
+  )
+}

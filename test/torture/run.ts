@@ -1,0 +1,148 @@
+/** What a case of the torture suite is given, and what it leaves behind. */
+
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { type StoreKind, TestService } from '../support/service.ts'
+import { History } from './history.ts'
+import { Random } from './random.ts'
+
+export interface TortureCase {
+  readonly number: number
+  /** As `--only` takes it besides the number. */
+  readonly name: string
+  /** What must hold. */
+  readonly aim: string
+  /** What the full run does, in words. */
+  readonly fullSize: string
+  run(run: Run): Promise<void>
+}
+
+export interface RunOptions {
+  readonly seed: number
+  /** A bound for the case; undefined: the full size. */
+  readonly seconds: number | undefined
+  /** Where histories are written; undefined: nowhere. */
+  readonly historyDir: string | undefined
+  readonly onProgress: (text: string) => void
+}
+
+/** Something that was measured. */
+export interface Figure {
+  readonly name: string
+  readonly value: string
+}
+
+const PROBLEMS_MAX = 50
+
+export class Run {
+  readonly seed: number
+  readonly random: Random
+  /** What was done: "10,000 tokens x 64 on redis". */
+  readonly sizes: string[] = []
+  readonly figures: Figure[] = []
+  /** What did not hold. */
+  readonly problems: string[] = []
+  readonly #options: RunOptions
+  readonly #startedAtMs = performance.now()
+  readonly #endings: (() => unknown)[] = []
+  readonly #histories: History[] = []
+  #moreProblems = 0
+
+  constructor(options: RunOptions) {
+    this.#options = options
+    this.seed = options.seed
+    this.random = new Random(options.seed)
+  }
+
+  /** Whether nothing bounds it: times are judged in such a run only, on a machine that does nothing else. */
+  get isFull(): boolean {
+    return this.#options.seconds === undefined
+  }
+
+  /** How long something may go on that goes on for `full` seconds in a full run. @param share of what the case may take */
+  seconds(full: number, share = 1): number {
+    return Math.min(full, (this.#options.seconds ?? Number.POSITIVE_INFINITY) * share)
+  }
+
+  /** The full number, or the one for a run that is bounded. */
+  count(full: number, bounded: number): number {
+    return this.isFull ? full : bounded
+  }
+
+  /** Whether a bounded run has used up this share of its time. */
+  isOver(share = 1): boolean {
+    const { seconds } = this.#options
+    return seconds !== undefined && performance.now() - this.#startedAtMs > seconds * share * 1000
+  }
+
+  progress(text: string): void {
+    this.#options.onProgress(text)
+  }
+
+  size(text: string): void {
+    this.sizes.push(text)
+    this.progress(text)
+  }
+
+  figure(name: string, value: number | string): void {
+    this.figures.push({ name, value: typeof value === 'number' ? shortened(value) : value })
+    this.progress(`${name}: ${this.figures.at(-1)!.value}`)
+  }
+
+  /** Notes a broken promise and goes on, so that one run tells all of them. */
+  check(holds: boolean, problem: string | (() => string)): void {
+    if (holds) return
+    if (this.problems.length >= PROBLEMS_MAX) {
+      this.#moreProblems++
+      return
+    }
+    const text = typeof problem === 'string' ? problem : problem()
+    this.problems.push(text)
+    this.progress(`BROKEN: ${text}`)
+  }
+
+  /** A time, or a ratio of times: a figure in any run, judged in a full one. */
+  checkTime(name: string, value: number, max: number, unit = 'ms'): void {
+    this.figure(name, `${shortened(value)} ${unit} (aim: at most ${max} ${unit})`.replace(/ +/g, ' '))
+    if (this.isFull)
+      this.check(value <= max, `${name}: ${shortened(value)} ${unit}, more than ${max} ${unit}`)
+  }
+
+  history(name: string): History {
+    const history = new History(name)
+    this.#histories.push(history)
+    return history
+  }
+
+  /** A running service, which is stopped when the case has ended. */
+  async service(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
+    const service = await TestService.start(kind, env)
+    this.defer(() => service.stop())
+    return service
+  }
+
+  /** Done when the case has ended, however it ends; the last first. */
+  defer(ending: () => unknown): void {
+    this.#endings.push(ending)
+  }
+
+  async end(): Promise<void> {
+    if (this.#moreProblems > 0) this.problems.push(`and ${this.#moreProblems} more`)
+    for (const ending of this.#endings.splice(0).reverse()) {
+      try {
+        await ending()
+      } catch (error) {
+        this.problems.push(`while it was put away: ${(error as Error).message}`)
+      }
+    }
+    const { historyDir } = this.#options
+    if (historyDir === undefined) return
+    mkdirSync(historyDir, { recursive: true })
+    for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
+  }
+}
+
+function shortened(value: number): string {
+  if (Number.isInteger(value)) return value.toLocaleString('en-US')
+  return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
+}

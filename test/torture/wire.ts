@@ -1,0 +1,149 @@
+/** Many keep-alive connections to one service, and what became of every request. */
+
+import { connect, type Socket } from 'node:net'
+
+export interface Reply {
+  readonly status: number
+  /** The stable code of a refusal; '' if there is none. */
+  readonly code: string
+  readonly head: string
+  readonly body: string
+}
+
+/** Why there is no reply: none came in time; the connection was lost; or none could be made, so that nothing was sent. */
+export type Silence = 'timeout' | 'lost' | 'unreachable'
+
+export type Ending = Reply | Silence
+
+export interface PoolOptions {
+  readonly port: number
+  readonly connections: number
+  /** After that long no answer is waited for. */
+  readonly timeoutMs: number
+}
+
+const RECONNECT_MS = 20
+
+/** A request goes out on a connection that is free, or waits for one. Lost connections are made anew. */
+export class Pool {
+  readonly options: PoolOptions
+  readonly #lines: Line[]
+  readonly #free: Line[] = []
+  readonly #waiting: Waiting[] = []
+  #isClosed = false
+
+  constructor(options: PoolOptions) {
+    this.options = options
+    this.#lines = Array.from({ length: options.connections }, () => new Line(this))
+  }
+
+  call(request: string): Promise<Ending> {
+    return new Promise(resolve => {
+      const waiting = { request, resolve }
+      const line = this.#free.pop()
+      if (line === undefined) this.#waiting.push(waiting)
+      else line.take(waiting)
+    })
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const line of this.#lines) line.close()
+    for (const { resolve } of this.#waiting.splice(0)) resolve('unreachable')
+  }
+
+  /** For lines: one more can take a request. */
+  freed(line: Line): void {
+    const waiting = this.#waiting.shift()
+    if (waiting === undefined) this.#free.push(line)
+    else line.take(waiting)
+  }
+}
+
+interface Waiting {
+  readonly request: string
+  readonly resolve: (ending: Ending) => void
+}
+
+/** One connection, with one request under way at most. It connects when there is something to send. */
+class Line {
+  readonly #pool: Pool
+  #socket: Socket | undefined
+  #isConnected = false
+  #underWay: Waiting | undefined
+  #timer: NodeJS.Timeout | undefined
+  #received = ''
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+    pool.freed(this)
+  }
+
+  take(waiting: Waiting): void {
+    this.#underWay = waiting
+    this.#received = ''
+    this.#timer = setTimeout(() => this.#drop('timeout'), this.#pool.options.timeoutMs)
+    if (this.#isConnected) this.#socket!.write(waiting.request, 'latin1')
+    else this.#connect()
+  }
+
+  close(): void {
+    this.#drop('lost')
+  }
+
+  #connect(): void {
+    const socket = connect({ port: this.#pool.options.port, host: '127.0.0.1', noDelay: true })
+    this.#socket = socket
+    socket.setEncoding('latin1')
+    socket.once('connect', () => {
+      this.#isConnected = true
+      if (this.#underWay !== undefined) socket.write(this.#underWay.request, 'latin1')
+    })
+    socket.on('data', (text: string) => this.#read(text))
+    socket.on('error', () => {}) // 'close' follows
+    socket.once('close', () => {
+      if (socket === this.#socket) this.#drop(this.#isConnected ? 'lost' : 'unreachable')
+    })
+  }
+
+  #drop(why: Silence): void {
+    const silence = why === 'timeout' && !this.#isConnected ? 'unreachable' : why
+    this.#socket?.destroy()
+    this.#socket = undefined
+    this.#isConnected = false
+    if (this.#underWay !== undefined) this.#end(silence)
+  }
+
+  #read(text: string): void {
+    this.#received = this.#received === '' ? text : this.#received + text
+    const headEnd = this.#received.indexOf('\r\n\r\n')
+    if (headEnd < 0) return
+    const head = this.#received.slice(0, headEnd)
+    const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
+    if (this.#received.length < headEnd + 4 + length) return
+    const body = this.#received.slice(headEnd + 4, headEnd + 4 + length)
+    const code = /"code":"([\w-]+)"/.exec(body)?.[1] ?? ''
+    const isLast = /\r\nconnection: close/i.test(head)
+    if (isLast) {
+      this.#socket?.destroy()
+      this.#socket = undefined
+      this.#isConnected = false
+    }
+    this.#end({ status: Number(head.slice(9, 12)), code, head, body })
+  }
+
+  #end(ending: Ending): void {
+    clearTimeout(this.#timer)
+    const waiting = this.#underWay
+    if (waiting === undefined) return
+    this.#underWay = undefined
+    waiting.resolve(ending)
+    if (this.#pool.isClosed) return
+    if (ending === 'unreachable') setTimeout(() => this.#pool.freed(this), RECONNECT_MS)
+    else this.#pool.freed(this)
+  }
+}
