@@ -13,7 +13,7 @@ import type { Subject, SubjectOptions } from './subject.ts'
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
 const PAGE_BYTES = 4096
 
-type LmdbRoot = ReturnType<typeof openState>['root']
+type LmdbRoot = ReturnType<typeof openState>['file']['root']
 
 export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): Promise<Subject> {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
@@ -24,7 +24,8 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
   const store = new EmbeddedStore(options)
   await store.open()
   // Opened by the same process, the files and their transactions are the store's own, with the store's own settings.
-  const { root } = openState(dataDir)
+  const { file } = openState(dataDir)
+  const { root } = file
   const immortal = entriesOf(root)
   return {
     store,
@@ -42,7 +43,7 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
       return await untilSwept(() => entriesOf(root) - immortal)
     },
     stop: async () => {
-      await root.close()
+      await file.close()
       await store.close()
       rmSync(dataDir, { recursive: true, force: true })
     },

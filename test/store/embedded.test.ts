@@ -89,7 +89,7 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   assert.equal(state.marks.getKeysCount(), 1)
   assert.equal(await spendOn(requests, addressKey, kept), 'used')
   assert.equal(await spendOn(requests, freshKey(), kept, 1000), 'used')
-  await state.root.close()
+  await state.file.close()
   rmSync(dataDir, { recursive: true })
 })
 
@@ -102,7 +102,7 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   const redeem = { nonce, storeEpoch: first.state.epoch, expiresAtMs: first.clock.now + 300_000, claim: '' }
   await redemptionOn(first.requests, { redeem })
   await challengeOn(first.requests, { addressKey, siteLimit: 1 })
-  await first.state.root.close()
+  await first.state.file.close()
 
   discardStaleState(dataDir, 'boot 1')
   const second = bare(dataDir)
@@ -110,7 +110,7 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   const again = await redemptionOn(second.requests, { redeem })
   assert.equal(again.status === 'admitted' && again.token, 'used')
   assert.equal((await challengeOn(second.requests, { addressKey, siteLimit: 1 })).status, 'limited')
-  await second.state.root.close()
+  await second.state.file.close()
   rmSync(dataDir, { recursive: true })
 })
 
@@ -131,7 +131,7 @@ for (const [what, leave] of [
       claim: '',
     }
     await redemptionOn(first.requests, { redeem })
-    await first.state.root.close()
+    await first.state.file.close()
     writeFileSync(join(dataDir, 'sites-would-be-here'), 'kept')
 
     discardStaleState(dataDir, 'boot 2')
@@ -141,7 +141,7 @@ for (const [what, leave] of [
     assert.notEqual(second.state.epoch, first.state.epoch)
     const again = await redemptionOn(second.requests, { redeem })
     assert.equal(again.status === 'admitted' && again.token, 'forgotten')
-    await second.state.root.close()
+    await second.state.file.close()
     rmSync(dataDir, { recursive: true })
   })
 }

@@ -10,11 +10,12 @@
 import { randomInt } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Database, open, type RootDatabase } from 'lmdb'
+import type { Database } from 'lmdb'
 import { StoreSetupError } from '../store.ts'
+import { LockedFile } from './write-lock.ts'
 
 export interface SitesEnvironment {
-  readonly root: RootDatabase
+  readonly file: LockedFile
   /** JSON records by `s/<site key>` or `k/<key id>`. */
   readonly records: Database<string, string>
   /** Which record changed when; see records.ts. */
@@ -26,7 +27,7 @@ export interface SitesEnvironment {
 }
 
 export interface StateEnvironment {
-  readonly root: RootDatabase
+  readonly file: LockedFile
   /** Address logs with their spent nonces, and windows; redeemed tokens; see requests.ts. */
   readonly windows: Database<Buffer, Buffer>
   readonly marks: Database<Buffer, Buffer>
@@ -38,9 +39,6 @@ export interface StateEnvironment {
 
 /** Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. */
 const STATE_LAYOUT = 2
-
-/** Each process that has the files open holds one slot: more than there can be workers, twice for a roll. */
-const READERS_MAX = 1024
 
 /** Makes sure that the directory can be used. Throws StoreSetupError. */
 export function prepareDataDir(dataDir: string): void {
@@ -56,42 +54,42 @@ export function prepareDataDir(dataDir: string): void {
 
 export function openSites(dataDir: string): SitesEnvironment {
   return orSetupError(dataDir, () => {
-    const root = open({ path: join(dataDir, 'sites'), maxDbs: 8, maxReaders: READERS_MAX, cache: false })
+    const file = new LockedFile({ path: join(dataDir, 'sites'), maxDbs: 8 })
+    const { root } = file
     const text = { encoding: 'string' } as const
-    return {
-      root,
+    return file.hold(() => ({
+      file,
       records: root.openDB('records', text),
       changes: root.openDB('changes', text),
       audit: root.openDB('audit', text),
       uses: root.openDB('uses', text),
-    }
+    }))
   })
 }
 
 export function openState(dataDir: string): StateEnvironment {
   return orSetupError(dataDir, () => {
-    const root = open({
+    const file = new LockedFile({
       path: join(dataDir, 'state'),
       maxDbs: 8,
-      maxReaders: READERS_MAX,
       noSync: true,
       overlappingSync: false,
-      cache: false,
     })
+    const { root } = file
     const bytes = { encoding: 'binary', keyEncoding: 'binary' } as const
-    return {
-      root,
+    return file.hold(() => ({
+      file,
       windows: root.openDB('windows', bytes),
       marks: root.openDB('marks', bytes),
       loads: root.openDB('loads', { encoding: 'string' }),
-      epoch: epochOf(root),
-    }
+      epoch: epochOf(file),
+    }))
   })
 }
 
-function epochOf(root: RootDatabase): number {
-  const meta = root.openDB<number, string>('meta', {})
-  return root.transactionSync(() => {
+function epochOf(file: LockedFile): number {
+  const meta = file.root.openDB<number, string>('meta', {})
+  return file.write(() => {
     const present = meta.get('epoch')
     if (present !== undefined) return present
     const drawn = randomInt(2 ** 32)

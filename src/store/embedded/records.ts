@@ -47,8 +47,8 @@ export class EmbeddedRecords implements SiteStore {
   }
 
   async commit(recordChanges: readonly RecordChange[], author: Author): Promise<boolean> {
-    const { root, records } = this.#sites
-    return root.transactionSync(() => {
+    const { file, records } = this.#sites
+    return file.write(() => {
       const isExpected = recordChanges.every(
         change => records.get(memberOf(change)) === jsonOf(change).expected,
       )
@@ -67,11 +67,10 @@ export class EmbeddedRecords implements SiteStore {
     return found.reverse()
   }
 
-  /** Not by a transaction of its own turn: workers do this while requests wait. */
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
-    const { root, uses } = this.#sites
-    await root.transaction(() => {
-      for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.put(id, String(atMs))
+    const { file, uses } = this.#sites
+    file.write(() => {
+      for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
     })
   }
 
@@ -97,7 +96,7 @@ export class EmbeddedRecords implements SiteStore {
   }
 
   close(): Promise<void> {
-    return this.#sites.root.close()
+    return this.#sites.file.close()
   }
 
   #read<Stored>(member: string): Stored | undefined {

@@ -156,7 +156,7 @@ export class EmbeddedRequests implements RequestStore {
     this.#queue = []
     let answers: (ChallengeAdmission | SolutionAdmission | RedemptionAdmission)[]
     try {
-      answers = this.#state.root.transactionSync(() => {
+      answers = this.#state.file.write(() => {
         this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has a later one
         this.#charged.clear() // of a transaction that was aborted
         const results = operations.map(operation => this.#run(operation))
@@ -299,7 +299,7 @@ export class EmbeddedRequests implements RequestStore {
     const dead = entries.filter(({ value }) => value.readUInt32BE(0) * 1000 <= now)
     // Between reading and removing another process may have written an entry anew: look again, under the write lock.
     if (dead.length > 0) {
-      this.#state.root.transactionSync(() => {
+      this.#state.file.write(() => {
         for (const { key } of dead) {
           const value = database.getBinaryFast(key)
           if (value !== undefined && value.readUInt32BE(0) * 1000 <= now) database.removeSync(key)

@@ -73,7 +73,7 @@ export class EmbeddedStore implements Store {
     clearTimeout(this.#timer)
     this.#requests.flush()
     await this.#records.close()
-    await this.#state.root.close()
+    await this.#state.file.close()
   }
 
   isReady(): boolean {
@@ -106,9 +106,9 @@ export class EmbeddedStore implements Store {
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     if (reports.length === 0) return []
-    const { root, loads } = this.#state
+    const { file, loads } = this.#state
     const now = (this.#options.clocks ?? SYSTEM_CLOCKS).monotonicMs()
-    return root.transactionSync(() =>
+    return file.write(() =>
       reports.map(({ siteKey, challenges }) => {
         const json = loads.get(siteKey)
         const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
@@ -169,7 +169,7 @@ export class EmbeddedStore implements Store {
   }
 
   #probe(): void {
-    this.#state.root.transactionSync(() => this.#state.loads.putSync('probe', '{}'))
+    this.#state.file.write(() => this.#state.loads.putSync('probe', '{}'))
     this.#isUp = true
     this.#options.onChange?.(true, 'the disk takes writes again')
   }
