@@ -74,15 +74,26 @@ export interface Race {
   readonly racers: number
   /** Every redemption has a key of its own, by which its answer can be had again. */
   readonly hasKeys: boolean
+  /** Whether this attempt hangs up before the answer; without it, none does. */
+  readonly hangsUp?: (number: number) => boolean
 }
 
 /** The keys are the same whenever the same attempt at the same token is made again. */
 const keyOf = (subject: number, attempt: number) => `torture-${subject}-${attempt}`
 
-export async function attempt(race: Race, subject: number, token: string, number: number): Promise<Call> {
+/** @param isHeard whether the answer is waited for in any case */
+export async function attempt(
+  race: Race,
+  subject: number,
+  token: string,
+  number: number,
+  isHeard = false,
+): Promise<Call> {
   const key = race.hasKeys ? keyOf(subject, number) : undefined
   const startedMs = performance.now()
-  const ending: Ending = await race.pool.call(redemptionRequest(race.site.apiKey, token, key))
+  const request = redemptionRequest(race.site.apiKey, token, key)
+  const hangsUp = !isHeard && race.hangsUp?.(number) === true
+  const ending: Ending = await (hangsUp ? race.pool.abandon(request) : race.pool.call(request))
   return race.history.record(subject, number, startedMs, ending)
 }
 

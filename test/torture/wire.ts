@@ -38,8 +38,17 @@ export class Pool {
   }
 
   call(request: string): Promise<Ending> {
+    return this.#send(request, false)
+  }
+
+  /** Sends it and hangs up: nobody hears what became of it. */
+  abandon(request: string): Promise<Ending> {
+    return this.#send(request, true)
+  }
+
+  #send(request: string, hangsUp: boolean): Promise<Ending> {
     return new Promise(resolve => {
-      const waiting = { request, resolve }
+      const waiting = { request, hangsUp, resolve }
       const line = this.#free.pop()
       if (line === undefined) this.#waiting.push(waiting)
       else line.take(waiting)
@@ -66,6 +75,7 @@ export class Pool {
 
 interface Waiting {
   readonly request: string
+  readonly hangsUp: boolean
   readonly resolve: (ending: Ending) => void
 }
 
@@ -87,7 +97,7 @@ class Line {
     this.#underWay = waiting
     this.#received = ''
     this.#timer = setTimeout(() => this.#drop('timeout'), this.#pool.options.timeoutMs)
-    if (this.#isConnected) this.#socket!.write(waiting.request, 'latin1')
+    if (this.#isConnected) this.#write(this.#socket!, waiting)
     else this.#connect()
   }
 
@@ -101,13 +111,18 @@ class Line {
     socket.setEncoding('latin1')
     socket.once('connect', () => {
       this.#isConnected = true
-      if (this.#underWay !== undefined) socket.write(this.#underWay.request, 'latin1')
+      if (this.#underWay !== undefined) this.#write(socket, this.#underWay)
     })
     socket.on('data', (text: string) => this.#read(text))
     socket.on('error', () => {}) // 'close' follows
     socket.once('close', () => {
       if (socket === this.#socket) this.#drop(this.#isConnected ? 'lost' : 'unreachable')
     })
+  }
+
+  #write(socket: Socket, { request, hangsUp }: Waiting): void {
+    if (hangsUp) socket.write(request, 'latin1', () => socket.destroy())
+    else socket.write(request, 'latin1')
   }
 
   #drop(why: Silence): void {
