@@ -15,6 +15,7 @@ const RACERS = 64
 const TOKENS_AT_ONCE = 4
 const WORKERS = 4
 const KILL_MS = 2000
+const KILL_MS_BOUNDED = 700
 /** Of the clients, so many hang up before their answer. */
 const HANGS_UP = 1 / 8
 /** Of asking again. */
@@ -69,18 +70,21 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   await service.stop()
 }
 
-/** Kills a worker every 2 s until it is stopped. */
+/** Kills a worker every now and then until it is stopped. */
 class Killer {
   kills = 0
   readonly #timer: NodeJS.Timeout
 
   constructor(run: Run, service: TestService) {
-    this.#timer = setInterval(() => {
-      const workers = childPids(service.pid)
-      if (workers.length === 0) return
-      process.kill(run.random.pick(workers), 'SIGKILL')
-      this.kills++
-    }, KILL_MS)
+    this.#timer = setInterval(
+      () => {
+        const workers = childPids(service.pid)
+        if (workers.length === 0) return
+        process.kill(run.random.pick(workers), 'SIGKILL')
+        this.kills++
+      },
+      run.count(KILL_MS, KILL_MS_BOUNDED),
+    )
     run.defer(() => this.stop())
   }
 
