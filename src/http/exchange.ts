@@ -7,6 +7,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
 import { clientAddress } from '../domain/client-address.ts'
+import { type Framing, framingOf } from './framing.ts'
 import type { ContentReply, Reply, ReplyOutcome } from './replies.ts'
 
 /** Whose exchanges are counted together. */
@@ -103,8 +104,9 @@ export class Exchange {
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
-  /** Who reads its length differently takes what follows for a request of somebody else. */
-  #isAmbiguous = false
+  #framing: Framing = 'length'
+  /** Whether its answer is the last of the connection. */
+  #closes = false
   #isOver = false
   #isBodyPending = false
 
@@ -120,8 +122,12 @@ export class Exchange {
     this.contentType = request.getHeader('content-type')
     const method = request.getMethod()
     this.#isHead = method === 'head'
-    if (method === 'post') this.#isAmbiguous = isOtherCoding(request.getHeader('transfer-encoding'))
+    if (method === 'post') {
+      const coding = request.getHeader('transfer-encoding')
+      if (coding !== '') this.#framing = framingOf(coding)
+    }
     this.address = this.#addressOf(request)
+    if (this.#framing === 'chunks' && method !== 'post') this.#framing = 'ambiguous'
     host.underWay++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.part)
@@ -135,8 +141,8 @@ export class Exchange {
     const { trustedProxies, relay } = this.#host
     if (relay !== undefined) peer = relay.clientOf(peer)
     if (trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
-    const { forwardedFor, requestId, isAmbiguous } = proxyHeaders(request)
-    if (isAmbiguous) this.#isAmbiguous = true
+    const { forwardedFor, requestId, framing } = proxyHeaders(request)
+    this.#framing = framing
     if (REQUEST_ID.test(requestId)) this.#requestId = requestId
     return clientAddress(peer, forwardedFor, trustedProxies)
   }
@@ -180,16 +186,10 @@ export class Exchange {
     })
   }
 
-  /**
-   * Runs the first step, or refuses a request that may have another one hidden in its body. Not at once: uWebSockets.js would
-   * serve what follows in the same segment, in spite of `Connection: close`. A connection that brings more
-   * while an answer is pending it ends.
-   */
+  /** Runs the first step, unless another request may be hidden in the body of this one. */
   begin(step: (exchange: Exchange) => void): void {
-    if (this.#isAmbiguous) {
-      this.#isBodyPending = true // closes
-      setImmediate(() => this.answer(this.#rules.ambiguousReply))
-    } else this.run(step, this)
+    if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
+    else this.run(step, this)
   }
 
   /** Runs a step of the request: whatever it throws becomes an answer, never the end of the process. */
@@ -211,6 +211,7 @@ export class Exchange {
   /** Answers, once; nothing happens if the client has gone. */
   answer(reply: Reply): void {
     if (this.#isOver) return
+    if (this.#framing !== 'length') return this.#answerLast(() => this.answer(reply))
     this.#end()
     this.#response.cork(() => this.#write(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
@@ -219,14 +220,26 @@ export class Exchange {
   /** The same with a body that is no JSON. Apart from `answer`, which the three endpoints pay for. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
+    if (this.#framing !== 'length') return this.#answerLast(() => this.answerContent(reply))
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, 'ok', this.startedAtMs)
   }
 
+  /**
+   * What follows such a request is never looked at: uWebSockets.js takes trailers, and whatever else it does not know
+   * of chunks, for the next request. `Connection: close` is not enough, since it serves what has come in the same
+   * segment all the same. But while an answer is pending, it ends a connection that brings more: so none is given at once.
+   */
+  #answerLast(answer: () => void): void {
+    this.#framing = 'length'
+    this.#closes = true
+    setImmediate(answer)
+  }
+
   #writeContent({ status, body, headers }: ContentReply): void {
     const response = this.#response
-    const closes = this.#host.isDraining || this.#isBodyPending
+    const closes = this.#closes || this.#host.isDraining || this.#isBodyPending
     response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (status === 304) this.#endBare(closes)
@@ -238,7 +251,7 @@ export class Exchange {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
     // After a body that is much too large, rather than receive the rest of it.
-    const closes = this.#host.isDraining || this.#isBodyPending
+    const closes = this.#closes || this.#host.isDraining || this.#isBodyPending
     if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
@@ -310,26 +323,21 @@ function proxyHeaders(request: HttpRequest): ProxyHeaders {
   let forwardedFor = ''
   let requestId = ''
   let lengths = 0
-  let isOther = false
+  let framing: Framing = 'length'
   request.forEach((name, value) => {
     if (name === 'x-forwarded-for') forwardedFor = forwardedFor === '' ? value : `${forwardedFor},${value}`
     else if (name === 'x-request-id') requestId = value
     else if (name === 'content-length') lengths++
     else if (name === 'transfer-encoding') {
       lengths++
-      isOther ||= value === '' || isOtherCoding(value)
+      framing = framingOf(value)
     }
   })
-  return { forwardedFor, requestId, isAmbiguous: lengths > 1 || isOther }
+  return { forwardedFor, requestId, framing: lengths > 1 ? 'ambiguous' : framing }
 }
 
 interface ProxyHeaders {
   readonly forwardedFor: string
   readonly requestId: string
-  readonly isAmbiguous: boolean
-}
-
-/** uWebSockets.js takes any transfer coding for chunks; of two it looks at the first. */
-function isOtherCoding(transferEncoding: string): boolean {
-  return transferEncoding !== '' && transferEncoding.toLowerCase() !== 'chunked'
+  readonly framing: Framing
 }
