@@ -55,7 +55,7 @@ function label({ status, body }: Answer): string {
   if (status === 304) return ACCEPTED
   if (status === 200 && body.includes('"invalid-input-secret"')) return ACCEPTED
   if (status === 200 && body.includes('"missing-input-secret"')) return 'accepted without its body'
-  return String(status)
+  return status === 0 ? 'an answer that is not HTTP/1' : String(status)
 }
 
 /** Everything that has come from one connection. */
@@ -102,20 +102,18 @@ class Tape {
     while (rest !== '') {
       const end = rest.indexOf('\r\n\r\n')
       if (!rest.startsWith('HTTP/1.')) {
-        answers.push({ status: 0, body: rest }) // as HTTP/0.9 has it
+        answers.push({ status: 0, body: rest })
         break
       }
       if (end < 0) break
       const head = rest.slice(0, end)
       const status = Number(head.slice(9, 12))
       const isBare = status === 304 || status === 204 || status < 200 || (isHead && answers.length === 0)
-      // Without a length it goes on until the connection is closed (RFC 9112, 6.3).
-      const stated = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
-      const length = isBare ? 0 : stated === undefined ? rest.length - end - 4 : Number(stated)
-      if (rest.length < end + 4 + length) break
-      const body = rest.slice(end + 4, end + 4 + length)
-      rest = rest.slice(end + 4 + length)
-      if (status >= 200) answers.push({ status, body })
+      const from = end + 4
+      const body = isBare ? { text: '', end: from } : bodyOf(head, rest, from)
+      if (body === undefined) break
+      rest = rest.slice(body.end)
+      if (status >= 200) answers.push({ status, body: body.text })
     }
     return answers
   }
@@ -123,4 +121,16 @@ class Tape {
   close(): void {
     this.#connection.close()
   }
+}
+
+/** @returns undefined if it is not all there */
+function bodyOf(head: string, text: string, from: number): { text: string; end: number } | undefined {
+  if (/\r\ntransfer-encoding: chunked/i.test(head)) {
+    const end = text.indexOf('\r\n0\r\n\r\n', from)
+    return end < 0 ? undefined : { text: text.slice(from, end), end: end + 7 }
+  }
+  const stated = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
+  // Without a length it goes on until the connection is closed (RFC 9112, 6.3).
+  const end = stated === undefined ? text.length : from + Number(stated)
+  return end > text.length ? undefined : { text: text.slice(from, end), end }
 }
