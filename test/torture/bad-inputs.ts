@@ -449,9 +449,8 @@ export function badProxyInput(random: Random, genuine: Genuine): BadInput {
 function proxyHeader(random: Random): string {
   const source = `127.${random.between(1, 200)}.${random.below(256)}.${random.below(256)}`
   const right = v2Header({ source }).toString('latin1')
-  switch (random.below(7)) {
-    case 0:
-      return right
+  if (random.chance(0.5)) return right
+  switch (random.below(6)) {
     case 1:
       return right + right
     case 2:

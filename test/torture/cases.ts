@@ -3,6 +3,7 @@
 import { badInputs } from './cases/01-bad-inputs.ts'
 import { httpConformance } from './cases/02-http-conformance.ts'
 import { singleUse } from './cases/03-single-use.ts'
+import { theft } from './cases/14-theft.ts'
 import type { TortureCase } from './run.ts'
 
-export const CASES: readonly TortureCase[] = [badInputs, httpConformance, singleUse]
+export const CASES: readonly TortureCase[] = [badInputs, httpConformance, singleUse, theft]

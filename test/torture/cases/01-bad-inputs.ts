@@ -20,7 +20,7 @@ const INPUTS = 1_000_000
 const RSS_GROWTH_MAX = 1.05
 /** Of a part's inputs: what is allocated once is allocated then. */
 const WARM_UP = 0.3
-const LANES = 256
+const LANES = 400
 /** Of the time that a bounded run has; the rest is for starting and stopping. */
 const SENDING_SHARE = 0.6
 /** The admin port takes 128. */
