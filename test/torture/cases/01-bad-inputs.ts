@@ -124,15 +124,20 @@ async function underPart(run: Run, part: Part): Promise<void> {
   run.size(`${index.toLocaleString('en-US')} inputs, ${part.name} (${Math.round(index / seconds)} a second)`)
   judge.report()
   honest.report()
-  const names = ['primary', ...workers.map((_, number) => `worker ${number}`)]
-  for (const [number, name] of names.entries())
+  for (const [number] of workers.entries()) {
+    const growth = after[number + 1]! / before[number + 1]!
     run.checkTime(
-      `${part.name}: memory of ${name}, after against before`,
-      after[number]! / before[number]!,
+      `${part.name}: memory of worker ${number}, after against before`,
+      growth,
       RSS_GROWTH_MAX,
       'x',
     )
-  run.figure(`${part.name}: memory, MiB`, after.map(bytes => Math.round(bytes / 2 ** 20)).join(' '))
+  }
+  const inMib = (all: readonly number[]) => all.map(bytes => Math.round(bytes / 2 ** 20)).join(' ')
+  run.figure(
+    `${part.name}: memory of primary and workers, MiB`,
+    `${inMib(before)} before, ${inMib(after)} after`,
+  )
   const left = childPids(service.pid)
   run.check(left.join() === workers.join(), `${part.name}: the workers were ${workers}, they are ${left}`)
   await service.stop()
