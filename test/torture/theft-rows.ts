@@ -339,7 +339,8 @@ export function tokenThefts(secret: string): TokenTheft[] {
     {
       attack: 'of a store that lost its memory',
       ...INVALID_TOKEN,
-      make: (_, claims) => mintToken(keyring(secret), { ...claims, storeEpoch: claims.storeEpoch ^ 1 }),
+      make: (_, claims) =>
+        mintToken(keyring(secret), { ...claims, storeEpoch: (claims.storeEpoch ^ 1) >>> 0 }),
     },
     {
       attack: 'from the future',

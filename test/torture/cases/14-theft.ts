@@ -345,7 +345,7 @@ async function refuseForeignChallenges(scene: Scene): Promise<void> {
     'of a store that lost its memory': mintNonce(
       keyring,
       terms,
-      { ...binding, storeEpoch: claims.storeEpoch ^ 1 },
+      { ...binding, storeEpoch: (claims.storeEpoch ^ 1) >>> 0 },
       1,
     ),
     'of another master secret': mintNonce(
