@@ -158,6 +158,11 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, RefusalWords>> = {
     advice: 'Look for the event "fault" with this request id, and report it.',
   },
   'not-found': { meaning: 'There is no such path.', advice: CLIENT },
+  'length-ambiguous': {
+    meaning:
+      'Where the body ends can be read in two ways: two lengths, or a transfer coding that is not chunked.',
+    advice: 'No honest client sends that; the proxy in front should refuse it before powgate has to.',
+  },
   'method-not-allowed': { meaning: 'The path does not take this method.', advice: CLIENT },
 }
 

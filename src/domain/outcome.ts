@@ -119,6 +119,12 @@ export const OUTCOMES = {
   internal: UNAVAILABLE,
 
   'not-found': { status: 404, code: 'not-found', message: 'There is no such path.' },
+  'length-ambiguous': {
+    status: 400,
+    code: 'ambiguous-length',
+    message:
+      'Where the body ends is not clear: one Content-Length, or Transfer-Encoding: chunked, is expected.',
+  },
   'method-not-allowed': {
     status: 405,
     code: 'method-not-allowed',

@@ -7,6 +7,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
 import { clientAddress } from '../domain/client-address.ts'
+import { type Framing, framingOf } from './framing.ts'
 import type { ContentReply, Reply, ReplyOutcome } from './replies.ts'
 
 /** Whose exchanges are counted together. */
@@ -43,6 +44,8 @@ export interface ExchangeRules {
   readonly isCrossOrigin: boolean
   /** The answer to a fault of ours. */
   readonly faultReply: Reply
+  /** The answer to a request whose end can be read in two ways. */
+  readonly ambiguousReply: Reply
 }
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
@@ -101,6 +104,9 @@ export class Exchange {
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
+  #framing: Framing = 'length'
+  /** Whether its answer is the last of the connection. */
+  #closes = false
   #isOver = false
   #isBodyPending = false
 
@@ -114,8 +120,14 @@ export class Exchange {
     this.origin = isCrossOrigin ? request.getHeader('origin') : ''
     this.authorization = isCrossOrigin ? '' : request.getHeader('authorization')
     this.contentType = request.getHeader('content-type')
-    this.#isHead = request.getMethod() === 'head'
+    const method = request.getMethod()
+    this.#isHead = method === 'head'
+    if (method === 'post') {
+      const coding = request.getHeader('transfer-encoding')
+      if (coding !== '') this.#framing = framingOf(coding)
+    }
     this.address = this.#addressOf(request)
+    if (this.#framing === 'chunks' && method !== 'post') this.#framing = 'ambiguous'
     host.underWay++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.part)
@@ -129,7 +141,8 @@ export class Exchange {
     const { trustedProxies, relay } = this.#host
     if (relay !== undefined) peer = relay.clientOf(peer)
     if (trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
-    const { forwardedFor, requestId } = proxyHeaders(request)
+    const { forwardedFor, requestId, framing } = proxyHeaders(request)
+    this.#framing = framing
     if (REQUEST_ID.test(requestId)) this.#requestId = requestId
     return clientAddress(peer, forwardedFor, trustedProxies)
   }
@@ -173,6 +186,12 @@ export class Exchange {
     })
   }
 
+  /** Runs the first step, unless another request may be hidden in the body of this one. */
+  begin(step: (exchange: Exchange) => void): void {
+    if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
+    else this.run(step, this)
+  }
+
   /** Runs a step of the request: whatever it throws becomes an answer, never the end of the process. */
   run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     try {
@@ -192,6 +211,7 @@ export class Exchange {
   /** Answers, once; nothing happens if the client has gone. */
   answer(reply: Reply): void {
     if (this.#isOver) return
+    if (this.#framing !== 'length') return this.#answerLast(() => this.answer(reply))
     this.#end()
     this.#response.cork(() => this.#write(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
@@ -200,14 +220,26 @@ export class Exchange {
   /** The same with a body that is no JSON. Apart from `answer`, which the three endpoints pay for. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
+    if (this.#framing !== 'length') return this.#answerLast(() => this.answerContent(reply))
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, 'ok', this.startedAtMs)
   }
 
+  /**
+   * What follows such a request is never looked at: uWebSockets.js takes trailers, and whatever else it does not know
+   * of chunks, for the next request. `Connection: close` is not enough, since it serves what has come in the same
+   * segment all the same. But while an answer is pending, it ends a connection that brings more: so none is given at once.
+   */
+  #answerLast(answer: () => void): void {
+    this.#framing = 'length'
+    this.#closes = true
+    setImmediate(answer)
+  }
+
   #writeContent({ status, body, headers }: ContentReply): void {
     const response = this.#response
-    const closes = this.#host.isDraining || this.#isBodyPending
+    const closes = this.#closes || this.#host.isDraining || this.#isBodyPending
     response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (status === 304) this.#endBare(closes)
@@ -219,7 +251,7 @@ export class Exchange {
     const response = this.#response
     const { isCrossOrigin } = this.#rules
     // After a body that is much too large, rather than receive the rest of it.
-    const closes = this.#host.isDraining || this.#isBodyPending
+    const closes = this.#closes || this.#host.isDraining || this.#isBodyPending
     if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
@@ -283,13 +315,29 @@ export function contentRequest(request: HttpRequest): ContentRequest {
 /**
  * What a trusted proxy says: all X-Forwarded-For lines in order, joined, and the last X-Request-Id, because proxies that add a
  * line do so after the client's. `getHeader` gives only the first.
+ *
+ * Only on a proxy's connection do the requests of several clients follow each other, and here all lines are looked at
+ * anyway (1.9 us): so here is where a second length is found.
  */
-function proxyHeaders(request: HttpRequest): { forwardedFor: string; requestId: string } {
+function proxyHeaders(request: HttpRequest): ProxyHeaders {
   let forwardedFor = ''
   let requestId = ''
+  let lengths = 0
+  let framing: Framing = 'length'
   request.forEach((name, value) => {
     if (name === 'x-forwarded-for') forwardedFor = forwardedFor === '' ? value : `${forwardedFor},${value}`
     else if (name === 'x-request-id') requestId = value
+    else if (name === 'content-length') lengths++
+    else if (name === 'transfer-encoding') {
+      lengths++
+      framing = framingOf(value)
+    }
   })
-  return { forwardedFor, requestId }
+  return { forwardedFor, requestId, framing: lengths > 1 ? 'ambiguous' : framing }
+}
+
+interface ProxyHeaders {
+  readonly forwardedFor: string
+  readonly requestId: string
+  readonly framing: Framing
 }

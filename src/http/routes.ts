@@ -25,6 +25,8 @@ interface Route {
 
 const PREFLIGHT_SECONDS = 86_400
 
+const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
+
 /** @param contents what is served besides the endpoints: the widget, the demo page, the OpenAPI document */
 export function buildApp(
   service: Service,
@@ -65,7 +67,8 @@ export function buildApp(
   for (const route of routes) addRoute(app, route, host)
   for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
-  app.any('/*', always(notFound, host, { part: 'other', isCrossOrigin: false, faultReply: notFound }))
+  const rules = { isCrossOrigin: false, faultReply: notFound, ambiguousReply: AMBIGUOUS_REPLY }
+  app.any('/*', always(notFound, host, { part: 'other', ...rules }))
   return app
 }
 
@@ -73,18 +76,19 @@ type Handler = (response: HttpResponse, request: HttpRequest) => void
 
 /** Answers every request with the same reply. */
 function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
-  return (response, request) => new Exchange(response, request, host, rules).answer(reply)
+  const answer = (exchange: Exchange) => exchange.answer(reply)
+  return (response, request) => new Exchange(response, request, host, rules).begin(answer)
 }
 
 function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const { path, method, endpoint, isCrossOrigin, errorStyle } = route
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
-  const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply }
+  const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)
+  const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply, ambiguousReply }
   const handle = (exchange: Exchange) => endpoint.handle(exchange)
   app[method](path, (response, request) => {
-    const exchange = new Exchange(response, request, host, rules)
-    exchange.run(handle, exchange)
+    new Exchange(response, request, host, rules).begin(handle)
   })
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, rules))
   app.any(path, always(wrongMethod, host, rules))
@@ -98,12 +102,12 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
     part: 'content',
     isCrossOrigin: false,
     faultReply: refusalReply({ reason: 'internal' }, 'plain'),
+    ambiguousReply: AMBIGUOUS_REPLY,
   }
   for (const method of methods) {
     app[method](path, (response, request) => {
       const asked = contentRequest(request)
-      const exchange = new Exchange(response, request, host, rules)
-      exchange.run(() => content.handle(exchange, asked), undefined)
+      new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
     })
   }
   app.any(path, always(wrongMethod, host, rules))

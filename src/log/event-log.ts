@@ -74,6 +74,7 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'store-unavailable': 'outages',
   internal: 'outages',
   'not-found': 'routine',
+  'length-ambiguous': 'routine',
   'method-not-allowed': 'routine',
 }
 

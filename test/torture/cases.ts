@@ -1,7 +1,10 @@
 /** All cases, in order. Each has a file of its own in cases/. */
 
+import { badInputs } from './cases/01-bad-inputs.ts'
+import { httpConformance } from './cases/02-http-conformance.ts'
 import { singleUse } from './cases/03-single-use.ts'
 import { workerKill } from './cases/04-worker-kill.ts'
+import { theft } from './cases/14-theft.ts'
 import type { TortureCase } from './run.ts'
 
-export const CASES: readonly TortureCase[] = [singleUse, workerKill]
+export const CASES: readonly TortureCase[] = [badInputs, httpConformance, singleUse, workerKill, theft]

@@ -37,6 +37,11 @@ export class TokenMint {
     return new TokenMint(reading.claims, random)
   }
 
+  /** Nonces of the site's visitors are issued under the same one, unless the store is a Cluster. */
+  get storeEpoch(): number {
+    return this.#claims.storeEpoch
+  }
+
   mint(): string {
     const { siteTag, storeEpoch } = this.#claims
     const issuedAtMs = Date.now()

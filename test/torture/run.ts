@@ -32,7 +32,7 @@ export interface Figure {
   readonly value: string
 }
 
-const PROBLEMS_MAX = 50
+const PROBLEMS_MAX = 5000
 
 export class Run {
   readonly seed: number

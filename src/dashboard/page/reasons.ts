@@ -56,6 +56,8 @@ const REFUSALS: Record<Reason, string> = {
   'store-unavailable': 'The store did not answer in time.',
   internal: 'A fault of ours: the log has it as an error.',
   'not-found': 'A path that does not exist: scanners, or a wrong address in a page.',
+  'length-ambiguous':
+    'A body whose end can be read in two ways: somebody tries to smuggle a request past a proxy that lets it.',
   'method-not-allowed': 'A method that the path does not take.',
 }
 

@@ -1,0 +1,223 @@
+/** Bodies that are nearly right, and bodies that are nothing of the kind. All as latin1 text: one character, one byte. */
+
+import { API_KEY_PATTERN, SITE_KEY_PATTERN } from '../../src/domain/site.ts'
+import type { Random } from './random.ts'
+
+/** What gets through further than noise. Made anew for each input, so that it is genuine when it is sent. */
+export interface Genuine {
+  readonly siteKey: string
+  readonly apiKey: string
+  /** Solved, issued to the address that the input comes from. */
+  solution(random: Random): Record<string, unknown>
+  token(): string
+}
+
+const NUMBERS = [
+  '0',
+  '-0',
+  '1',
+  '-1',
+  '1.0',
+  '1e3',
+  '1E+3',
+  '1e-3',
+  '1e400',
+  '-1e400',
+  '007',
+  '+7',
+  '.5',
+  '5.',
+  '0x10',
+  'NaN',
+  'Infinity',
+  '9007199254740991',
+  '9007199254740992',
+  '9007199254740993',
+  '18446744073709551616',
+  '1e15',
+  '123456789e-3',
+  '4.9e-324',
+] as const
+
+const STRINGS = [
+  '""',
+  '"\\u0000"',
+  '"\\ud800"',
+  '"\\udc00\\ud800"',
+  '"\\ud83d\\ude00"',
+  '"\\x41"',
+  '"\\u12"',
+  '"\n"',
+  '"\0"',
+  '"\x7f"',
+  '"\xff"',
+  '"\xc0\xaf"',
+  '"\xed\xa0\x80"',
+  '"\xf4\x90\x80\x80"',
+  '"\xef\xbb\xbf"',
+  '"__proto__"',
+  '"constructor"',
+  "'a'",
+  '"',
+  'a',
+  '"\\',
+  '"\xe2\x80\xa8"',
+] as const
+
+const NAMES = [
+  'nonce',
+  'counter',
+  'solveTimeMs',
+  'fingerprintHash',
+  'environment',
+  'webdriver',
+  'token',
+  'expectedIp',
+  'idempotencyKey',
+  'secret',
+  'response',
+  'remoteip',
+  'sitekey',
+  'idempotency_key',
+  '__proto__',
+  '\\u005f_proto__',
+  'constructor',
+  'toString',
+  '',
+  'hasOwnProperty',
+  'length',
+  '0',
+] as const
+
+export function anyJson(random: Random, depth = 0): string {
+  switch (random.below(depth > 4 ? 3 : 7)) {
+    case 0:
+      return random.pick(NUMBERS)
+    case 1:
+      return random.pick(STRINGS)
+    case 2:
+      return random.pick(['true', 'false', 'null', 'undefined', 'True', ''])
+    case 3:
+      return `[${many(random, 4, () => anyJson(random, depth + 1)).join(random.chance(0.9) ? ',' : ',,')}]`
+    case 4:
+      return nested(random)
+    case 5:
+      return `"${'a'.repeat(random.below(3000))}"`
+    default:
+      return objectOf(many(random, 6, () => [random.pick(NAMES), anyJson(random, depth + 1)]))
+  }
+}
+
+function nested(random: Random): string {
+  const depth = random.pick([10, 100, 1000, 4000])
+  const [open, close] = random.pick([
+    ['[', ']'],
+    ['{"a":', '}'],
+    ['{"__proto__":', '}'],
+  ])
+  return open.repeat(depth) + (random.chance(0.5) ? `1${close.repeat(depth)}` : '')
+}
+
+function objectOf(fields: readonly (readonly [string, string])[]): string {
+  return `{${fields.map(([name, value]) => `"${name}":${value}`).join(',')}}`
+}
+
+function many<T>(random: Random, max: number, make: () => T): T[] {
+  return Array.from({ length: random.below(max + 1) }, make)
+}
+
+/** An object with some of its fields missing, doubled, of another type or spelling, or of other names. */
+export function nearlyJson(random: Random, value: Record<string, unknown>): string {
+  const fields: [string, string][] = []
+  for (const [name, own] of Object.entries(value)) {
+    if (random.chance(0.08)) continue
+    fields.push([name, random.chance(0.15) ? anyJson(random, 2) : JSON.stringify(own)])
+    if (random.chance(0.08)) fields.push([name, anyJson(random, 2)])
+  }
+  if (random.chance(0.2)) fields.push([random.pick(NAMES), anyJson(random, 2)])
+  const text = objectOf(fields)
+  switch (random.below(12)) {
+    case 0:
+      return `\xef\xbb\xbf${text}`
+    case 1:
+      return `${random.pick([' ', '\t', '\0', '\x0b', '\xa0', '//\n'])}${text}`
+    case 2:
+      return `${text}${random.pick(['}', ' ', '\0', text, ',', '\n\n'])}`
+    case 3:
+      return mutated(random, text)
+    default:
+      return text
+  }
+}
+
+/** A few bytes changed, left out, doubled, or put in. */
+export function mutated(random: Random, text: string): string {
+  let result = text
+  for (let count = random.between(1, 4); count > 0; count--) {
+    const at = random.below(result.length + 1)
+    const byte = String.fromCharCode(random.chance(0.3) ? random.pick(NASTY_BYTES) : random.below(256))
+    const length = random.pick([0, 1, 1, 2, 8])
+    const cut = result.slice(at, at + length)
+    const put = random.pick(['', byte, byte.repeat(3), cut + cut])
+    result = result.slice(0, at) + put + result.slice(at + length)
+  }
+  return result
+}
+
+const NASTY_BYTES = [0, 9, 10, 11, 13, 32, 34, 37, 44, 58, 61, 92, 124, 127, 128, 255] as const
+
+export interface Form {
+  readonly contentType: string
+  readonly body: string
+}
+
+/** For /siteverify, in one of its three codings or in none of them. */
+export function nearlyForm(random: Random, genuine: Genuine): Form {
+  const fields: Record<string, string> = {
+    secret: random.chance(0.8) ? genuine.apiKey : `sk_${random.hex(8)}_${random.hex(43)}`,
+    response: random.chance(0.7) ? genuine.token() : mutated(random, genuine.token()),
+    ...(random.chance(0.3)
+      ? { remoteip: random.pick(['127.0.0.1', '::1', '', '1.2.3', '0x7f.1', 'a'.repeat(70)]) }
+      : {}),
+    ...(random.chance(0.3) ? { sitekey: random.chance(0.5) ? genuine.siteKey : API_KEY_PATTERN } : {}),
+    ...(random.chance(0.2) ? { [random.pick(NAMES)]: SITE_KEY_PATTERN } : {}),
+  }
+  switch (random.below(3)) {
+    case 0:
+      return { contentType: 'application/json', body: nearlyJson(random, fields) }
+    case 1:
+      return { contentType: 'application/x-www-form-urlencoded', body: urlencoded(random, fields) }
+    default:
+      return multipart(random, fields)
+  }
+}
+
+function urlencoded(random: Random, fields: Record<string, string>): string {
+  const text = new URLSearchParams(fields).toString()
+  return random.pick([
+    text,
+    mutated(random, text),
+    `${text}&${text}`,
+    `${text}&%zz=%`,
+    `${text}=&&=`,
+    `${text}&%00=%ff%fe`,
+  ])
+}
+
+function multipart(random: Random, fields: Record<string, string>): Form {
+  const boundary = random.pick(['b', '--', 'a'.repeat(70), 'a b', '"', '\xff'])
+  const part = ([name, value]: [string, string]) =>
+    `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
+  const text = `${Object.entries(fields).map(part).join('')}--${boundary}--\r\n`
+  const body = random.pick([
+    text,
+    text,
+    mutated(random, text),
+    text.replaceAll('\r\n', '\n'),
+    text.slice(0, -4),
+    '',
+    text + text,
+  ])
+  const quoted = random.chance(0.5) ? `"${boundary}"` : boundary
+  return { contentType: `multipart/form-data; boundary=${random.chance(0.8) ? quoted : ''}`, body }
+}

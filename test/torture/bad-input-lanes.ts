@@ -1,0 +1,92 @@
+/** Sends many bad inputs at once, each on a connection of its own, and looks at every byte that comes back. */
+
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BadInput } from './bad-inputs.ts'
+
+export interface Seen {
+  readonly index: number
+  readonly input: BadInput
+  /** As latin1 text; '' if nothing came. */
+  readonly received: string
+  readonly isClosed: boolean
+}
+
+export interface LaneOptions {
+  readonly port: number
+  /** Sent side by side. */
+  readonly lanes: number
+  /** @returns undefined when there are no more */
+  next(): { readonly index: number; readonly input: BadInput; readonly from: string } | undefined
+  seen(seen: Seen): void
+}
+
+/** For an answer to come; many inputs are taken for the beginning of something and get none. */
+const ANSWER_MS = 200
+/** For a second one. */
+const MORE_MS = 5
+/** Between writes: what comes earlier is likely to be read together. */
+const WRITE_MS = 1
+
+/** @returns how many connections could not be made */
+export async function sendAll(options: LaneOptions): Promise<number> {
+  let unreachable = 0
+  const lane = async () => {
+    for (let item = options.next(); item !== undefined; item = options.next()) {
+      const { index, input, from } = item
+      const result = await send(options.port, from, input)
+      if (result === undefined) unreachable++
+      else options.seen({ index, input, ...result })
+    }
+  }
+  await Promise.all(Array.from({ length: options.lanes }, lane))
+  return unreachable
+}
+
+function send(
+  port: number,
+  from: string,
+  { parts, ending }: BadInput,
+): Promise<{ received: string; isClosed: boolean } | undefined> {
+  return new Promise(resolve => {
+    let received = ''
+    let isConnected = false
+    let timer: NodeJS.Timeout | undefined
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true })
+    const done = (isClosed: boolean) => {
+      clearTimeout(timer)
+      socket.removeAllListeners('data')
+      if (!isClosed) socket.resetAndDestroy() // leaves no port waiting
+      resolve(isConnected ? { received, isClosed } : undefined)
+    }
+    socket.setEncoding('latin1')
+    socket.on('error', () => {}) // 'close' follows
+    socket.once('close', () => done(true))
+    socket.on('data', (text: string) => {
+      received += text
+      clearTimeout(timer)
+      timer = setTimeout(done, MORE_MS, false)
+    })
+    socket.once('connect', () => {
+      isConnected = true
+      void write(socket, parts).then(() => {
+        if (socket.destroyed) return
+        if (ending === 'reset') done(false)
+        else {
+          if (ending === 'finish') socket.end()
+          timer ??= setTimeout(done, ANSWER_MS, false)
+        }
+      })
+    })
+  })
+}
+
+async function write(socket: ReturnType<typeof connect>, parts: readonly string[]): Promise<void> {
+  // In ones and twos, as a slow network would; a pause after each of hundreds would take too long.
+  const pauses = parts.length <= 4
+  for (const [index, part] of parts.entries()) {
+    if (index > 0) await (pauses ? sleep(WRITE_MS) : new Promise(resolve => setImmediate(resolve)))
+    if (socket.destroyed) return
+    socket.write(part, 'latin1')
+  }
+}

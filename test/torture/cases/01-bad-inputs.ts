@@ -1,0 +1,331 @@
+/** What no client of ours sends, a million times: no answer of ours is a 5xx, no process ends, no memory is kept. */
+
+import { readFileSync } from 'node:fs'
+import { childPids } from '../../../bench/http/processes.ts'
+import { parseAddress } from '../../../src/domain/address.ts'
+import { Keyring } from '../../../src/domain/keyring.ts'
+import { mintNonce } from '../../../src/domain/nonce.ts'
+import { untilReady } from '../../proxy/observer.ts'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../support/client.ts'
+import { freePort } from '../../support/ports.ts'
+import { v2Header } from '../../support/proxy-header.ts'
+import { RawConnection } from '../../support/raw-http.ts'
+import { type StoreKind, TEST_SECRET, type TestService, type TestSite } from '../../support/service.ts'
+import { type Seen, sendAll } from '../bad-input-lanes.ts'
+import { type BadInput, badAdminInput, badInput, badProxyInput, randomOf } from '../bad-inputs.ts'
+import { EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+
+const INPUTS = 1_000_000
+const RSS_GROWTH_MAX = 1.05
+/** Of a part's inputs: what is allocated once is allocated then. */
+const WARM_UP = 0.3
+const LANES = 400
+/** Of the time that a bounded run has; the rest is for starting and stopping. */
+const SENDING_SHARE = 0.6
+/** The admin port takes 128. */
+const ADMIN_LANES = 32
+const ADMIN_SHARE = 0.03
+const CLIENTS = 250
+
+const NO_LIMITS = {
+  ...UNLIMITED_REDEMPTIONS,
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
+  POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
+  // How long a busy machine takes is another matter.
+  POWGATE_STORE_DEADLINE_MS: '5000',
+} as const
+
+interface Part {
+  readonly name: string
+  readonly kind: StoreKind
+  readonly share: number
+  readonly hasProxyHeaders: boolean
+}
+
+const PARTS: readonly Part[] = [
+  { name: 'redis', kind: 'redis', share: 0.4, hasProxyHeaders: false },
+  { name: 'embedded', kind: 'embedded', share: 0.4, hasProxyHeaders: false },
+  { name: 'PROXY protocol', kind: 'embedded', share: 0.2, hasProxyHeaders: true },
+]
+
+export const badInputs: TortureCase = {
+  number: 1,
+  name: 'bad-inputs',
+  aim: 'no 5xx while the store is healthy, no worker exit, memory of a worker within 5 % after warm-up; honest requests are served',
+  fullSize:
+    '1,000,000 inputs: 400,000 on each store, 200,000 behind PROXY protocol headers; 3 % of them on the admin port',
+  async run(run) {
+    for (const part of PARTS) await underPart(run, part)
+  },
+}
+
+const clientAddress = (index: number) => `127.40.1.${index % CLIENTS}`
+/** Proxies that are trusted, where there are any. */
+const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
+
+async function underPart(run: Run, part: Part): Promise<void> {
+  const adminPort = await freePort()
+  const service = await run.service(part.kind, {
+    ...NO_LIMITS,
+    POWGATE_ADMIN_PORT: String(adminPort),
+    LOG_LEVEL: 'error',
+    ...(part.hasProxyHeaders
+      ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
+      : {}),
+  })
+  const site = await service.createSite({ difficulty: EASY })
+  await untilReady(service.url, site)
+  const workers = childPids(service.pid)
+  const memory = new Memory([service.pid, ...workers])
+  const honest = new HonestClients(run, service, site, part)
+  const judge = new Judge(run, part)
+  const genuine = await Genuines.open(service, site, run)
+
+  const total = Math.round(INPUTS * part.share)
+  let index = 0
+  const startedAtMs = performance.now()
+  const endsAtMs = startedAtMs + run.seconds(Number.POSITIVE_INFINITY, part.share * SENDING_SHARE) * 1000
+  const isOver = () => index >= total || performance.now() > endsAtMs
+  const sendUntil = (end: () => boolean) => {
+    const next = (isAdmin: boolean) => () => {
+      if (isOver() || end()) return undefined
+      const number = index++
+      if (number % 50_000 === 0) run.progress(`${part.name}: ${number} inputs`)
+      const random = randomOf(run.seed, number)
+      const from = part.hasProxyHeaders && !isAdmin ? proxyAddress(number) : clientAddress(number)
+      const own = genuine.of(from)
+      const make = part.hasProxyHeaders ? badProxyInput : badInput
+      return { index: number, input: isAdmin ? badAdminInput(random) : make(random, own), from }
+    }
+    const seen = (what: Seen) => judge.see(what)
+    const admin = async () => {
+      let sent = 0
+      const nextAdmin = () => (sent++ < index * ADMIN_SHARE ? next(true)() : undefined)
+      while (!isOver() && !end()) {
+        await sendAll({ port: adminPort, lanes: ADMIN_LANES, next: nextAdmin, seen })
+        sent--
+        await new Promise(resolve => setTimeout(resolve, 20))
+      }
+    }
+    return Promise.all([sendAll({ port: service.port, lanes: LANES, next: next(false), seen }), admin()])
+  }
+  honest.start()
+  // In a run too short for that, nothing is warm before its end.
+  if (run.isFull) await sendUntil(() => index >= total * WARM_UP)
+  const before = run.isFull ? await memory.settle() : memory.now()
+  await sendUntil(() => false)
+  const after = run.isFull ? await memory.settle() : memory.now()
+  await honest.stop()
+  const seconds = (performance.now() - startedAtMs) / 1000
+
+  run.size(`${index.toLocaleString('en-US')} inputs, ${part.name} (${Math.round(index / seconds)} a second)`)
+  judge.report()
+  honest.report()
+  for (const [number] of workers.entries()) {
+    const growth = after[number + 1]! / before[number + 1]!
+    run.checkTime(
+      `${part.name}: memory of worker ${number}, after against before`,
+      growth,
+      RSS_GROWTH_MAX,
+      'x',
+    )
+  }
+  const inMib = (all: readonly number[]) => all.map(bytes => Math.round(bytes / 2 ** 20)).join(' ')
+  run.figure(
+    `${part.name}: memory of primary and workers, MiB`,
+    `${inMib(before)} before, ${inMib(after)} after`,
+  )
+  const left = childPids(service.pid)
+  run.check(left.join() === workers.join(), `${part.name}: the workers were ${workers}, they are ${left}`)
+  await service.stop()
+  run.check(
+    !/"level":(50|60)/.test(service.output),
+    () => `${part.name}: errors in the log:\n${service.output.slice(-2000)}`,
+  )
+}
+
+/** What is wrong with an answer. */
+class Judge {
+  readonly #run: Run
+  readonly #part: Part
+  readonly #statuses = new Map<string, number>()
+  #silent = 0
+
+  constructor(run: Run, part: Part) {
+    this.#run = run
+    this.#part = part
+  }
+
+  see({ index, input, received, isClosed }: Seen): void {
+    if (received === '') this.#silent++
+    for (const [, status] of received.matchAll(STATUS_LINE)) {
+      this.#statuses.set(status!, (this.#statuses.get(status!) ?? 0) + 1)
+      if (status! >= '500' && !isVersionRefusal(status!, received))
+        this.#note(`an answer with ${status}`, index, input, received)
+    }
+    if (received !== '' && !received.startsWith('HTTP/1.1 ') && !isClosed)
+      this.#note('an answer that is not HTTP/1.1', index, input, received)
+  }
+
+  #note(what: string, index: number, { family, parts }: BadInput, received: string): void {
+    this.#run.check(
+      false,
+      () =>
+        `${this.#part.name}, input ${index} (${family}): ${what}: ${JSON.stringify(received).slice(0, 300)} to ${JSON.stringify(parts).slice(0, 3000)}`,
+    )
+  }
+
+  report(): void {
+    const statuses = [...this.#statuses].sort().map(([status, count]) => `${count} x ${status}`)
+    this.#run.figure(`${this.#part.name}: answers`, [...statuses, `${this.#silent} x none`].join(', '))
+  }
+}
+
+const STATUS_LINE = /HTTP\/1\.1 (\d{3}) /g
+
+/** uWebSockets.js' own answer to a request line that it cannot read: no request has reached us. */
+function isVersionRefusal(status: string, received: string): boolean {
+  return status === '505' && received.includes('uWebSockets/20 Server')
+}
+
+/** Visitors and backends like any other, who are answered rightly all the time. */
+class HonestClients {
+  readonly #run: Run
+  readonly #part: Part
+  readonly #service: TestService
+  readonly #site: TestSite
+  readonly #failures: string[] = []
+  #requests = 0
+  #redeemed = 0
+  #isOver = false
+  #running: Promise<unknown> = Promise.resolve()
+
+  constructor(run: Run, service: TestService, site: TestSite, part: Part) {
+    this.#run = run
+    this.#service = service
+    this.#site = site
+    this.#part = part
+  }
+
+  start(): void {
+    this.#running = Promise.all([this.#challenges(), this.#visits()])
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#running
+  }
+
+  report(): void {
+    const { name } = this.#part
+    this.#run.figure(`${name}: honest requests meanwhile`, this.#requests)
+    this.#run.check(this.#redeemed > 0, `${name}: no honest visit came to its end`)
+    const first = this.#failures.slice(0, 3).join('; ')
+    this.#run.check(first === '', `${name}: ${this.#failures.length} honest requests failed: ${first}`)
+  }
+
+  /** One after the other on one connection, as through a proxy where there are proxies. */
+  async #challenges(): Promise<void> {
+    const from = this.#part.hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
+    const connection = await RawConnection.open(this.#service.port, from)
+    if (this.#part.hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
+    const request = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${this.#site.siteKey}\r\n\r\n`
+    while (!this.#isOver) {
+      const answer = await connection.request(request)
+      this.#note(answer?.status === 200, `/challenge: ${answer?.status} ${answer?.body}`)
+      if (answer === undefined) break
+      await new Promise(resolve => setTimeout(resolve, 10))
+    }
+    connection.close()
+  }
+
+  async #visits(): Promise<void> {
+    const client = new Client(this.#service.url)
+    while (!this.#isOver) {
+      try {
+        const token = await client.token(this.#site.siteKey)
+        const answer = await client.verifyToken(this.#site.apiKey, { token, expectedIp: '127.0.0.1' })
+        this.#note(answer.json?.success === true, `/verify-token: ${answer.text}`)
+        if (answer.json?.success === true) this.#redeemed++
+      } catch (error) {
+        this.#note(false, (error as Error).message)
+      }
+      await new Promise(resolve => setTimeout(resolve, 1000))
+    }
+  }
+
+  #note(isRight: boolean, problem: string): void {
+    this.#requests++
+    if (!isRight) this.#failures.push(problem)
+  }
+}
+
+/** Resident memory of processes, in bytes. */
+class Memory {
+  readonly #pids: readonly number[]
+
+  constructor(pids: readonly number[]) {
+    this.#pids = pids
+  }
+
+  /** The least of some seconds in which nothing bad comes: between collections it is more. */
+  async settle(): Promise<number[]> {
+    let least = this.now()
+    for (let count = 0; count < 10; count++) {
+      await new Promise(resolve => setTimeout(resolve, 200))
+      least = this.now().map((bytes, index) => Math.min(bytes, least[index]!))
+    }
+    return least
+  }
+
+  now(): number[] {
+    return this.#pids.map(pid => {
+      try {
+        const text = readFileSync(`/proc/${pid}/status`, 'latin1')
+        return Number(/VmRSS:\s+(\d+)/.exec(text)?.[1]) * 1024
+      } catch {
+        return Number.NaN // it has ended, which is noted elsewhere
+      }
+    })
+  }
+}
+
+const keyring = new Keyring([TEST_SECRET])
+
+/** Solutions and tokens that the service would accept. */
+class Genuines {
+  readonly #site: TestSite
+  readonly #mint: TokenMint
+  readonly #storeEpoch: number
+
+  private constructor(site: TestSite, mint: TokenMint, storeEpoch: number) {
+    this.#site = site
+    this.#mint = mint
+    this.#storeEpoch = storeEpoch
+  }
+
+  static async open(service: TestService, site: TestSite, run: Run): Promise<Genuines> {
+    const mint = await TokenMint.open(service.url, site, run.random)
+    return new Genuines(site, mint, mint.storeEpoch)
+  }
+
+  of(address: string) {
+    const { siteKey } = this.#site
+    const binding = { siteKey, storeEpoch: this.#storeEpoch, address: parseAddress(address)! }
+    return {
+      ...this.#site,
+      token: () => this.#mint.mint(),
+      // A challenge without difficulty is solved by any counter.
+      solution: (random: { below(end: number): number }) => ({
+        nonce: mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 0 }, binding, random.below(2 ** 14)),
+        counter: random.below(2 ** 31),
+        solveTimeMs: random.below(5000),
+        fingerprintHash: FINGERPRINT,
+        environment: HONEST_ENVIRONMENT,
+      }),
+    }
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Requests that servers read in different ways, straight to powgate and behind nginx and HAProxy: what is refused, by whom, and
+ * whether any request is ever answered as another's.
+ */
+
+import { challengeRequest, NonceObserver, untilReady } from '../../proxy/observer.ts'
+import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../support/proxies.ts'
+import { RawConnection } from '../../support/raw-http.ts'
+import type { TestService, TestSite } from '../../support/service.ts'
+import { fateOf, type Target } from '../conformance.ts'
+import { type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
+import { EASY } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+
+const UNLIMITED_CHALLENGES = {
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
+} as const
+
+const ATTACKER = '127.9.1.1'
+const VICTIM = '127.9.1.2'
+
+/** Nothing has come within this time: nothing will. A fate that is another than expected is looked at with more patience. */
+const PATIENCE_MS = 400
+const MORE_PATIENCE_MS = [1500, 5000] as const
+
+const ALL: readonly Row[] = SECTIONS.flatMap(({ rows }) => rows)
+
+export const httpConformance: TortureCase = {
+  number: 2,
+  name: 'http-conformance',
+  aim: 'each request is answered as the table says, alone and behind each proxy; no request is answered as another',
+  fullSize: `${ALL.length} requests, each by ${WAYS.length} ways, a victim on the same proxy after each`,
+  async run(run) {
+    const service = await run.service('embedded', {
+      ...BEHIND.nginx,
+      ...UNLIMITED_CHALLENGES,
+      POWGATE_STORE_DEADLINE_MS: '5000',
+    })
+    const site = await service.createSite({ difficulty: EASY })
+    await untilReady(service.url, site)
+    const requests = await Promise.all(WAYS.map(way => byWay(run, way, service, site)))
+    run.size(WAYS.map((way, index) => `${requests[index]} requests ${NAMES[way]}`).join(', '))
+  },
+}
+
+const NAMES: Readonly<Record<Way, string>> = {
+  visitor: 'from a visitor',
+  trusted: 'from a trusted proxy',
+  nginx: 'through nginx',
+  haproxy: 'through HAProxy',
+}
+
+/** @returns how many requests were sent, victims' and markers' apart */
+async function byWay(run: Run, way: Way, service: TestService, site: TestSite): Promise<number> {
+  const proxy = way === 'nginx' || way === 'haproxy' ? await FrontProxy.start(way, service) : undefined
+  run.defer(() => proxy?.stop())
+  const port = (proxy ?? service).port
+  const observer = await NonceObserver.create(service.url, site)
+  const isFor = (address: string) => (body: string) => {
+    const nonce = /"nonce":"([0-9a-f]{32})"/.exec(body)?.[1]
+    return nonce !== undefined && observer.isBoundTo(nonce, address)
+  }
+  const from = way === 'trusted' ? PROXY_ADDRESS : ATTACKER
+  const target: Target = { port, from, marker: challengeRequest(site.siteKey), isMarker: isFor(from) }
+  const victim = new Victim(port, challengeRequest(site.siteKey), isFor(VICTIM))
+  run.defer(() => victim.close())
+  const look = async (row: Row) => {
+    const fate = await patientFate(row, target, row.fates[way])
+    run.check(
+      fate === row.fates[way],
+      () =>
+        `${NAMES[way]}: ${row.about}: ${fate}, not ${row.fates[way]}: ${JSON.stringify(row.bytes).slice(0, 300)}`,
+    )
+  }
+  if (proxy === undefined) {
+    await Promise.all(ALL.map(look)) // each on a connection that nobody shares
+    return ALL.length
+  }
+  // One after the other, so that the victim's request takes the connection that the attack has just left.
+  for (const row of ALL) {
+    await look(row)
+    const wrong = await victim.ask()
+    run.check(wrong === '', () => `${NAMES[way]}: after ${row.about} a victim got ${wrong}`)
+  }
+  return ALL.length
+}
+
+async function patientFate(row: Row, target: Target, expected: string): Promise<string> {
+  let fate = await fateOf(row, target, PATIENCE_MS)
+  for (const patienceMs of MORE_PATIENCE_MS)
+    if (fate !== expected) fate = await fateOf(row, target, patienceMs)
+  return fate
+}
+
+/** Another client of the same proxy: of its requests, the first of a connection and the later ones travel differently. */
+class Victim {
+  readonly #port: number
+  readonly #request: string
+  readonly #isMine: (body: string) => boolean
+  #connection: RawConnection | undefined
+
+  constructor(port: number, request: string, isMine: (body: string) => boolean) {
+    this.#port = port
+    this.#request = request
+    this.#isMine = isMine
+  }
+
+  /** @returns what is wrong, or nothing */
+  async ask(): Promise<string> {
+    const fresh = await RawConnection.open(this.#port, VICTIM)
+    const first = await fresh.request(this.#request)
+    const old = this.#connection
+    const later = await old?.request(this.#request)
+    // An idle connection may have been closed by its proxy meanwhile.
+    const isLaterRight = old === undefined || later === undefined || this.#isRight(later)
+    old?.close()
+    this.#connection = fresh
+    if (!this.#isRight(first)) return JSON.stringify(first)
+    return isLaterRight ? '' : JSON.stringify(later)
+  }
+
+  #isRight(answer: { status: number; body: string } | undefined): boolean {
+    return answer?.status === 200 && this.#isMine(answer.body)
+  }
+
+  close(): void {
+    this.#connection?.close()
+  }
+}

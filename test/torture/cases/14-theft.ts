@@ -1,0 +1,364 @@
+/** What is solved, or issued, for one visitor is no use to anybody else, no use twice, and no use later. */
+
+import { parseAddress } from '../../../src/domain/address.ts'
+import { Keyring } from '../../../src/domain/keyring.ts'
+import { mintNonce } from '../../../src/domain/nonce.ts'
+import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
+import type { Solution } from '../../../src/protocol/wire.ts'
+import { quickSolve } from '../../contract/support.ts'
+import { solutionFor, untilReady } from '../../proxy/observer.ts'
+import { Client, HONEST_ENVIRONMENT } from '../../support/client.ts'
+import { type Answer, closeIdleConnections, freshAddress } from '../../support/http.ts'
+import {
+  STORE_KINDS,
+  type StoreKind,
+  TEST_SECRET,
+  type TestService,
+  type TestSite,
+} from '../../support/service.ts'
+import { EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import {
+  SITEVERIFY_CODES,
+  SOLUTION_THEFTS,
+  type SolutionTheft,
+  type TokenTheft,
+  tokenThefts,
+} from '../theft-rows.ts'
+
+const TOKEN_THEFTS = tokenThefts(TEST_SECRET)
+/** The shortest that a challenge can live. */
+const LIFETIME_SECONDS = 10
+const STOCK = 30
+const ATTACKS = SOLUTION_THEFTS.length + 2 * TOKEN_THEFTS.length
+
+const keyring = new Keyring([TEST_SECRET])
+
+export const theft: TortureCase = {
+  number: 14,
+  name: 'theft',
+  aim: 'each attack is refused with its code; nothing that was stolen, stockpiled or kept too long redeems; owners lose nothing',
+  fullSize: `${ATTACKS} attacks on each store, both redemption endpoints; ${STOCK} challenges and tokens stockpiled`,
+  async run(run) {
+    // The service ends those that are idle for 10 s: none is when a request takes it.
+    const timer = setInterval(closeIdleConnections, 3000)
+    run.defer(() => clearInterval(timer))
+    await Promise.all(STORE_KINDS.map(kind => onStore(run, kind)))
+  },
+}
+
+async function onStore(run: Run, kind: StoreKind): Promise<void> {
+  const env = { ...UNLIMITED_REDEMPTIONS, POWGATE_STORE_DEADLINE_MS: '5000', LOG_LEVEL: 'error' }
+  const short = {
+    POWGATE_CHALLENGE_SECONDS: String(LIFETIME_SECONDS),
+    POWGATE_TOKEN_SECONDS: String(LIFETIME_SECONDS),
+  }
+  const [service, shortLived] = await Promise.all([
+    run.service(kind, env),
+    run.service(kind, { ...env, ...short }),
+  ])
+  const scene = await Scene.open(run, kind, service)
+  const kept = await Scene.open(run, kind, shortLived)
+  await Promise.all([stealAll(scene), keptTooLong(kept)])
+  await scene.sweep()
+  await kept.sweep()
+  run.size(`${ATTACKS} attacks, ${STOCK} challenges and ${STOCK} tokens kept, on ${kind}`)
+  run.figure(`${kind}: swept`, `${scene.swept + kept.swept} attempts at what thieves hold`)
+}
+
+async function stealAll(scene: Scene): Promise<void> {
+  await stockpiledChallenges(scene)
+  for (const row of SOLUTION_THEFTS) await stealSolution(scene, row)
+  for (const row of TOKEN_THEFTS) {
+    await stealToken(scene, row, 'verify-token')
+    await stealToken(scene, row, 'siteverify')
+  }
+}
+
+/** Two sites, their owners' client, and all that thieves have come to hold. */
+class Scene {
+  readonly run: Run
+  readonly kind: StoreKind
+  readonly client: Client
+  readonly site: TestSite
+  readonly other: TestSite
+  readonly storeEpoch: number
+  /** Texts that a thief has, or has made, and would like to redeem: never again, whatever the key. */
+  readonly #loot: string[] = []
+  /** Tokens that are their owners' still. */
+  readonly #owned: string[] = []
+  swept = 0
+
+  private constructor(
+    run: Run,
+    kind: StoreKind,
+    url: string,
+    site: TestSite,
+    other: TestSite,
+    storeEpoch: number,
+  ) {
+    this.storeEpoch = storeEpoch
+    this.run = run
+    this.kind = kind
+    this.client = new Client(url)
+    this.site = site
+    this.other = other
+  }
+
+  static async open(run: Run, kind: StoreKind, service: TestService): Promise<Scene> {
+    const site = await service.createSite({ difficulty: EASY })
+    const other = await service.createSite({ difficulty: EASY })
+    await untilReady(service.url, site)
+    const { storeEpoch } = await TokenMint.open(service.url, site, run.random)
+    return new Scene(run, kind, service.url, site, other, storeEpoch)
+  }
+
+  async solved(from: string, { siteKey } = this.site): Promise<Solution> {
+    const answer = await this.client.challenge(siteKey, { from })
+    if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
+    return this.run.isFull ? solutionFor(answer.json.nonce) : this.#effortless(from, siteKey)
+  }
+
+  /** A challenge that takes no work, as the service would issue it: where there is no time for hundreds of others. */
+  #effortless(from: string, siteKey: string): Solution {
+    const { random } = this.run
+    const binding = { siteKey, storeEpoch: this.storeEpoch, address: parseAddress(from)! }
+    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
+    return {
+      nonce: mintNonce(keyring, terms, binding, random.below(2 ** 14)),
+      counter: random.between(1, 2 ** 30),
+      fingerprintHash: random.hex(64),
+      environment: HONEST_ENVIRONMENT,
+    }
+  }
+
+  async token(from = freshAddress()): Promise<{ token: string; claims: TokenClaims }> {
+    const { json, text } = await this.client.verify(this.site.siteKey, await this.solved(from), { from })
+    const reading = json?.token ? readToken(keyring, json.token) : undefined
+    if (reading?.status !== 'genuine') throw new Error(`/verify answered ${text}`)
+    return { token: json.token, claims: reading.claims }
+  }
+
+  /** @returns the token of an answer that must have one */
+  granted(answer: Answer, what: string): string | undefined {
+    const token = answer.json?.token
+    this.run.check(typeof token === 'string', `${this.kind}: ${what}: ${answer.status} ${answer.text}`)
+    return typeof token === 'string' ? token : undefined
+  }
+
+  /** An owner redeems what it got. */
+  async redeems(token: string, what: string): Promise<void> {
+    const answer = await this.client.verifyToken(this.site.apiKey, { token })
+    this.run.check(
+      answer.json?.success === true,
+      () => `${this.kind}: ${what}: its owner cannot redeem it: ${answer.status} ${answer.text}`,
+    )
+    this.#loot.push(token)
+  }
+
+  refused(answer: Answer, status: number, code: string, what: string): void {
+    const { success, token, 'error-codes': codes } = answer.json ?? {}
+    const is = answer.status === status && (answer.json?.code === code || codes?.join() === code)
+    this.run.check(is, () => `${this.kind}: ${what}: ${answer.status} ${answer.text}, not ${status} ${code}`)
+    this.run.check(success !== true && !token, () => `${this.kind}: ${what}: GRANTED: ${answer.text}`)
+    if (typeof token === 'string') this.#loot.push(token)
+  }
+
+  /** Something that must never redeem. */
+  hold(text: string): void {
+    this.#loot.push(text)
+  }
+
+  /** Something that must still redeem, once. */
+  owns(token: string): void {
+    this.#owned.push(token)
+  }
+
+  /** Owners redeem what is theirs, once; then everything is tried with every key at both endpoints. */
+  async sweep(): Promise<void> {
+    for (const token of this.#owned) await this.redeems(token, 'left alone by thieves')
+    const tries = [this.site, this.other].flatMap(({ apiKey }) => [
+      (token: string) => this.client.verifyToken(apiKey, { token }),
+      (token: string) => this.client.verifyToken(apiKey, { token, idempotencyKey: 'sweep' }),
+      (token: string) => this.client.siteverify({ secret: apiKey, response: token }),
+    ])
+    for (const text of new Set(this.#loot)) {
+      const answers = await Promise.all(tries.map(attempt => attempt(text)))
+      this.swept += answers.length
+      const isRedeemed = answers.some(({ json }) => json?.success !== false)
+      this.run.check(!isRedeemed, () => `${this.kind}: at the end, this redeemed: ${JSON.stringify(text)}`)
+    }
+  }
+}
+
+/** A thief has somebody's solved challenge, before or after its owner has brought it back. */
+async function stealSolution(scene: Scene, row: SolutionTheft): Promise<void> {
+  const owner = freshAddress()
+  const what = `/verify, a solution ${row.attack}`
+  const solution = await scene.solved(owner)
+  const bringBack = async () => {
+    const answer = await scene.client.verify(scene.site.siteKey, solution, { from: owner })
+    return scene.granted(answer, `${what}: its owner`)
+  }
+  const early = row.isSpent ? await bringBack() : undefined
+  const from = row.from === 'another' ? freshAddress() : owner
+  const { siteKey } = row.site === 'another' ? scene.other : scene.site
+  const answer = await scene.client.verify(siteKey, row.body(solution), { from })
+  scene.refused(answer, row.status, row.code, what)
+  // Whatever the thief did spends nothing.
+  const token = early ?? (await bringBack())
+  if (token !== undefined) scene.owns(token)
+}
+
+/** A thief has somebody's token, before or after its owner's backend has redeemed it. */
+async function stealToken(
+  scene: Scene,
+  row: TokenTheft,
+  endpoint: 'verify-token' | 'siteverify',
+): Promise<void> {
+  const what = `/${endpoint}, a token ${row.attack}`
+  const { token, claims } = await scene.token()
+  if (row.isSpent) await scene.redeems(token, what)
+  const stolen = row.make(token, claims)
+  const apiKey = keyFor(scene, row.apiKey)
+  const { expectedIp, idempotencyKey } = row
+  if (endpoint === 'verify-token') {
+    const body = {
+      token: stolen,
+      ...(expectedIp && { expectedIp }),
+      ...(idempotencyKey && { idempotencyKey }),
+    }
+    scene.refused(await scene.client.verifyToken(apiKey, body), row.status, row.code, what)
+  } else {
+    const fields = {
+      secret: apiKey,
+      response: stolen,
+      ...(expectedIp && { remoteip: expectedIp }),
+      ...(idempotencyKey && { idempotency_key: idempotencyKey }),
+    }
+    scene.refused(await scene.client.siteverify(fields), 200, SITEVERIFY_CODES[row.code]!, what)
+  }
+  // What a thief has made of it is no good later either; the token itself is its owner's still.
+  if (stolen !== token) scene.hold(stolen)
+  if (!row.isSpent) scene.owns(token)
+}
+
+function keyFor(scene: Scene, which: TokenTheft['apiKey']): string {
+  switch (which) {
+    case 'another site’s':
+      return scene.other.apiKey
+    case 'unknown':
+      return `sk_00000000_${'A'.repeat(43)}`
+    case 'the site key':
+      return scene.site.siteKey
+    default:
+      return scene.site.apiKey
+  }
+}
+
+/** The contract's limits for one address: at one site in a minute, and at all. */
+const [CHALLENGES_MAX, VERIFICATIONS_MAX, VERIFICATIONS_GLOBAL_MAX] = [30, 20, 30]
+
+/** As many challenges as an address can get, all solved, and all brought back at once. */
+async function stockpiledChallenges(scene: Scene): Promise<void> {
+  const from = freshAddress()
+  const what = `${scene.kind}: stockpiled challenges`
+  const stock: Solution[] = []
+  for (const site of [scene.site, scene.other])
+    for (let count = 0; count < STOCK; count++) stock.push(await scene.solved(from, site))
+  const oneMore = await scene.client.challenge(scene.site.siteKey, { from })
+  scene.refused(oneMore, 429, 'rate-limited', `challenge ${CHALLENGES_MAX + 1} of a minute at a site`)
+  const startedAtMs = performance.now()
+  const answers = await Promise.all(
+    stock.map((solution, index) =>
+      scene.client.verify((index < STOCK ? scene.site : scene.other).siteKey, solution, { from }),
+    ),
+  )
+  if (performance.now() - startedAtMs > 50_000) return // another minute has begun
+  const passed = (part: readonly Answer[]) => part.filter(({ json }) => json?.passed === true).length
+  const [here, there] = [passed(answers.slice(0, STOCK)), passed(answers.slice(STOCK))]
+  const others = answers.filter(({ status, json }) => json?.passed !== true && status !== 429)
+  scene.run.check(others.length === 0, () => `${what}: ${others[0]?.status} ${others[0]?.text}`)
+  scene.run.check(
+    here <= VERIFICATIONS_MAX && there <= VERIFICATIONS_MAX && here + there === VERIFICATIONS_GLOBAL_MAX,
+    `${what}: of ${stock.length} brought back at once ${here} and ${there} passed`,
+  )
+  // From other addresses what is left is no good at all.
+  const left = stock.filter((_, index) => answers[index]!.status === 429)
+  for (const solution of left) {
+    const answer = await scene.client.verify(scene.site.siteKey, solution, { from: freshAddress() })
+    const { status, json } = answer
+    const isRefused = (status === 403 && json?.code === 'ip-mismatch') || json?.code === 'invalid-nonce'
+    scene.run.check(isRefused, () => `${what}: from elsewhere: ${status} ${answer.text}`)
+  }
+  for (const { json } of answers.slice(0, STOCK)) if (json?.passed === true) scene.owns(json.token)
+}
+
+/** Challenges and tokens that are kept until just before they expire, and until after that. */
+async function keptTooLong(scene: Scene): Promise<void> {
+  const owners = Array.from({ length: STOCK }, freshAddress)
+  const startedAtMs = Date.now()
+  const solutions = await Promise.all(owners.map(from => scene.solved(from)))
+  const tokens: string[] = []
+  for (const from of owners) tokens.push((await scene.token(from)).token)
+  const issuedLastAtMs = Date.now()
+  // A busy machine may be late: what is redeemed before its time counts, whatever is redeemed after it is wrong.
+  const untilMs = (atMs: number) =>
+    new Promise(resolve => setTimeout(resolve, Math.max(0, atMs - Date.now())))
+  await untilMs(startedAtMs + LIFETIME_SECONDS * 600)
+  const early = tokens.splice(0, STOCK / 2)
+  for (const token of early) {
+    const answer = await scene.client.verifyToken(scene.site.apiKey, { token })
+    const isInTime = Date.now() < Number(token.slice(0, 13)) + LIFETIME_SECONDS * 1000
+    if (isInTime)
+      scene.run.check(
+        answer.json?.success === true,
+        () => `${scene.kind}: a token kept almost until its end: ${answer.status} ${answer.text}`,
+      )
+    scene.hold(token)
+  }
+  await untilMs(issuedLastAtMs + LIFETIME_SECONDS * 1000 + 20)
+  for (const [index, token] of tokens.entries()) {
+    const what = 'a token kept beyond its end'
+    if (index % 2 === 0)
+      scene.refused(await scene.client.verifyToken(scene.site.apiKey, { token }), 400, 'token-expired', what)
+    else {
+      const answer = await scene.client.siteverify({ secret: scene.site.apiKey, response: token })
+      scene.refused(answer, 200, 'timeout-or-duplicate', what)
+    }
+    scene.hold(token)
+  }
+  for (const [index, solution] of solutions.entries()) {
+    const answer = await scene.client.verify(scene.site.siteKey, solution, { from: owners[index]! })
+    scene.refused(answer, 400, 'expired-nonce', 'a solution kept beyond its end')
+  }
+  await refuseForeignChallenges(scene)
+}
+
+/** Challenges that this service never issued, at this time or under this memory. */
+async function refuseForeignChallenges(scene: Scene): Promise<void> {
+  const { claims } = await scene.token()
+  const from = freshAddress()
+  const binding = { siteKey: scene.site.siteKey, storeEpoch: claims.storeEpoch, address: parseAddress(from)! }
+  const terms = { issuedAtMs: Date.now(), difficulty: EASY.base }
+  const foreign = {
+    'of a store that lost its memory': mintNonce(
+      keyring,
+      terms,
+      { ...binding, storeEpoch: (claims.storeEpoch ^ 1) >>> 0 },
+      1,
+    ),
+    'of another master secret': mintNonce(
+      new Keyring(['another secret, also of more than thirty-two characters']),
+      terms,
+      binding,
+      1,
+    ),
+    'from the future': mintNonce(keyring, { ...terms, issuedAtMs: Date.now() + 3_600_000 }, binding, 1),
+  }
+  for (const [name, nonce] of Object.entries(foreign)) {
+    const solution = { ...solutionFor(nonce), counter: quickSolve(nonce, EASY.base) }
+    const answer = await scene.client.verify(scene.site.siteKey, solution, { from })
+    scene.refused(answer, 400, 'invalid-nonce', `a challenge ${name}`)
+  }
+}

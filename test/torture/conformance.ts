@@ -1,0 +1,136 @@
+/** Sends a request byte by byte as it is given, and sees what becomes of it and of its connection. */
+
+import { RawConnection } from '../support/raw-http.ts'
+import type { Fate, Row } from './conformance-rows.ts'
+
+export interface Target {
+  readonly port: number
+  /** Loopback address to call from. */
+  readonly from: string
+  /** A request after the row's own, on the same connection. */
+  readonly marker: string
+  /** Whether the answer is the marker's: bound to whom it is for. */
+  isMarker(body: string): boolean
+}
+
+/** What a strict reader would see: as many answers as that, then the marker's. */
+const ACCEPTED = 'accepted'
+
+/** @param patienceMs how long nothing has to come for it to count as nothing */
+export async function fateOf(row: Row, target: Target, patienceMs: number): Promise<Fate> {
+  const connection = await Tape.open(target)
+  try {
+    await connection.send(row.bytes)
+    await connection.until(tape => tape.isClosed || tape.answers(row.isHead).length > 0, patienceMs)
+    // An answer that is one too many comes right behind the one before.
+    await connection.until(tape => tape.isClosed, 30)
+    const own = connection.answers(row.isHead)
+    if (!connection.isClosed) {
+      await connection.send(target.marker)
+      const isDone = (tape: Tape) => tape.isClosed || tape.hasMarker(row.isHead, target)
+      await connection.until(isDone, patienceMs)
+      await connection.until(tape => tape.isClosed, 30)
+    }
+    const all = connection.answers(row.isHead)
+    const markers = all.filter(({ body }) => target.isMarker(body)).length
+    const rest = all.filter(({ body }) => !target.isMarker(body)).map(label)
+    const isInOrder = markers === 1 && target.isMarker(all.at(-1)!.body)
+    const words = [...rest]
+    if (markers > 1 || (markers === 1 && !isInOrder)) words.push('the marker out of order')
+    else if (connection.isClosed && markers === 0) words.push('closed')
+    else if (markers === 0) words.push('waits')
+    if (own.some(({ body }) => target.isMarker(body))) words.push('the marker before it was asked')
+    return words.length === 0 ? 'ignored' : words.join(', ')
+  } finally {
+    connection.close()
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+}
+
+function label({ status, body }: Answer): string {
+  if (status === 304) return ACCEPTED
+  if (status === 200 && body.includes('"invalid-input-secret"')) return ACCEPTED
+  if (status === 200 && body.includes('"missing-input-secret"')) return 'accepted without its body'
+  return status === 0 ? 'an answer that is not HTTP/1' : String(status)
+}
+
+/** Everything that has come from one connection. */
+class Tape {
+  readonly #connection: RawConnection
+  #text = ''
+  #isClosed = false
+
+  private constructor(connection: RawConnection) {
+    this.#connection = connection
+    connection.socket.on('data', chunk => {
+      this.#text += chunk.toString('latin1')
+    })
+    connection.socket.on('close', () => {
+      this.#isClosed = true
+    })
+  }
+
+  static async open({ port, from }: Target): Promise<Tape> {
+    return new Tape(await RawConnection.open(port, from))
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  async send(bytes: string): Promise<void> {
+    if (!this.#isClosed) await this.#connection.send(bytes)
+  }
+
+  async until(holds: (tape: Tape) => boolean, ms: number): Promise<void> {
+    const giveUpAt = performance.now() + ms
+    while (!holds(this) && performance.now() < giveUpAt) await new Promise(resolve => setTimeout(resolve, 2))
+  }
+
+  hasMarker(isHead: boolean, target: Target): boolean {
+    return this.answers(isHead).some(({ body }) => target.isMarker(body))
+  }
+
+  /** @param isHead whether the first has no body whatever it says */
+  answers(isHead: boolean): Answer[] {
+    const answers: Answer[] = []
+    let rest = this.#text
+    while (rest !== '') {
+      const end = rest.indexOf('\r\n\r\n')
+      if (!rest.startsWith('HTTP/1.')) {
+        answers.push({ status: 0, body: rest })
+        break
+      }
+      if (end < 0) break
+      const head = rest.slice(0, end)
+      const status = Number(head.slice(9, 12))
+      const isBare = status === 304 || status === 204 || status < 200 || (isHead && answers.length === 0)
+      const from = end + 4
+      const body = isBare ? { text: '', end: from } : bodyOf(head, rest, from)
+      if (body === undefined) break
+      rest = rest.slice(body.end)
+      if (status >= 200) answers.push({ status, body: body.text })
+    }
+    return answers
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+}
+
+/** @returns undefined if it is not all there */
+function bodyOf(head: string, text: string, from: number): { text: string; end: number } | undefined {
+  if (/\r\ntransfer-encoding: chunked/i.test(head)) {
+    const end = text.indexOf('\r\n0\r\n\r\n', from)
+    return end < 0 ? undefined : { text: text.slice(from, end), end: end + 7 }
+  }
+  const stated = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
+  // Without a length it goes on until the connection is closed (RFC 9112, 6.3).
+  const end = stated === undefined ? text.length : from + Number(stated)
+  return end > text.length ? undefined : { text: text.slice(from, end), end }
+}
