@@ -9,19 +9,19 @@
  *                                             +-> deadline, error -> every operation unknown, shard down
  *
  * A shard is asked only at the place where its epoch was read: one connection to one server. When that breaks, or the
- * slot is served elsewhere, a probe with the real script comes first, wherever the shard is now, which finds out
- * whether marks of single use may have been lost on the way (lua/probe-2.lua). A shard that is down answers at once,
+ * slot is served elsewhere, a probe with the real script comes first, wherever the shard is now. Every call finds out
+ * whether marks of single use may have been lost on the way (lua/answers.lua). A shard that is down answers at once,
  * and is probed until that goes through. Calls that may have run are never sent again.
  */
 
-import { Command } from 'ioredis'
 import { withDeadline } from '../deadline.ts'
 import type { OnStoreCall } from '../store.ts'
 import type { Connection, Place } from './connection.ts'
 import { PROBE } from './operations.ts'
-import { type Script, TURN } from './scripts.ts'
+import { orByText } from './run-script.ts'
+import { TURN } from './scripts.ts'
 import { slotOf } from './shard-tags.ts'
-import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
+import { epochOf, isReplyTo, lookedAtOf, type Settle, settleAll, Turn } from './turn.ts'
 
 interface Flight {
   readonly turn: Turn
@@ -61,6 +61,7 @@ export class Shard {
   epoch: number | undefined
   readonly keyPrefix: string
   readonly #epochKey: string
+  readonly #processKey: string
   readonly #probeKeys: readonly string[]
   readonly #slot: number
   readonly #connection: Connection
@@ -68,6 +69,8 @@ export class Shard {
   #up = false
   /** Where the epoch was read. */
   #place: Place | undefined
+  /** When it was last seen there that the epoch holds, by that server's clock, as its replies say it. */
+  #lookedAt = ''
   #turn = new Turn()
   /** In the order of their start. */
   #flights: Flight[] = []
@@ -89,7 +92,8 @@ export class Shard {
     // Kept as the characters of its bytes, as everything in a turn is.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
-    this.#probeKeys = [`${this.keyPrefix}process`, `${this.keyPrefix}never`]
+    this.#processKey = `${this.keyPrefix}process`
+    this.#probeKeys = [`${this.keyPrefix}never`]
     this.#slot = slotOf(this.#epochKey)
   }
 
@@ -175,9 +179,15 @@ export class Shard {
 
   #call(turn: Turn, place: Place): Promise<unknown> {
     const { clock, newEpoch } = this.#options
-    const time = clock === undefined ? '' : String(clock())
+    const shard = {
+      epochKey: this.#epochKey,
+      processKey: this.#processKey,
+      clock: clock === undefined ? '' : String(clock()),
+      newEpoch: String(newEpoch()),
+      lookedAt: place === this.#place ? this.#lookedAt : '',
+    }
     return orByText(async how => {
-      const command = turn.call(TURN, how, this.#epochKey, time, String(newEpoch()))
+      const command = turn.call(TURN, how, shard)
       try {
         return await this.#connection.sendTo(place, command)
       } catch (error) {
@@ -197,7 +207,7 @@ export class Shard {
     }
     this.#remove(flight)
     // A late reply of the server that was left tells an epoch that is no more.
-    if (flight.place === this.#place) this.epoch = epochOf(reply)
+    if (flight.place === this.#place) this.#learn(reply)
     this.#land(flight, reply)
   }
 
@@ -298,7 +308,7 @@ export class Shard {
     this.#call(turn, place).then(
       reply => {
         this.#heardAtMs = performance.now()
-        if (isReplyTo(turn, reply)) this.#found(place, epochOf(reply))
+        if (isReplyTo(turn, reply)) this.#found(place, reply)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
@@ -320,10 +330,15 @@ export class Shard {
     )
   }
 
-  #found(place: Place, epoch: number): void {
+  #learn(reply: Buffer): void {
+    this.epoch = epochOf(reply)
+    this.#lookedAt = lookedAtOf(reply)
+  }
+
+  #found(place: Place, reply: Buffer): void {
     if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.#slot) !== place) return
     this.#place = place
-    this.epoch = epoch
+    this.#learn(reply)
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
     const wasUp = this.#up
     this.#up = true
@@ -331,21 +346,5 @@ export class Shard {
     const held = this.#held
     this.#held = []
     for (const flight of held) if (!flight.landed) this.#launch(flight)
-  }
-}
-
-export function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {
-  return orByText(how =>
-    connection.send(new Command(how, [how === 'evalsha' ? script.sha : script.text, ...args])),
-  )
-}
-
-/** EVALSHA, and EVAL where the server does not know the script: then nothing ran, so that is no resend. */
-async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {
-  try {
-    return await call('evalsha')
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return await call('eval')
   }
 }
