@@ -197,6 +197,8 @@ const loading: Sickness = {
   cured: () => ({ ...loaded }),
 }
 
+let ownDir = ''
+
 const misconf: Sickness = {
   name: 'MISCONF (snapshots fail)',
   isFatal: true,
@@ -204,6 +206,7 @@ const misconf: Sickness = {
   async strike(patient) {
     const dir = join(tmpdir(), `powgate-gone-${patient.redis.port}`)
     mkdirSync(dir)
+    ownDir = ((await patient.ask('config', 'get', 'dir')) as string[])[1]!
     await patient.config('dir', dir)
     rmdirSync(dir)
     await patient.config('save', '3600 1')
@@ -214,7 +217,7 @@ const misconf: Sickness = {
   },
   async cure(patient) {
     await patient.config('save', '')
-    await patient.config('dir', tmpdir())
+    await patient.config('dir', ownDir)
   },
 }
 

@@ -15,11 +15,11 @@
  */
 
 import { withDeadline } from '../deadline.ts'
-import type { OnStoreCall } from '../store.ts'
-import type { Connection, Place } from './connection.ts'
+import { type Connection, type Place, patienceMs } from './connection.ts'
 import { PROBE } from './operations.ts'
 import { orByText } from './run-script.ts'
 import { TURN } from './scripts.ts'
+import type { ShardOptions } from './shard-options.ts'
 import { slotOf } from './shard-tags.ts'
 import { epochOf, isReplyTo, lookedAtOf, type Settle, settleAll, Turn } from './turn.ts'
 
@@ -39,22 +39,9 @@ const PROBE_WHEN_UP_MS = 1000
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
-/** A place that is silent for this long is given up, in case the other side is gone without a word. */
-const SILENCE_MS_MAX = 2000
+const LOCATE_MS_MAX = 2000
 /** A Cluster's refusals to run a call where it was sent, or at all for now. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /
-
-export interface ShardOptions {
-  /** Starts every key: `<prefix>:{<tag>}:`. */
-  readonly keyPrefix: string
-  readonly deadlineMs: number
-  /** For tests; the server's own clock if undefined. */
-  readonly clock: (() => number) | undefined
-  /** A random unsigned 32-bit number, for a shard that has no epoch. */
-  readonly newEpoch: () => number
-  readonly onChange: (shard: Shard, up: boolean, cause: string) => void
-  readonly onCall: OnStoreCall | undefined
-}
 
 export class Shard {
   /** undefined until first reached. */
@@ -290,12 +277,20 @@ export class Shard {
     if (place === undefined) {
       this.#connection.unstick(this.#slot)
       this.#locate()
-    } else if (place === this.#asked && performance.now() - this.#heardAtMs > SILENCE_MS_MAX) {
-      this.#heardAtMs = performance.now()
-      this.#connection.drop(place)
     } else {
+      // As with the deadline: what has come is read before it is missed.
+      if (place === this.#asked) setImmediate(this.#checkSilence, place)
       this.#probeAt(place)
     }
+  }
+
+  /** The other side may be gone without a word. */
+  readonly #checkSilence = (place: Place): void => {
+    const silentMs = performance.now() - this.#heardAtMs
+    if (this.#place !== undefined || place !== this.#asked || silentMs < patienceMs(this.#options.deadlineMs))
+      return
+    this.#heardAtMs = performance.now()
+    this.#connection.drop(place)
   }
 
   #probeAt(place: Place): void {
@@ -305,10 +300,14 @@ export class Shard {
     }
     const turn = new Turn()
     turn.add(this.#probeKeys, PROBE, () => {})
+    const { deadlineMs } = this.#options
     this.#call(turn, place).then(
       reply => {
         this.#heardAtMs = performance.now()
-        if (isReplyTo(turn, reply)) this.#found(place, reply)
+        // Where a probe comes too late, calls would: they would run, and be refused all the same.
+        const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
+        if (isLate) this.#cause = `no answer within ${deadlineMs} ms`
+        else if (isReplyTo(turn, reply)) this.#found(place, reply)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
@@ -324,7 +323,7 @@ export class Shard {
     const done = () => {
       this.#isLocating = false
     }
-    withDeadline(this.#connection.locate(this.#epochKey), SILENCE_MS_MAX, 'looking for a slot').then(
+    withDeadline(this.#connection.locate(this.#epochKey), LOCATE_MS_MAX, 'looking for a slot').then(
       done,
       done,
     )

@@ -85,7 +85,7 @@ export class RedisStore implements Store {
   constructor(options: RedisStoreOptions) {
     this.#options = options
     this.description = describeTarget(options.target)
-    this.#connection = connect(options.target)
+    this.#connection = connect(options.target, options.deadlineMs)
     this.#records = new RedisRecords(this.#connection, options.keyPrefix, options.deadlineMs)
     const tags = this.#connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
     this.#shards = tags.map(
