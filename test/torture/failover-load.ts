@@ -99,6 +99,11 @@ export class FailoverLoad {
     for (const service of this.#services) await service.stop()
   }
 
+  /** All workers. */
+  get pids(): number[] {
+    return this.#services.flatMap(({ pid }) => childPids(pid))
+  }
+
   /** All workers of the last host. */
   get lastHostPids(): number[] {
     return childPids(this.#services.at(-1)!.pid)
