@@ -14,6 +14,7 @@ import { Pool } from './wire.ts'
 
 const HOSTS = 2
 const SITES = 6
+const SITES_BOUNDED = 3
 const SHARDS = 16
 const LANES = 3
 /** Of one token at once, half of them through each host. */
@@ -50,7 +51,7 @@ export class FailoverLoad {
   readonly #tokens: Token[] = []
   readonly #learning = new Set<number>()
   #isOn = true
-  #isPaused = false
+  #isPaused = true
   #running = 0
   readonly #lanes: Promise<void>[]
 
@@ -75,20 +76,16 @@ export class FailoverLoad {
   }
 
   static async open(run: Run, name: string, topology: Topology): Promise<FailoverLoad> {
-    const services: TestService[] = []
-    for (let host = 0; host < HOSTS; host++) {
-      const settings = { POWGATE_REDIS_SHARDS: String(SHARDS), POWGATE_STORE_DEADLINE_MS: '1000' }
-      services.push(
-        await run.service('embedded', { ...UNLIMITED_REDEMPTIONS, ...settings, REDIS_URL: topology.url }),
-      )
-    }
-    const sites: TestSite[] = []
+    const settings = { POWGATE_REDIS_SHARDS: String(SHARDS), POWGATE_STORE_DEADLINE_MS: '1000' }
+    const env = { ...UNLIMITED_REDEMPTIONS, ...settings, REDIS_URL: topology.url }
+    const services = await Promise.all(Array.from({ length: HOSTS }, () => run.service('embedded', env)))
+    const [first] = services
+    const count = run.count(SITES, SITES_BOUNDED)
+    const sites = await Promise.all(
+      Array.from({ length: count }, () => first!.createSite({ difficulty: EASY })),
+    )
     const mints: TokenMint[] = []
-    for (let count = 0; count < SITES; count++) {
-      const site = await services[0]!.createSite({ difficulty: EASY })
-      sites.push(site)
-      mints.push(await TokenMint.open(services[0]!.url, site, run.random))
-    }
+    for (const site of sites) mints.push(await TokenMint.open(first!.url, site, run.random))
     return new FailoverLoad(run, name, topology, services, sites, mints)
   }
 
@@ -125,7 +122,7 @@ export class FailoverLoad {
       : '0'
   }
 
-  /** Nothing is asked any more when it resolves, until `resume`. */
+  /** Nothing is asked any more when it resolves, until `resume`; so it begins. */
   async pause(): Promise<void> {
     this.#isPaused = true
     await eventually(WELL_MS, 'nothing is under way', () => this.#running === 0)
@@ -147,7 +144,7 @@ export class FailoverLoad {
   }
 
   async #raceOnce(): Promise<void> {
-    const site = this.#random.below(SITES)
+    const site = this.#random.below(this.sites.length)
     const subject = this.mint(site)
     const calls = await Promise.all(
       Array.from({ length: RACERS }, (_, racer) => this.redeem(subject, racer % HOSTS)),
@@ -191,7 +188,7 @@ export class FailoverLoad {
 
   /** Until a fresh token of every site was redeemed through every host. */
   async untilWell(): Promise<void> {
-    for (let site = 0; site < SITES; site++)
+    for (let site = 0; site < this.sites.length; site++)
       for (let host = 0; host < HOSTS; host++)
         await eventually(WELL_MS, `site ${site} is well on host ${host}`, async () => {
           const call = await this.redeem(this.mint(site), host)

@@ -18,9 +18,10 @@ export const failover: TortureCase = {
   aim: 'no token redeemed twice; what is forgotten is refused as invalid',
   fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it; two hosts of two workers`,
   async run(run) {
-    const shares = Object.keys(TOPOLOGIES).length
-    for (const [index, [name, start]] of Object.entries(TOPOLOGIES).entries())
-      await onTopology(run, name, await start(), (index + 0.8) / shares)
+    const stages = await Promise.all(
+      Object.entries(TOPOLOGIES).map(([name, start]) => stageOf(run, name, start)),
+    )
+    for (const [index, stage] of stages.entries()) await onStage(run, stage, (index + 1) / stages.length)
   },
 }
 
@@ -30,9 +31,20 @@ interface Cost {
   readonly unknown: number
 }
 
-async function onTopology(run: Run, name: string, servers: Failovers, share: number): Promise<void> {
+interface Stage {
+  readonly name: string
+  readonly servers: Failovers
+  readonly load: FailoverLoad
+}
+
+async function stageOf(run: Run, name: string, start: () => Promise<Failovers>): Promise<Stage> {
+  const servers = await start()
   run.defer(() => servers.stop())
-  const load = await FailoverLoad.open(run, name, servers)
+  return { name, servers, load: await FailoverLoad.open(run, name, servers) }
+}
+
+async function onStage(run: Run, { name, servers, load }: Stage, share: number): Promise<void> {
+  load.resume()
   await load.untilWell()
   const kinds = Object.keys(servers.kinds)
   const costs = new Map<string, Cost[]>(kinds.map(kind => [kind, []]))
