@@ -134,6 +134,37 @@ test('redis: restarted from a snapshot that is older than a redemption, it refus
   await server.stop()
 })
 
+test('redis: a primary that was made a replica and a primary again, over the same connection, redeems nothing twice', async t => {
+  const args = ['--repl-diskless-sync-delay', '0']
+  const [server, other] = [await RedisServer.start(args), await RedisServer.start(args)]
+  const store = await openStore(server.url)
+  t.after(async () => {
+    await store.close()
+    await Promise.all([server.stop(), other.stop()])
+  })
+  const isFollowing = async (replica: RedisServer) =>
+    String(await replica.ask('info', 'replication')).includes('master_link_status:up')
+  // In some rounds a probe falls in between, and finds a replica.
+  for (let round = 0; round < 4; round++) {
+    await other.ask('replicaof', '127.0.0.1', server.port)
+    await eventually(20_000, 'a copy', () => isFollowing(other))
+    await eventually(20_000, 'the store is back', () => store.isReady())
+    await other.ask('replicaof', 'NO', 'ONE')
+    const storeEpoch = store.siteEpoch('site_0000000000000000000000')!
+    const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
+    const first = await redemptionOn(store, { redeem })
+    assert.equal(first.status === 'admitted' && first.token, 'redeemed')
+    await server.ask('replicaof', '127.0.0.1', other.port)
+    await eventually(20_000, 'the older copy', () => isFollowing(server))
+    await server.ask('replicaof', 'NO', 'ONE')
+    const again = await eventually(20_000, 'an answer', async () => {
+      const answer = await redemptionOn(store, { redeem })
+      return answer.status === 'admitted' ? answer.token : undefined
+    })
+    assert.equal(again, 'forgotten')
+  }
+})
+
 test('redis: keys expire, and an address at all its limits costs at most 1 KiB', async () => {
   const server = await RedisServer.start()
   const store = await openStore(server.url)

@@ -4,7 +4,19 @@ import { badInputs } from './cases/01-bad-inputs.ts'
 import { httpConformance } from './cases/02-http-conformance.ts'
 import { singleUse } from './cases/03-single-use.ts'
 import { workerKill } from './cases/04-worker-kill.ts'
+import { storeKill } from './cases/05-store-kill.ts'
+import { failover } from './cases/06-failover.ts'
+import { sickRedis } from './cases/07-sick-redis.ts'
 import { theft } from './cases/14-theft.ts'
 import type { TortureCase } from './run.ts'
 
-export const CASES: readonly TortureCase[] = [badInputs, httpConformance, singleUse, workerKill, theft]
+export const CASES: readonly TortureCase[] = [
+  badInputs,
+  httpConformance,
+  singleUse,
+  workerKill,
+  storeKill,
+  failover,
+  sickRedis,
+  theft,
+]

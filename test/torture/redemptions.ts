@@ -42,6 +42,11 @@ export class TokenMint {
     return this.#claims.storeEpoch
   }
 
+  /** The same, once the store has drawn this epoch. */
+  under(storeEpoch: number): TokenMint {
+    return new TokenMint({ ...this.#claims, storeEpoch }, this.#random)
+  }
+
   mint(): string {
     const { siteTag, storeEpoch } = this.#claims
     const issuedAtMs = Date.now()

@@ -30,12 +30,21 @@ export interface Connection {
   close(): void
 }
 
-const RECONNECT_MS_MAX = 500
-/** From the first look at a connection that is being made: a server may accept it and then say nothing. */
-const STUCK_MS_MAX = 5000
-const CONNECT_MS_MAX = 2000
+const RECONNECT_MS_MAX = 200
+const SENTINEL_MS_MAX = 2000
+/** Redis tells when it will have read its file, and is often early. */
+const LOADING_MS = 100
 /** How long a connection that is given up may take to end. */
 const DISCONNECT_MS = 500
+
+/**
+ * How long a connection may be silent, or in the making (a server may accept it and then say nothing), before another is
+ * tried: several round trips that a call may each take for all its time. What swallowed the bytes of the first
+ * need not swallow those of the next, so this bounds how soon a Redis that is back is found.
+ */
+export function patienceMs(deadlineMs: number): number {
+  return Math.max(500, 4 * deadlineMs)
+}
 
 /**
  * Settings, and why:
@@ -47,23 +56,26 @@ const CLIENT_OPTIONS = {
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
-  connectTimeout: CONNECT_MS_MAX,
   disconnectTimeout: DISCONNECT_MS,
+  maxLoadingRetryTime: LOADING_MS,
   keepAlive: 10_000,
   retryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
   reconnectOnError: (error: Error) => (error.message.includes('READONLY') ? 1 : false),
   disableClientInfo: true,
 } as const
 
-export function connect(target: RedisTarget): Connection {
-  return target.kind === 'cluster' ? connectCluster(target) : connectRedis(target)
+/** @param deadlineMs of a call */
+export function connect(target: RedisTarget, deadlineMs: number): Connection {
+  const patience = patienceMs(deadlineMs)
+  return target.kind === 'cluster' ? connectCluster(target, patience) : connectRedis(target, patience)
 }
 
-function connectRedis(target: RedisTarget): Connection {
+function connectRedis(target: RedisTarget, patience: number): Connection {
+  const options = dataOptions(target, patience)
   const client = new Redis(
-    target.kind === 'sentinel' ? sentinelOptions(target) : { ...dataOptions(target), ...target.nodes[0]! },
+    target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...target.nodes[0]! },
   )
-  const isStuck = stuckCheck()
+  const isStuck = stuckCheck(patience)
   let isClosed = false
   // ioredis gives up for good if it is interrupted while it asks the Sentinels.
   client.on('end', () => {
@@ -90,7 +102,7 @@ function connectRedis(target: RedisTarget): Connection {
   }
 }
 
-function connectCluster(target: RedisTarget): Connection {
+function connectCluster(target: RedisTarget, patience: number): Connection {
   const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
@@ -101,9 +113,9 @@ function connectCluster(target: RedisTarget): Connection {
     ...(target.tls === undefined
       ? {}
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
-    redisOptions: dataOptions(target),
+    redisOptions: dataOptions(target, patience),
   })
-  const isStuck = stuckCheck()
+  const isStuck = stuckCheck(patience)
   const nodeOf = (slot: number): Redis | undefined => {
     const key = cluster.slots[slot]?.[0]
     if (key === undefined || cluster.status !== 'ready') return undefined
@@ -133,19 +145,20 @@ function connectCluster(target: RedisTarget): Connection {
   }
 }
 
-/** Whether this attempt was first seen longer ago than a connection may take. */
-function stuckCheck(): (attempt: object) => boolean {
+/** Whether this attempt was first seen longer ago than a connection may take, in milliseconds. */
+function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
   return attempt => {
     const since = seenAtMs.get(attempt)
     if (since === undefined) seenAtMs.set(attempt, performance.now())
-    return since !== undefined && performance.now() - since > STUCK_MS_MAX
+    return since !== undefined && performance.now() - since > patience
   }
 }
 
-function dataOptions(target: RedisTarget) {
+function dataOptions(target: RedisTarget, connectTimeout: number) {
   return {
     ...CLIENT_OPTIONS,
+    connectTimeout,
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
     db: target.db,
@@ -153,13 +166,13 @@ function dataOptions(target: RedisTarget) {
   }
 }
 
-function sentinelOptions(target: RedisTarget) {
+function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOptions>) {
   const { sentinelUsername, sentinelPassword } = target
   return {
-    ...dataOptions(target),
+    ...options,
     sentinels: [...target.nodes],
     name: target.primaryName!,
-    sentinelCommandTimeout: CONNECT_MS_MAX,
+    sentinelCommandTimeout: SENTINEL_MS_MAX,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     ...(target.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions(target) }),

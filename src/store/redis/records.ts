@@ -24,8 +24,8 @@ import { withDeadline } from '../deadline.ts'
 import { jsonOf, memberOf, splitMembers } from '../members.ts'
 import type { SiteChanges, SiteStore } from '../store.ts'
 import type { Connection } from './connection.ts'
+import { runScript } from './run-script.ts'
 import { NOTE_USES, type Script, WRITE_RECORDS } from './scripts.ts'
-import { runScript } from './shard.ts'
 
 const LIST_CHUNK = 500
 

@@ -27,7 +27,7 @@ export const TURN = load(
   'redeem-token-3',
   'refund-caller-1',
   'peek-api-key-1',
-  'probe-2',
+  'probe-1',
   'turn',
 )
 export const WRITE_RECORDS = load('write-records-n')

@@ -9,19 +9,19 @@
  *                                             +-> deadline, error -> every operation unknown, shard down
  *
  * A shard is asked only at the place where its epoch was read: one connection to one server. When that breaks, or the
- * slot is served elsewhere, a probe with the real script comes first, wherever the shard is now, which finds out
- * whether marks of single use may have been lost on the way (lua/probe-2.lua). A shard that is down answers at once,
+ * slot is served elsewhere, a probe with the real script comes first, wherever the shard is now. Every call finds out
+ * whether marks of single use may have been lost on the way (lua/answers.lua). A shard that is down answers at once,
  * and is probed until that goes through. Calls that may have run are never sent again.
  */
 
-import { Command } from 'ioredis'
 import { withDeadline } from '../deadline.ts'
-import type { OnStoreCall } from '../store.ts'
-import type { Connection, Place } from './connection.ts'
+import { type Connection, type Place, patienceMs } from './connection.ts'
 import { PROBE } from './operations.ts'
-import { type Script, TURN } from './scripts.ts'
+import { orByText } from './run-script.ts'
+import { TURN } from './scripts.ts'
+import type { ShardOptions } from './shard-options.ts'
 import { slotOf } from './shard-tags.ts'
-import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
+import { epochOf, isReplyTo, lookedAtOf, type Settle, settleAll, Turn } from './turn.ts'
 
 interface Flight {
   readonly turn: Turn
@@ -39,28 +39,16 @@ const PROBE_WHEN_UP_MS = 1000
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
-/** A place that is silent for this long is given up, in case the other side is gone without a word. */
-const SILENCE_MS_MAX = 2000
+const LOCATE_MS_MAX = 2000
 /** A Cluster's refusals to run a call where it was sent, or at all for now. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /
-
-export interface ShardOptions {
-  /** Starts every key: `<prefix>:{<tag>}:`. */
-  readonly keyPrefix: string
-  readonly deadlineMs: number
-  /** For tests; the server's own clock if undefined. */
-  readonly clock: (() => number) | undefined
-  /** A random unsigned 32-bit number, for a shard that has no epoch. */
-  readonly newEpoch: () => number
-  readonly onChange: (shard: Shard, up: boolean, cause: string) => void
-  readonly onCall: OnStoreCall | undefined
-}
 
 export class Shard {
   /** undefined until first reached. */
   epoch: number | undefined
   readonly keyPrefix: string
   readonly #epochKey: string
+  readonly #processKey: string
   readonly #probeKeys: readonly string[]
   readonly #slot: number
   readonly #connection: Connection
@@ -68,6 +56,8 @@ export class Shard {
   #up = false
   /** Where the epoch was read. */
   #place: Place | undefined
+  /** When it was last seen there that the epoch holds, by that server's clock, as its replies say it. */
+  #lookedAt = ''
   #turn = new Turn()
   /** In the order of their start. */
   #flights: Flight[] = []
@@ -89,7 +79,8 @@ export class Shard {
     // Kept as the characters of its bytes, as everything in a turn is.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
-    this.#probeKeys = [`${this.keyPrefix}process`, `${this.keyPrefix}never`]
+    this.#processKey = `${this.keyPrefix}process`
+    this.#probeKeys = [`${this.keyPrefix}never`]
     this.#slot = slotOf(this.#epochKey)
   }
 
@@ -175,9 +166,15 @@ export class Shard {
 
   #call(turn: Turn, place: Place): Promise<unknown> {
     const { clock, newEpoch } = this.#options
-    const time = clock === undefined ? '' : String(clock())
+    const shard = {
+      epochKey: this.#epochKey,
+      processKey: this.#processKey,
+      clock: clock === undefined ? '' : String(clock()),
+      newEpoch: String(newEpoch()),
+      lookedAt: place === this.#place ? this.#lookedAt : '',
+    }
     return orByText(async how => {
-      const command = turn.call(TURN, how, this.#epochKey, time, String(newEpoch()))
+      const command = turn.call(TURN, how, shard)
       try {
         return await this.#connection.sendTo(place, command)
       } catch (error) {
@@ -197,7 +194,7 @@ export class Shard {
     }
     this.#remove(flight)
     // A late reply of the server that was left tells an epoch that is no more.
-    if (flight.place === this.#place) this.epoch = epochOf(reply)
+    if (flight.place === this.#place) this.#learn(reply)
     this.#land(flight, reply)
   }
 
@@ -280,12 +277,20 @@ export class Shard {
     if (place === undefined) {
       this.#connection.unstick(this.#slot)
       this.#locate()
-    } else if (place === this.#asked && performance.now() - this.#heardAtMs > SILENCE_MS_MAX) {
-      this.#heardAtMs = performance.now()
-      this.#connection.drop(place)
     } else {
+      // As with the deadline: what has come is read before it is missed.
+      if (place === this.#asked) setImmediate(this.#checkSilence, place)
       this.#probeAt(place)
     }
+  }
+
+  /** The other side may be gone without a word. */
+  readonly #checkSilence = (place: Place): void => {
+    const silentMs = performance.now() - this.#heardAtMs
+    if (this.#place !== undefined || place !== this.#asked || silentMs < patienceMs(this.#options.deadlineMs))
+      return
+    this.#heardAtMs = performance.now()
+    this.#connection.drop(place)
   }
 
   #probeAt(place: Place): void {
@@ -295,10 +300,14 @@ export class Shard {
     }
     const turn = new Turn()
     turn.add(this.#probeKeys, PROBE, () => {})
+    const { deadlineMs } = this.#options
     this.#call(turn, place).then(
       reply => {
         this.#heardAtMs = performance.now()
-        if (isReplyTo(turn, reply)) this.#found(place, epochOf(reply))
+        // Where a probe comes too late, calls would: they would run, and be refused all the same.
+        const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
+        if (isLate) this.#cause = `no answer within ${deadlineMs} ms`
+        else if (isReplyTo(turn, reply)) this.#found(place, reply)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
@@ -314,16 +323,21 @@ export class Shard {
     const done = () => {
       this.#isLocating = false
     }
-    withDeadline(this.#connection.locate(this.#epochKey), SILENCE_MS_MAX, 'looking for a slot').then(
+    withDeadline(this.#connection.locate(this.#epochKey), LOCATE_MS_MAX, 'looking for a slot').then(
       done,
       done,
     )
   }
 
-  #found(place: Place, epoch: number): void {
+  #learn(reply: Buffer): void {
+    this.epoch = epochOf(reply)
+    this.#lookedAt = lookedAtOf(reply)
+  }
+
+  #found(place: Place, reply: Buffer): void {
     if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.#slot) !== place) return
     this.#place = place
-    this.epoch = epoch
+    this.#learn(reply)
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
     const wasUp = this.#up
     this.#up = true
@@ -331,21 +345,5 @@ export class Shard {
     const held = this.#held
     this.#held = []
     for (const flight of held) if (!flight.landed) this.#launch(flight)
-  }
-}
-
-export function runScript(connection: Connection, script: Script, args: string[]): Promise<unknown> {
-  return orByText(how =>
-    connection.send(new Command(how, [how === 'evalsha' ? script.sha : script.text, ...args])),
-  )
-}
-
-/** EVALSHA, and EVAL where the server does not know the script: then nothing ran, so that is no resend. */
-async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {
-  try {
-    return await call('evalsha')
-  } catch (error) {
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return await call('eval')
   }
 }

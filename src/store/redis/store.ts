@@ -47,8 +47,9 @@ import {
 } from './operations.ts'
 import { RedisRecords } from './records.ts'
 import { challengeAnswer, firstOf, limitedAnswer, redemptionAnswer, solutionAnswer } from './replies.ts'
+import { runScript } from './run-script.ts'
 import { EXCHANGE_LOAD } from './scripts.ts'
-import { runScript, Shard } from './shard.ts'
+import { Shard } from './shard.ts'
 import { evenlySpreadTags } from './shard-tags.ts'
 import { describeTarget, type RedisTarget } from './target.ts'
 import type { Settle } from './turn.ts'
@@ -84,7 +85,7 @@ export class RedisStore implements Store {
   constructor(options: RedisStoreOptions) {
     this.#options = options
     this.description = describeTarget(options.target)
-    this.#connection = connect(options.target)
+    this.#connection = connect(options.target, options.deadlineMs)
     this.#records = new RedisRecords(this.#connection, options.keyPrefix, options.deadlineMs)
     const tags = this.#connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
     this.#shards = tags.map(

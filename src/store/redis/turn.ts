@@ -6,10 +6,23 @@
 
 import { Command } from 'ioredis'
 import { writeDecimal } from '../../domain/decimal.ts'
+import { readUInt24 } from '../../domain/limits.ts'
 import type { Script } from './scripts.ts'
 
 /** Takes the reply and where this operation's answer starts; undefined: unknown what happened. */
 export type Settle = (reply: Buffer | undefined, at: number) => void
+
+/** What a call says besides its operations; see lua/turn.lua. */
+export interface ShardCall {
+  /** A Cluster finds the shard's slot by it. */
+  readonly epochKey: string
+  readonly processKey: string
+  /** Milliseconds; '' for the server's own. */
+  readonly clock: string
+  readonly newEpoch: string
+  /** From the last reply of the same place; '' if there was none. */
+  readonly lookedAt: string
+}
 
 export class Turn {
   /** In the order of the operations. */
@@ -32,16 +45,16 @@ export class Turn {
     this.settles.push(settle)
   }
 
-  /** @param epochKey the shard's; a Cluster finds the shard's slot by it */
-  call(script: Script, how: 'evalsha' | 'eval', epochKey: string, clock: string, newEpoch: string): Command {
+  call(script: Script, how: 'evalsha' | 'eval', shard: ShardCall): Command {
+    const { epochKey, processKey, clock, newEpoch, lookedAt } = shard
     const code = how === 'evalsha' ? script.sha : script.text
-    const keyCount = 1 + this.#keyCount
-    const count = 3 + keyCount + 2 + this.settles.length
-    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}`
+    const keyCount = 2 + this.#keyCount
+    const count = 3 + keyCount + 3 + this.settles.length
+    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(processKey)}`
     const bytes = Buffer.concat([
       Buffer.from(head, 'latin1'),
       this.#keys.bytes(),
-      Buffer.from(bulk(clock) + bulk(newEpoch), 'latin1'),
+      Buffer.from(bulk(clock) + bulk(newEpoch) + bulk(lookedAt), 'latin1'),
       this.#operations.bytes(),
     ])
     return new PreparedCommand(how, [code, '1', epochKey], bytes)
@@ -110,22 +123,27 @@ class PreparedCommand extends Command {
   }
 }
 
-/** Length of the epoch that a reply starts with, and of an answer. */
+/** Lengths of what a reply starts with, epoch and time of the last look, and of an answer. */
 const EPOCH_BYTES = 4
+const HEAD_BYTES = EPOCH_BYTES + 3
 const ANSWER_BYTES = 7
 
 export function isReplyTo(turn: Turn, reply: unknown): reply is Buffer {
-  return Buffer.isBuffer(reply) && reply.length === EPOCH_BYTES + turn.settles.length * ANSWER_BYTES
+  return Buffer.isBuffer(reply) && reply.length === HEAD_BYTES + turn.settles.length * ANSWER_BYTES
 }
 
 export function epochOf(reply: Buffer): number {
   return reply.readUInt32BE(0)
 }
 
+export function lookedAtOf(reply: Buffer): string {
+  return String(readUInt24(reply, EPOCH_BYTES))
+}
+
 /** Hands each operation its answer; without a reply, the news that nothing is known. */
 export function settleAll(turn: Turn, reply: Buffer | undefined): void {
   const { settles } = turn
   for (let index = 0; index < settles.length; index++) {
-    settles[index]!(reply, EPOCH_BYTES + index * ANSWER_BYTES)
+    settles[index]!(reply, HEAD_BYTES + index * ANSWER_BYTES)
   }
 }

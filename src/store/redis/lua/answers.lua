@@ -1,13 +1,30 @@
--- What every operation uses: the list of answers, and the shard's epoch.
--- The epoch is a random number that holds while this server process lives (see probe-2.lua); what was issued under
--- another epoch is refused, since its marks of single use may be gone.
-local operations = {} -- by the code of an operation's letter
+-- What every operation uses: the shard's epoch, and the list of answers.
+-- The epoch is a random number that holds for one process while it is primary without a break; what was issued under
+-- another epoch is refused, since its marks of single use may be gone. A process that was restarted from a snapshot, a
+-- replica that was promoted, a primary that was a replica for a moment: each may lack the last marks. A client need not
+-- notice (a Cluster cuts no connection when roles change), so the process is looked at here, in the call that trusts it.
+-- (A slot that was moved lacks no mark, but from here that looks the same.)
+
+-- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
+-- between are as fast as this.
+local LOOK_HOLDS = 10
+
 local epoch_text = call('GET', KEYS[1])
-if not epoch_text then
-  epoch_text = ARGV[2]
-  call('SET', KEYS[1], epoch_text)
+local looked_at = tonumber(ARGV[3])
+if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
+  -- The process, and how it came by its data: the second replication id changes with every promotion.
+  local process = (string.match(call('INFO', 'server'), 'run_id:(%w+)') or '')
+    .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
+  if not epoch_text or call('GET', KEYS[2]) ~= process then
+    epoch_text = ARGV[2]
+    call('SET', KEYS[1], epoch_text)
+    call('SET', KEYS[2], process)
+  end
+  looked_at = now
 end
 local shard_epoch = tonumber(epoch_text)
+
+local operations = {} -- by the code of an operation's letter
 local answers, answered = {}, 0
 
 local function answer(status, first, second)

@@ -1,0 +1,248 @@
+/** Tokens are raced for while their store is killed and started again; afterwards each is tried once more. */
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { childPids } from '../../../bench/http/processes.ts'
+import { eventually } from '../../support/eventually.ts'
+import { RedisServer } from '../../support/redis.ts'
+import type { TestService, TestSite } from '../../support/service.ts'
+import type { Call, History } from '../history.ts'
+import { attempt, EASY, type Race, raceFor, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { Pool } from '../wire.ts'
+
+const KILLS = 20
+const RACERS = 16
+const LANES = 3
+const BACK_MS = 60_000
+/** Attempts after the races have numbers of their own. */
+const LATER = 1000
+/** How many tokens are tried again after each restart, the last ones. */
+const AGAIN_MAX = 600
+
+const NO_FILES = ['--appendonly', 'no']
+
+/** What Redis keeps. */
+const VARIANTS: Readonly<Record<string, readonly string[]>> = {
+  'Redis without persistence': NO_FILES,
+  'Redis, appendfsync everysec': ['--appendonly', 'yes', '--appendfsync', 'everysec'],
+  'Redis, appendfsync always': ['--appendonly', 'yes', '--appendfsync', 'always'],
+  'Redis, snapshots': ['--save', '1 1'],
+}
+
+export const storeKill: TortureCase = {
+  number: 5,
+  name: 'store-kill',
+  aim: 'no token redeemed twice over all restarts; what the store may have lost is refused as invalid, what it kept as used',
+  fullSize: `${KILLS} times kill -9 each: of Redis that keeps nothing, an append-only file (everysec, always), snapshots; of the whole service on the embedded store`,
+  async run(run) {
+    const names = Object.keys(VARIANTS)
+    const shares = names.length + 1
+    for (const [index, name] of names.entries()) await killRedis(run, name, (index + 1) / shares)
+    await killService(run)
+  },
+}
+
+/** Races for fresh tokens in a few lanes, until stopped. */
+class Races {
+  readonly tokens: string[] = []
+  /** undefined: nobody races. */
+  mint: TokenMint | undefined
+  readonly race: Race
+  #isOn = true
+  readonly #lanes: Promise<void>[]
+
+  constructor(race: Race) {
+    this.race = race
+    this.#lanes = Array.from({ length: LANES }, () => this.#lane())
+  }
+
+  async #lane(): Promise<void> {
+    while (this.#isOn) {
+      if (this.mint === undefined) await pause(5)
+      else await raceFor(this.race, this.tokens.push(this.mint.mint()) - 1, this.tokens.at(-1)!)
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#isOn = false
+    await Promise.all(this.#lanes)
+    this.race.pool.close()
+  }
+
+  /** Each of these tokens once more, until it is known what becomes of it. */
+  async again(from: number, to: number, number: number): Promise<Call[]> {
+    const known: Call[] = []
+    for (let start = from; start < to; start += RACERS) {
+      const subjects = Array.from({ length: Math.min(RACERS, to - start) }, (_, offset) => start + offset)
+      known.push(...(await Promise.all(subjects.map(subject => this.#untilKnown(subject, number)))))
+    }
+    return known
+  }
+
+  #untilKnown(subject: number, number: number): Promise<Call> {
+    const ask = async () => {
+      const call = await attempt(this.race, subject, this.tokens[subject]!, number)
+      return call.outcome === 'ok' || call.outcome === 'refused' ? call : undefined
+    }
+    return eventually(BACK_MS, `token ${subject} is looked at`, ask)
+  }
+}
+
+function racesOn(service: TestService, site: TestSite, history: History): Races {
+  const pool = new Pool({ port: service.port, connections: RACERS * LANES, timeoutMs: 10_000 })
+  return new Races({ pool, site, history, racers: RACERS, hasKeys: false })
+}
+
+async function killRedis(run: Run, name: string, share: number): Promise<void> {
+  const redis = await RedisServer.start(VARIANTS[name])
+  run.defer(() => redis.stop())
+  const service = await run.service('embedded', {
+    ...UNLIMITED_REDEMPTIONS,
+    REDIS_URL: redis.url,
+    POWGATE_STORE_DEADLINE_MS: '1000',
+  })
+  const site = await service.createSite({ difficulty: EASY })
+  const history = run.history(`store-kill-${redis.port}`)
+  const races = racesOn(service, site, history)
+  let from = 0
+  let forgotten = 0
+  let kills = 0
+  for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver(share)); kills++) {
+    races.mint = await currentMint(run, service, races)
+    await pause(run.random.between(100, run.isFull ? 1500 : 700))
+    await redis.kill()
+    await pause(run.random.below(run.isFull ? 800 : 200))
+    await redis.boot()
+    // Tokens of before are still being raced for meanwhile.
+    const to = races.tokens.length
+    const refused = await races.again(Math.max(from, to - AGAIN_MAX), to, LATER + kills)
+    races.mint = undefined
+    const wrong = refused.filter(({ code }) => code !== 'invalid-token')
+    run.check(
+      wrong.length === 0,
+      () =>
+        `${name}: after a restart ${wrong.length} tokens of before were not refused as invalid: ${JSON.stringify(wrong[0])}`,
+    )
+    forgotten += refused.length
+    from = run.isFull ? Math.max(0, to - 5000) : 0
+    run.progress(`${name}: ${kills + 1} kills, ${to} tokens`)
+  }
+  await races.stop()
+  await service.stop()
+  await redis.stop()
+  conclude(
+    run,
+    name,
+    races,
+    `${kills} kills of Redis, ${forgotten} tokens tried again afterwards: all refused as invalid`,
+  )
+}
+
+/** Of the store's epoch now: a token of it is redeemed, by every worker's word once the pool has been round. */
+function currentMint(run: Run, service: TestService, races: Races): Promise<TokenMint> {
+  return eventually(
+    BACK_MS,
+    () => `a token is redeemed\n${service.output.slice(-2000)}`,
+    async () => {
+      const mint = await TokenMint.open(service.url, races.race.site, run.random).catch(() => undefined)
+      if (mint === undefined) return undefined
+      const subject = races.tokens.push(mint.mint()) - 1
+      const calls = await raceFor(races.race, subject, races.tokens[subject]!)
+      return calls.some(({ outcome }) => outcome === 'ok') ? mint : undefined
+    },
+  )
+}
+
+async function killService(run: Run): Promise<void> {
+  const name = 'embedded store'
+  const service = await run.service('embedded', UNLIMITED_REDEMPTIONS)
+  const site = await service.createSite({ difficulty: EASY })
+  const history = run.history('store-kill-embedded')
+  const races = racesOn(service, site, history)
+  races.mint = await currentMint(run, service, races)
+  let kills = 0
+  for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver()); kills++) {
+    await pause(run.random.between(100, run.isFull ? 1500 : 700))
+    const before = races.tokens.length
+    await killAll(service)
+    await service.boot()
+    await checkKept(run, races, before, kills)
+    run.progress(`${name}: ${kills + 1} kills, ${before} tokens`)
+  }
+  races.mint = undefined
+  await loseState(run, service, races)
+  await races.stop()
+  await service.stop()
+  conclude(run, name, races, `${kills} kills of the whole service: what was redeemed stayed used`)
+}
+
+/** Primary and workers, before any of them can notice. */
+async function killAll(service: TestService): Promise<void> {
+  const workers = childPids(service.pid)
+  for (const pid of [service.pid, ...workers]) process.kill(pid, 'SIGKILL')
+  await service.end('SIGKILL')
+  await eventually(BACK_MS, 'the workers have gone', () => workers.every(pid => !isAlive(pid)))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    // A process that has ended and is not reaped yet holds nothing.
+    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
+  } catch {
+    return false
+  }
+}
+
+/** What was redeemed before is used; what was unknown may be redeemed now, once. */
+async function checkKept(run: Run, races: Races, before: number, kills: number): Promise<void> {
+  const { calls } = races.race.history
+  const redeemed = new Set(calls.filter(({ outcome }) => outcome === 'ok').map(({ subject }) => subject))
+  const again = await races.again(Math.max(0, before - AGAIN_MAX), before, LATER + kills)
+  const lost = again.filter(({ subject, code }) => redeemed.has(subject) && code !== 'token-used')
+  run.check(
+    lost.length === 0,
+    () => `embedded store: a redemption was lost: ${JSON.stringify(lost[0])} of ${lost.length}`,
+  )
+  const odd = again.filter(({ outcome, code }) => outcome !== 'ok' && code !== 'token-used')
+  run.check(odd.length === 0, () => `embedded store: ${JSON.stringify(odd[0])} of ${odd.length}`)
+}
+
+/** As after a power failure: another boot of the machine finds files that were never synced, with holes in them. */
+async function loseState(run: Run, service: TestService, races: Races): Promise<void> {
+  await killAll(service)
+  const file = join(service.dataDir, 'state', 'data.mdb')
+  const bytes = readFileSync(file)
+  bytes.fill(0, Math.floor(bytes.length / 2))
+  writeFileSync(file, bytes)
+  writeFileSync(join(service.dataDir, 'state', 'boot-id'), 'another boot')
+  await service.boot()
+  const to = races.tokens.length
+  const again = await races.again(Math.max(0, to - AGAIN_MAX), to, LATER + KILLS)
+  const accepted = again.filter(({ code }) => code !== 'invalid-token')
+  run.check(
+    accepted.length === 0,
+    () => `embedded store: after a loss of power: ${JSON.stringify(accepted[0])} of ${accepted.length}`,
+  )
+  run.figure('embedded store, tokens tried again after a simulated loss of power, all refused', again.length)
+}
+
+function conclude(run: Run, name: string, { race: { history }, tokens }: Races, what: string): void {
+  const doubles = history.doubleSuccesses()
+  run.size(`${name}: ${what}; ${tokens.length} tokens, ${history.calls.length} redemptions`)
+  run.figure(`${name}, outcomes`, JSON.stringify(history.counts).replaceAll('"', ''))
+  run.figure(`${name}, redeemed twice`, doubles.length)
+  run.check(
+    doubles.length === 0,
+    `${name}: redeemed twice: ${doubles.slice(0, 5)} (${doubles.length} in all)`,
+  )
+  const odd = history.calls.filter(
+    ({ outcome, code }) => outcome === 'refused' && !/^(token-used|invalid-token)$/.test(code),
+  )
+  run.check(
+    odd.length === 0,
+    () => `${name}: ${odd.length} were refused otherwise: ${JSON.stringify(odd[0])}`,
+  )
+}
+
+const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))

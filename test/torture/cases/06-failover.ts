@@ -1,0 +1,121 @@
+/** Redemption races while one Redis takes over from another, in every way that Sentinels and a Cluster know. */
+
+import { FailoverLoad } from '../failover-load.ts'
+import { clusterFailovers, type Failovers, sentinelFailovers } from '../failovers.ts'
+import type { Call } from '../history.ts'
+import type { Run, TortureCase } from '../run.ts'
+
+const FAILOVERS = 50
+
+const TOPOLOGIES: Readonly<Record<string, () => Promise<Failovers>>> = {
+  Sentinels: sentinelFailovers,
+  Cluster: clusterFailovers,
+}
+
+export const failover: TortureCase = {
+  number: 6,
+  name: 'failover',
+  aim: 'no token redeemed twice; what is forgotten is refused as invalid',
+  fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it; two hosts of two workers`,
+  async run(run) {
+    const stages = await Promise.all(
+      Object.entries(TOPOLOGIES).map(([name, start]) => stageOf(run, name, start)),
+    )
+    for (const [index, stage] of stages.entries()) await onStage(run, stage, (index + 1) / stages.length)
+  },
+}
+
+interface Cost {
+  readonly degradedMs: number
+  readonly forgotten: number
+  readonly unknown: number
+}
+
+interface Stage {
+  readonly name: string
+  readonly servers: Failovers
+  readonly load: FailoverLoad
+}
+
+async function stageOf(run: Run, name: string, start: () => Promise<Failovers>): Promise<Stage> {
+  const servers = await start()
+  run.defer(() => servers.stop())
+  return { name, servers, load: await FailoverLoad.open(run, name, servers) }
+}
+
+async function onStage(run: Run, { name, servers, load }: Stage, share: number): Promise<void> {
+  load.resume()
+  await load.untilWell()
+  const kinds = Object.keys(servers.kinds)
+  const costs = new Map<string, Cost[]>(kinds.map(kind => [kind, []]))
+  let done = 0
+  // Each kind as often as the others, and a bounded run what fits.
+  let order: string[] = []
+  while (done < FAILOVERS && (done === 0 || !run.isOver(share))) {
+    if (order.length === 0) order = [...kinds]
+    const [kind] = order.splice(done === 0 ? 0 : run.random.below(order.length), 1)
+    costs.get(kind!)!.push(await failOver(run, load, servers, kind!))
+    done++
+    run.progress(`${name}: ${done} failovers, ${load.tokenCount} tokens; ${kind}`)
+  }
+  await load.stop()
+  await servers.stop()
+  report(run, name, load, costs, done)
+}
+
+async function failOver(run: Run, load: FailoverLoad, servers: Failovers, kind: string): Promise<Cost> {
+  const from = load.history.calls.length
+  const forgottenBefore = load.forgotten
+  const startedMs = performance.now()
+  await servers.kinds[kind]!(load, run.random)
+  await load.untilWell()
+  const calls = load.history.calls.slice(from)
+  const unknown = calls.filter(({ outcome }) => outcome === 'unknown')
+  const last = unknown.reduce((latest, { endedMs }) => Math.max(latest, endedMs), 0)
+  const first = unknown.reduce((earliest, call) => Math.min(earliest, call.startedMs), last)
+  return {
+    degradedMs: Math.max(0, last - Math.max(first, startedMs)),
+    forgotten: load.forgotten - forgottenBefore,
+    unknown: unknown.length,
+  }
+}
+
+function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, Cost[]>, done: number): void {
+  const { history } = load
+  run.size(`${name}: ${done} failovers, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
+  for (const [kind, each] of costs) {
+    if (each.length === 0) continue
+    const middle = (of: (cost: Cost) => number) => each.map(of).sort((a, b) => a - b)
+    const [ms, forgotten, unknown] = [
+      middle(({ degradedMs }) => Math.round(degradedMs)),
+      middle(cost => cost.forgotten),
+      middle(cost => cost.unknown),
+    ].map(sorted => `${sorted[Math.floor(sorted.length / 2)]} (at most ${sorted.at(-1)})`)
+    run.figure(
+      `${name}, ${kind}, ${each.length} times`,
+      `without an answer for ${ms} ms, ${unknown} unknown, ${forgotten} tokens forgotten`,
+    )
+  }
+  const doubles = history.doubleSuccesses()
+  run.figure(`${name}, outcomes`, JSON.stringify(history.counts).replaceAll('"', ''))
+  run.figure(`${name}, tokens redeemed twice`, doubles.length)
+  run.check(
+    doubles.length === 0,
+    `${name}: tokens redeemed twice: ${doubles.slice(0, 5)} (${doubles.length} in all)`,
+  )
+  const odd = history.calls.filter(
+    ({ outcome, code }) => outcome === 'refused' && code !== 'token-used' && code !== 'invalid-token',
+  )
+  run.check(odd.length === 0, () => `${name}: ${odd.length} refused otherwise: ${JSON.stringify(odd[0])}`)
+  const early = [...history.bySubject()].filter(([, calls]) => isUsedByNobody(calls))
+  run.check(
+    early.length === 0,
+    () => `${name}: ${early.length} tokens were used though nobody can have: ${JSON.stringify(early[0])}`,
+  )
+}
+
+/** Used, though no redemption succeeded and of none it is unknown whether it did. */
+function isUsedByNobody(calls: readonly Call[]): boolean {
+  const isUsed = calls.some(({ code }) => code === 'token-used')
+  return isUsed && calls.every(({ outcome }) => outcome === 'refused' || outcome === 'failed')
+}

@@ -1,0 +1,282 @@
+/** A steady light load on all endpoints while Redis falls ill, in every way we know of, and is cured again. */
+
+import { eventually } from '../../support/eventually.ts'
+import type { TestService, TestSite } from '../../support/service.ts'
+import type { Call, History } from '../history.ts'
+import { attempt, EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
+import { Pool } from '../wire.ts'
+
+const REFUSAL_MS_MAX = 300
+const FIRST_SUCCESS_MS_MAX = 1000
+/** Far beyond any deadline: who waits for so long hangs. */
+const HANGS_MS = 5000
+const CONNECTIONS = 12
+const LANES = 3
+const PAUSE_MS = 15
+/** How long a sickness lasts in a bounded run. */
+const BOUNDED_MS = 600
+const WELL_MS = 60_000
+
+const UNLIMITED = {
+  ...UNLIMITED_REDEMPTIONS,
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
+  POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
+}
+
+export const sickRedis: TortureCase = {
+  number: 7,
+  name: 'sick-redis',
+  aim: `/verify-token never 200 without the store; 503 p99 under ${REFUSAL_MS_MAX} ms; first success within ${FIRST_SUCCESS_MS_MAX} ms of recovery; nothing hangs; no token redeemed twice`,
+  fullSize: `${SICKNESSES.length} sicknesses of Redis or of the way to it, 5 or 10 s each, two workers, store deadline 150 ms`,
+  async run(run) {
+    const patient = await Patient.start(run.random.fork())
+    run.defer(() => patient.stop())
+    const ward = await Ward.open(run, patient)
+    const all = [...SICKNESSES]
+    let done = 0
+    while (all.length > 0 && !run.isOver(0.7)) {
+      const [sickness] = all.splice(run.random.below(all.length), 1)
+      await ward.treat(sickness!)
+      done++
+    }
+    await ward.close()
+    run.size(`${done} sicknesses, one after the other`)
+    ward.judgeAll()
+  },
+}
+
+interface Minted {
+  readonly token: string
+  readonly calls: Call[]
+}
+
+class Ward {
+  readonly #run: Run
+  readonly #patient: Patient
+  readonly #service: TestService
+  readonly #site: TestSite
+  readonly #pool: Pool
+  readonly #redemptions: History
+  readonly #others: Readonly<Record<'challenge' | 'verify' | 'siteverify', History>>
+  readonly #minted: Minted[] = []
+  #mint: TokenMint
+  /** From this token on, marks are still there. */
+  #markedFrom = 0
+  #isOn = true
+  readonly #lanes: Promise<void>[] = []
+
+  private constructor(run: Run, patient: Patient, service: TestService, site: TestSite, mint: TokenMint) {
+    this.#run = run
+    this.#patient = patient
+    this.#service = service
+    this.#site = site
+    this.#mint = mint
+    this.#pool = new Pool({ port: service.port, connections: CONNECTIONS, timeoutMs: HANGS_MS })
+    this.#redemptions = run.history('sick-redis-verify-token')
+    this.#others = {
+      challenge: run.history('sick-redis-challenge'),
+      verify: run.history('sick-redis-verify'),
+      siteverify: run.history('sick-redis-siteverify'),
+    }
+  }
+
+  static async open(run: Run, patient: Patient): Promise<Ward> {
+    const service = await run.service('embedded', {
+      ...UNLIMITED,
+      REDIS_URL: `redis://127.0.0.1:${patient.proxy.port}`,
+      POWGATE_REDIS_PASSWORD: PASSWORD,
+    })
+    const site = await service.createSite({ difficulty: EASY })
+    const mint = await TokenMint.open(service.url, site, run.random)
+    const ward = new Ward(run, patient, service, site, mint)
+    for (let lane = 0; lane < LANES; lane++) ward.#lanes.push(ward.#redeem())
+    ward.#lanes.push(ward.#visit(), ward.#siteverify())
+    await ward.#untilWell(performance.now())
+    return ward
+  }
+
+  async close(): Promise<void> {
+    this.#isOn = false
+    await Promise.all(this.#lanes)
+    this.#pool.close()
+  }
+
+  /** Each token twice at least: whoever got no answer may have redeemed it. */
+  async #redeem(): Promise<void> {
+    while (this.#isOn) {
+      const subject = this.#minted.length
+      const minted: Minted = { token: this.#mint.mint(), calls: [] }
+      this.#minted.push(minted)
+      await this.#attempt(subject)
+      await this.#attempt(subject)
+      if (minted.calls[0]!.code === 'invalid-token') await this.#learnEpoch()
+      await pause(PAUSE_MS)
+    }
+  }
+
+  async #attempt(subject: number): Promise<void> {
+    const { token, calls } = this.#minted[subject]!
+    const race = { pool: this.#pool, site: this.#site, history: this.#redemptions, racers: 1, hasKeys: false }
+    calls.push(await attempt(race, subject, token, calls.length))
+  }
+
+  async #learnEpoch(): Promise<void> {
+    const epoch = await this.#patient.ask('get', 'pg:{0}:epoch').catch(() => null)
+    if (epoch !== null) this.#mint = this.#mint.under(Number(epoch))
+  }
+
+  /** Challenges, and solutions of them that are wrong: they are charged all the same. */
+  async #visit(): Promise<void> {
+    const { siteKey } = this.#site
+    for (let visit = 0; this.#isOn; visit++) {
+      const get = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\n\r\n`
+      const challenged = await this.#call('challenge', visit, get)
+      const nonce = typeof challenged === 'string' ? undefined : /"nonce":"(\w+)"/.exec(challenged.body)?.[1]
+      if (nonce !== undefined) {
+        const body = JSON.stringify({ nonce, counter: 0, fingerprintHash: '0'.repeat(64) })
+        const head = `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json`
+        await this.#call('verify', visit, `${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+      }
+      await pause(PAUSE_MS)
+    }
+  }
+
+  async #siteverify(): Promise<void> {
+    for (let call = 0; this.#isOn; call++) {
+      const body = JSON.stringify({ secret: this.#site.apiKey, response: 'not a token' })
+      const head = 'POST /siteverify HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json'
+      await this.#call('siteverify', call, `${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+      await pause(PAUSE_MS)
+    }
+  }
+
+  async #call(endpoint: 'challenge' | 'verify' | 'siteverify', subject: number, request: string) {
+    const startedMs = performance.now()
+    const ending = await this.#pool.call(request)
+    this.#others[endpoint].record(subject, 0, startedMs, ending)
+    return ending
+  }
+
+  async treat(sickness: Sickness): Promise<void> {
+    const { name, seconds, isFatal } = sickness
+    const ms = this.#run.isFull ? seconds * 1000 : BOUNDED_MS
+    const from = this.#redemptions.calls.length
+    const mintedFrom = this.#minted.length
+    if (sickness.forgets) await this.#checkMarks(`before ${name}`, this.#markedFrom)
+    await sickness.strike(this.#patient, ms)
+    const struckMs = performance.now()
+    await pause(ms)
+    const healedMs = performance.now()
+    await sickness.cure(this.#patient)
+    const atOnce = { illUntilMs: healedMs, wellFromMs: performance.now() }
+    const { illUntilMs, wellFromMs } = sickness.cured?.() ?? atOnce
+    await this.#untilWell(wellFromMs)
+    const calls = this.#redemptions.calls.slice(from)
+    if (isFatal) this.#checkNone(name, calls, struckMs, illUntilMs)
+    this.#judge(sickness, calls, illUntilMs, wellFromMs)
+    await this.#settle(mintedFrom)
+    if (sickness.forgets) this.#markedFrom = this.#minted.length
+    else await this.#checkMarks(name, this.#markedFrom)
+  }
+
+  /** A success that was asked for and told while no store could be had. */
+  #checkNone(name: string, calls: readonly Call[], fromMs: number, toMs: number): void {
+    const during = calls.filter(({ startedMs, endedMs }) => startedMs > fromMs && endedMs < toMs)
+    const successes = during.filter(({ outcome }) => outcome === 'ok').length
+    this.#run.check(during.length > 0, `${name}: nobody asked`)
+    this.#run.check(successes === 0, `${name}: ${successes} redemptions succeeded without the store`)
+    const others = during.filter(({ outcome, status }) => outcome !== 'ok' && status !== 503)
+    this.#run.check(others.length === 0, () => `${name}: ${JSON.stringify(others[0])} of ${others.length}`)
+  }
+
+  #judge({ name, isFatal }: Sickness, calls: readonly Call[], illUntilMs: number, wellFromMs: number): void {
+    const refusals = calls.filter(({ status }) => status === 503)
+    const first = calls.find(({ outcome, startedMs }) => outcome === 'ok' && startedMs > illUntilMs)
+    const last = refusals.findLast(({ startedMs }) => startedMs > wellFromMs)
+    const lastMs = last === undefined ? 0 : last.endedMs - wellFromMs
+    const firstMs = Math.max(0, (first?.endedMs ?? Number.POSITIVE_INFINITY) - wellFromMs)
+    const p99 = percentile(refusals, 0.99)
+    const counts = `503 ${refusals.length} of ${calls.length}, p99 ${p99.toFixed(0)} ms, last ${lastMs.toFixed(0)} ms after`
+    this.#run.checkTime(`${name} (${counts}): first success after`, firstMs, FIRST_SUCCESS_MS_MAX)
+    if (!this.#run.isFull) return
+    this.#run.check(p99 < REFUSAL_MS_MAX, `${name}: p99 of refusals is ${p99.toFixed(0)} ms`)
+    if (!isFatal && !name.includes('late'))
+      this.#run.check(refusals.length === 0, `${name}: ${refusals.length} refusals, though nothing was lost`)
+  }
+
+  /** Until 40 redemptions in a row were answered, and not by 503. */
+  async #untilWell(sinceMs: number): Promise<void> {
+    const { calls } = this.#redemptions
+    await eventually(
+      WELL_MS,
+      () => `the service is well\n${this.#service.output.slice(-3000)}`,
+      () => {
+        const recent = calls.slice(-40)
+        if (recent.length < 40 || recent[0]!.startedMs < sinceMs) return false
+        return (
+          recent.every(({ status }) => status === 200 || status === 400) &&
+          recent.some(({ status }) => status === 200)
+        )
+      },
+    )
+  }
+
+  /** Asks again of whom nobody knows. */
+  async #settle(mintedFrom: number): Promise<void> {
+    const end = this.#minted.length
+    for (let subject = mintedFrom; subject < end; subject++) {
+      const { calls } = this.#minted[subject]!
+      if (calls.some(({ outcome }) => outcome === 'unknown')) await this.#attempt(subject)
+    }
+  }
+
+  /** Every token that was told to be redeemed is marked so in Redis itself. */
+  async #checkMarks(name: string, from: number): Promise<void> {
+    const redeemed = this.#minted
+      .slice(from)
+      .filter(({ calls }) => calls.some(({ outcome }) => outcome === 'ok'))
+    const keys = redeemed.map(({ token }) => `pg:{0}:r:${token.split('|')[1]}`)
+    const present = await this.#patient.present(keys)
+    const missing = keys.filter(key => !present.has(key)).length
+    this.#run.check(
+      missing === 0,
+      `${name}: of ${keys.length} tokens that were redeemed ${missing} are not marked`,
+    )
+  }
+
+  judgeAll(): void {
+    const run = this.#run
+    const doubles = this.#redemptions.doubleSuccesses()
+    run.check(
+      doubles.length === 0,
+      `tokens redeemed twice: ${doubles.slice(0, 5)} (${doubles.length} in all)`,
+    )
+    const histories = { 'verify-token': this.#redemptions, ...this.#others }
+    for (const [endpoint, { counts, calls }] of Object.entries(histories)) {
+      run.figure(`/${endpoint}`, JSON.stringify(counts).replaceAll('"', ''))
+      const mute = calls.filter(({ status }) => status === 0)
+      run.check(mute.length === 0, () => `/${endpoint}: ${mute.length} without an answer, ${mute[0]!.code}`)
+      const odd = calls.filter(({ status }) => status !== 0 && ![200, 400, 503].includes(status))
+      run.check(odd.length === 0, () => `/${endpoint}: ${odd.length} times ${odd[0]!.status} ${odd[0]!.code}`)
+      run.checkTime(`/${endpoint}, longest`, Math.max(...calls.map(tookMs)), HANGS_MS / 5)
+    }
+    const all = Object.values(histories).flatMap(({ calls }) => calls)
+    const refusals = all.filter(({ status }) => status === 503)
+    run.checkTime('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
+  }
+}
+
+function tookMs({ startedMs, endedMs }: Call): number {
+  return endedMs - startedMs
+}
+
+function percentile(calls: readonly Call[], share: number): number {
+  const sorted = calls.map(tookMs).sort((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+}
+
+const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))

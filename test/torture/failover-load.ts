@@ -1,0 +1,201 @@
+/** Redemption races through two hosts on one Redis, for sites on all its shards, and old tokens tried again all the time. */
+
+import { childPids } from '../../bench/http/processes.ts'
+import { fnv1a } from '../../src/domain/hash.ts'
+import { evenlySpreadTags } from '../../src/store/redis/shard-tags.ts'
+import { eventually } from '../support/eventually.ts'
+import type { RedisServer } from '../support/redis.ts'
+import type { TestService, TestSite } from '../support/service.ts'
+import type { Call, History } from './history.ts'
+import type { Random } from './random.ts'
+import { attempt, EASY, TokenMint, UNLIMITED_REDEMPTIONS } from './redemptions.ts'
+import type { Run } from './run.ts'
+import { Pool } from './wire.ts'
+
+const HOSTS = 2
+const SITES = 6
+const SITES_BOUNDED = 3
+const SHARDS = 16
+const LANES = 3
+/** Of one token at once, half of them through each host. */
+const RACERS = 8
+const CONNECTIONS = 24
+const LANE_PAUSE_MS = 10
+/** Older tokens are no longer tried. */
+const KEEP_MS = 120_000
+const WELL_MS = 60_000
+
+/** What the load needs to know of the servers. */
+export interface Topology {
+  readonly url: string
+  readonly isCluster: boolean
+  /** Who is primary for the site's shard now, as far as can be told; rejects if nobody is. */
+  primaryFor(slotTag: string): Promise<RedisServer>
+}
+
+interface Token {
+  readonly text: string
+  readonly site: number
+  readonly mintedMs: number
+  attempts: number
+}
+
+export class FailoverLoad {
+  readonly history: History
+  readonly sites: readonly TestSite[]
+  readonly #services: readonly TestService[]
+  readonly #topology: Topology
+  readonly #random: Random
+  readonly #pools: readonly Pool[]
+  readonly #mints: TokenMint[]
+  readonly #tokens: Token[] = []
+  readonly #learning = new Set<number>()
+  #isOn = true
+  #isPaused = true
+  #running = 0
+  readonly #lanes: Promise<void>[]
+
+  private constructor(
+    run: Run,
+    name: string,
+    topology: Topology,
+    services: readonly TestService[],
+    sites: readonly TestSite[],
+    mints: TokenMint[],
+  ) {
+    this.history = run.history(`failover-${name}`)
+    this.#topology = topology
+    this.#services = services
+    this.sites = sites
+    this.#mints = mints
+    this.#random = run.random.fork()
+    this.#pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
+    this.#lanes = Array.from({ length: LANES + 1 }, (_, lane) =>
+      this.#lane(lane < LANES ? () => this.#raceOnce() : () => this.#retryOnce()),
+    )
+  }
+
+  static async open(run: Run, name: string, topology: Topology): Promise<FailoverLoad> {
+    const settings = { POWGATE_REDIS_SHARDS: String(SHARDS), POWGATE_STORE_DEADLINE_MS: '1000' }
+    const env = { ...UNLIMITED_REDEMPTIONS, ...settings, REDIS_URL: topology.url }
+    const services = await Promise.all(Array.from({ length: HOSTS }, () => run.service('embedded', env)))
+    const [first] = services
+    const count = run.count(SITES, SITES_BOUNDED)
+    const sites = await Promise.all(
+      Array.from({ length: count }, () => first!.createSite({ difficulty: EASY })),
+    )
+    const mints: TokenMint[] = []
+    for (const site of sites) mints.push(await TokenMint.open(first!.url, site, run.random))
+    return new FailoverLoad(run, name, topology, services, sites, mints)
+  }
+
+  async stop(): Promise<void> {
+    this.#isOn = false
+    await Promise.all(this.#lanes)
+    for (const pool of this.#pools) pool.close()
+    for (const service of this.#services) await service.stop()
+  }
+
+  /** All workers. */
+  get pids(): number[] {
+    return this.#services.flatMap(({ pid }) => childPids(pid))
+  }
+
+  /** All workers of the last host. */
+  get lastHostPids(): number[] {
+    return childPids(this.#services.at(-1)!.pid)
+  }
+
+  get tokenCount(): number {
+    return this.#tokens.length
+  }
+
+  /** How many of the tokens were refused as the store's memory of them may be lost. */
+  get forgotten(): number {
+    const codes = this.history.calls.filter(({ code }) => code === 'invalid-token')
+    return new Set(codes.map(({ subject }) => subject)).size
+  }
+
+  tagOf(site: number): string {
+    return this.#topology.isCluster
+      ? evenlySpreadTags(SHARDS)[fnv1a(this.sites[site]!.siteKey) % SHARDS]!
+      : '0'
+  }
+
+  /** Nothing is asked any more when it resolves, until `resume`; so it begins. */
+  async pause(): Promise<void> {
+    this.#isPaused = true
+    await eventually(WELL_MS, 'nothing is under way', () => this.#running === 0)
+  }
+
+  resume(): void {
+    this.#isPaused = false
+  }
+
+  async #lane(once: () => Promise<unknown>): Promise<void> {
+    while (this.#isOn) {
+      if (!this.#isPaused) {
+        this.#running++
+        await once()
+        this.#running--
+      }
+      await pause(LANE_PAUSE_MS)
+    }
+  }
+
+  async #raceOnce(): Promise<void> {
+    const site = this.#random.below(this.sites.length)
+    const subject = this.mint(site)
+    const calls = await Promise.all(
+      Array.from({ length: RACERS }, (_, racer) => this.redeem(subject, racer % HOSTS)),
+    )
+    if (calls.some(({ code }) => code === 'invalid-token')) await this.learnEpoch(site)
+  }
+
+  async #retryOnce(): Promise<void> {
+    if (this.#tokens.length === 0) return
+    const subject = this.#random.below(this.#tokens.length)
+    if (performance.now() - this.#tokens[subject]!.mintedMs > KEEP_MS) return
+    await Promise.all(this.#pools.map((_, host) => this.redeem(subject, host)))
+  }
+
+  /** A token under the epoch that was last seen. */
+  mint(site: number): number {
+    const text = this.#mints[site]!.mint()
+    return this.#tokens.push({ text, site, mintedMs: performance.now(), attempts: 0 }) - 1
+  }
+
+  redeem(subject: number, host: number): Promise<Call> {
+    const token = this.#tokens[subject]!
+    const pool = this.#pools[host]!
+    const race = { pool, site: this.sites[token.site]!, history: this.history, racers: 1, hasKeys: false }
+    return attempt(race, subject, token.text, token.attempts++)
+  }
+
+  async learnEpoch(site: number): Promise<void> {
+    if (this.#learning.has(site)) return
+    this.#learning.add(site)
+    try {
+      const tag = this.tagOf(site)
+      const epoch = await (await this.#topology.primaryFor(tag)).ask('get', `pg:{${tag}}:epoch`)
+      if (epoch !== null) this.#mints[site] = this.#mints[site]!.under(Number(epoch))
+    } catch {
+      // Nobody is there to be asked.
+    } finally {
+      this.#learning.delete(site)
+    }
+  }
+
+  /** Until a fresh token of every site was redeemed through every host. */
+  async untilWell(): Promise<void> {
+    for (let site = 0; site < this.sites.length; site++)
+      for (let host = 0; host < HOSTS; host++)
+        await eventually(WELL_MS, `site ${site} is well on host ${host}`, async () => {
+          const call = await this.redeem(this.mint(site), host)
+          if (call.code === 'invalid-token') await this.learnEpoch(site)
+          return call.outcome === 'ok'
+        })
+  }
+}
+
+const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))

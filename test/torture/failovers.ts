@@ -1,0 +1,221 @@
+/** Ways in which one Redis takes over from another. */
+
+import { Redis } from 'ioredis'
+import { slotOf } from '../../src/store/redis/shard-tags.ts'
+import { eventually } from '../support/eventually.ts'
+import type { RedisServer } from '../support/redis.ts'
+import { RedisCluster } from '../support/redis-cluster.ts'
+import { RedisSentinels } from '../support/redis-sentinel.ts'
+import type { FailoverLoad, Topology } from './failover-load.ts'
+import type { Random } from './random.ts'
+
+/** What one failover takes. It resolves when all servers are in order again. */
+export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
+
+export interface Failovers extends Topology {
+  readonly kinds: Readonly<Record<string, Failover>>
+  stop(): Promise<void>
+}
+
+const NEXT_MS = 60_000
+const ZOMBIE_MS_MAX = 2000
+
+const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
+
+/** Workers that see nothing of what happens meanwhile, and go on with the connections that they had. */
+async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
+  const signal = (name: NodeJS.Signals) => {
+    for (const pid of pids) process.kill(pid, name)
+  }
+  signal('SIGSTOP')
+  try {
+    await act()
+  } finally {
+    signal('SIGCONT')
+  }
+}
+
+export async function sentinelFailovers(): Promise<Failovers> {
+  const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
+  const another = async (than: RedisServer) =>
+    eventually(NEXT_MS, 'another primary', async () => {
+      const primary = await sentinels.primary()
+      return primary === than ? undefined : primary
+    })
+  const follow = async (server: RedisServer, random: Random) => {
+    await pause(random.below(ZOMBIE_MS_MAX))
+    // The Sentinels would see to it, in ten seconds or so.
+    const primary = await sentinels.primary()
+    await server.ask('replicaof', '127.0.0.1', primary.port).catch(() => {})
+  }
+  const frozen = async (random: Random, onThaw: () => void) => {
+    const primary = await sentinels.primary()
+    primary.freeze()
+    try {
+      await another(primary)
+      await pause(random.below(500))
+    } finally {
+      primary.thaw()
+      onThaw()
+    }
+    await follow(primary, random)
+    await sentinels.untilWhole()
+  }
+  return {
+    url: sentinels.url,
+    isCluster: false,
+    primaryFor: () => sentinels.primary(),
+    stop: () => sentinels.stop(),
+    kinds: {
+      'SENTINEL FAILOVER': async () => {
+        const primary = await sentinels.primary()
+        // Refused for as long as the Sentinels are not through with the failover before.
+        await eventually(NEXT_MS, 'a failover is begun', () =>
+          sentinels.failover().then(
+            () => true,
+            () => false,
+          ),
+        )
+        await another(primary)
+        await sentinels.untilWhole()
+      },
+      'primary killed': async (_, random) => {
+        const primary = await sentinels.primary()
+        await primary.kill()
+        const next = await another(primary)
+        await pause(random.below(500))
+        await primary.boot(['--replicaof', '127.0.0.1', String(next.port)])
+        await sentinels.untilWhole()
+      },
+      'primary frozen, then thawed': (_, random) => frozen(random, () => {}),
+      'primary frozen, and a host with it': async (load, random) => {
+        let goOn = () => {}
+        const thawed = new Promise<void>(resolve => (goOn = resolve))
+        const host = whileStopped(load.lastHostPids, () => thawed)
+        await Promise.all([host, frozen(random, goOn).finally(goOn)])
+      },
+      'SENTINEL FAILOVER while a host is stopped': async load => {
+        const primary = await sentinels.primary()
+        await whileStopped(load.lastHostPids, async () => {
+          await eventually(NEXT_MS, 'a failover is begun', () =>
+            sentinels.failover().then(
+              () => true,
+              () => false,
+            ),
+          )
+          await another(primary)
+        })
+        await sentinels.untilWhole()
+      },
+    },
+  }
+}
+
+export async function clusterFailovers(): Promise<Failovers> {
+  const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
+  const primaryFor = (tag: string) => cluster.primaryOf(slotOf(`{${tag}}`))
+  const followsAgain = (server: RedisServer) =>
+    eventually(NEXT_MS, 'it follows its primary', async () =>
+      String(await server.ask('info', 'replication').catch(() => '')).includes('master_link_status:up'),
+    )
+  const pair = async (load: FailoverLoad, random: Random) => {
+    const primary = await primaryFor(load.tagOf(random.below(load.sites.length)))
+    return { primary, heir: await cluster.replicaOf(primary) }
+  }
+  const isPrimary = async (server: RedisServer) =>
+    String(await server.ask('info', 'replication').catch(() => '')).includes('role:master')
+  const takesOver = (heir: RedisServer) => eventually(NEXT_MS, 'the heir takes over', () => isPrimary(heir))
+  const asked =
+    (...how: string[]): Failover =>
+    async (load, random) => {
+      const { primary, heir } = await pair(load, random)
+      await heir.ask('cluster', 'failover', ...how)
+      await takesOver(heir)
+      await followsAgain(primary)
+    }
+  const frozen = async (load: FailoverLoad, random: Random, onThaw: () => void) => {
+    const { primary, heir } = await pair(load, random)
+    primary.freeze()
+    try {
+      await takesOver(heir)
+      await pause(random.below(500))
+    } finally {
+      primary.thaw()
+      onThaw()
+    }
+    await followsAgain(primary)
+  }
+  return {
+    url: cluster.url,
+    isCluster: true,
+    primaryFor,
+    stop: () => cluster.stop(),
+    kinds: {
+      'there and back, marks lost, unnoticed': (load, random) =>
+        thereAndBack(load, random, { pair, takesOver, followsAgain }),
+      'CLUSTER FAILOVER': asked(),
+      'CLUSTER FAILOVER FORCE': asked('force'),
+      'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
+      'primary killed': async (load, random) => {
+        const { primary, heir } = await pair(load, random)
+        await primary.kill()
+        await takesOver(heir)
+        await pause(random.below(500))
+        await primary.boot()
+        await followsAgain(primary)
+      },
+      'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
+      'primary frozen, and a host with it': async (load, random) => {
+        let goOn = () => {}
+        const thawed = new Promise<void>(resolve => (goOn = resolve))
+        const host = whileStopped(load.lastHostPids, () => thawed)
+        await Promise.all([host, frozen(load, random, goOn).finally(goOn)])
+      },
+    },
+  }
+}
+
+const TOKENS_LOST = 20
+
+interface ClusterActs {
+  pair(load: FailoverLoad, random: Random): Promise<{ primary: RedisServer; heir: RedisServer }>
+  takesOver(heir: RedisServer): Promise<unknown>
+  followsAgain(server: RedisServer): Promise<unknown>
+}
+
+/**
+ * The worst that we know of: tokens are redeemed on a primary that no replica hears any more; the replica takes over,
+ * the primary follows it and forgets them, and takes over again. No worker notices: all stand still meanwhile, and a
+ * Cluster cuts no connection when roles change.
+ */
+async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterActs): Promise<void> {
+  await load.pause()
+  const { primary, heir } = await acts.pair(load, random)
+  const tokens: number[] = []
+  for (let site = 0; site < load.sites.length; site++) {
+    await load.learnEpoch(site)
+    for (let count = 0; count < TOKENS_LOST; count++) tokens.push(load.mint(site))
+  }
+  const command = new Redis(heir.clientOptions)
+  await command.ping()
+  heir.freeze()
+  await primary.ask('client', 'kill', 'type', 'replica')
+  await Promise.all(tokens.map(token => load.redeem(token, 0)))
+  // The first thing that it reads, before it can ask the primary for what it missed.
+  const takeover = command.call('cluster', 'failover', 'takeover')
+  const again: Promise<unknown>[] = []
+  await whileStopped(load.pids, async () => {
+    await pause(20)
+    heir.thaw()
+    await takeover
+    await acts.followsAgain(primary)
+    await primary.ask('cluster', 'failover', 'takeover')
+    await acts.takesOver(primary)
+    for (const [index, token] of tokens.entries()) again.push(load.redeem(token, index % 2))
+    await pause(50)
+  })
+  await Promise.all(again)
+  command.disconnect()
+  load.resume()
+  await acts.followsAgain(heir)
+}
