@@ -1,6 +1,11 @@
 /** Where connections come in: the HTTP server itself, or before it who reads PROXY protocol headers. */
 
-import { type TemplatedApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import {
+  type HttpResponse,
+  type TemplatedApp,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js'
 import { type Address, type AddressSet, formatAddress } from '../domain/address.ts'
 import type { ExchangeHost } from './exchange.ts'
 import { ProxyRelay } from './proxy-relay.ts'
@@ -35,13 +40,14 @@ export async function listen(
   const crowded = seldom(options.crowded)
   let connections = 0
   const { connectionsMax, proxyProtocol } = options
-  app.filter((response, change) => {
+  const count = (response: HttpResponse, change: number) => {
     connections += Math.sign(change)
     if (change > 0 && connections > connectionsMax && !proxyProtocol) {
       crowded()
       response.close() // counts it out again
     }
-  })
+  }
+  app.filter(count)
   if (!proxyProtocol) {
     const socket = await listenHttp(app, options.host, options.port)
     if (socket === false) return undefined

@@ -5,13 +5,12 @@
  * differences. |t| above 4.5 says that the times differ.
  */
 
-import { createHash } from 'node:crypto'
 import type { Random } from './random.ts'
 
 export interface TimingTarget<Input> {
   readonly name: string
-  /** Makes a pair that differs in nothing but what may not show: one of the first class, one of the second. */
-  pair(): readonly [Input, Input]
+  /** Makes an input of the first class (0) or the second: the same steps for both, since where it comes to lie in memory shows. */
+  input(of: number): Input
   call(input: Input): unknown
 }
 
@@ -46,11 +45,11 @@ export function measureTiming<Input>(
   random: Random,
 ): TimingVerdict {
   const warmUp = Math.ceil(samples * WARM_UP_SHARE)
-  const classes = randomBits(samples + warmUp, random)
+  const classes = Uint8Array.from({ length: samples + warmUp }, () => random.below(2))
   const times = new Float64Array(samples + warmUp)
   for (let from = 0; from < times.length; from += INPUTS) {
     const to = Math.min(times.length, from + INPUTS)
-    const inputs = Array.from({ length: to - from }, (_, index) => target.pair()[classes[from + index]!]!)
+    const inputs = Array.from({ length: to - from }, (_, index) => target.input(classes[from + index]!))
     for (let index = from; index < to; index++) {
       const input = inputs[index - from]!
       const startNs = process.hrtime.bigint()
@@ -59,17 +58,6 @@ export function measureTiming<Input>(
     }
   }
   return compare(times.subarray(warmUp), classes.subarray(warmUp))
-}
-
-/**
- * Which class each sample is of. Not from the generator that makes the inputs: the bits of such a simple one depend on each
- * other, and so would the classes on where in memory inputs lie, which two equal classes show by a |t| of 12.
- */
-function randomBits(count: number, random: Random): Uint8Array {
-  const bytes = createHash('shake256', { outputLength: Math.ceil(count / 8) })
-    .update(random.bytes(32))
-    .digest()
-  return Uint8Array.from({ length: count }, (_, index) => (bytes[index >> 3]! >> (index & 7)) & 1)
 }
 
 export function lastResult(): unknown {
