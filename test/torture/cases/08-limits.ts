@@ -20,7 +20,7 @@ import { type Ending, Pool } from '../wire.ts'
 
 /** More than three windows, on each store. */
 const SECONDS = 200
-const BOUNDED_SHARE = 0.35
+const BOUNDED_SHARE = 0.6
 const KILL_EVERY_MS = 5000
 const STEP_EVERY_MS = 7000
 const CONNECTIONS = 48
@@ -42,8 +42,11 @@ export const limits: TortureCase = {
   fullSize:
     '200 s on each store: 40 addresses, 4 sites, 4 API keys, bursts and streams around the limits; 4 workers, one killed every 5 s; hosts 5 s ahead and 5 s behind Redis, a wall clock that steps by 5 s on the embedded store',
   async run(run) {
-    await onRedis(run)
-    await onEmbedded(run)
+    // What is bounded starts eight processes at once rather than take twice as long.
+    if (run.isFull) {
+      await onRedis(run)
+      await onEmbedded(run)
+    } else await Promise.all([onRedis(run), onEmbedded(run)])
   },
 }
 
@@ -56,11 +59,14 @@ async function onRedis(run: Run): Promise<void> {
     run.defer(() => service.stop())
     return service
   }
-  const ahead = await start(skewedBy('+5s'), 2)
-  const behind = await start(skewedBy('-5s'), 2)
-  const exact = await start({}, 1)
-  await hostsApart(run, { ahead, exact, behind })
+  const [ahead, behind, exact] = await Promise.all([
+    start(skewedBy('+5s'), 2),
+    start(skewedBy('-5s'), 2),
+    start({}, 1),
+  ])
+  const later = await hostsApart(run, { ahead, exact, behind })
   await load(run, 'redis', [ahead, behind], () => {})
+  await later()
   for (const service of [ahead, behind, exact]) await service.stop()
 }
 
@@ -173,14 +179,14 @@ async function agent(stage: Stage, index: number, random: Random): Promise<void>
   while (performance.now() < stage.endAt) {
     const kind = random.pick(KINDS)
     const site = random.pick(stage.sites)
-    const isBurst = random.chance(0.4)
+    const isBurst = random.chance(0.6)
     const perMinute = (limitOf(labelsOf(kind, address, site)[1]!) * random.between(50, 160)) / 100
-    const count = isBurst ? random.between(2, 40) : random.between(3, 15)
+    const count = isBurst ? random.between(2, 70) : random.between(3, 15)
     for (let sent = 0; sent < count && performance.now() < stage.endAt; sent++) {
       underWay.push(ask(stage, kind, address, site, random.pick(stage.pools)))
       if (!isBurst) await sleep(60_000 / perMinute)
     }
-    await sleep(random.between(0, isBurst ? 6000 : 1000))
+    await sleep(random.between(0, isBurst ? 4000 : 1000))
   }
   await Promise.all(underWay)
 }
@@ -253,8 +259,12 @@ interface Hosts {
   readonly behind: TestService
 }
 
-/** Nonces and tokens of a host whose clock is up to 5 s ahead are taken, those of one that is further ahead only later. */
-async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<void> {
+/**
+ * Nonces and tokens of a host whose clock is up to 5 s ahead are taken, those of one that is further ahead only later.
+ *
+ * @returns what is left to be tried, at least 5 s later
+ */
+async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<() => Promise<void>> {
   const { siteKey, apiKey } = await exact.createSite({ difficulty: EASY })
   const clients = [ahead, exact, behind].map(({ url }) => new Client(url)) as [Client, Client, Client]
   const [onAhead, onExact, onBehind] = clients
@@ -275,10 +285,13 @@ async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<vo
   const solution = await onAhead.solved(siteKey)
   const tooEarly = await onBehind.verify(siteKey, solution)
   run.check(tooEarly.status === 400, `a nonce from a host 10 s ahead: ${tooEarly.status} ${tooEarly.text}`)
-  await sleep(5500)
-  const later = await onBehind.verify(siteKey, solution)
-  run.check(later.json?.passed === true, `the same nonce 5 s later: ${later.text}`)
+  const isRightAtMs = performance.now() + 5500
   run.size('nonces and tokens from hosts 5 s ahead, 5 s behind, 10 s ahead and 10 s behind')
+  return async () => {
+    await sleep(isRightAtMs - performance.now())
+    const later = await onBehind.verify(siteKey, solution)
+    run.check(later.json?.passed === true, `the same nonce 5 s later: ${later.text}`)
+  }
 }
 
 /** What was issued before the wall clock stepped is taken after that; what was spent stays spent. */

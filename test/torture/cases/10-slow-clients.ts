@@ -10,7 +10,8 @@ import { v2Header } from '../../support/proxy-header.ts'
 import type { TestService } from '../../support/service.ts'
 import { connectionsPerProcess } from '../processes.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { DEAF_KINDS, SLOW_KINDS, SlowClient, type SlowKind } from '../slow-clients.ts'
+import { DEAF_KINDS, SLOW_KINDS, SlowClient } from '../slow-clients.ts'
+import { SlowCrowd } from '../slow-crowd.ts'
 import { Pool } from '../wire.ts'
 
 const WORKERS = 4
@@ -24,7 +25,6 @@ const COUNTS = {
 const REAPED_MS = 20_000
 /** On a busy machine, in a run that judges no times. */
 const REAPED_BOUNDED_MS = 60_000
-const OPEN_PER_MS = 2
 const HONEST_PER_SECOND = 200
 const HONEST_CONNECTIONS = 16
 const BASELINE_SECONDS = 15
@@ -39,7 +39,10 @@ export const slowClients: TortureCase = {
   fullSize:
     '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 16 that take no answers; four workers; plain and behind the PROXY protocol relay',
   async run(run) {
-    for (const isRelayed of [false, true]) await inMode(run, isRelayed)
+    if (run.isFull) {
+      await inMode(run, false)
+      await inMode(run, true)
+    } else await Promise.all([inMode(run, false), inMode(run, true)])
     await crowded(run)
   },
 }
@@ -58,16 +61,15 @@ async function inMode(run: Run, isRelayed: boolean): Promise<void> {
   const baseline = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'alone')
 
   const memoryBefore = residentMb(service)
-  const slow = await openAll(run, service.port, siteKey, header, mode)
-  const connected = slow.filter(({ connectedAtMs }) => connectedAtMs !== undefined).length
+  const crowd = await openAll(run, service.port, siteKey, header, mode)
+  const { connected } = crowd.state
   run.size(
     `${mode}: ${connected} slow clients, connections per worker ${connectionsPerProcess(service.port, childPids(service.pid)).join(' ')}`,
   )
-  run.check(connected === slow.length, `${mode}: only ${connected} of ${slow.length} could connect`)
   const kib = ((residentMb(service) - memoryBefore) * 1024) / connected
   run.figure(`${mode}: memory of the workers, KiB a slow client`, kib)
   const measured = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'with slow clients')
-  await reaped(run, slow, mode)
+  await reaped(run, crowd, mode)
   run.checkTime(`${mode}: honest p99, of the baseline`, measured / baseline, 2, 'times')
 
   await deaf(run, service, header, mode)
@@ -82,10 +84,10 @@ async function openAll(
   siteKey: string,
   header: Buffer,
   mode: string,
-): Promise<SlowClient[]> {
-  const kinds: SlowKind[] = []
+): Promise<SlowCrowd> {
+  const kinds: number[] = []
   for (const [group, { full, bounded }] of Object.entries(COUNTS)) {
-    const ofGroup = SLOW_KINDS.filter(kind => kind.group === group)
+    const ofGroup = SLOW_KINDS.filter(kind => kind.group === group).map(kind => SLOW_KINDS.indexOf(kind))
     for (let index = 0; index < run.count(full, bounded); index++)
       kinds.push(ofGroup[index % ofGroup.length]!)
   }
@@ -93,37 +95,27 @@ async function openAll(
     const other = run.random.below(index + 1)
     ;[kinds[index], kinds[other]] = [kinds[other]!, kinds[index]!]
   }
-  const clients: SlowClient[] = []
-  run.defer(() => {
-    for (const client of clients) client.close()
-  })
-  for (const kind of kinds) {
-    clients.push(new SlowClient(kind, port, siteKey, header))
-    if (clients.length % (OPEN_PER_MS * 5) === 0) await new Promise(resolve => setTimeout(resolve, 5))
-  }
-  const isThere = ({ connectedAtMs, endedAtMs }: SlowClient) => (connectedAtMs ?? endedAtMs) !== undefined
-  await eventually(20_000, `${mode}: all connect`, () => clients.every(isThere))
-  return clients
+  const crowd = new SlowCrowd({ kinds, port, siteKey, header: header.toString('hex') })
+  run.defer(() => crowd.stop())
+  const isThere = () => crowd.state.connected + crowd.state.failed === kinds.length
+  await eventually(60_000, () => `${mode}: all connect: ${JSON.stringify(crowd.state)}`, isThere)
+  run.check(crowd.state.failed === 0, `${mode}: ${crowd.state.failed} of ${kinds.length} could not connect`)
+  return crowd
 }
 
-async function reaped(run: Run, slow: readonly SlowClient[], mode: string): Promise<void> {
+async function reaped(run: Run, crowd: SlowCrowd, mode: string): Promise<void> {
   const patienceMs = run.isFull ? REAPED_MS + 5000 : REAPED_BOUNDED_MS
   const giveUpAt = performance.now() + patienceMs
-  while (slow.some(({ endedAtMs }) => endedAtMs === undefined) && performance.now() < giveUpAt)
+  while (crowd.state.left > 0 && performance.now() < giveUpAt)
     await new Promise(resolve => setTimeout(resolve, 50))
-  const left = slow.filter(({ endedAtMs }) => endedAtMs === undefined)
-  const kinds = [...new Set(left.map(({ kind }) => kind.name))]
-  run.check(left.length === 0, `${mode}: ${left.length} slow clients were not ended: ${kinds.join(', ')}`)
+  const { left, leftKinds, livedMs } = crowd.state
+  run.check(crowd.isAlive, `${mode}: the slow clients' process has ended`)
+  run.check(left === 0, `${mode}: ${left} slow clients were not ended: ${leftKinds.join(', ')}`)
   for (const group of Object.keys(COUNTS)) {
-    const ended = slow.filter(({ kind, endedAtMs }) => kind.group === group && endedAtMs !== undefined)
-    const lived = ended.map(({ endedAtMs, connectedAtMs }) => endedAtMs! - (connectedAtMs ?? endedAtMs!))
-    run.checkTime(
-      `${mode}: the last of the ${group} lived`,
-      Math.max(0, ...lived) / 1000,
-      REAPED_MS / 1000,
-      's',
-    )
+    const seconds = (livedMs[group] ?? 0) / 1000
+    run.checkTime(`${mode}: the last of the ${group} lived`, seconds, REAPED_MS / 1000, 's')
   }
+  crowd.stop()
 }
 
 /** They ask as fast as they can, and read nothing: a service that keeps what they do not take runs out of memory. */
