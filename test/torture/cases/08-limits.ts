@@ -20,8 +20,10 @@ import { type Ending, Pool } from '../wire.ts'
 
 /** More than three windows, on each store. */
 const SECONDS = 200
-const BOUNDED_SHARE = 0.6
+const BOUNDED_SHARE = 0.5
 const KILL_EVERY_MS = 5000
+/** Until then the hosts are asked for something else, once. */
+const KILLS_FROM_MS = 7000
 const STEP_EVERY_MS = 7000
 const CONNECTIONS = 48
 
@@ -65,8 +67,7 @@ async function onRedis(run: Run): Promise<void> {
     start({}, 1),
   ])
   const later = await hostsApart(run, { ahead, exact, behind })
-  await load(run, 'redis', [ahead, behind], () => {})
-  await later()
+  await Promise.all([later(), load(run, 'redis', [ahead, behind], () => {})])
   for (const service of [ahead, behind, exact]) await service.stop()
 }
 
@@ -102,16 +103,8 @@ async function load(
   const seconds = run.seconds(SECONDS, BOUNDED_SHARE)
   const endAt = performance.now() + seconds * 1000
   const stage: Stage = { sites, pools, calls, endAt, outcomes: {} }
-  let kills = 0
-  const killer = setInterval(
-    () => {
-      killWorker(run, services)
-      kills++
-    },
-    Math.min(KILL_EVERY_MS, (seconds * 1000) / 3),
-  )
-  const mover = setInterval(move, Math.min(STEP_EVERY_MS, (seconds * 1000) / 5))
-  run.defer(() => [killer, mover].forEach(timer => void clearInterval(timer)))
+  const disturbance = new Disturbance(run, services, seconds, move)
+  run.defer(() => disturbance.end())
   const waits = { admitted: 0 }
   const agents = Array.from({ length: run.count(40, 16) }, (_, index) =>
     agent(stage, index, run.random.fork()),
@@ -121,15 +114,33 @@ async function load(
     await waiter(run, stage, kind, site, `10.9.0.${index + 1}`, waits)
   })
   await Promise.all([...agents, ...waiters])
-  clearInterval(killer)
-  clearInterval(mover)
+  disturbance.end()
   for (const pool of pools) pool.close()
-  judge(
-    run,
-    name,
-    stage,
-    `${Math.round(seconds)} s, ${kills} workers killed, ${waits.admitted} clients waited`,
-  )
+  const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waits.admitted} clients waited`
+  judge(run, name, stage, how)
+}
+
+/** Workers are killed, and clocks moved, every so often. */
+class Disturbance {
+  kills = 0
+  readonly #mover: NodeJS.Timeout
+  #killer: NodeJS.Timeout
+
+  constructor(run: Run, services: readonly TestService[], seconds: number, move: () => void) {
+    const everyMs = Math.min(KILL_EVERY_MS, (seconds * 1000) / 6)
+    const kill = () => {
+      killWorker(run, services)
+      this.kills++
+      this.#killer = setTimeout(kill, everyMs)
+    }
+    this.#killer = setTimeout(kill, KILLS_FROM_MS)
+    this.#mover = setInterval(move, Math.min(STEP_EVERY_MS, (seconds * 1000) / 5))
+  }
+
+  end(): void {
+    clearTimeout(this.#killer)
+    clearInterval(this.#mover)
+  }
 }
 
 interface Stage {
