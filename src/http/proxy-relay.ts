@@ -34,8 +34,11 @@ export interface RelayOptions {
 
 /** Proxies send it with their first segment; however slowly the rest comes. */
 const HEADER_MS = 5000
-/** A connection without a byte either way for this long is ended: beyond the HTTP server's idle time of 8 to 12 s. */
-const SILENT_MS = 15_000
+/**
+ * A connection without a byte either way for this long is ended. The HTTP server would do it after 8 to 12 s, but every four seconds
+ * all of those at once, and thousands take a relay long enough that others notice. Proxies end theirs before (8 s).
+ */
+const SILENT_MS = 8500
 /** When the HTTP server has ended its side: for a client to take what it was sent before that. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
