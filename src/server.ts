@@ -18,6 +18,7 @@ import { EventLog, type Logger } from './log.ts'
 import { both } from './observe/both.ts'
 import { namedSite } from './observe/named-site.ts'
 import { Stats } from './observe/stats.ts'
+import { connectionsThatFit } from './open-files.ts'
 import { resolveSecrets } from './secrets.ts'
 import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
@@ -75,9 +76,13 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   service.keyUses.start()
   await firstContact(store)
   const app = buildApp(service, host, contentRoutes(config, log))
+  const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
   const listener = await listen(app, host, {
     ...config,
+    connectionsMax,
     refused: (peer, why, count) => log.warn({ peer, why, count }, 'refused connections of a trusted proxy'),
+    crowded: count =>
+      log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
   })
   if (listener === undefined) throw new ListenError(config)
   return {

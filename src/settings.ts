@@ -135,6 +135,12 @@ export const SETTINGS = {
   POWGATE_STORE_DEADLINE_MS: integer(10, 10_000, 150, 'How long a store call may take.'),
   POWGATE_STORE_WAIT_SECONDS: integer(0, 3600, 30, 'How long a start waits for its store.'),
   POWGATE_BODY_MAX_BYTES: integer(1024, 1_048_576, 8192, 'Longest request body.'),
+  POWGATE_CONNECTIONS_MAX: integer(
+    0,
+    1_000_000,
+    0,
+    'Connections of each worker; above that new ones are closed. 0: as many as it may open files.',
+  ),
   POWGATE_FAIL_OPEN: {
     schema: Type.String({ pattern: '^(none|(challenge|verify)(,(challenge|verify))*)$' }),
     fallback: 'challenge,verify',
@@ -204,7 +210,7 @@ export type SettingName = keyof typeof SETTINGS
 
 /** In what order, and below what headings, the help lists them. */
 export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = {
-  Listening: ['HOST', 'PORT', 'POWGATE_WORKERS', 'POWGATE_CONFIG_FILE'],
+  Listening: ['HOST', 'PORT', 'POWGATE_WORKERS', 'POWGATE_CONNECTIONS_MAX', 'POWGATE_CONFIG_FILE'],
   'Behind a load balancer': ['POWGATE_TRUSTED_PROXIES', 'POWGATE_PROXY_PROTOCOL', 'POWGATE_IPV6_PREFIX'],
   Secrets: ['POWGATE_SECRETS'],
   'Embedded store': ['POWGATE_DATA_DIR', 'POWGATE_STATE_MAX_MB'],

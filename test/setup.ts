@@ -10,6 +10,7 @@ const NEEDED = [
   { program: 'chromium', package: 'chromium' },
   { program: 'nginx', package: 'nginx' },
   { program: 'haproxy', package: 'haproxy' },
+  { program: 'faketime', package: 'faketime' },
 ]
 
 function isThere(program: string): boolean {

@@ -50,7 +50,6 @@ export interface ExchangeRules {
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',
-  204: '204 No Content',
   304: '304 Not Modified',
   400: '400 Bad Request',
   401: '401 Unauthorized',
@@ -81,6 +80,14 @@ const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
  * sends gives its client a 502 instead. Beyond this the connection is closed; nginx itself refuses more than that.
  */
 const EXCESS_BYTES_MAX = 2 ** 20
+
+/**
+ * A request whose body is not there by then is cut off. uWebSockets.js ends connections that send nothing for 8 to 12 s, or less
+ * than 16 KB/s of a body, but not one that sends a large body at just that pace.
+ */
+const BODY_MS_MAX = 10_000
+/** The same for a client that takes its answer so slowly, beyond what the system's buffers hold. */
+const TAKE_MS_MAX = 15_000
 
 const EMPTY = Buffer.alloc(0)
 
@@ -169,6 +176,10 @@ export class Exchange {
     this.#isBodyPending = true
     this.#response.onData((chunk, isLast) => {
       if (isDone || this.#isOver) return
+      if (!isLast && performance.now() - this.startedAtMs > BODY_MS_MAX) {
+        this.#response.close() // its abort handler runs
+        return
+      }
       if (excessBytes > 0 || before.length + chunk.byteLength > bytesMax) {
         excessBytes += chunk.byteLength
         if (!isLast && excessBytes <= EXCESS_BYTES_MAX) return
@@ -242,9 +253,8 @@ export class Exchange {
     const closes = this.#closes || this.#host.isDraining || this.#isBodyPending
     response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
-    if (status === 304) this.#endBare(closes)
-    else if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
-    else response.end(body, closes)
+    if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
+    else this.#endWith(body, closes)
   }
 
   #write({ status, body, headers }: Reply): void {
@@ -255,20 +265,34 @@ export class Exchange {
     if (status !== 200) response.writeStatus(STATUS_LINES[status] ?? STATUS_LINES[503]!)
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (this.#requestId !== '') response.writeHeader('X-Request-Id', this.#requestId)
-    if (status === 204) {
-      if (isCrossOrigin) response.writeHeader('Access-Control-Allow-Origin', CORS_BLOCK)
-      this.#endBare(closes)
-      return
-    }
     response.writeHeader('Content-Type', isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK)
     if (this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
-    else response.end(body, closes)
+    else this.#endWith(body, closes)
   }
 
-  /** For 204 and 304: any argument of `endWithoutBody` would become a Content-Length. The client does the closing. */
-  #endBare(closes: boolean): void {
-    if (closes) this.#response.writeHeader('Connection', 'close')
-    this.#response.endWithoutBody()
+  /**
+   * `end` would keep whatever the system does not take, without bound where a client asks on and on and reads nothing. An answer
+   * that `tryEnd` has not ended is still pending: uWebSockets.js closes a connection that asks again before that, or whose
+   * client takes nothing for 8 to 12 s. (Hence no answer is without a body or a length: it could not be tried.)
+   */
+  #endWith(body: Buffer | string, closes: boolean): void {
+    if (closes) {
+      this.#response.end(body, true)
+      return
+    }
+    const [, isEnded] = this.#response.tryEnd(body, 0) // 0: the body is all there is
+    if (!isEnded) this.#endLater(typeof body === 'string' ? Buffer.from(body) : body)
+  }
+
+  #endLater(body: Buffer): void {
+    const response = this.#response
+    response.onWritable(offset => {
+      if (performance.now() - this.startedAtMs > TAKE_MS_MAX) {
+        response.close()
+        return true
+      }
+      return response.tryEnd(body.subarray(offset), body.length)[0]
+    })
   }
 
   /** A length passed to `endWithoutBody` leaves the answer unfinished, and breaks the connection's next request off. */
@@ -277,8 +301,11 @@ export class Exchange {
       this.#response.endWithoutBody(bytes, true)
       return
     }
-    this.#response.writeHeader('Content-Length', String(bytes))
-    this.#response.endWithoutBody()
+    // Writes the length, and tells whether what was answered before has been taken.
+    const [isTaken, isEnded] = this.#response.tryEnd('', bytes)
+    if (isEnded) return
+    if (isTaken) this.#response.endWithoutBody()
+    else this.#response.close()
   }
 
   #fail(error: unknown): void {

@@ -1,6 +1,11 @@
 /** Where connections come in: the HTTP server itself, or before it who reads PROXY protocol headers. */
 
-import { type TemplatedApp, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import {
+  type HttpResponse,
+  type TemplatedApp,
+  us_listen_socket_close,
+  us_socket_local_port,
+} from 'uWebSockets.js'
 import { type Address, type AddressSet, formatAddress } from '../domain/address.ts'
 import type { ExchangeHost } from './exchange.ts'
 import { ProxyRelay } from './proxy-relay.ts'
@@ -11,8 +16,12 @@ export interface ListenOptions {
   readonly trustedProxies: AddressSet
   /** Whether trusted peers start their connections with a PROXY protocol header. */
   readonly proxyProtocol: boolean
+  /** Above that, new connections are closed. */
+  readonly connectionsMax: number
   /** Told of connections that a trusted proxy began wrongly, at most one in ten seconds. */
   readonly refused: (peer: string, why: string, sinceLast: number) => void
+  /** Told of connections that were one too many, at most once in ten seconds. */
+  readonly crowded: (sinceLast: number) => void
 }
 
 export interface Listener {
@@ -28,12 +37,18 @@ export async function listen(
   host: ExchangeHost,
   options: ListenOptions,
 ): Promise<Listener | undefined> {
+  const crowded = seldom(options.crowded)
   let connections = 0
-  const count = (_response: unknown, change: number) => {
+  const { connectionsMax, proxyProtocol } = options
+  const count = (response: HttpResponse, change: number) => {
     connections += Math.sign(change)
+    if (change > 0 && connections > connectionsMax && !proxyProtocol) {
+      crowded()
+      response.close() // counts it out again
+    }
   }
   app.filter(count)
-  if (!options.proxyProtocol) {
+  if (!proxyProtocol) {
     const socket = await listenHttp(app, options.host, options.port)
     if (socket === false) return undefined
     const close = async () => {
@@ -47,7 +62,11 @@ export async function listen(
   const relay = new ProxyRelay({
     trustedProxies: options.trustedProxies,
     upstreamPort: us_socket_local_port(socket),
-    refused: seldom(options.refused),
+    refused: seldom((sinceLast, peer: Address, why: string) =>
+      options.refused(formatAddress(peer), why, sinceLast),
+    ),
+    connectionsMax,
+    crowded,
   })
   host.relay = relay
   try {
@@ -85,15 +104,17 @@ async function untilNobodyWaits(): Promise<void> {
 
 const TELL_MS = 10_000
 
-/** A proxy that is set up wrongly does everything wrongly. */
-function seldom(tell: ListenOptions['refused']): (peer: Address, why: string) => void {
+/** What happens at all happens often: a proxy that is set up wrongly does everything wrongly. */
+function seldom<Details extends unknown[]>(
+  tell: (sinceLast: number, ...details: Details) => void,
+): (...details: Details) => void {
   let untold = 0
   let toldAtMs = Number.NEGATIVE_INFINITY
-  return (peer, why) => {
+  return (...details) => {
     untold++
     const nowMs = performance.now()
     if (nowMs - toldAtMs < TELL_MS) return
-    tell(formatAddress(peer), why, untold)
+    tell(untold, ...details)
     untold = 0
     toldAtMs = nowMs
   }

@@ -246,7 +246,7 @@ function preflight(path: 'challenge' | 'verify'): Node {
     summary: 'CORS preflight',
     security: [],
     responses: {
-      204: {
+      200: {
         description: 'Any origin may ask.',
         headers: headerRefs([
           'Access-Control-Allow-Origin',
@@ -254,8 +254,10 @@ function preflight(path: 'challenge' | 'verify'): Node {
           'Access-Control-Allow-Methods',
           'Access-Control-Allow-Headers',
           'Access-Control-Max-Age',
+          'Cache-Control',
           'X-Request-Id',
         ]),
+        content: { 'application/json': { schema: { type: 'object', maxProperties: 0 } } },
       },
     },
   }

@@ -27,15 +27,20 @@ export interface RelayOptions {
   readonly upstreamPort: number
   /** Told of connections that a trusted proxy began wrongly. */
   readonly refused: (peer: Address, why: string) => void
+  /** Above that, new ones are closed. */
+  readonly connectionsMax: number
+  readonly crowded: () => void
 }
 
-/** Proxies send it with their first segment. */
+/** Proxies send it with their first segment; however slowly the rest comes. */
 const HEADER_MS = 5000
 /**
- * A connection without a byte either way for this long is ended: beyond the HTTP server's idle time, which a client that
- * does not read what it is sent would otherwise keep waiting for ever.
+ * A connection without a byte either way for this long is ended. The HTTP server would do it after 8 to 12 s, but every four seconds
+ * all of those at once, and thousands take a relay long enough that others notice. Proxies end theirs before (8 s).
  */
-const SILENT_MS = 30_000
+const SILENT_MS = 8500
+/** When the HTTP server has ended its side: for a client to take what it was sent before that. */
+const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
 const EMPTY: Buffer = Buffer.alloc(0)
 
@@ -75,9 +80,14 @@ export class ProxyRelay {
   }
 
   #accept(client: Socket): void {
+    client.on('error', ignore) // 'close' follows
+    if (this.connections >= this.#options.connectionsMax) {
+      this.#options.crowded()
+      client.destroy()
+      return
+    }
     this.connections++
     client.once('close', () => this.connections--)
-    client.on('error', ignore) // 'close' follows
     const peer = addressOfSocket(client)
     if (peer === undefined) client.destroy()
     else if (this.#options.trustedProxies.has(peer)) this.#readHeader(client, peer)
@@ -90,20 +100,22 @@ export class ProxyRelay {
       this.#options.refused(peer, why)
       client.destroy()
     }
+    // Who says nothing at all is looking whether the port is open.
+    const timer = setTimeout(
+      () => (bytes.length > 0 ? refuse('its header does not end') : client.destroy()),
+      HEADER_MS,
+    )
+    client.once('close', () => clearTimeout(timer))
     const take = (chunk: Buffer) => {
       bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk])
       const header = readProxyHeader(bytes)
       if (header.status === 'incomplete') return
       client.off('data', take)
-      client.setTimeout(0)
+      clearTimeout(timer)
       client.pause()
       if (header.status === 'wrong') refuse(header.why)
       else this.#passOn(client, header.source ?? peer, bytes.subarray(header.bytes))
     }
-    // Who says nothing at all is looking whether the port is open.
-    client.setTimeout(HEADER_MS, () =>
-      bytes.length > 0 ? refuse('its header does not end') : client.destroy(),
-    )
     client.on('data', take)
     client.resume()
   }
@@ -123,6 +135,8 @@ export class ProxyRelay {
     upstream.once('close', () => {
       this.#clients.delete(slot)
       client.destroySoon() // what the server has said still goes out
+      const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
+      client.once('close', () => clearTimeout(timer))
     })
     client.once('close', () => upstream.destroy())
     client.setTimeout(SILENT_MS, () => client.destroy())

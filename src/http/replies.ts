@@ -21,7 +21,7 @@ export interface Reply {
 /** A file or a page; its headers are all there are, Content-Type and Cache-Control among them. */
 export interface ContentReply {
   readonly status: number
-  /** Not sent with 304. */
+  /** With 304 only its length is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
 }

@@ -15,7 +15,7 @@ import { STORE_KINDS, type TestService } from '../support/service.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
 
 /** Outcomes that are told without asking the store for an operation. */
-const WITHOUT_STORE = /^(other|content) | (204|405|413) |site-key-|credentials-/
+const WITHOUT_STORE = /^(other|content) | (405|413) |site-key-|credentials-/
 const ofEndpoint = (sent: Sent, endpoint: string) =>
   [...sent].filter(([what]) => what.startsWith(`${endpoint} `)).reduce((sum, [, count]) => sum + count, 0)
 

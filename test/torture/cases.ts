@@ -7,6 +7,9 @@ import { workerKill } from './cases/04-worker-kill.ts'
 import { storeKill } from './cases/05-store-kill.ts'
 import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
+import { limits } from './cases/08-limits.ts'
+import { slowClients } from './cases/10-slow-clients.ts'
+import { constantTime } from './cases/13-constant-time.ts'
 import { theft } from './cases/14-theft.ts'
 import type { TortureCase } from './run.ts'
 
@@ -18,5 +21,8 @@ export const CASES: readonly TortureCase[] = [
   storeKill,
   failover,
   sickRedis,
+  limits,
+  slowClients,
+  constantTime,
   theft,
 ]

@@ -1,15 +1,19 @@
 /** Choices that a seed repeats. */
 
+import { createCipheriv } from 'node:crypto'
 import { randomHex, seededRandom } from '../../bench/micro/random.ts'
 
 export class Random {
   readonly seed: number
   readonly #next: () => number
 
-  /** @param seed 1 to 2^32-1 */
-  constructor(seed: number) {
+  /**
+   * @param seed 1 to 2^32-1
+   * @param next unsigned 32-bit integers; by default a generator that is simple and quick
+   */
+  constructor(seed: number, next = seededRandom(seed)) {
     this.seed = seed
-    this.#next = seededRandom(seed)
+    this.#next = next
     // The first numbers of small seeds are small.
     for (let skipped = 0; skipped < 16; skipped++) this.#next()
   }
@@ -43,5 +47,21 @@ export class Random {
   /** For a part with choices of its own, so that more of one do not change those of another. */
   fork(): Random {
     return new Random(this.#next() || 1)
+  }
+
+  /** The same choices whenever this one has come as far, by a cipher: for statistics, of which the simple generator's are not. */
+  strong(): Random {
+    const cipher = createCipheriv('aes-128-ctr', this.bytes(16), this.bytes(16))
+    const zeros = Buffer.alloc(16_384)
+    let words = Buffer.alloc(0)
+    let at = 0
+    return new Random(this.seed, () => {
+      if (at === words.length) {
+        words = cipher.update(zeros)
+        at = 0
+      }
+      at += 4
+      return words.readUInt32LE(at - 4)
+    })
   }
 }

@@ -20,6 +20,8 @@ export interface PoolOptions {
   readonly connections: number
   /** After that long no answer is waited for. */
   readonly timeoutMs: number
+  /** The loopback address to call from. */
+  readonly localAddress?: string
 }
 
 const RECONNECT_MS = 20
@@ -106,7 +108,8 @@ class Line {
   }
 
   #connect(): void {
-    const socket = connect({ port: this.#pool.options.port, host: '127.0.0.1', noDelay: true })
+    const { port, localAddress } = this.#pool.options
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true, ...(localAddress && { localAddress }) })
     this.#socket = socket
     socket.setEncoding('latin1')
     socket.once('connect', () => {

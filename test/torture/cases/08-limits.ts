@@ -1,0 +1,340 @@
+/**
+ * The limits over HTTP, in bursts and steady streams around them, while the clocks are wrong and workers are killed. With Redis
+ * two hosts are 5 s ahead of it and 5 s behind; on the embedded store the wall clock of all workers steps.
+ */
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { childPids } from '../../../bench/http/processes.ts'
+import { CONTRACT_LIMITS } from '../../../src/domain/limits.ts'
+import { Client } from '../../support/client.ts'
+import { RedisServer } from '../../support/redis.ts'
+import { TestService, type TestSite } from '../../support/service.ts'
+import { skewedBy, steppedBy } from '../fake-time.ts'
+import { type LimitedCall, limitBreaches } from '../limit-history.ts'
+import type { Random } from '../random.ts'
+import { EASY } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { type Ending, Pool } from '../wire.ts'
+
+/** More than three windows, on each store. */
+const SECONDS = 200
+const BOUNDED_SHARE = 0.5
+const KILL_EVERY_MS = 5000
+/** Until then the hosts are asked for something else, once. */
+const KILLS_FROM_MS = 7000
+const STEP_EVERY_MS = 7000
+const CONNECTIONS = 48
+
+/** No clock but the store's may count, so an outage is not bridged by workers alone, however busy the machine is. */
+const STRICT = {
+  POWGATE_FAIL_OPEN: 'none',
+  POWGATE_STORE_DEADLINE_MS: '5000',
+  POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+}
+
+type Kind = 'challenge' | 'verify' | 'redeem'
+const KINDS: readonly Kind[] = ['challenge', 'verify', 'redeem']
+
+export const limits: TortureCase = {
+  number: 8,
+  name: 'limits',
+  aim: 'no 60 s window above a limit, no refusal without one, who waits for Retry-After is admitted; clocks 5 s apart, workers killed',
+  fullSize:
+    '200 s on each store: 40 addresses, 4 sites, 4 API keys, bursts and streams around the limits; 4 workers, one killed every 5 s; hosts 5 s ahead and 5 s behind Redis, a wall clock that steps by 5 s on the embedded store',
+  async run(run) {
+    // What is bounded starts eight processes at once rather than take twice as long.
+    if (run.isFull) {
+      await onRedis(run)
+      await onEmbedded(run)
+    } else await Promise.all([onRedis(run), onEmbedded(run)])
+  },
+}
+
+async function onRedis(run: Run): Promise<void> {
+  const redis = await RedisServer.start()
+  run.defer(() => redis.stop())
+  const start = async (env: Record<string, string>, workers: number) => {
+    const settings = { ...STRICT, ...env, POWGATE_WORKERS: String(workers), REDIS_URL: redis.url }
+    const service = await TestService.start('embedded', settings)
+    run.defer(() => service.stop())
+    return service
+  }
+  const [ahead, behind, exact] = await Promise.all([
+    start(skewedBy('+5s'), 2),
+    start(skewedBy('-5s'), 2),
+    start({}, 1),
+  ])
+  const later = await hostsApart(run, { ahead, exact, behind })
+  await Promise.all([later(), load(run, 'redis', [ahead, behind], () => {})])
+  for (const service of [ahead, behind, exact]) await service.stop()
+}
+
+async function onEmbedded(run: Run): Promise<void> {
+  const directory = mkdtempSync(join(tmpdir(), 'powgate-clock-'))
+  run.defer(() => rmSync(directory, { recursive: true }))
+  const { env, step } = steppedBy(join(directory, 'clock'))
+  const service = await run.service('embedded', { ...STRICT, ...env, POWGATE_WORKERS: '4' })
+  let steps = 0
+  await load(run, 'embedded', [service], () => step(['+5s', '+0s', '-5s', '+0s'][steps++ % 4]!))
+  await clockSteps(run, service, step)
+  await service.stop()
+}
+
+/** One of them, at random; another is forked in its place. */
+function killWorker(run: Run, services: readonly TestService[]): void {
+  const pids = childPids(run.random.pick(services).pid)
+  if (pids.length > 0) process.kill(run.random.pick(pids), 'SIGKILL')
+}
+
+async function load(
+  run: Run,
+  name: string,
+  services: readonly TestService[],
+  move: () => void,
+): Promise<void> {
+  const sites = await Promise.all(
+    Array.from({ length: 4 }, () => services[0]!.createSite({ difficulty: EASY })),
+  )
+  const pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
+  run.defer(() => pools.forEach(pool => void pool.close()))
+  const calls: LimitedCall[] = []
+  const seconds = run.seconds(SECONDS, BOUNDED_SHARE)
+  const endAt = performance.now() + seconds * 1000
+  const stage: Stage = { sites, pools, calls, endAt, outcomes: {} }
+  const disturbance = new Disturbance(run, services, seconds, move)
+  run.defer(() => disturbance.end())
+  const waits = { admitted: 0 }
+  const agents = Array.from({ length: run.count(40, 16) }, (_, index) =>
+    agent(stage, index, run.random.fork()),
+  )
+  const waiters = KINDS.map(async (kind, index) => {
+    const site = await services[0]!.createSite({ difficulty: EASY })
+    await waiter(run, stage, kind, site, `10.9.0.${index + 1}`, waits)
+  })
+  await Promise.all([...agents, ...waiters])
+  disturbance.end()
+  for (const pool of pools) pool.close()
+  const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waits.admitted} clients waited`
+  judge(run, name, stage, how)
+}
+
+/** Workers are killed, and clocks moved, every so often. */
+class Disturbance {
+  kills = 0
+  readonly #mover: NodeJS.Timeout
+  #killer: NodeJS.Timeout
+
+  constructor(run: Run, services: readonly TestService[], seconds: number, move: () => void) {
+    const everyMs = Math.min(KILL_EVERY_MS, (seconds * 1000) / 6)
+    const kill = () => {
+      killWorker(run, services)
+      this.kills++
+      this.#killer = setTimeout(kill, everyMs)
+    }
+    this.#killer = setTimeout(kill, KILLS_FROM_MS)
+    this.#mover = setInterval(move, Math.min(STEP_EVERY_MS, (seconds * 1000) / 5))
+  }
+
+  end(): void {
+    clearTimeout(this.#killer)
+    clearInterval(this.#mover)
+  }
+}
+
+interface Stage {
+  readonly sites: readonly TestSite[]
+  readonly pools: readonly Pool[]
+  readonly calls: LimitedCall[]
+  readonly endAt: number
+  readonly outcomes: Record<string, number>
+}
+
+function judge(run: Run, name: string, { calls, outcomes }: Stage, how: string): void {
+  const { exceeded, wronglyRefused, filled, refused } = limitBreaches(calls, limitOf)
+  run.size(`${name}: ${calls.length.toLocaleString('en-US')} requests in ${how}`)
+  run.figure(`${name}: outcomes`, JSON.stringify(outcomes))
+  run.figure(`${name}: limits that were reached`, filled)
+  for (const breach of exceeded) run.check(false, `${name}: above the limit: ${breach}`)
+  for (const refusal of wronglyRefused) run.check(false, `${name}: refused without need: ${refusal}`)
+  run.check(filled > 0 && refused > 0, `${name}: no limit was reached`)
+  const strange = Object.keys(outcomes).filter(outcome => !EXPECTED.test(outcome))
+  run.check(strange.length === 0, `${name}: strange answers: ${strange}`)
+}
+
+const EXPECTED = /^(200|400|429|503|timeout|lost|unreachable)$/
+
+function limitOf(label: string): number {
+  const [kind, of] = label.split(' ')
+  const ofSite = of === 'site' || of === 'key'
+  switch (kind) {
+    case 'challenge':
+      return ofSite ? CONTRACT_LIMITS.challengeAddressSite : CONTRACT_LIMITS.challengeAddress
+    case 'verify':
+      return ofSite ? CONTRACT_LIMITS.verifyAddressSite : CONTRACT_LIMITS.verifyAddress
+    default:
+      return ofSite ? CONTRACT_LIMITS.redeemApiKey : CONTRACT_LIMITS.redeemAddress
+  }
+}
+
+function labelsOf(kind: Kind, address: string, { siteKey }: TestSite): string[] {
+  const second = kind === 'redeem' ? `redeem key ${siteKey}` : `${kind} site ${address} ${siteKey}`
+  return [`${kind} address ${address}`, second]
+}
+
+/** One address: bursts and streams, each of one kind for one site. */
+async function agent(stage: Stage, index: number, random: Random): Promise<void> {
+  const address = `10.8.0.${index + 1}`
+  const underWay: Promise<unknown>[] = []
+  while (performance.now() < stage.endAt) {
+    const kind = random.pick(KINDS)
+    const site = random.pick(stage.sites)
+    const isBurst = random.chance(0.6)
+    const perMinute = (limitOf(labelsOf(kind, address, site)[1]!) * random.between(50, 160)) / 100
+    const count = isBurst ? random.between(2, 70) : random.between(3, 15)
+    for (let sent = 0; sent < count && performance.now() < stage.endAt; sent++) {
+      underWay.push(ask(stage, kind, address, site, random.pick(stage.pools)))
+      if (!isBurst) await sleep(60_000 / perMinute)
+    }
+    await sleep(random.between(0, isBurst ? 4000 : 1000))
+  }
+  await Promise.all(underWay)
+}
+
+/** Alone at its address and its site: asks until it is refused, waits as it is told to, and asks again. */
+async function waiter(
+  run: Run,
+  stage: Stage,
+  kind: Kind,
+  site: TestSite,
+  address: string,
+  waits: { admitted: number },
+): Promise<void> {
+  const pool = () => run.random.pick(stage.pools)
+  for (;;) {
+    const { ending } = await ask(stage, kind, address, site, pool())
+    if (typeof ending === 'string' || ending.status !== 429) {
+      if (performance.now() > stage.endAt) return
+      await sleep(20)
+      continue
+    }
+    const seconds = Number(/\r\nretry-after: (\d+)/i.exec(ending.head)?.[1])
+    if (!(performance.now() + seconds * 1000 < stage.endAt)) return
+    await sleep(seconds * 1000)
+    let again = await ask(stage, kind, address, site, pool())
+    // What got no answer may have been charged, so that it is asked again at once only once.
+    if (again.call.outcome === 'unknown') again = await ask(stage, kind, address, site, pool())
+    if (again.call.outcome === 'unknown') continue
+    run.check(
+      again.call.outcome === 'admitted',
+      `${kind}: refused after it waited ${seconds} s as it was told to`,
+    )
+    waits.admitted++
+  }
+}
+
+async function ask(stage: Stage, kind: Kind, address: string, site: TestSite, pool: Pool) {
+  const startedMs = performance.now()
+  const ending = await pool.call(requestOf(kind, address, site))
+  const outcome = outcomeOf(ending)
+  const labels = labelsOf(kind, address, site)
+  const call: LimitedCall = { startedMs, endedMs: performance.now(), outcome, labels }
+  // Where no connection could be made, nobody was asked.
+  if (ending !== 'unreachable') stage.calls.push(call)
+  const name = typeof ending === 'string' ? ending : String(ending.status)
+  stage.outcomes[name] = (stage.outcomes[name] ?? 0) + 1
+  return { ending, call }
+}
+
+function outcomeOf(ending: Ending): LimitedCall['outcome'] {
+  if (typeof ending === 'string' || ending.status === 503) return 'unknown'
+  return ending.status === 429 ? 'refused' : 'admitted'
+}
+
+/** What costs least to answer, and is charged: a body that is none. */
+function requestOf(kind: Kind, address: string, { siteKey, apiKey }: TestSite): string {
+  const [line, credential] = {
+    challenge: ['GET /challenge', `X-Site-Key: ${siteKey}`],
+    verify: ['POST /verify', `X-Site-Key: ${siteKey}`],
+    redeem: ['POST /verify-token', `Authorization: Bearer ${apiKey}`],
+  }[kind]
+  const lines = [`${line} HTTP/1.1`, 'Host: powgate', `X-Forwarded-For: ${address}`, credential]
+  if (kind === 'challenge') return `${lines.join('\r\n')}\r\n\r\n`
+  return `${[...lines, 'Content-Type: application/json', 'Content-Length: 2'].join('\r\n')}\r\n\r\n{}`
+}
+
+interface Hosts {
+  readonly ahead: TestService
+  readonly exact: TestService
+  readonly behind: TestService
+}
+
+/**
+ * Nonces and tokens of a host whose clock is up to 5 s ahead are taken, those of one that is further ahead only later.
+ *
+ * @returns what is left to be tried, at least 5 s later
+ */
+async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<() => Promise<void>> {
+  const { siteKey, apiKey } = await exact.createSite({ difficulty: EASY })
+  const clients = [ahead, exact, behind].map(({ url }) => new Client(url)) as [Client, Client, Client]
+  const [onAhead, onExact, onBehind] = clients
+  const pairs: [string, Client, Client][] = [
+    ['5 s ahead', onAhead, onExact],
+    ['5 s ahead of one that is behind', onExact, onBehind],
+    ['5 s behind', onBehind, onExact],
+    ['10 s behind', onBehind, onAhead],
+  ]
+  for (const [what, from, to] of pairs) {
+    const solution = await from.solved(siteKey, {}, { solveTimeMs: 20 })
+    const verified = await to.verify(siteKey, solution)
+    run.check(verified.json?.passed === true, `a nonce from a host ${what}: ${verified.text}`)
+    // Whoever comes to two hosts with clocks of their own has done nothing suspicious.
+    const scored = await to.verifyToken(apiKey, { token: verified.json?.token ?? '' })
+    run.check(scored.json?.score === 1, `the score with a nonce from a host ${what}: ${scored.text}`)
+    const redeemed = await to.verifyToken(apiKey, { token: await from.token(siteKey) })
+    run.check(redeemed.status === 200, `a token from a host ${what}: ${redeemed.text}`)
+  }
+  const solution = await onAhead.solved(siteKey)
+  const tooEarly = await onBehind.verify(siteKey, solution)
+  run.check(tooEarly.status === 400, `a nonce from a host 10 s ahead: ${tooEarly.status} ${tooEarly.text}`)
+  const isRightAtMs = performance.now() + 5500
+  run.size('nonces and tokens from hosts 5 s ahead, 5 s behind, 10 s ahead and 10 s behind')
+  return async () => {
+    await sleep(isRightAtMs - performance.now())
+    const later = await onBehind.verify(siteKey, solution)
+    run.check(later.json?.passed === true, `the same nonce 5 s later: ${later.text}`)
+  }
+}
+
+/** What was issued before the wall clock stepped is taken after that; what was spent stays spent. */
+async function clockSteps(run: Run, service: TestService, step: (skew: string) => void): Promise<void> {
+  const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
+  const client = new Client(service.url)
+  step('+0s')
+  await sleep(50)
+  for (const skew of ['+5s', '+0s']) {
+    const solution = await client.solved(siteKey)
+    const [token, spent] = [await client.token(siteKey), await client.token(siteKey)]
+    await client.verifyToken(apiKey, { token: spent })
+    step(skew)
+    await sleep(50)
+    const verified = await client.verify(siteKey, solution)
+    run.check(
+      verified.json?.passed === true,
+      `a nonce from before the clock stepped to ${skew}: ${verified.text}`,
+    )
+    const redeemed = await client.verifyToken(apiKey, { token })
+    run.check(redeemed.status === 200, `a token from before the clock stepped to ${skew}: ${redeemed.text}`)
+    for (const again of [spent, token]) {
+      const { status, text } = await client.verifyToken(apiKey, { token: again })
+      run.check(status === 400, `a spent token after the clock stepped to ${skew}: ${text}`)
+    }
+    const replayed = await client.verify(siteKey, solution)
+    run.check(replayed.status === 400, `a spent nonce after the clock stepped to ${skew}: ${replayed.text}`)
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, ms))
+}

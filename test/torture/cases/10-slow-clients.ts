@@ -1,0 +1,243 @@
+/**
+ * Thousands of clients that send slowly, say nothing, or take no answer, with and without a PROXY protocol relay: honest
+ * clients do not notice, and the slow ones are ended.
+ */
+
+import { readFileSync } from 'node:fs'
+import { childPids } from '../../../bench/http/processes.ts'
+import { eventually } from '../../support/eventually.ts'
+import { v2Header } from '../../support/proxy-header.ts'
+import type { TestService } from '../../support/service.ts'
+import { connectionsPerProcess } from '../processes.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { DEAF_KINDS, SLOW_KINDS, SlowClient } from '../slow-clients.ts'
+import { SlowCrowd } from '../slow-crowd.ts'
+import { Pool } from '../wire.ts'
+
+const WORKERS = 4
+/** Clients of each group. */
+const COUNTS = {
+  headers: { full: 2000, bounded: 100 },
+  bodies: { full: 2000, bounded: 100 },
+  idle: { full: 10_000, bounded: 500 },
+} as const
+/** For the last of them to have gone. */
+const REAPED_MS = 20_000
+/** On a busy machine, in a run that judges no times. */
+const REAPED_BOUNDED_MS = 60_000
+const HONEST_PER_SECOND = 200
+const HONEST_CONNECTIONS = 16
+const BASELINE_SECONDS = 15
+const DEAF_SECONDS = 10
+/** What the workers may grow by: what a busy one needs for itself, and an answer for each connection. Kept for the deaf: 300 MB/s. */
+const DEAF_GROWTH_MB = 75 * WORKERS
+
+export const slowClients: TortureCase = {
+  number: 10,
+  name: 'slow-clients',
+  aim: "honest clients' p99 below twice the baseline; all slow clients ended within 20 s; nothing is kept for those who do not read",
+  fullSize:
+    '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 16 that take no answers; four workers; plain and behind the PROXY protocol relay',
+  async run(run) {
+    if (run.isFull) {
+      await inMode(run, false)
+      await inMode(run, true)
+    } else await Promise.all([inMode(run, false), inMode(run, true)])
+    await crowded(run)
+  },
+}
+
+async function inMode(run: Run, isRelayed: boolean): Promise<void> {
+  const mode = isRelayed ? 'relayed' : 'plain'
+  const header = isRelayed ? v2Header() : Buffer.alloc(0)
+  const service = await run.service('embedded', {
+    POWGATE_WORKERS: String(WORKERS),
+    ...(isRelayed ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' } : {}),
+  })
+  const { siteKey } = await service.createSite()
+  // From an address that no proxy has, so that it sends no header.
+  const honest = new Honest(run, service, mode)
+  await honest.during(run.seconds(BASELINE_SECONDS, 0.05), 'warm-up')
+  const baseline = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'alone')
+
+  const memoryBefore = residentMb(service)
+  const crowd = await openAll(run, service.port, siteKey, header, mode)
+  const { connected } = crowd.state
+  run.size(
+    `${mode}: ${connected} slow clients, connections per worker ${connectionsPerProcess(service.port, childPids(service.pid)).join(' ')}`,
+  )
+  const kib = ((residentMb(service) - memoryBefore) * 1024) / connected
+  run.figure(`${mode}: memory of the workers, KiB a slow client`, kib)
+  const measured = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'with slow clients')
+  await reaped(run, crowd, mode)
+  run.checkTime(`${mode}: honest p99, of the baseline`, measured / baseline, 2, 'times')
+
+  await deaf(run, service, header, mode)
+  honest.close()
+  await service.stop()
+}
+
+/** The same number of each kind in a group, all kinds mixed. */
+async function openAll(
+  run: Run,
+  port: number,
+  siteKey: string,
+  header: Buffer,
+  mode: string,
+): Promise<SlowCrowd> {
+  const kinds: number[] = []
+  for (const [group, { full, bounded }] of Object.entries(COUNTS)) {
+    const ofGroup = SLOW_KINDS.filter(kind => kind.group === group).map(kind => SLOW_KINDS.indexOf(kind))
+    for (let index = 0; index < run.count(full, bounded); index++)
+      kinds.push(ofGroup[index % ofGroup.length]!)
+  }
+  for (let index = kinds.length - 1; index > 0; index--) {
+    const other = run.random.below(index + 1)
+    ;[kinds[index], kinds[other]] = [kinds[other]!, kinds[index]!]
+  }
+  const crowd = new SlowCrowd({ kinds, port, siteKey, header: header.toString('hex') })
+  run.defer(() => crowd.stop())
+  const isThere = () => crowd.state.connected + crowd.state.failed === kinds.length
+  await eventually(60_000, () => `${mode}: all connect: ${JSON.stringify(crowd.state)}`, isThere)
+  run.check(crowd.state.failed === 0, `${mode}: ${crowd.state.failed} of ${kinds.length} could not connect`)
+  return crowd
+}
+
+async function reaped(run: Run, crowd: SlowCrowd, mode: string): Promise<void> {
+  const patienceMs = run.isFull ? REAPED_MS + 5000 : REAPED_BOUNDED_MS
+  const giveUpAt = performance.now() + patienceMs
+  while (crowd.state.left > 0 && performance.now() < giveUpAt)
+    await new Promise(resolve => setTimeout(resolve, 50))
+  const { left, leftKinds, livedMs } = crowd.state
+  run.check(crowd.isAlive, `${mode}: the slow clients' process has ended`)
+  run.check(left === 0, `${mode}: ${left} slow clients were not ended: ${leftKinds.join(', ')}`)
+  for (const group of Object.keys(COUNTS)) {
+    const seconds = (livedMs[group] ?? 0) / 1000
+    run.checkTime(`${mode}: the last of the ${group} lived`, seconds, REAPED_MS / 1000, 's')
+  }
+  crowd.stop()
+}
+
+/** They ask as fast as they can, and read nothing: a service that keeps what they do not take runs out of memory. */
+async function deaf(run: Run, service: TestService, header: Buffer, mode: string): Promise<void> {
+  const before = residentMb(service)
+  const clients: SlowClient[] = []
+  run.defer(() => {
+    for (const client of clients) client.close()
+  })
+  const endAt = performance.now() + run.seconds(DEAF_SECONDS, 0.2) * 1000
+  let connections = 0
+  let bytes = 0
+  let most = before
+  while (performance.now() < endAt) {
+    for (const [index, kind] of DEAF_KINDS.entries()) {
+      for (let copy = 0; copy < 4; copy++) {
+        const at = index * 4 + copy
+        if (clients[at] !== undefined && clients[at].endedAtMs === undefined) continue
+        bytes += clients[at]?.bytesSent ?? 0
+        clients[at] = new SlowClient(kind, service.port, '', header)
+        connections++
+      }
+    }
+    most = Math.max(most, residentMb(service))
+    await new Promise(resolve => setTimeout(resolve, 100))
+  }
+  for (const { bytesSent } of clients) bytes += bytesSent
+  run.size(
+    `${mode}: ${connections} clients that take no answer sent ${(bytes / 1e6).toFixed(1)} MB of requests`,
+  )
+  run.figure(
+    `${mode}: memory of the workers before and at most, MB`,
+    `${before.toFixed(0)}, ${most.toFixed(0)}`,
+  )
+  run.check(
+    most - before < DEAF_GROWTH_MB,
+    `${mode}: the workers grew by ${(most - before).toFixed(0)} MB for clients that take no answer`,
+  )
+  run.check(bytes > 1e6, `${mode}: the deaf sent only ${bytes} bytes`)
+}
+
+/** Above its bound a worker closes new connections, and takes them again when others have gone. */
+async function crowded(run: Run): Promise<void> {
+  const bound = 50
+  const service = await run.service('embedded', {
+    POWGATE_WORKERS: '1',
+    POWGATE_CONNECTIONS_MAX: String(bound),
+  })
+  const silent = SLOW_KINDS.find(({ name }) => name === 'says nothing')!
+  const clients = Array.from(
+    { length: bound * 3 },
+    () => new SlowClient(silent, service.port, '', Buffer.alloc(0)),
+  )
+  run.defer(() => {
+    for (const client of clients) client.close()
+  })
+  const isOver = () => clients.filter(({ endedAtMs }) => endedAtMs !== undefined).length >= bound * 2
+  await eventually(20_000, 'those above the bound are closed', isOver)
+  const open = clients.filter(({ endedAtMs }) => endedAtMs === undefined)
+  run.check(open.length <= bound, `${open.length} connections are open, more than ${bound}`)
+  run.check(/POWGATE_CONNECTIONS_MAX are open/.test(service.output), 'no line tells of the bound')
+  for (const client of clients) client.close()
+  const pool = new Pool({ port: service.port, connections: 1, timeoutMs: 5000 })
+  run.defer(() => pool.close())
+  const served = async () => typeof (await pool.call(`GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n`)) === 'object'
+  await eventually(20_000, 'new connections are taken again', served)
+  run.size(`${bound * 3} connections to a worker that takes ${bound}`)
+}
+
+/** Requests at a steady rate, each of which must be answered. */
+class Honest {
+  readonly #run: Run
+  readonly #mode: string
+  readonly #pool: Pool
+
+  constructor(run: Run, service: TestService, mode: string) {
+    this.#run = run
+    this.#mode = mode
+    const { port } = service
+    const from = mode === 'relayed' ? { localAddress: '127.0.0.2' } : {}
+    this.#pool = new Pool({ port, connections: HONEST_CONNECTIONS, timeoutMs: 20_000, ...from })
+    run.defer(() => this.close())
+  }
+
+  /** @returns p99 of the latency, in ms */
+  async during(seconds: number, what: string): Promise<number> {
+    const request = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: SITE\r\n\r\n'
+    const startMs = performance.now()
+    const latencies: number[] = []
+    const calls: Promise<void>[] = []
+    for (let index = 0; index < HONEST_PER_SECOND * seconds; index++) {
+      const dueMs = startMs + (index * 1000) / HONEST_PER_SECOND
+      const restMs = dueMs - performance.now()
+      if (restMs > 0) await new Promise(resolve => setTimeout(resolve, restMs))
+      const call = async () => {
+        const ending = await this.#pool.call(request)
+        latencies.push(performance.now() - dueMs)
+        // A malformed site key: everything but the store, which others measure.
+        const isRight = typeof ending === 'object' && ending.status === 400
+        this.#run.check(
+          isRight,
+          () => `${this.#mode}, ${what}: an honest client got ${JSON.stringify(ending)}`,
+        )
+      }
+      calls.push(call())
+    }
+    await Promise.all(calls)
+    latencies.sort((a, b) => a - b)
+    const p99 = latencies[Math.floor(latencies.length * 0.99)]!
+    this.#run.figure(`${this.#mode}, ${what}: honest p99, ms`, p99)
+    return p99
+  }
+
+  close(): void {
+    this.#pool.close()
+  }
+}
+
+/** Of all workers together. */
+function residentMb({ pid }: TestService): number {
+  const kib = childPids(pid).map(child =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child}/status`, 'latin1'))![1]),
+  )
+  return kib.reduce((sum, one) => sum + one, 0) / 1024
+}

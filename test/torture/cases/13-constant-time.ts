@@ -1,0 +1,161 @@
+/**
+ * Whether the time that a comparison of secrets takes tells where they differ: each pair of inputs differs from what would
+ * be right in its first character, or in its last. A comparison that stops at the first difference is measured the same
+ * way, so that it is seen that this would be found.
+ *
+ * This is a statistical test: where nothing differs, one run in a thousand or so still exceeds 4.5 (the largest of a
+ * hundred t, which depend on each other). So a target is broken only if three runs with other choices all exceed it,
+ * which by chance happens less than once in 10^8, while a difference that is there shows in each.
+ */
+
+import { parseAddress } from '../../../src/domain/address.ts'
+import { equalInConstantTime, Keyring } from '../../../src/domain/keyring.ts'
+import { mintNonce, type NonceBinding, readNonce } from '../../../src/domain/nonce.ts'
+import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../../src/domain/site.ts'
+import { mintToken, readToken } from '../../../src/domain/token.ts'
+import { TEST_SECRET } from '../../support/service.ts'
+import { lastResult, measureTiming, T_MAX, type TimingTarget } from '../dudect.ts'
+import type { Random } from '../random.ts'
+import type { Run, TortureCase } from '../run.ts'
+
+const SAMPLES = 1_000_000
+const SAMPLES_BOUNDED = 100_000
+const RUNS_MAX = 3
+/** What the comparison that stops early must exceed. */
+const CONTROL_T_MIN = 50
+
+export const constantTime: TortureCase = {
+  number: 13,
+  name: 'constant-time',
+  aim: `|t| below ${T_MAX} for each comparison of secrets (broken if three runs of a target all exceed it), far above for one that stops early`,
+  fullSize: '10^6 samples for each comparison, dudect style',
+  async run(run) {
+    const samples = run.count(SAMPLES, SAMPLES_BOUNDED)
+    const random = run.random.strong()
+    run.size(`${samples.toLocaleString('en-US')} samples of 8 calls for each target`)
+    const control = measureTiming(earlyExit(random), samples, random)
+    run.figure('control, stops at the first difference: |t|', control.t)
+    run.check(control.t > CONTROL_T_MIN, `the control has |t| ${control.t}: this would not find a difference`)
+    for (const target of targets(random)) {
+      judge(run, target, samples, random)
+      // Others on this thread (timers, signals) get their turn.
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    run.check(lastResult() !== undefined, 'nothing was called')
+  },
+}
+
+function judge(run: Run, target: TimingTarget<unknown>, samples: number, random: Random): void {
+  const all: string[] = []
+  for (let runs = 0; runs < RUNS_MAX; runs++) {
+    const { t, differenceNs, errorNs, meanNs } = measureTiming(target, samples, random)
+    const times = `${differenceNs.toFixed(2)} +- ${errorNs.toFixed(2)} ns of ${meanNs.toFixed(0)}`
+    all.push(`${t.toFixed(2)} (last differs - first differs: ${times})`)
+    if (t < T_MAX) break
+  }
+  run.figure(`${target.name}: |t|`, all.join(', then '))
+  const isBroken = all.length === RUNS_MAX && !(Number.parseFloat(all.at(-1)!) < T_MAX)
+  run.check(!isBroken, `${target.name}: |t| ${all.join(', then ')}`)
+}
+
+function targets(random: Random): TimingTarget<unknown>[] {
+  const keyring = new Keyring([TEST_SECRET])
+  return [
+    textsOf(random),
+    apiKeys(random),
+    tokens(keyring, random),
+    nonces(keyring, random, 'site MAC', 16, 21),
+    nonces(keyring, random, 'address MAC', 22, 31),
+  ] as TimingTarget<unknown>[]
+}
+
+function earlyExit(random: Random): TimingTarget<{ given: string; right: string }> {
+  const call = ({ given, right }: { given: string; right: string }) => {
+    for (let index = 0; index < right.length; index++) {
+      if (given.charCodeAt(index) !== right.charCodeAt(index)) return false
+    }
+    return true
+  }
+  return { ...textsOf(random), name: 'control', call }
+}
+
+function textsOf(random: Random): TimingTarget<{ given: string; right: string }> {
+  return {
+    name: 'comparison of 64 characters',
+    input: of => {
+      const right = flat(random.hex(64))
+      return { given: changed(right, [0, 63][of]!, random), right }
+    },
+    call: ({ given, right }) => equalInConstantTime(given, right, 64),
+  }
+}
+
+/** Wrong in the first character of the secret, or in its last only. What is compared is its hash. */
+function apiKeys(random: Random): TimingTarget<{ key: string; record: ApiKeyRecord }> {
+  const idEnd = 'sk_'.length + 8 + 1
+  return {
+    name: 'API key',
+    input: of => {
+      const key = flat(newApiKey(random.bytes(96)))
+      const record = { secretSha256: apiKeySha256(key) } as ApiKeyRecord
+      return { key: changed(key, [idEnd, key.length - 1][of]!, random), record }
+    },
+    call: ({ key, record }) => isApiKeyOf(record, key),
+  }
+}
+
+const VISITOR = parseAddress('203.0.113.7')!
+
+function tokens(keyring: Keyring, random: Random): TimingTarget<string> {
+  return {
+    name: "token's HMAC",
+    input: of => {
+      const token = mintToken(keyring, {
+        issuedAtMs: Date.now(),
+        nonce: random.hex(32),
+        counter: random.between(10_000, 99_999),
+        siteTag: random.hex(10),
+        address: VISITOR,
+        score: 1,
+        storeEpoch: 7,
+      })
+      return changed(token, token.length - [43, 1][of]!, random)
+    },
+    call: token => readToken(keyring, token).status === 'forged' || fail('a wrong HMAC is genuine'),
+  }
+}
+
+/** @param from the first and the last character of the MAC in the nonce */
+function nonces(
+  keyring: Keyring,
+  random: Random,
+  name: string,
+  from: number,
+  to: number,
+): TimingTarget<string> {
+  const binding: NonceBinding = { siteKey: `site_${'0'.repeat(22)}`, storeEpoch: 7, address: VISITOR }
+  return {
+    name: `nonce's ${name}`,
+    input: of => {
+      const terms = { issuedAtMs: Date.now(), difficulty: 18 }
+      const nonce = mintNonce(keyring, terms, binding, random.below(2 ** 14))
+      return changed(nonce, [from, to][of]!, random)
+    },
+    call: nonce => readNonce(keyring, nonce, binding).status !== 'genuine' || fail('a wrong MAC is genuine'),
+  }
+}
+
+function fail(problem: string): never {
+  throw new Error(problem)
+}
+
+/** The text with another hexadecimal digit at one place. */
+function changed(text: string, at: number, random: Random): string {
+  const digits = [...'0123456789abcdef'].filter(digit => digit !== text[at])
+  return flat(text.slice(0, at) + random.pick(digits) + text.slice(at + 1))
+}
+
+/** Of one form in memory, however it was put together. */
+function flat(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}

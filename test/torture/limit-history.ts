@@ -1,0 +1,89 @@
+/**
+ * The limits against a history of calls. When a call was decided is not known, only that it was between its start and its
+ * end; so a limit was broken for sure if more calls than it allows were admitted whose starts and ends all lie within one
+ * window; and a refusal was wrong for sure if, of all that may have been admitted in the window before it, there were
+ * fewer than the limit.
+ */
+
+import { WINDOW_MS } from '../../src/domain/limits.ts'
+
+export interface LimitedCall {
+  /** By `performance.now`. */
+  readonly startedMs: number
+  readonly endedMs: number
+  /** Of those that are unknown, some were admitted. */
+  readonly outcome: 'admitted' | 'refused' | 'unknown'
+  /** The limits that it counts against, by name. */
+  readonly labels: readonly string[]
+}
+
+/** Clocks may run apart by 500 ppm (what adjusts them does no more), and limits are kept in whole milliseconds. */
+const CLOCK_SLACK_MS = 32
+/** How long after its client gave up a call may still be decided. */
+const LATE_MS = 15_000
+
+export interface LimitBreaches {
+  /** Limits that were exceeded: what was admitted, and within how many ms. */
+  readonly exceeded: readonly string[]
+  readonly wronglyRefused: readonly string[]
+  /** Labels of which a window was full at some time. */
+  readonly filled: number
+  readonly refused: number
+}
+
+/** @param limitOf the limit of a label */
+export function limitBreaches(
+  calls: readonly LimitedCall[],
+  limitOf: (label: string) => number,
+): LimitBreaches {
+  const byLabel = new Map<string, LimitedCall[]>()
+  for (const call of calls) {
+    for (const label of call.labels) {
+      const ofLabel = byLabel.get(label)
+      if (ofLabel === undefined) byLabel.set(label, [call])
+      else ofLabel.push(call)
+    }
+  }
+  const exceeded: string[] = []
+  let filled = 0
+  for (const [label, ofLabel] of byLabel) {
+    const { most, breach } = fullestWindow(ofLabel, limitOf(label))
+    if (breach !== undefined) exceeded.push(`${label}: ${breach}`)
+    if (most >= limitOf(label)) filled++
+  }
+  const refused = calls.filter(({ outcome }) => outcome === 'refused')
+  const wronglyRefused = refused.flatMap(call => {
+    const rooms = call.labels.map(label => limitOf(label) - possiblyBefore(byLabel.get(label)!, call))
+    if (rooms.some(room => room <= 0)) return []
+    return [`${call.labels.map((label, index) => `${label}, room for ${rooms[index]}`).join('; ')}`]
+  })
+  return { exceeded, wronglyRefused, filled, refused: refused.length }
+}
+
+/** The most that were surely admitted in one window. */
+function fullestWindow(calls: readonly LimitedCall[], limit: number): { most: number; breach?: string } {
+  const admitted = calls.filter(({ outcome }) => outcome === 'admitted')
+  const ends = admitted.map(({ endedMs }) => endedMs).sort((a, b) => a - b)
+  let most = 0
+  for (const { startedMs } of admitted) {
+    const until = startedMs + WINDOW_MS - CLOCK_SLACK_MS
+    // Of those that end in time, the ones that began before this one may lie before the window.
+    let count = 0
+    for (const other of admitted) if (other.startedMs >= startedMs && other.endedMs < until) count++
+    most = Math.max(most, count)
+  }
+  if (most <= limit) return { most }
+  return { most, breach: `${most} admitted within a window, more than ${limit} (${ends.length} in all)` }
+}
+
+/** What may have been admitted in the window before a refusal. */
+function possiblyBefore(calls: readonly LimitedCall[], refusal: LimitedCall): number {
+  const from = refusal.startedMs - WINDOW_MS - CLOCK_SLACK_MS
+  let count = 0
+  for (const { startedMs, endedMs, outcome } of calls) {
+    if (outcome === 'refused' || startedMs > refusal.endedMs) continue
+    const lastMs = outcome === 'unknown' ? endedMs + LATE_MS : endedMs
+    if (lastMs > from) count++
+  }
+  return count
+}

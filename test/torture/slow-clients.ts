@@ -1,0 +1,127 @@
+/** Clients that take a server's connections and give nothing for them, each in a way of its own. */
+
+import { connect, type Socket } from 'node:net'
+
+export interface SlowKind {
+  readonly name: string
+  /** Of those that the case is about. */
+  readonly group: 'headers' | 'bodies' | 'idle' | 'readers'
+  /** What is sent at once. */
+  readonly start: string
+  /** What is sent then, every so often. */
+  readonly drip?: { readonly text: string; readonly everyMs: number }
+  /** It takes nothing of what it is sent. */
+  readonly isDeaf?: true
+}
+
+const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
+const BODY_HEAD =
+  'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: SITE\r\nContent-Type: application/json\r\n'
+const ANSWERED = 'GET /nothing HTTP/1.1\r\nHost: powgate\r\n\r\n'
+const LONG_ANSWER = 'GET /openapi.json HTTP/1.1\r\nHost: powgate\r\n\r\n'
+const HEAD_ANSWER = 'HEAD /openapi.json HTTP/1.1\r\nHost: powgate\r\n\r\n'
+const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: powgate\r\nOrigin: https://a.example\r\n\r\n'
+
+/** `SITE` stands for the key of a site. */
+export const SLOW_KINDS: readonly SlowKind[] = [
+  {
+    name: 'header, byte by byte',
+    group: 'headers',
+    start: `${LINE}X-A: `,
+    drip: { text: 'a', everyMs: 1000 },
+  },
+  {
+    name: 'header, line by line',
+    group: 'headers',
+    start: LINE,
+    drip: { text: 'X-A: b\r\n', everyMs: 4000 },
+  },
+  { name: 'stops after the request line', group: 'headers', start: 'GET /challenge HTTP/1.1\r\n' },
+  {
+    name: 'header, byte by byte, after an answer',
+    group: 'headers',
+    start: `${ANSWERED}${LINE}X-A: `,
+    drip: { text: 'a', everyMs: 1000 },
+  },
+  {
+    name: 'body, byte by byte',
+    group: 'bodies',
+    start: `${BODY_HEAD}Content-Length: 4000\r\n\r\n`,
+    drip: { text: ' ', everyMs: 1000 },
+  },
+  { name: 'stops in mid-body', group: 'bodies', start: `${BODY_HEAD}Content-Length: 4000\r\n\r\n{"nonce":` },
+  {
+    name: 'body in chunks, byte by byte',
+    group: 'bodies',
+    start: `${BODY_HEAD}Transfer-Encoding: chunked\r\n\r\n`,
+    drip: { text: '1\r\n \r\n', everyMs: 1000 },
+  },
+  {
+    name: 'a body that nobody asked for, byte by byte',
+    group: 'bodies',
+    start: 'POST /nothing HTTP/1.1\r\nHost: powgate\r\nContent-Length: 4000\r\n\r\n',
+    drip: { text: ' ', everyMs: 1000 },
+  },
+  { name: 'says nothing', group: 'idle', start: '' },
+  { name: 'says nothing after an answer', group: 'idle', start: ANSWERED },
+]
+
+/** They ask for so much that the system's buffers overflow. */
+export const DEAF_KINDS: readonly SlowKind[] = [
+  { name: 'files', text: LONG_ANSWER },
+  { name: 'heads', text: HEAD_ANSWER },
+  { name: 'preflights', text: PREFLIGHT },
+  { name: 'errors', text: ANSWERED },
+].map(({ name, text }) => ({
+  name: `takes no answer: ${name}`,
+  group: 'readers',
+  start: text,
+  drip: { text: text.repeat(Math.ceil(16_000 / text.length)), everyMs: 20 },
+  isDeaf: true,
+}))
+
+/** One connection; it tells when the other side has ended it. */
+export class SlowClient {
+  readonly kind: SlowKind
+  /** By `performance.now`; undefined: not yet. */
+  connectedAtMs: number | undefined
+  endedAtMs: number | undefined
+  bytesSent = 0
+  readonly #socket: Socket
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param header what a PROXY protocol wants first; empty: nothing */
+  constructor(kind: SlowKind, port: number, siteKey: string, header: Buffer) {
+    this.kind = kind
+    const socket = connect({ port, host: '127.0.0.1' })
+    this.#socket = socket
+    socket.on('error', () => {}) // 'close' follows
+    socket.once('close', () => this.#ended())
+    socket.once('end', () => this.#ended())
+    socket.once('connect', () => {
+      this.connectedAtMs = performance.now()
+      this.#send(Buffer.concat([header, Buffer.from(kind.start.replaceAll('SITE', siteKey))]))
+      const { drip } = kind
+      // One that is deaf learns of the end by a write that fails.
+      if (drip !== undefined) this.#timer = setInterval(() => this.#send(drip.text), drip.everyMs)
+      if (kind.isDeaf) socket.pause()
+      else socket.resume()
+    })
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #send(bytes: Buffer | string): void {
+    if (bytes.length === 0 || this.#socket.writableLength > 0) return
+    this.#socket.write(bytes)
+    this.bytesSent += bytes.length
+  }
+
+  #ended(): void {
+    this.endedAtMs ??= performance.now()
+    clearInterval(this.#timer)
+    this.#socket.destroy()
+  }
+}
