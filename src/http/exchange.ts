@@ -18,6 +18,8 @@ export interface ExchangeObserver {
   answered(part: Part, status: number, outcome: ReplyOutcome, startedAtMs: number): void
   /** The client went away before it was answered. */
   aborted(part: Part): void
+  /** It was refused because there were too many, without an exchange. */
+  shed(part: Part): void
   /** An exception in a step; the exchange answers by itself, after this. */
   faulted(part: Part, error: unknown, exchange: Exchange): void
 }
@@ -32,8 +34,17 @@ export interface ExchangeHost {
   /** Exchanges that are not answered yet. */
   underWay: number
   readonly observer: ExchangeObserver
+  /** undefined: every request is taken. */
+  readonly gate: Gate | undefined
   /** A text that no other request has. */
   readonly newRequestId: () => string
+}
+
+/** Who decides at a request's very start whether it is taken. */
+export interface Gate {
+  /** Whether `admits` is to be asked. */
+  readonly isShedding: boolean
+  admits(part: Part): boolean
 }
 
 /** What is the same for all exchanges of one path. */
@@ -258,6 +269,24 @@ export class Exchange {
     if (this.#isOver) return
     this.#isOver = true
     this.#host.underWay--
+  }
+}
+
+/**
+ * Answers requests that are not looked at: nothing of them is read, and no exchange is made. For GET and POST alone.
+ *
+ * @param reply with headers that are constants
+ */
+export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
+  const status = STATUS_LINES[reply.status]!
+  const more = reply.headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
+  const block = (isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK) + more
+  const { body } = reply
+  return (response: HttpResponse) => {
+    response.writeStatus(status)
+    response.writeHeader('Content-Type', block)
+    response.end(body, host.isDraining)
+    host.observer.shed(part)
   }
 }
 

@@ -11,7 +11,7 @@ import { SiteverifyEndpoint } from '../endpoints/siteverify.ts'
 import { VerifyEndpoint } from '../endpoints/verify.ts'
 import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
 import type { ContentRoute } from './content.ts'
-import { contentRequest, Exchange, type ExchangeHost, type ExchangeRules } from './exchange.ts'
+import { contentRequest, Exchange, type ExchangeHost, type ExchangeRules, refuserOf } from './exchange.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
 
 interface Route {
@@ -82,7 +82,13 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply }
   const handle = (exchange: Exchange) => endpoint.handle(exchange)
+  const refuse = refuserOf(endpoint.overloadReply, host, rules)
+  const { gate } = host
   app[method](path, (response, request) => {
+    if (gate?.isShedding === true && !gate.admits(endpoint.name)) {
+      refuse(response)
+      return
+    }
     const exchange = new Exchange(response, request, host, rules)
     exchange.run(handle, exchange)
   })

@@ -72,6 +72,7 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'token-used': 'tokens',
   'rate-limited': 'limits',
   'store-unavailable': 'outages',
+  overloaded: 'outages',
   internal: 'outages',
   'not-found': 'routine',
   'method-not-allowed': 'routine',

@@ -1,6 +1,7 @@
 /** All cases, in order. Each has a file of its own in cases/. */
 
 import { singleUse } from './cases/03-single-use.ts'
+import { overload } from './cases/09-overload.ts'
 import type { TortureCase } from './run.ts'
 
-export const CASES: readonly TortureCase[] = [singleUse]
+export const CASES: readonly TortureCase[] = [singleUse, overload]
