@@ -91,6 +91,13 @@ export class TestService {
     return service
   }
 
+  /** One that is not started yet, on a port that somebody else may have: see `boot`. */
+  static prepare(kind: 'embedded', env: Record<string, string>, port: number): TestService {
+    const service = new TestService(kind, port, undefined, env, MAIN)
+    leftovers.add(service)
+    return service
+  }
+
   /** Starts the processes; also after they have ended. */
   async boot(): Promise<void> {
     const { PATH, HOME } = process.env

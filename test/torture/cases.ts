@@ -2,6 +2,7 @@
 
 import { singleUse } from './cases/03-single-use.ts'
 import { overload } from './cases/09-overload.ts'
+import { disk } from './cases/12-disk.ts'
 import type { TortureCase } from './run.ts'
 
-export const CASES: readonly TortureCase[] = [singleUse, overload]
+export const CASES: readonly TortureCase[] = [singleUse, overload, disk]
