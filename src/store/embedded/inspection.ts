@@ -64,7 +64,7 @@ function damageIn(dataDir: string, part: 'sites' | 'state'): string | undefined 
     // LMDB makes the lock file first, and a new data file where there is none.
     const isThere = readdirSync(folder).includes(FILE)
     if (!isThere) return existsSync(join(folder, 'lock.mdb')) ? `${FILE} is missing` : undefined
-    return damageOf(join(folder, FILE))
+    return damageOf(join(folder, FILE), part === 'state')
   } catch (error) {
     return (error as Error).message
   }

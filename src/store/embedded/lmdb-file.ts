@@ -37,17 +37,18 @@ class Damage extends Error {}
 
 /**
  * @param path of the file
+ * @param mustBeOfThisBoot whether nobody can have written it before the machine was started
  * @returns what is wrong with it; undefined if it is whole, or changed so fast that it must be alive
  * @throws the system's error if it cannot be read
  */
-export function damageOf(path: string): string | undefined {
+export function damageOf(path: string, mustBeOfThisBoot = false): string | undefined {
   const file = openSync(path, 'r')
   try {
     if (!fstatSync(file).isFile()) return 'it is no file'
     for (let tried = 0; tried < TRIES; tried++) {
       const before = transactionOf(file)
       try {
-        walk(file)
+        walk(file, mustBeOfThisBoot)
         return undefined
       } catch (error) {
         if (!(error instanceof Damage)) throw error
@@ -68,12 +69,15 @@ interface Meta {
   readonly isOfThisBoot: boolean
 }
 
-function walk(file: number): void {
+function walk(file: number, mustBeOfThisBoot: boolean): void {
   const { size } = fstatSync(file)
   const { candidates, pageBytes } = metas(file, size)
   const [latest] = candidates
+  if (mustBeOfThisBoot && !latest!.isOfThisBoot) throw new Damage('its first pages are damaged')
   if (latest!.isOfThisBoot) {
-    new Pages(file, size, pageBytes).check(latest!)
+    const { newest } = new Pages(file, size, pageBytes).check(latest!)
+    // Every transaction writes pages.
+    if (mustBeOfThisBoot && newest !== latest!.transaction) throw new Damage('its first pages are damaged')
     return
   }
   // After a crash of the machine LMDB goes back to the last state that was on disk; any that is whole will do.
@@ -98,6 +102,11 @@ function metas(file: number, size: number): { candidates: Meta[]; pageBytes: num
   const second = metaAt(file, pageBytes)
   if (second === undefined || second.pageBytes !== pageBytes)
     throw new Damage('its second page is not that of an LMDB file')
+  // They take turns. With a wrong number the one before the last would be taken for the last.
+  const [even, odd] = [first.transaction, second.transaction]
+  const isNew = even === 0n && odd === 0n
+  if (!isNew && (even % 2n !== 0n || odd % 2n !== 1n || (even - odd !== 1n && odd - even !== 1n)))
+    throw new Damage('its first pages are damaged')
   // Where lmdb notes what has reached the disk.
   const flushed = metaAt(file, pageBytes / 2)
   const latest = first.transaction >= second.transaction ? [first, second] : [second, first]
@@ -135,6 +144,15 @@ function bootNumber(): bigint {
   }
 }
 
+/** What a tree consists of. */
+interface Found {
+  branches: number
+  leaves: number
+  /** Pages of long values. */
+  long: number
+  entries: number
+}
+
 /** The pages that a meta page leads to. */
 class Pages {
   readonly #file: number
@@ -142,6 +160,9 @@ class Pages {
   readonly #count: number
   readonly #size: number
   readonly #seen: Uint8Array
+  #transaction = 0n
+  /** The highest of the pages. */
+  #newest = 0n
 
   constructor(file: number, size: number, pageBytes: number) {
     this.#file = file
@@ -151,42 +172,59 @@ class Pages {
     this.#seen = new Uint8Array(this.#count)
   }
 
-  check({ page }: Meta): void {
+  /** @returns the transaction that wrote the newest of them */
+  check({ page, transaction }: Meta): { newest: bigint } {
+    this.#transaction = transaction
     this.#tree(page, FREE_TREE_AT)
     this.#tree(page, MAIN_TREE_AT)
+    return { newest: this.#newest }
   }
 
   #tree(bytes: Buffer, at: number): void {
     const root = bytes.readBigUInt64LE(at + 40)
     const depth = bytes.readUInt16LE(at + 6)
-    if (root === EMPTY_ROOT) return
-    if (depth < 1 || depth > DEPTH_MAX) throw new Damage(`a tree in it is ${depth} pages deep`)
-    this.#page(Number(root), depth)
+    const found = { branches: 0, leaves: 0, long: 0, entries: 0 }
+    if (root !== EMPTY_ROOT) {
+      if (depth < 1 || depth > DEPTH_MAX) throw new Damage(`a tree in it is ${depth} pages deep`)
+      this.#page(Number(root), depth, found)
+    }
+    const { branches, leaves, long, entries } = found
+    const isAsSaid = [branches, leaves, long, entries].every(
+      (count, index) => bytes.readBigUInt64LE(at + 8 + 8 * index) === BigInt(count),
+    )
+    if (!isAsSaid) throw new Damage('a tree in it has not as many pages or entries as it says')
   }
 
-  #page(number: number, depth: number): void {
+  #page(number: number, depth: number, found: Found): void {
     const page = this.#read(number, 1)
     const flags = page.readUInt16LE(18)
     if ((flags & (BRANCH | LEAF)) !== (depth > 1 ? BRANCH : LEAF)) throw this.#wrong(number)
     const lower = HEADER_BYTES + page.readUInt16LE(20)
     const upper = HEADER_BYTES + page.readUInt16LE(22)
     if (lower > upper || upper > page.length) throw this.#wrong(number)
+    if (depth > 1) found.branches++
+    else {
+      found.leaves++
+      found.entries += (lower - HEADER_BYTES) / 2
+    }
     for (let offset = HEADER_BYTES; offset < lower; offset += 2) {
       const at = HEADER_BYTES + page.readUInt16LE(offset)
       if (at < upper || at + NODE_BYTES > page.length) throw this.#wrong(number)
-      if (depth > 1) this.#page(page.readUInt32LE(at) + page.readUInt16LE(at + 4) * 2 ** 32, depth - 1)
-      else this.#value(number, page, at)
+      if (depth > 1) this.#page(page.readUInt32LE(at) + page.readUInt16LE(at + 4) * 2 ** 32, depth - 1, found)
+      else this.#value(number, page, at, found)
     }
   }
 
-  #value(number: number, page: Buffer, at: number): void {
+  #value(number: number, page: Buffer, at: number, found: Found): void {
     const flags = page.readUInt16LE(at + 4)
     const start = at + NODE_BYTES + page.readUInt16LE(at + 6)
     const isBig = (flags & BIG) !== 0
     const length = isBig ? HEADER_BYTES : page.readUInt32LE(at)
     if (start + length > page.length) throw this.#wrong(number)
     if (isBig) {
-      this.#read(Number(page.readBigUInt64LE(start)), Number(page.readBigUInt64LE(start + 16)))
+      const count = Number(page.readBigUInt64LE(start + 16))
+      this.#read(Number(page.readBigUInt64LE(start)), count)
+      found.long += count
     } else if ((flags & TREE) !== 0) {
       if (length !== TREE_BYTES) throw this.#wrong(number)
       this.#tree(page, start)
@@ -210,6 +248,9 @@ class Pages {
     if (!isRight || (isLong && page.readUInt32LE(20) !== count) || isLong !== page.readUInt16LE(18) > LEAF) {
       throw this.#wrong(number)
     }
+    const written = page.readBigUInt64LE(8)
+    if (written > this.#transaction) throw this.#wrong(number)
+    if (written > this.#newest) this.#newest = written
     return page
   }
 
