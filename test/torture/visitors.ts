@@ -25,6 +25,10 @@ export interface VisitorsSpec {
   readonly measureMs: number
   /** Processes whose CPU time is measured. */
   readonly pids: readonly number[]
+  /** Of the visitors, how many never send a solution. */
+  readonly leaveShare?: number
+  /** Otherwise they are counted only. */
+  readonly keepsLatencies?: boolean
 }
 
 export interface Latencies {
@@ -39,6 +43,8 @@ export interface VisitorsResult {
   readonly came: number
   /** Whose token was redeemed. */
   readonly served: number
+  /** Who left with a challenge. */
+  readonly left: number
   readonly admitted: Latencies
   readonly shed: Latencies
   /** Refused requests by step. */
@@ -81,13 +87,14 @@ export class Visitors {
   /** Follow-ups, which go before new visitors. */
   #queue: Request[] = []
   #queueHead = 0
-  readonly #admittedMs: number[] = []
-  readonly #shedMs: number[] = []
+  readonly #admittedMs: Samples
+  readonly #shedMs: Samples
   readonly #shedOf = { challenge: 0, verify: 0, redeem: 0 }
   readonly #badAnswers: string[] = []
   #bad = 0
   #came = 0
   #served = 0
+  #left = 0
   #startMs = 0
   #due = 0
   #isMeasuring = false
@@ -97,6 +104,8 @@ export class Visitors {
 
   constructor(spec: VisitorsSpec) {
     this.#spec = spec
+    this.#admittedMs = new Samples(spec.keepsLatencies ?? true)
+    this.#shedMs = new Samples(spec.keepsLatencies ?? true)
     this.#lines = Array.from({ length: spec.connections }, () => new Line(this, spec.port))
   }
 
@@ -124,8 +133,9 @@ export class Visitors {
       seconds: passedMs / 1000,
       came: this.#came,
       served: this.#served,
-      admitted: latencies(this.#admittedMs),
-      shed: latencies(this.#shedMs),
+      left: this.#left,
+      admitted: this.#admittedMs.latencies(),
+      shed: this.#shedMs.latencies(),
       shedOf: this.#shedOf,
       busy: cpuMs / passedMs,
       ownBusy: (to.generatorCpuMs - from.generatorCpuMs) / passedMs,
@@ -148,19 +158,21 @@ export class Visitors {
     const status = answer.slice(9, 12)
     if (status === '503' && isOverloaded(answer, request.step)) {
       if (!this.#isMeasuring) return
-      this.#shedMs.push(passedMs)
+      this.#shedMs.add(passedMs)
       this.#shedOf[request.step]++
       return
     }
     if (status === '200' && this.#goOn(request, answer)) {
-      if (this.#isMeasuring) this.#admittedMs.push(passedMs)
+      if (this.#isMeasuring) this.#admittedMs.add(passedMs)
     } else this.#note(answer)
   }
 
   /** @returns whether the answer is what it should be */
   #goOn({ step, visitor }: Request, answer: string): boolean {
     if (step === 'challenge') {
-      this.#follow('verify', visitor, '')
+      if (leaves(visitor, this.#spec.leaveShare ?? 0)) {
+        if (this.#isMeasuring) this.#left++
+      } else this.#follow('verify', visitor, '')
       return answer.includes('"nonce":"')
     }
     if (step === 'redeem') {
@@ -297,10 +309,30 @@ class Line {
   }
 }
 
-function latencies(samples: number[]): Latencies {
-  const sorted = Float64Array.from(samples).sort()
-  const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
-  return { count: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99) }
+/** Spread evenly over the visitors, by the golden ratio. */
+function leaves(visitor: number, share: number): boolean {
+  return share > 0 && (visitor * 0.6180339887498949) % 1 < share
+}
+
+class Samples {
+  readonly #keeps: boolean
+  readonly #ms: number[] = []
+  #count = 0
+
+  constructor(keeps: boolean) {
+    this.#keeps = keeps
+  }
+
+  add(ms: number): void {
+    this.#count++
+    if (this.#keeps) this.#ms.push(ms)
+  }
+
+  latencies(): Latencies {
+    const sorted = Float64Array.from(this.#ms).sort()
+    const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
+    return { count: this.#count, p50Ms: at(0.5), p99Ms: at(0.99) }
+  }
 }
 
 const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
