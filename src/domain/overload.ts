@@ -5,10 +5,12 @@
  *            a while means that requests come faster than they are answered, a queue that stands. A burst does not.
  *   shedding Every turn of the event loop (it reads what has come, answers it, writes to the store) may take so many
  *            challenges and so many other requests, and the rest is refused at once. A turn that takes longer than its
- *            target lowers the number, one that does not raises it. Who waits, waits for two turns at most.
+ *            target lowers the number, one that does not raises it. Who waits, waits for
+ *            two turns at most.
  *
  * Challenges are refused first: a visitor who gets none costs one short answer, not three long ones, and loses nothing,
- * while a solution or a token that is refused is work lost that a browser and this service have done already.
+ * while a solution or a token that is refused is work lost that a browser and this service have done already: those are
+ * refused only when they alone are far too many.
  */
 
 /** `new` work, a challenge, or `begun`: solutions and tokens. */
@@ -31,6 +33,8 @@ const LOWER_MAX = 0.8
 const LOWER_MIN = 0.97
 const RAISE_SHARE = 0.02
 const RAISE_MIN = 0.5
+/** Begun work is refused only where a turn would take so many times its target. */
+const BEGUN_TURNS = 20
 /** A turn, on average: never nothing, so that it is seen when there is room again. */
 const ADMITTED_MIN = 0.05
 
@@ -67,7 +71,8 @@ export class Overload {
   turn(busyMs: number): void {
     if (busyMs > this.#turnMsTarget) {
       const factor = Math.min(LOWER_MIN, Math.max(LOWER_MAX, this.#turnMsTarget / busyMs))
-      if (!this.#new.lower(factor)) this.#begun.lower(factor)
+      const isTooMuch = busyMs > this.#turnMsTarget * BEGUN_TURNS
+      if (!this.#new.lower(factor) && isTooMuch) this.#begun.lower(factor)
     } else if (!this.#begun.raise()) {
       this.#new.raise()
     }

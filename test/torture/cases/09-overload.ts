@@ -4,6 +4,7 @@
  */
 
 import { childPids } from '../../../bench/http/processes.ts'
+import { SETTINGS } from '../../../src/settings.ts'
 import { freePort } from '../../support/ports.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
@@ -48,6 +49,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const service = await run.service(kind, {
     ...STEADY_LOAD_SETTINGS,
     POWGATE_WORKERS: '1',
+    POWGATE_OVERLOAD_MS: SETTINGS.POWGATE_OVERLOAD_MS.fallback,
     POWGATE_ADMIN_PORT: String(adminPort),
     // A busy machine is another matter.
     POWGATE_STORE_DEADLINE_MS: '5000',

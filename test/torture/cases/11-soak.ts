@@ -53,7 +53,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     POWGATE_CHALLENGE_SECONDS: '10',
     POWGATE_TOKEN_SECONDS: '10',
     // On a busy machine that is another matter.
-    ...(run.isFull ? {} : { POWGATE_OVERLOAD_MS: '0', POWGATE_STORE_DEADLINE_MS: '5000' }),
+    ...(run.isFull ? {} : { POWGATE_STORE_DEADLINE_MS: '5000' }),
   })
   const site = await service.createSite({ difficulty: EASY })
   const storeEpoch = await storeEpochOf(service.url, site)
@@ -279,7 +279,8 @@ function redisKeys(client: Redis): Keys {
     let count = 0
     const sites = new Set<string>()
     for await (const names of client.scanStream({ count: 1000 })) {
-      const others = (names as string[]).filter(name => !OF_A_SITE.test(name) || !sites.add(name))
+      const others = (names as string[]).filter(name => !OF_A_SITE.test(name))
+      for (const name of names as string[]) if (OF_A_SITE.test(name)) sites.add(name)
       const pipeline = client.pipeline()
       for (const name of others) pipeline.ttl(name)
       for (const [, ttl] of (await pipeline.exec()) ?? [])
