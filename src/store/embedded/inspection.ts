@@ -7,6 +7,7 @@
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreSetupError } from '../store.ts'
+import { isStateOfThisBoot } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
 /** A start needs room for its files and for what it writes at once; full, LMDB's lock file would end the process. */
@@ -40,12 +41,17 @@ export function checkSites(dataDir: string): void {
  * @returns what was wrong with it; undefined if nothing
  */
 export function discardDamagedState(dataDir: string): string | undefined {
-  const damage = damageIn(dataDir, 'state')
+  const damage = damageOfState(dataDir)
   if (damage === undefined) return undefined
   // The mark of the boot stays: the state is this boot's, and empty.
   for (const name of [FILE, 'lock.mdb'])
     rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
   return damage
+}
+
+export function damageOfState(dataDir: string): string | undefined {
+  // That of another boot is thrown away unseen.
+  return isStateOfThisBoot(dataDir) ? damageIn(dataDir, 'state') : undefined
 }
 
 /** What is wrong with the files, with their path: for a service that has crashed. */
