@@ -59,12 +59,15 @@ const STARTING_CHECKS_MAX = 30
 const LISTEN_MS = 30_000
 /** And for its first word about its store, or as long as a start may wait for that. */
 const READY_MS_MIN = 3000
+/** How a process ends whose memory map is of a file that was damaged or cut off. */
+const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
 /** Of all workers, how many may be leaving at a time: a process takes memory until it has gone. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
   readonly #log: Logger
   readonly #sink: StatsSink
+  readonly #onNativeCrash: () => void
   readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
   #lastAsk = 0
   #slots: Slot[] = []
@@ -74,9 +77,11 @@ export class Primary {
   #isDraining = false
   #settled: (() => void) | undefined
 
-  constructor(log: Logger, sink: StatsSink) {
+  /** @param onNativeCrash told when a worker has read or written memory that it must not */
+  constructor(log: Logger, sink: StatsSink, onNativeCrash: () => void = () => {}) {
     this.#log = log
     this.#sink = sink
+    this.#onNativeCrash = onNativeCrash
   }
 
   /** Resolves when every worker listens; rejects with a line if one of the first finds that it cannot work. */
@@ -242,6 +247,7 @@ export class Primary {
     if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return
+    if (NATIVE_CRASHES.has(signal)) this.#onNativeCrash()
     this.#restarts[worker.wasHung ? 'hang' : 'crash']++
     const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
     slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0

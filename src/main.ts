@@ -10,10 +10,11 @@ import { type Config, localUrl, parseConfig } from './config.ts'
 import { dashboard } from './dashboard/start.ts'
 import { ConfigError, gatherSettings } from './gather-settings.ts'
 import { Lifecycle } from './lifecycle.ts'
-import { createLogger } from './log.ts'
+import { createLogger, type Logger } from './log.ts'
 import { Totals } from './observe/totals.ts'
 import { secretTexts } from './secrets.ts'
 import { ListenError } from './server.ts'
+import { damageOfFiles } from './store/embedded/inspection.ts'
 import { StoreSetupError } from './store/store.ts'
 import { runWorker } from './worker.ts'
 
@@ -24,7 +25,7 @@ async function runPrimary(): Promise<void> {
     const loaded = parseConfig(values, problems)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values))
     const totals = new Totals()
-    const primary = new Primary(log, totals)
+    const primary = new Primary(log, totals, () => endIfDamaged(loaded, primary, log))
     const lifecycle = new Lifecycle(primary, log)
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
@@ -77,6 +78,15 @@ function listenOnce({ host, port }: Config): Promise<number> {
       probe.close(() => resolve(taken))
     })
   })
+}
+
+/** Workers would crash again and again. The next start repairs what can be repaired, or says what to do. */
+function endIfDamaged({ redis, dataDir }: Config, primary: Primary, log: Logger): void {
+  const problem = redis === undefined ? damageOfFiles(dataDir) : undefined
+  if (problem === undefined) return
+  log.fatal({ problem }, 'the data are damaged, powgate ends')
+  primary.killAll()
+  process.exit(1)
 }
 
 function exitWithProblems(error: unknown): never {

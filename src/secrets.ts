@@ -1,14 +1,16 @@
 /** Where the master secrets come from when none are configured: a file in the data directory, made once. */
 
 import { randomBytes } from 'node:crypto'
-import { chmodSync, closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Config } from './config.ts'
 import type { SettingValues } from './gather-settings.ts'
-import { SETTINGS, type Setting } from './settings.ts'
+import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 import { StoreSetupError } from './store/store.ts'
 
 const SECRET_FILE = 'secret'
+/** Neither control characters nor what was no UTF-8. */
+const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
 /** @throws StoreSetupError if the file cannot be read or made */
 export function resolveSecrets(config: Config): readonly string[] {
@@ -17,23 +19,37 @@ export function resolveSecrets(config: Config): readonly string[] {
   try {
     createOnce(path)
     const secret = readFileSync(path, 'utf8').trim()
-    if (secret.length < 32) throw new Error('the secret in it is shorter than 32 characters')
+    if (secret.length < SECRET_CHARACTERS_MIN)
+      throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters`)
+    if (!PRINTABLE.test(secret)) throw new Error('it is no text')
     return [secret]
   } catch (error) {
     throw new StoreSetupError(
-      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${(error as Error).message}`,
+      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${(error as Error).message}. Put back a copy; or remove it: a new one is made, and what was issued before is refused`,
     )
   }
 }
 
+/** Whether the next `resolveSecrets` makes one. */
+export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
+  return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
+}
+
+/** Whole or not at all, also when the disk is full: a file that holds less would be no secret. */
 function createOnce(path: string): void {
+  if (existsSync(path)) return
+  const draft = `${path}.${process.pid}`
   try {
-    const file = openSync(path, 'wx', 0o600)
-    writeSync(file, `${randomBytes(32).toString('base64url')}\n`)
-    closeSync(file)
-    chmodSync(path, 0o600)
+    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, {
+      mode: 0o600,
+      flag: 'wx',
+      flush: true,
+    })
+    linkSync(draft, path) // unlike a rename, not over that of another process
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
   }
 }
 

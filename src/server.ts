@@ -9,7 +9,8 @@ import { Keyring } from './domain/keyring.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
-import type { ExchangeHost } from './http/exchange.ts'
+import type { ExchangeHost } from './http/exchange-host.ts'
+import { OverloadGate } from './http/gate.ts'
 import { listen } from './http/listener.ts'
 import { openapiRoute } from './http/openapi.ts'
 import { buildApp } from './http/routes.ts'
@@ -54,6 +55,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       else log.warn({ cause }, 'the store does not answer')
     },
   })
+  const gate = overloadGate(config, log)
   const eventLog = new EventLog(log, config.logSuccesses)
   const service = composeService(config, store, both(stats, eventLog))
   const host: ExchangeHost = {
@@ -64,11 +66,13 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     observer: {
       answered: (part, status, outcome, startedAtMs) => stats.answered(part, status, outcome, startedAtMs),
       aborted: part => stats.aborted(part),
+      shed: part => stats.shed(part),
       faulted: (part, error, exchange) => {
         stats.faulted(part, error)
         eventLog.faulted(part, error, exchange)
       },
     },
+    gate,
     newRequestId: requestIds(),
   }
   service.sites.start()
@@ -85,12 +89,14 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       log.warn({ connectionsMax, count }, 'closed new connections: POWGATE_CONNECTIONS_MAX are open'),
   })
   if (listener === undefined) throw new ListenError(config)
+  gate?.start()
   return {
     stats,
     isReady: () => store.isReady(),
     drain: async () => {
       await listener.close()
       host.isDraining = true
+      gate?.stop()
       await until(() => listener.connections() === 0, config.drainMs)
       service.sites.stop()
       service.loads.stop()
@@ -111,6 +117,27 @@ export class ListenError extends Error {
   ) {
     super(`HOST, PORT: cannot listen on ${config.host}:${config.port}: ${cause}`)
   }
+}
+
+/** Around its capacity a worker may be overloaded again and again. */
+const OVERLOAD_TOLD_MS = 10_000
+
+function overloadGate({ overloadTurnMs }: Config, log: Logger): OverloadGate | undefined {
+  if (overloadTurnMs === undefined) return undefined
+  let toldAtMs = Number.NEGATIVE_INFINITY
+  let refusedSince = 0
+  return new OverloadGate({
+    turnMsTarget: overloadTurnMs,
+    onChange: (isShedding, refused) => {
+      if (!isShedding) refusedSince += refused
+      else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {
+        const about = { refusedBefore: refusedSince }
+        log.warn(about, 'more requests than can be answered: some are refused, challenges first')
+        toldAtMs = performance.now()
+        refusedSince = 0
+      }
+    },
+  })
 }
 
 function contentRoutes(config: Config, log: Logger): ContentRoute[] {

@@ -134,6 +134,12 @@ export const SETTINGS = {
   POWGATE_TOKEN_SECONDS: integer(1, 3600, 300, 'Lifetime of a token; the interface says 300.'),
   POWGATE_STORE_DEADLINE_MS: integer(10, 10_000, 150, 'How long a store call may take.'),
   POWGATE_STORE_WAIT_SECONDS: integer(0, 3600, 30, 'How long a start waits for its store.'),
+  POWGATE_OVERLOAD_MS: integer(
+    0,
+    1000,
+    4,
+    'With more requests than can be answered: how long a worker works on those it has taken before it looks for others; the rest is refused. 0: all are taken.',
+  ),
   POWGATE_BODY_MAX_BYTES: integer(1024, 1_048_576, 8192, 'Longest request body.'),
   POWGATE_CONNECTIONS_MAX: integer(
     0,
@@ -232,6 +238,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     'POWGATE_FAIL_OPEN',
     'POWGATE_STORE_WAIT_SECONDS',
   ],
+  'With too many requests': ['POWGATE_OVERLOAD_MS'],
   'Limits and lifetimes': [
     'POWGATE_LIMIT_CHALLENGE_ADDRESS',
     'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE',

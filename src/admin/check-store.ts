@@ -7,6 +7,7 @@ import type { Config } from '../config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
 import { isExpired } from '../domain/site.ts'
 import { isStateOfThisBoot } from '../store/embedded/environment.ts'
+import { damageOfState } from '../store/embedded/inspection.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
@@ -74,7 +75,12 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<void> 
     const sites = await openSiteStore(config)
     await countSites(sites, findings).finally(() => sites.close())
   } else findings.facts.push(['sites', 'none yet: the start makes a demo site'])
-  if (isStateOfThisBoot(dataDir)) {
+  const damage = damageOfState(dataDir)
+  if (damage !== undefined) {
+    findings.warnings.push(
+      `POWGATE_DATA_DIR: the state is damaged (${damage}): the next start throws it away, and what was issued before is refused`,
+    )
+  } else if (isStateOfThisBoot(dataDir)) {
     const store = createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
     await tryRequests(store, findings).finally(() => store.close())
   } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])

@@ -153,6 +153,11 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, RefusalWords>> = {
     meaning: 'The store did not answer in time, or knew not what the answer depends on.',
     advice: 'Look for "the store does not answer" around this time, and at the store itself.',
   },
+  overloaded: {
+    meaning: 'More requests came than the worker could answer.',
+    advice:
+      'Look for "more requests than can be answered" around this time. More workers or hosts, or a flood?',
+  },
   internal: {
     meaning: 'An exception in powgate.',
     advice: 'Look for the event "fault" with this request id, and report it.',

@@ -3,8 +3,9 @@
 import { type Config, type DemoMode, localUrl } from '../config.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { Logger } from '../log.ts'
-import { resolveSecrets } from '../secrets.ts'
+import { isSecretToBeMade, resolveSecrets } from '../secrets.ts'
 import { discardStaleState, prepareDataDir } from '../store/embedded/environment.ts'
+import { checkRoom, checkSites, discardDamagedState } from '../store/embedded/inspection.ts'
 import { createStore } from '../store/open.ts'
 import { RedisStore } from '../store/redis/store.ts'
 import { authorInService } from './author.ts'
@@ -35,8 +36,14 @@ export interface Start {
 export async function prepareStart(config: Config, log: Logger): Promise<Start> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir)
+    checkRoom(config.dataDir)
+    checkSites(config.dataDir)
     discardStaleState(config.dataDir)
+    const damage = discardDamagedState(config.dataDir)
+    if (damage !== undefined)
+      log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')
   }
+  const isNewSecret = isSecretToBeMade(config)
   const secrets = resolveSecrets(config)
   const store = createStore(config, {
     sweeps: false,
@@ -52,6 +59,8 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
       if (warning !== undefined) log.warn(warning)
     }
     const sites = (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    if (isNewSecret && sites.length > 0)
+      log.warn('there are sites but there was no secret: one was made, and what was issued before is refused')
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {

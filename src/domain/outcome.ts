@@ -116,6 +116,11 @@ export const OUTCOMES = {
 
   'rate-limited': { status: 429, code: 'rate-limited', message: 'Too many requests. Wait, then try again.' },
   'store-unavailable': UNAVAILABLE,
+  overloaded: {
+    status: 503,
+    code: 'overloaded',
+    message: 'The service has more requests than it can answer. Try again shortly.',
+  },
   internal: UNAVAILABLE,
 
   'not-found': { status: 404, code: 'not-found', message: 'There is no such path.' },

@@ -20,6 +20,7 @@ type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 export class ChallengeEndpoint implements Endpoint {
   readonly name = 'challenge'
   readonly faultReply: Reply
+  readonly overloadReply: Reply
   readonly #service: Service
   readonly #refusals: Refusals
 
@@ -31,6 +32,7 @@ export class ChallengeEndpoint implements Endpoint {
       'address-site': limits.challengeAddressSite,
     })
     this.faultReply = this.#refusals.faultReply
+    this.overloadReply = this.#refusals.overloadReply
   }
 
   handle(exchange: Exchange): void {

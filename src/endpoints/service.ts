@@ -83,6 +83,8 @@ export interface Endpoint {
   readonly name: EndpointName
   handle(exchange: Exchange): void
   readonly faultReply: Reply
+  /** The answer when there are more requests than can be answered. */
+  readonly overloadReply: Reply
 }
 
 export type EndpointName = 'challenge' | 'verify' | 'verify-token' | 'siteverify'
@@ -129,6 +131,11 @@ export class Refusals {
   /** The answer to a fault of ours. */
   get faultReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'internal')
+  }
+
+  /** The answer to a request that is not even looked at. */
+  get overloadReply(): Reply {
+    return unavailableReply(this.#policies, this.#style, 'overloaded')
   }
 }
 

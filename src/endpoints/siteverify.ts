@@ -18,6 +18,7 @@ import type { Endpoint, Refusals, Service } from './service.ts'
 export class SiteverifyEndpoint implements Endpoint {
   readonly name = 'siteverify'
   readonly faultReply: Reply
+  readonly overloadReply: Reply
   readonly #bodyBytesMax: number
   readonly #redemption: RedemptionFlow<SiteverifyFields>
   readonly #refusals: Refusals
@@ -33,6 +34,7 @@ export class SiteverifyEndpoint implements Endpoint {
     })
     this.#refusals = this.#redemption.refusals
     this.faultReply = this.#refusals.faultReply
+    this.overloadReply = this.#refusals.overloadReply
   }
 
   handle(exchange: Exchange): void {

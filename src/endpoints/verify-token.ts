@@ -19,6 +19,7 @@ const BEARER = /^Bearer +([^ ]+) *$/i
 export class VerifyTokenEndpoint implements Endpoint {
   readonly name = 'verify-token'
   readonly faultReply: Reply
+  readonly overloadReply: Reply
   readonly #bodyBytesMax: number
   readonly #redemption: RedemptionFlow<Buffer>
   readonly #refusals: Refusals
@@ -34,6 +35,7 @@ export class VerifyTokenEndpoint implements Endpoint {
     })
     this.#refusals = this.#redemption.refusals
     this.faultReply = this.#refusals.faultReply
+    this.overloadReply = this.#refusals.overloadReply
   }
 
   handle(exchange: Exchange): void {

@@ -65,6 +65,7 @@ const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 export class VerifyEndpoint implements Endpoint {
   readonly name = 'verify'
   readonly faultReply: Reply
+  readonly overloadReply: Reply
   readonly #service: Service
   readonly #refusals: Refusals
 
@@ -76,6 +77,7 @@ export class VerifyEndpoint implements Endpoint {
       'address-site': limits.verifyAddressSite,
     })
     this.faultReply = this.#refusals.faultReply
+    this.overloadReply = this.#refusals.overloadReply
   }
 
   handle(exchange: Exchange): void {

@@ -5,48 +5,11 @@
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
-import { type Address, type AddressSet, addressFromBytes } from '../domain/address.ts'
+import { type Address, addressFromBytes } from '../domain/address.ts'
 import { clientAddress } from '../domain/client-address.ts'
+import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type Framing, framingOf } from './framing.ts'
-import type { ContentReply, Reply, ReplyOutcome } from './replies.ts'
-
-/** Whose exchanges are counted together. */
-export type Part = 'challenge' | 'verify' | 'verify-token' | 'siteverify' | 'content' | 'other'
-
-/** Told of every exchange's end, once. */
-export interface ExchangeObserver {
-  /** @param outcome the reason of a refusal, or what a 200 means */
-  answered(part: Part, status: number, outcome: ReplyOutcome, startedAtMs: number): void
-  /** The client went away before it was answered. */
-  aborted(part: Part): void
-  /** An exception in a step; the exchange answers by itself, after this. */
-  faulted(part: Part, error: unknown, exchange: Exchange): void
-}
-
-/** What a server tells its exchanges. */
-export interface ExchangeHost {
-  readonly trustedProxies: AddressSet
-  /** Where connections come through it: who knows whom a peer speaks for. */
-  relay: { clientOf(peer: Address): Address } | undefined
-  /** From now on every answer closes its connection. */
-  isDraining: boolean
-  /** Exchanges that are not answered yet. */
-  underWay: number
-  readonly observer: ExchangeObserver
-  /** A text that no other request has. */
-  readonly newRequestId: () => string
-}
-
-/** What is the same for all exchanges of one path. */
-export interface ExchangeRules {
-  readonly part: Part
-  /** Whether browsers of any site ask: answers carry CORS headers, requests a site key and an origin. */
-  readonly isCrossOrigin: boolean
-  /** The answer to a fault of ours. */
-  readonly faultReply: Reply
-  /** The answer to a request whose end can be read in two ways. */
-  readonly ambiguousReply: Reply
-}
+import type { ContentReply, Reply } from './replies.ts'
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -317,6 +280,24 @@ export class Exchange {
     if (this.#isOver) return
     this.#isOver = true
     this.#host.underWay--
+  }
+}
+
+/**
+ * Answers requests that are not looked at: nothing of them is read, and no exchange is made. For GET and POST alone.
+ *
+ * @param reply with headers that are constants
+ */
+export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
+  const status = STATUS_LINES[reply.status]!
+  const more = reply.headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
+  const block = (isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK) + more
+  const { body } = reply
+  return (response: HttpResponse) => {
+    response.writeStatus(status)
+    response.writeHeader('Content-Type', block)
+    response.end(body, host.isDraining)
+    host.observer.shed(part)
   }
 }
 

@@ -7,7 +7,7 @@ import {
   us_socket_local_port,
 } from 'uWebSockets.js'
 import { type Address, type AddressSet, formatAddress } from '../domain/address.ts'
-import type { ExchangeHost } from './exchange.ts'
+import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay } from './proxy-relay.ts'
 
 export interface ListenOptions {

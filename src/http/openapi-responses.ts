@@ -31,7 +31,7 @@ const JSON_REASONS = [
   'body-shape',
   'body-too-large',
 ] as const
-const COMMON_REASONS = ['method-not-allowed', 'rate-limited', 'store-unavailable'] as const
+const COMMON_REASONS = ['method-not-allowed', 'rate-limited', 'store-unavailable', 'overloaded'] as const
 const REDEMPTION_REASONS = [
   'credentials-missing',
   'credentials-malformed',

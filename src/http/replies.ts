@@ -34,7 +34,7 @@ export const NO_HEADERS: HeaderList = []
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const RETRY_UNAVAILABLE_SECONDS = 1
 
-/** Not for `rate-limited` and `store-unavailable`, which carry headers of their own. */
+/** Not for `rate-limited`, `overloaded` and `store-unavailable`, which carry headers of their own. */
 export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
   if (style === 'siteverify') return siteverifyRefusal(refusal, headers)
   const { status, code, message } = OUTCOMES[refusal.reason]
@@ -84,7 +84,7 @@ export function limitedReply(limited: Limited, policies: PolicyList, style: Erro
 export function unavailableReply(
   policies: PolicyList,
   style: ErrorStyle,
-  reason: Extract<Reason, 'store-unavailable' | 'internal'> = 'store-unavailable',
+  reason: Extract<Reason, 'store-unavailable' | 'overloaded' | 'internal'> = 'store-unavailable',
 ): Reply {
   return refusalReply({ reason }, style, [
     ['Retry-After', String(RETRY_UNAVAILABLE_SECONDS)],

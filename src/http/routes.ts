@@ -11,7 +11,8 @@ import { SiteverifyEndpoint } from '../endpoints/siteverify.ts'
 import { VerifyEndpoint } from '../endpoints/verify.ts'
 import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
 import type { ContentRoute } from './content.ts'
-import { contentRequest, Exchange, type ExchangeHost, type ExchangeRules } from './exchange.ts'
+import { contentRequest, Exchange, refuserOf } from './exchange.ts'
+import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
 
 interface Route {
@@ -87,7 +88,13 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)
   const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply, ambiguousReply }
   const handle = (exchange: Exchange) => endpoint.handle(exchange)
+  const refuse = refuserOf(endpoint.overloadReply, host, rules)
+  const { gate } = host
   app[method](path, (response, request) => {
+    if (gate?.isShedding === true && !gate.admits(endpoint.name)) {
+      refuse(response)
+      return
+    }
     new Exchange(response, request, host, rules).begin(handle)
   })
   // Counted apart from what the endpoint answers.

@@ -45,6 +45,7 @@ const CODES: Partial<Readonly<Record<Reason, SiteverifyCode>>> = {
   'token-other-address': 'remoteip-mismatch',
   'rate-limited': 'rate-limited',
   'store-unavailable': 'internal-error',
+  overloaded: 'internal-error',
   internal: 'internal-error',
 }
 

@@ -12,7 +12,8 @@ import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from 
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
-import type { Exchange, Part } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { Part } from '../http/exchange-host.ts'
 import { Quota } from './quota.ts'
 import { scrub } from './redaction.ts'
 import { Sample } from './sampling.ts'
@@ -72,6 +73,7 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'token-used': 'tokens',
   'rate-limited': 'limits',
   'store-unavailable': 'outages',
+  overloaded: 'outages',
   internal: 'outages',
   'not-found': 'routine',
   'length-ambiguous': 'routine',

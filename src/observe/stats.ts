@@ -4,16 +4,19 @@
  */
 
 import type { Policy } from '../domain/limits.ts'
-import type { Reason } from '../domain/outcome.ts'
+import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
-import type { Exchange, ExchangeObserver, Part } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { ExchangeObserver, Part } from '../http/exchange-host.ts'
 import type { ReplyOutcome } from '../http/replies.ts'
 import { BATCH_BOUNDS, Buckets, LATENCY_BOUNDS_SECONDS } from './buckets.ts'
 import { EventLoopLag } from './event-loop-lag.ts'
 import { SiteCounters } from './site-counters.ts'
 import { type Histogram, SCORE_BUCKETS, SITES_MAX, type SiteStats, type StatsSnapshot } from './snapshot.ts'
 import { Tally } from './tally.ts'
+
+const { overloaded: OVERLOADED } = OUTCOMES
 
 /** What it asks others. */
 export interface StatsSources {
@@ -56,6 +59,10 @@ export class Stats implements Events, ExchangeObserver {
 
   aborted(part: Part): void {
     this.#parts[part].aborted++
+  }
+
+  shed(part: Part): void {
+    this.#parts[part].count(OVERLOADED.status, 'overloaded')
   }
 
   faulted(part: Part, _error: unknown): void {

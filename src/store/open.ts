@@ -2,6 +2,7 @@
 
 import type { Config } from '../config.ts'
 import { openSites, prepareDataDir } from './embedded/environment.ts'
+import { checkSites } from './embedded/inspection.ts'
 import { EmbeddedRecords } from './embedded/records.ts'
 import { EmbeddedStore } from './embedded/store.ts'
 import { RedisStore } from './redis/store.ts'
@@ -45,6 +46,7 @@ export function createStore(config: Config, options: OpenOptions): Store {
 export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir)
+    checkSites(config.dataDir)
     return new EmbeddedRecords(openSites(config.dataDir))
   }
   const store = createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })

@@ -12,7 +12,9 @@ import { checkProof } from '../../src/domain/pow.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import { openapiDocument } from '../../src/http/openapi.ts'
 import { CHALLENGE, PASSED, SOLUTION } from '../../src/http/openapi-examples.ts'
+import { Client } from '../support/client.ts'
 import { type Answer, call, freshAddress } from '../support/http.ts'
+import { startRefusingServer } from '../support/refusing-server.ts'
 import { TestService } from '../support/service.ts'
 import { requestsUntilLimited } from './counting.ts'
 import { OpenapiChecker } from './openapi-checker.ts'
@@ -298,6 +300,23 @@ describe('Redis is frozen and nothing fails open', () => {
       checker.check(method, path, answer)
     }
   })
+})
+
+test('with more requests than can be answered, every endpoint gives 503 as documented', async () => {
+  const server = await startRefusingServer()
+  const client = new Client(server.url)
+  const answers: [string, string, Answer][] = [
+    ['GET', '/challenge', await client.challenge(UNKNOWN_SITE_KEY)],
+    ['POST', '/verify', await client.verify(UNKNOWN_SITE_KEY, '{}')],
+    ['POST', '/verify-token', await client.verifyToken('none', '{}')],
+    ['POST', '/siteverify', await client.siteverify({ secret: 'none' })],
+  ]
+  server.stop()
+  for (const [method, path, answer] of answers) {
+    assert.equal(answer.status, 503)
+    assert.equal(answer.headers['retry-after'], '1')
+    checker.check(method, path, answer)
+  }
 })
 
 test('there is nothing in the document that was not seen', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { nonceTerms } from '../../src/domain/nonce.ts'
 import { discardStaleState, openState } from '../../src/store/embedded/environment.ts'
-import { EmbeddedRequests } from '../../src/store/embedded/requests.ts'
+import { EmbeddedRequests, SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { storeConformance } from './conformance.ts'
 import { challengeOn, freshKey, freshNonce, redemptionOn, solutionOn, type TestStore } from './harness.ts'
@@ -164,5 +164,35 @@ test('embedded: at its bound it refuses, and takes requests again once there is 
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
   await store.close()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('embedded: a transaction that fails once is made again, and refused when it fails twice', async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
+  const state = openState(dataDir)
+  const faults: unknown[] = []
+  const requests = new EmbeddedRequests(state, SYSTEM_CLOCKS, error => faults.push(error))
+  const transact = state.file.root.transactionSync.bind(state.file.root)
+  let failures = 1
+  state.file.root.transactionSync = ((action: () => unknown) =>
+    transact(() => {
+      const result = action()
+      if (failures-- > 0) throw new Error('the disk is tired')
+      return result
+    })) as typeof state.file.root.transactionSync
+  const ask = () =>
+    new Promise<{ status: string }>(resolve => {
+      const request = { addressKey: '1', siteTag: 1, addressLimit: 2, siteLimit: 2, failOpen: undefined }
+      requests.admitChallenge(request, resolve)
+    })
+  assert.equal((await ask()).status, 'admitted')
+  assert.deepEqual(faults, [])
+  failures = 2
+  assert.equal((await ask()).status, 'unavailable')
+  assert.equal(faults.length, 1)
+  // What was aborted was not charged: one of the two is left.
+  assert.equal((await ask()).status, 'admitted')
+  assert.equal((await ask()).status, 'limited')
+  await state.file.close()
   rmSync(dataDir, { recursive: true })
 })

@@ -65,6 +65,8 @@ export class TestService {
       POWGATE_SECRETS: TEST_SECRET,
       // Whatever a test keeps connected, it has no more use for when it stops the service.
       POWGATE_DRAIN_SECONDS: '1',
+      // A worker that gets little of a busy machine has more requests than it can answer, which few tests are about.
+      POWGATE_OVERLOAD_MS: '0',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
       ...env,
     }
@@ -88,6 +90,13 @@ export class TestService {
       await service.stop()
       throw error
     }
+    return service
+  }
+
+  /** One that is not started yet, on a port that somebody else may have: see `boot`. */
+  static prepare(kind: 'embedded', env: Record<string, string>, port: number): TestService {
+    const service = new TestService(kind, port, undefined, env, MAIN)
+    leftovers.add(service)
     return service
   }
 

@@ -8,7 +8,10 @@ import { storeKill } from './cases/05-store-kill.ts'
 import { failover } from './cases/06-failover.ts'
 import { sickRedis } from './cases/07-sick-redis.ts'
 import { limits } from './cases/08-limits.ts'
+import { overload } from './cases/09-overload.ts'
 import { slowClients } from './cases/10-slow-clients.ts'
+import { soak } from './cases/11-soak.ts'
+import { disk } from './cases/12-disk.ts'
 import { constantTime } from './cases/13-constant-time.ts'
 import { theft } from './cases/14-theft.ts'
 import type { TortureCase } from './run.ts'
@@ -22,7 +25,10 @@ export const CASES: readonly TortureCase[] = [
   failover,
   sickRedis,
   limits,
+  overload,
   slowClients,
+  soak,
+  disk,
   constantTime,
   theft,
 ]

@@ -54,6 +54,7 @@ const REFUSALS: Record<Reason, string> = {
   'test-key-used': 'A published test key for which every token is used.',
   'rate-limited': 'More requests a minute than allowed; see the limits that were hit.',
   'store-unavailable': 'The store did not answer in time.',
+  overloaded: 'More requests than a worker could answer: refused at once, challenges first.',
   internal: 'A fault of ours: the log has it as an error.',
   'not-found': 'A path that does not exist: scanners, or a wrong address in a page.',
   'length-ambiguous':

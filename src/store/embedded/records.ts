@@ -15,7 +15,7 @@ import {
 } from '../../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { jsonOf, memberOf, splitMembers } from '../members.ts'
-import type { SiteChanges, SiteStore } from '../store.ts'
+import { type SiteChanges, type SiteStore, StoreSetupError } from '../store.ts'
 import type { SitesEnvironment } from './environment.ts'
 
 const REVISION = 'revision'
@@ -101,13 +101,13 @@ export class EmbeddedRecords implements SiteStore {
 
   #read<Stored>(member: string): Stored | undefined {
     const json = this.#sites.records.get(member)
-    return json === undefined ? undefined : (JSON.parse(json) as Stored)
+    return json === undefined ? undefined : parsed<Stored>(member, json)
   }
 
   #list<Stored>(kind: 's/' | 'k/'): Stored[] {
     const end = `${kind[0]}0` // '0' follows '/'
-    return [...this.#sites.records.getRange({ start: kind, end })].map(
-      ({ value }) => JSON.parse(value) as Stored,
+    return [...this.#sites.records.getRange({ start: kind, end })].map(({ key, value }) =>
+      parsed<Stored>(key, value),
     )
   }
 
@@ -131,6 +131,17 @@ export class EmbeddedRecords implements SiteStore {
     const [last] = this.#sites.audit.getRange({ reverse: true, limit: 1 })
     const lastAt = last === undefined ? 0 : (JSON.parse(last.value) as AuditEntry).at
     return Math.max(Date.now(), lastAt)
+  }
+}
+
+/** @throws StoreSetupError if it is damaged */
+function parsed<Stored>(member: string, json: string): Stored {
+  try {
+    return JSON.parse(json) as Stored
+  } catch {
+    throw new StoreSetupError(
+      `POWGATE_DATA_DIR: the record ${JSON.stringify(member)} of the sites is damaged: put back a copy of the directory sites`,
+    )
   }
 }
 

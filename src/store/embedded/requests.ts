@@ -60,6 +60,8 @@ type Operation =
       readonly done: Done<RedemptionAdmission>
     }
 
+type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
+
 /** What became of a slice of entries; the dead ones are removed. */
 export interface Swept {
   /** Where to go on; undefined at the end. */
@@ -154,25 +156,36 @@ export class EmbeddedRequests implements RequestStore {
     const operations = this.#queue
     if (operations.length === 0) return
     this.#queue = []
-    let answers: (ChallengeAdmission | SolutionAdmission | RedemptionAdmission)[]
-    try {
-      answers = this.#state.file.write(() => {
-        this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has a later one
-        this.#charged.clear() // of a transaction that was aborted
-        const results = operations.map(operation => this.#run(operation))
-        for (const [name, record] of this.#charged) this.#writeWindow(windowKey(name), record, WINDOW_MS)
-        return results
-      })
-    } catch (error) {
-      // Aborted as a whole: nothing was charged or spent.
-      this.#onFault(error)
-      answers = operations.map(() => UNAVAILABLE)
-    }
+    const answers = this.#commit(operations)
     this.#onCall?.(operations.length, (performance.now() - this.#queuedAtMs) / 1000)
     for (let index = 0; index < operations.length; index++) operations[index]!.done(answers[index] as never)
   }
 
-  #run(operation: Operation): ChallengeAdmission | SolutionAdmission | RedemptionAdmission {
+  /** What failed was aborted as a whole: nothing was charged or spent. If it fails once more, so will what comes next. */
+  #commit(operations: readonly Operation[]): readonly Answer[] {
+    try {
+      return this.#transact(operations)
+    } catch {
+      try {
+        return this.#transact(operations)
+      } catch (error) {
+        this.#onFault(error)
+        return operations.map(() => UNAVAILABLE)
+      }
+    }
+  }
+
+  #transact(operations: readonly Operation[]): readonly Answer[] {
+    return this.#state.file.write(() => {
+      this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has a later one
+      this.#charged.clear() // of a transaction that was aborted
+      const results = operations.map(operation => this.#run(operation))
+      for (const [name, record] of this.#charged) this.#writeWindow(windowKey(name), record, WINDOW_MS)
+      return results
+    })
+  }
+
+  #run(operation: Operation): Answer {
     switch (operation.verb) {
       case 'challenge':
         return this.#challenge(operation.request)

@@ -1,0 +1,77 @@
+/**
+ * What is looked at before the files of a data directory are opened, so that damage is a line and not a crash, and never
+ * an empty store. Sites are all there is of them: damaged, they stop the start. The state can be thrown away, as after a reboot: what
+ * was issued before is refused rather than forgotten.
+ */
+
+import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { join } from 'node:path'
+import { StoreSetupError } from '../store.ts'
+import { isStateOfThisBoot } from './environment.ts'
+import { damageOf } from './lmdb-file.ts'
+
+/** A start needs room for its files and for what it writes at once; full, LMDB's lock file would end the process. */
+const FREE_BYTES_MIN = 2 ** 20
+
+const FILE = 'data.mdb'
+
+/** @throws StoreSetupError if the disk is full */
+export function checkRoom(dataDir: string): void {
+  const { bavail, bsize } = statfsSync(dataDir)
+  const bytes = bavail * bsize
+  if (bytes >= FREE_BYTES_MIN) return
+  throw new StoreSetupError(
+    `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then start again; nothing is lost`,
+  )
+}
+
+/** @throws StoreSetupError if the sites are damaged */
+export function checkSites(dataDir: string): void {
+  const damage = damageIn(dataDir, 'sites')
+  if (damage === undefined) return
+  const path = join(dataDir, 'sites')
+  throw new StoreSetupError(
+    `POWGATE_DATA_DIR: the sites in ${path} cannot be used: ${damage}. Put back a copy of that directory; or move it away, start with none, and create them anew from a \`powgate site export\` by \`powgate apply\`. If there never were any, remove it`,
+  )
+}
+
+/**
+ * Throws away a damaged state. Nobody may have it open: only the primary calls this, before it forks.
+ *
+ * @returns what was wrong with it; undefined if nothing
+ */
+export function discardDamagedState(dataDir: string): string | undefined {
+  const damage = damageOfState(dataDir)
+  if (damage === undefined) return undefined
+  // The mark of the boot stays: the state is this boot's, and empty.
+  for (const name of [FILE, 'lock.mdb'])
+    rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
+  return damage
+}
+
+export function damageOfState(dataDir: string): string | undefined {
+  // That of another boot is thrown away unseen.
+  return isStateOfThisBoot(dataDir) ? damageIn(dataDir, 'state') : undefined
+}
+
+/** What is wrong with the files, with their path: for a service that has crashed. */
+export function damageOfFiles(dataDir: string): string | undefined {
+  for (const part of ['sites', 'state'] as const) {
+    const damage = damageIn(dataDir, part)
+    if (damage !== undefined) return `${join(dataDir, part, FILE)}: ${damage}`
+  }
+  return undefined
+}
+
+function damageIn(dataDir: string, part: 'sites' | 'state'): string | undefined {
+  const folder = join(dataDir, part)
+  try {
+    if (!existsSync(folder)) return undefined
+    // LMDB makes the lock file first, and a new data file where there is none.
+    const isThere = readdirSync(folder).includes(FILE)
+    if (!isThere) return existsSync(join(folder, 'lock.mdb')) ? `${FILE} is missing` : undefined
+    return damageOf(join(folder, FILE), part === 'state')
+  } catch (error) {
+    return (error as Error).message
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * Whether an LMDB file is whole. LMDB reads its file through a memory map and believes what it finds: of a truncated or
+ * damaged one it ends the process, or finds nothing and says nothing. So before it is opened, and after a process
+ * ended that way, every page that can be reached is looked at. Values have no check sums: a wrong byte inside one is not found here.
+ *
+ *   page      | number 8 | transaction 8 | - 2 | flags 2 | lower 2, upper 2 (or pages 4) | offsets 2 each ... | nodes |
+ *             lower, upper and the offsets are counted from the end of this header of 24 bytes
+ *   meta      magic at 24, version at 28, page size at 48, free tree at 48, main tree at 96, last page at 144, transaction at 152
+ *   tree      | - 4 | flags 2 | depth 2 | pages 24 | entries 8 | root 8 |
+ *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
+ *
+ * As lmdb 3.5 writes them (liblmdb/mdb.c), on a machine of 64 bits that starts numbers with their low byte. Pages of the last
+ * transaction are not written to before the next has committed, so a file that is in use can be looked at, as long
+ * as none commits meanwhile.
+ */
+
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+
+const HEADER_BYTES = 24
+const NODE_BYTES = 8
+const MAGIC = 0xbeefc0de
+const VERSION = 2
+const [BRANCH, LEAF, OVERFLOW, META] = [0x01, 0x02, 0x04, 0x08]
+/** Of nodes. */
+const [BIG, TREE] = [0x01, 0x02]
+const TREE_BYTES = 48
+const [FREE_TREE_AT, MAIN_TREE_AT, TRANSACTION_AT, BOOT_AT] = [48, 96, 152, 160]
+const META_BYTES = 168
+const EMPTY_ROOT = 0xffffffffffffffffn
+const PAGE_BYTES_MIN = 512
+const PAGE_BYTES_MAX = 65_536
+/** More would not fit the widest map. */
+const DEPTH_MAX = 32
+const TRIES = 3
+
+class Damage extends Error {}
+
+/**
+ * @param path of the file
+ * @param mustBeOfThisBoot whether nobody can have written it before the machine was started
+ * @returns what is wrong with it; undefined if it is whole, or changed so fast that it must be alive
+ * @throws the system's error if it cannot be read
+ */
+export function damageOf(path: string, mustBeOfThisBoot = false): string | undefined {
+  const file = openSync(path, 'r')
+  try {
+    if (!fstatSync(file).isFile()) return 'it is no file'
+    for (let tried = 0; tried < TRIES; tried++) {
+      const before = transactionOf(file)
+      try {
+        walk(file, mustBeOfThisBoot)
+        return undefined
+      } catch (error) {
+        if (!(error instanceof Damage)) throw error
+        if (before !== undefined && transactionOf(file) !== before) continue
+        return error.message
+      }
+    }
+    return undefined
+  } finally {
+    closeSync(file)
+  }
+}
+
+interface Meta {
+  readonly page: Buffer
+  readonly pageBytes: number
+  readonly transaction: bigint
+  readonly isOfThisBoot: boolean
+}
+
+function walk(file: number, mustBeOfThisBoot: boolean): void {
+  const { size } = fstatSync(file)
+  const { candidates, pageBytes } = metas(file, size)
+  const [latest] = candidates
+  if (mustBeOfThisBoot && !latest!.isOfThisBoot) throw new Damage('its first pages are damaged')
+  if (latest!.isOfThisBoot) {
+    const { newest } = new Pages(file, size, pageBytes).check(latest!)
+    // Every transaction writes pages.
+    if (mustBeOfThisBoot && newest !== latest!.transaction) throw new Damage('its first pages are damaged')
+    return
+  }
+  // After a crash of the machine LMDB goes back to the last state that was on disk; any that is whole will do.
+  const damages = candidates.map(meta => {
+    try {
+      new Pages(file, size, pageBytes).check(meta)
+      return undefined
+    } catch (error) {
+      return error
+    }
+  })
+  if (damages.every(damage => damage !== undefined)) throw damages[0]
+}
+
+/** The two pages that a file starts with, one for each of the last two transactions, the latest first. */
+function metas(file: number, size: number): { candidates: Meta[]; pageBytes: number } {
+  if (size === 0) throw new Damage('it is empty (0 bytes)')
+  const first = metaAt(file, 0)
+  if (first === undefined) throw new Damage('its first page is not that of an LMDB file')
+  const { pageBytes } = first
+  if (size < 2 * pageBytes) throw new Damage(`it ends after ${size} bytes, within its first two pages`)
+  const second = metaAt(file, pageBytes)
+  if (second === undefined || second.pageBytes !== pageBytes)
+    throw new Damage('its second page is not that of an LMDB file')
+  // They take turns. With a wrong number the one before the last would be taken for the last.
+  const [even, odd] = [first.transaction, second.transaction]
+  const isNew = even === 0n && odd === 0n
+  if (!isNew && (even % 2n !== 0n || odd % 2n !== 1n || (even - odd !== 1n && odd - even !== 1n)))
+    throw new Damage('its first pages are damaged')
+  // Where lmdb notes what has reached the disk.
+  const flushed = metaAt(file, pageBytes / 2)
+  const latest = first.transaction >= second.transaction ? [first, second] : [second, first]
+  return { candidates: flushed === undefined ? latest : [...latest, flushed], pageBytes }
+}
+
+function metaAt(file: number, position: number): Meta | undefined {
+  const page = Buffer.alloc(META_BYTES)
+  if (readSync(file, page, 0, META_BYTES, position) < META_BYTES) return undefined
+  const pageBytes = page.readUInt32LE(FREE_TREE_AT)
+  const isMeta = (page.readUInt16LE(18) & META) !== 0 && page.readUInt32LE(24) === MAGIC
+  const isPageSize =
+    pageBytes >= PAGE_BYTES_MIN && pageBytes <= PAGE_BYTES_MAX && (pageBytes & (pageBytes - 1)) === 0
+  if (!isMeta || page.readUInt16LE(28) !== VERSION || !isPageSize) return undefined
+  const transaction = page.readBigUInt64LE(TRANSACTION_AT)
+  return { page, pageBytes, transaction, isOfThisBoot: page.readBigUInt64LE(BOOT_AT) === bootNumber() }
+}
+
+/** undefined if that cannot be told. */
+function transactionOf(file: number): bigint | undefined {
+  try {
+    return metas(file, fstatSync(file).size).candidates[0]!.transaction
+  } catch {
+    return undefined
+  }
+}
+
+/** As lmdb notes it: the first group of the boot's id. */
+function bootNumber(): bigint {
+  try {
+    const [group] = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').split('-')
+    return BigInt(`0x${group}`)
+  } catch {
+    return -1n
+  }
+}
+
+/** What a tree consists of. */
+interface Found {
+  branches: number
+  leaves: number
+  /** Pages of long values. */
+  long: number
+  entries: number
+}
+
+/** The pages that a meta page leads to. */
+class Pages {
+  readonly #file: number
+  readonly #pageBytes: number
+  readonly #count: number
+  readonly #size: number
+  readonly #seen: Uint8Array
+  #transaction = 0n
+  /** The highest of the pages. */
+  #newest = 0n
+
+  constructor(file: number, size: number, pageBytes: number) {
+    this.#file = file
+    this.#size = size
+    this.#pageBytes = pageBytes
+    this.#count = Math.ceil(size / pageBytes)
+    this.#seen = new Uint8Array(this.#count)
+  }
+
+  /** @returns the transaction that wrote the newest of them */
+  check({ page, transaction }: Meta): { newest: bigint } {
+    this.#transaction = transaction
+    this.#tree(page, FREE_TREE_AT)
+    this.#tree(page, MAIN_TREE_AT)
+    return { newest: this.#newest }
+  }
+
+  #tree(bytes: Buffer, at: number): void {
+    const root = bytes.readBigUInt64LE(at + 40)
+    const depth = bytes.readUInt16LE(at + 6)
+    const found = { branches: 0, leaves: 0, long: 0, entries: 0 }
+    if (root !== EMPTY_ROOT) {
+      if (depth < 1 || depth > DEPTH_MAX) throw new Damage(`a tree in it is ${depth} pages deep`)
+      this.#page(Number(root), depth, found)
+    }
+    const { branches, leaves, long, entries } = found
+    const isAsSaid = [branches, leaves, long, entries].every(
+      (count, index) => bytes.readBigUInt64LE(at + 8 + 8 * index) === BigInt(count),
+    )
+    if (!isAsSaid) throw new Damage('a tree in it has not as many pages or entries as it says')
+  }
+
+  #page(number: number, depth: number, found: Found): void {
+    const page = this.#read(number, 1)
+    const flags = page.readUInt16LE(18)
+    if ((flags & (BRANCH | LEAF)) !== (depth > 1 ? BRANCH : LEAF)) throw this.#wrong(number)
+    const lower = HEADER_BYTES + page.readUInt16LE(20)
+    const upper = HEADER_BYTES + page.readUInt16LE(22)
+    if (lower > upper || upper > page.length) throw this.#wrong(number)
+    if (depth > 1) found.branches++
+    else {
+      found.leaves++
+      found.entries += (lower - HEADER_BYTES) / 2
+    }
+    for (let offset = HEADER_BYTES; offset < lower; offset += 2) {
+      const at = HEADER_BYTES + page.readUInt16LE(offset)
+      if (at < upper || at + NODE_BYTES > page.length) throw this.#wrong(number)
+      if (depth > 1) this.#page(page.readUInt32LE(at) + page.readUInt16LE(at + 4) * 2 ** 32, depth - 1, found)
+      else this.#value(number, page, at, found)
+    }
+  }
+
+  #value(number: number, page: Buffer, at: number, found: Found): void {
+    const flags = page.readUInt16LE(at + 4)
+    const start = at + NODE_BYTES + page.readUInt16LE(at + 6)
+    const isBig = (flags & BIG) !== 0
+    const length = isBig ? HEADER_BYTES : page.readUInt32LE(at)
+    if (start + length > page.length) throw this.#wrong(number)
+    if (isBig) {
+      const count = Number(page.readBigUInt64LE(start + 16))
+      this.#read(Number(page.readBigUInt64LE(start)), count)
+      found.long += count
+    } else if ((flags & TREE) !== 0) {
+      if (length !== TREE_BYTES) throw this.#wrong(number)
+      this.#tree(page, start)
+    }
+  }
+
+  /** @param count the pages of a long value; only their first has a header */
+  #read(number: number, count: number): Buffer {
+    const bytes = this.#pageBytes
+    if (count < 1 || (number + count) * bytes > this.#size) {
+      throw new Damage(`it ends after ${this.#size} bytes, but page ${number} is part of it`)
+    }
+    for (let page = number; page < number + count; page++) {
+      if (page < 2 || this.#seen[page] === 1) throw this.#wrong(page)
+      this.#seen[page] = 1
+    }
+    const page = Buffer.allocUnsafe(bytes)
+    readSync(this.#file, page, 0, bytes, number * bytes)
+    const isRight = page.readBigUInt64LE(0) === BigInt(number)
+    const isLong = (page.readUInt16LE(18) & OVERFLOW) !== 0
+    if (!isRight || (isLong && page.readUInt32LE(20) !== count) || isLong !== page.readUInt16LE(18) > LEAF) {
+      throw this.#wrong(number)
+    }
+    const written = page.readBigUInt64LE(8)
+    if (written > this.#transaction) throw this.#wrong(number)
+    if (written > this.#newest) this.#newest = written
+    return page
+  }
+
+  #wrong(number: number): Damage {
+    return new Damage(`page ${number} of ${this.#count} is damaged`)
+  }
+}

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { openSites, openState } from '../../src/store/embedded/environment.ts'
+import { damageOf } from '../../src/store/embedded/lmdb-file.ts'
+import { Random } from '../torture/random.ts'
+
+const PAGE = 4096
+const WRITER = new URL('./lmdb-writer.ts', import.meta.url).pathname
+
+function directory(): string {
+  return mkdtempSync(join(tmpdir(), 'powgate-lmdb-'))
+}
+
+/** Sites of all sizes, some of more than one page, written in every way that there is. */
+async function writeSites(dataDir: string, random: Random, rounds: number, check = () => {}): Promise<void> {
+  const { file, records } = openSites(dataDir)
+  check()
+  for (let round = 0; round < rounds; round++) {
+    const write = () => {
+      for (let count = random.below(30); count > 0; count--) {
+        const key = `s/${random.below(400)}`
+        if (random.chance(0.2)) records.removeSync(key)
+        else records.putSync(key, 'x'.repeat(random.chance(0.1) ? random.below(20_000) : random.below(900)))
+      }
+    }
+    if (random.chance(0.5)) file.write(write)
+    else await file.root.transaction(write)
+    if (random.chance(0.1)) file.write(() => {})
+    check()
+  }
+  await file.close()
+  check()
+}
+
+function writeState(dataDir: string, random: Random, rounds: number, check = () => {}): Promise<void> {
+  const { file, windows, marks } = openState(dataDir)
+  check()
+  for (let round = 0; round < rounds; round++) {
+    file.write(() => {
+      for (let count = random.below(300); count > 0; count--) {
+        const key = random.bytes(3)
+        if (random.chance(0.4)) windows.removeSync(key)
+        else windows.putSync(key, random.bytes(random.below(200)))
+        marks.putSync(random.bytes(8), random.bytes(4))
+      }
+    })
+    check()
+  }
+  return file.close()
+}
+
+test('what LMDB has written is whole, after every transaction', async () => {
+  const dataDir = directory()
+  const random = new Random(7)
+  const sites = join(dataDir, 'sites', 'data.mdb')
+  for (let times = 0; times < 3; times++)
+    await writeSites(dataDir, random, 100, () => assert.equal(damageOf(sites), undefined))
+  const state = join(dataDir, 'state', 'data.mdb')
+  for (let times = 0; times < 3; times++)
+    await writeState(dataDir, random, 60, () => assert.equal(damageOf(state, true), undefined))
+  rmSync(dataDir, { recursive: true })
+})
+
+test('and while another process writes it', async () => {
+  const dataDir = directory()
+  const child = fork(WRITER, [dataDir])
+  await once(child, 'message')
+  const state = join(dataDir, 'state', 'data.mdb')
+  for (let looks = 0; looks < 100; looks++) assert.equal(damageOf(state, true), undefined)
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  assert.equal(damageOf(state, true), undefined)
+  rmSync(dataDir, { recursive: true })
+})
+
+test('a file that was cut off or overwritten is not, wherever a page is in use', async () => {
+  const dataDir = directory()
+  const random = new Random(11)
+  await writeSites(dataDir, random, 40)
+  const path = join(dataDir, 'sites', 'data.mdb')
+  const whole = readFileSync(path)
+  const copy = join(dataDir, 'copy')
+  for (const size of [0, 1, PAGE, PAGE + 100, 2 * PAGE, Math.floor(whole.length / 2)]) {
+    copyFileSync(path, copy)
+    truncateSync(copy, size)
+    assert.equal(typeof damageOf(copy), 'string', `cut to ${size}`)
+  }
+  let found = 0
+  const pages = whole.length / PAGE
+  for (let page = 0; page < pages; page++) {
+    const bytes = Buffer.from(whole)
+    random.bytes(PAGE).copy(bytes, page * PAGE)
+    writeFileSync(copy, bytes)
+    if (damageOf(copy) !== undefined) found++
+  }
+  // The others are free, or the later ones of a long value.
+  assert.ok(found > pages / 8, `${found} of ${pages} pages`)
+  rmSync(dataDir, { recursive: true })
+})
+
+test('of the state no wrong byte in the first two pages goes unseen that could bring back what was before', async () => {
+  const dataDir = directory()
+  await writeState(dataDir, new Random(13), 20)
+  const path = join(dataDir, 'state', 'data.mdb')
+  const whole = readFileSync(path)
+  const copy = join(dataDir, 'copy')
+  const transactionAt = [0, PAGE].map(page => page + 152)
+  const latest =
+    whole.readBigUInt64LE(transactionAt[0]!) > whole.readBigUInt64LE(transactionAt[1]!) ? 0 : PAGE
+  for (const [from, to] of [
+    [18, 19], // flags
+    [24, 30], // magic, version
+    [54, 96], // free tree
+    [102, 144], // main tree
+    [152, 168], // transaction, boot
+  ] as const) {
+    for (let at = from; at < to; at++) {
+      for (const mask of [0x01, 0x02, 0x80, 0xff]) {
+        if (at === 18 && mask !== 0xff) continue // flags that say nothing
+        const bytes = Buffer.from(whole)
+        bytes[latest + at]! ^= mask
+        writeFileSync(copy, bytes)
+        assert.equal(typeof damageOf(copy, true), 'string', `byte ${at} ^ ${mask}`)
+      }
+    }
+  }
+  rmSync(dataDir, { recursive: true })
+})

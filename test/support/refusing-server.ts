@@ -1,0 +1,43 @@
+/** The routes of the service in this process, with a gate that lets nothing through: what overload answers. */
+
+import { us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import { loadConfig } from '../../src/config.ts'
+import { AddressSet } from '../../src/domain/address.ts'
+import type { Service } from '../../src/endpoints/service.ts'
+import type { ExchangeHost } from '../../src/http/exchange-host.ts'
+import { buildApp } from '../../src/http/routes.ts'
+
+export interface RefusingServer {
+  readonly url: string
+  readonly port: number
+  /** Requests that were refused. */
+  refused(): number
+  stop(): void
+}
+
+export function startRefusingServer(): Promise<RefusingServer> {
+  let refused = 0
+  const host: ExchangeHost = {
+    trustedProxies: new AddressSet([]),
+    relay: undefined,
+    isDraining: false,
+    underWay: 0,
+    observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
+    gate: { isShedding: true, admits: () => false },
+    newRequestId: () => '',
+  }
+  // Nothing else of it is asked for before a request is taken.
+  const service = { settings: loadConfig({}) } as unknown as Service
+  const app = buildApp(service, host, [])
+  return new Promise(resolve =>
+    app.listen('127.0.0.1', 0, socket => {
+      if (socket === false) throw new Error('there is no free port')
+      const port = us_socket_local_port(socket)
+      const stop = () => {
+        us_listen_socket_close(socket)
+        app.close()
+      }
+      resolve({ url: `http://127.0.0.1:${port}`, port, refused: () => refused, stop })
+    }),
+  )
+}

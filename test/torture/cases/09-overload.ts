@@ -1,0 +1,179 @@
+/**
+ * More visitors come than can be served. Each needs three requests, one after the other, so those that are refused with
+ * their first cost a third of the answers and none of the store's work: what remains for the others, arithmetic says.
+ */
+
+import { childPids } from '../../../bench/http/processes.ts'
+import { SETTINGS } from '../../../src/settings.ts'
+import { freePort } from '../../support/ports.ts'
+import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
+import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
+import { EASY } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import type { VisitorsResult, VisitorsSpec } from '../visitors.ts'
+import { VisitorsProcess } from '../visitors-process.ts'
+
+const TIMES = [1, 1.5, 2, 3]
+/** Where others use the machine, its capacity is not what it was a moment ago. */
+const FLOODS = [3, 6, 12]
+/** A closed loop that keeps one worker busy, and no queue worth the name. */
+const CLOSED_CONNECTIONS = 32
+/** The worst that may wait at once. */
+const OPEN_CONNECTIONS = 512
+const UNLOADED_SHARE = 0.3
+const SHED_MS_MAX = 10
+const RECOVERY_TRIES = 10
+
+export const overload: TortureCase = {
+  number: 9,
+  name: 'overload',
+  aim: `at three times capacity: admitted p99 at most twice the unloaded one, the rest refused with 503 and Retry-After in under ${SHED_MS_MAX} ms, goodput at least 90 % of peak`,
+  fullSize:
+    'visitors (challenge, solution, token) at 0.3 to 3 times what one worker serves, 10 s each, both stores',
+  async run(run) {
+    for (const kind of STORE_KINDS) await onStore(run, kind)
+  },
+}
+
+interface Stage {
+  readonly run: Run
+  readonly kind: StoreKind
+  readonly service: TestService
+  readonly visitors: VisitorsProcess
+  readonly spec: VisitorsSpec
+  readonly pids: readonly number[]
+}
+
+async function onStore(run: Run, kind: StoreKind): Promise<void> {
+  const adminPort = await freePort()
+  const service = await run.service(kind, {
+    ...STEADY_LOAD_SETTINGS,
+    POWGATE_WORKERS: '1',
+    POWGATE_OVERLOAD_MS: SETTINGS.POWGATE_OVERLOAD_MS.fallback,
+    POWGATE_ADMIN_PORT: String(adminPort),
+    // A busy machine is another matter.
+    POWGATE_STORE_DEADLINE_MS: '5000',
+  })
+  const site = await service.createSite({ difficulty: EASY })
+  const storeEpoch = await storeEpochOf(service.url, site)
+  const visitors = new VisitorsProcess()
+  run.defer(() => visitors.stop())
+  const measureMs = run.seconds(10, 0.06) * 1000
+  const pids = childPids(service.pid)
+  const spec = {
+    port: service.port,
+    site,
+    storeEpoch,
+    connections: OPEN_CONNECTIONS,
+    visitorsPerSecond: Number.POSITIVE_INFINITY,
+    warmUpMs: Math.min(2000, measureMs),
+    measureMs,
+    pids,
+  }
+  const stage = { run, kind, service, visitors, spec, pids }
+  const unready = watchReadiness(adminPort)
+  const capacity = await capacityOf(stage)
+  const unloaded = await visitors.run({ ...spec, visitorsPerSecond: UNLOADED_SHARE * capacity })
+  told(stage, `${UNLOADED_SHARE}x`, unloaded, capacity)
+  let flood: VisitorsResult | undefined
+  for (const times of run.isFull ? TIMES : FLOODS) {
+    flood = await visitors.run({ ...spec, visitorsPerSecond: times * capacity })
+    told(stage, `${times}x`, flood, capacity)
+    if (!run.isFull && flood.shed.count > 0) break
+  }
+  judge(stage, flood!, { capacity, unloaded })
+  await recovers(stage, capacity)
+  const unreadyCount = unready.stop()
+  run.check(unreadyCount === 0, `${kind}: it said that it was not ready ${unreadyCount} times`)
+  run.check(
+    pids.join() === childPids(service.pid).join(),
+    `${kind}: a worker was replaced while there was too much to do`,
+  )
+  visitors.stop()
+  await service.stop()
+}
+
+async function capacityOf({ run, kind, visitors, spec }: Stage): Promise<number> {
+  // The first time warms it up.
+  const closed = { ...spec, connections: CLOSED_CONNECTIONS, warmUpMs: 0 }
+  await visitors.run(closed)
+  const result = await visitors.run(closed)
+  const capacity = result.served / result.seconds
+  run.figure(
+    `${kind}: capacity`,
+    `${capacity.toFixed(0)} visitors/s, ${microseconds(result)} us of the worker each`,
+  )
+  return capacity
+}
+
+/** What a refusal costs, against a visitor that is served, from two loads of the same run. */
+function judge(
+  { run, kind }: Stage,
+  result: VisitorsResult,
+  { capacity, unloaded }: { capacity: number; unloaded: VisitorsResult },
+): void {
+  run.size(`${result.came.toLocaleString('en-US')} visitors, too many, on ${kind}`)
+  run.check(result.shed.count > 0, `${kind}: nothing was refused`)
+  run.check(result.served > 0, `${kind}: nobody was served`)
+  run.checkTime(`${kind}: admitted p99 at 3x`, result.admitted.p99Ms, 2 * unloaded.admitted.p99Ms)
+  run.checkTime(`${kind}: refused p99 at 3x`, result.shed.p99Ms, SHED_MS_MAX)
+  const goodput = result.served / result.seconds / capacity
+  run.figure(`${kind}: goodput at 3x`, `${percent(goodput)} of capacity (aim: at least 90 %)`)
+  if (run.isFull) run.check(goodput >= 0.9, `${kind}: goodput ${percent(goodput)}, less than 90 %`)
+}
+
+/** Once there are fewer again, nobody is refused. On a machine that others use, that may take a few tries. */
+async function recovers({ run, kind, visitors, spec }: Stage, capacity: number): Promise<void> {
+  const few = { ...spec, visitorsPerSecond: UNLOADED_SHARE * capacity, measureMs: 500, warmUpMs: 500 }
+  for (let count = 1; ; count++) {
+    const { shed, bad, served } = await visitors.run(few)
+    if (shed.count === 0 && bad === 0 && served > 0) {
+      run.figure(`${kind}: nobody is refused any more after`, `${count / 2} s`)
+      run.check(count === 1 || !run.isFull, `${kind}: half a second after the overload some were refused`)
+      return
+    }
+    if (count < RECOVERY_TRIES) continue
+    run.check(false, `${kind}: ${shed.count} refused, ${served} served, ${bad} bad at a third of the load`)
+    return
+  }
+}
+
+function told({ run, kind }: Stage, load: string, result: VisitorsResult, capacity: number): void {
+  const { served, seconds, came, admitted, shed, shedOf, ownBusy, bad, badAnswers } = result
+  run.check(bad === 0, `${kind}, ${load}: ${bad} other answers: ${badAnswers.join('\n')}`)
+  const begun = shedOf.verify + shedOf.redeem
+  const words = [
+    `${percent(came / seconds / capacity)} came`,
+    `${percent(served / seconds / capacity)} served`,
+    `admitted p50 ${admitted.p50Ms.toFixed(2)} p99 ${admitted.p99Ms.toFixed(2)} ms`,
+    shed.count === 0
+      ? 'none refused'
+      : `refused p50 ${shed.p50Ms.toFixed(2)} p99 ${shed.p99Ms.toFixed(2)} ms (${begun} of ${shed.count} after their challenge)`,
+    `worker busy ${percent(result.busy)}, load ${percent(ownBusy)}`,
+  ]
+  run.figure(`${kind} at ${load}`, words.join(', '))
+}
+
+const percent = (share: number) => `${(share * 100).toFixed(0)} %`
+
+const microseconds = ({ busy, seconds, served }: VisitorsResult) =>
+  ((busy * seconds * 1e6) / served).toFixed(0)
+
+/** Asks ten times a second. */
+function watchReadiness(adminPort: number): { stop(): number } {
+  let unready = 0
+  const timer = setInterval(() => {
+    fetch(`http://127.0.0.1:${adminPort}/readyz`).then(
+      ({ ok }) => {
+        if (!ok) unready++
+      },
+      () => unready++,
+    )
+  }, 100)
+  return {
+    stop() {
+      clearInterval(timer)
+      return unready
+    },
+  }
+}

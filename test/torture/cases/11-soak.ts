@@ -1,0 +1,319 @@
+/**
+ * A long time at half load, with sites that change and visitors who never send a solution: memory does not grow, and nothing
+ * stays in the store when it has expired.
+ */
+
+import { readFileSync } from 'node:fs'
+import { Redis } from 'ioredis'
+import { childPids } from '../../../bench/http/processes.ts'
+import { createSite, updateSite } from '../../../src/admin/sites.ts'
+import { openState } from '../../../src/store/embedded/environment.ts'
+import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
+import { Client } from '../../support/client.ts'
+import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
+import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
+import { EASY } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { slopeOf } from '../slope.ts'
+import type { VisitorsResult, VisitorsSpec } from '../visitors.ts'
+import { VisitorsProcess } from '../visitors-process.ts'
+
+/** Of the load, on each store. */
+const SOAK_SECONDS = 600
+const UNSOLVED = 1_000_000
+const UNSOLVED_BOUNDED = 25_000
+const CHANGE_MS = 2000
+/** A change is to be seen within two seconds. */
+const SEEN_MS = 2000
+const SAMPLE_MS = 500
+/** From then on it is worth the wait to see everything expire. */
+const LONG_SECONDS = 60
+/** Of the samples: code is compiled, heaps find their size, the store its set of keys. */
+const WARM_UP_SHARE = 0.4
+/** Windows live for a minute; then they are swept. */
+const EXPIRY_MS = 240_000
+/** Nothing that requests leave lives longer than that, at the lifetimes set below. */
+const LIFE_SECONDS_MAX = 300
+const CONNECTIONS = 128
+
+export const soak: TortureCase = {
+  number: 11,
+  name: 'soak',
+  aim: 'no failed request; resident memory does not grow after warm-up; store keys back to baseline after expiry',
+  fullSize:
+    '10 minutes on each store at half load with site changes every 2 s, 1,000,000 unsolved challenges on each',
+  async run(run) {
+    for (const kind of STORE_KINDS) await onStore(run, kind)
+  },
+}
+
+async function onStore(run: Run, kind: StoreKind): Promise<void> {
+  const service = await run.service(kind, {
+    ...STEADY_LOAD_SETTINGS,
+    POWGATE_CHALLENGE_SECONDS: '10',
+    POWGATE_TOKEN_SECONDS: '10',
+    // On a busy machine that is another matter.
+    ...(run.isFull ? {} : { POWGATE_STORE_DEADLINE_MS: '5000' }),
+  })
+  const site = await service.createSite({ difficulty: EASY })
+  const storeEpoch = await storeEpochOf(service.url, site)
+  const visitors = new VisitorsProcess()
+  run.defer(() => visitors.stop())
+  const keys = await openKeys(service)
+  run.defer(() => keys.close())
+  const base = { port: service.port, site, storeEpoch, connections: CONNECTIONS, pids: [] }
+  const seconds = run.seconds(SOAK_SECONDS, 0.3)
+  const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
+  const spec = await halfLoad(run, visitors, base, seconds)
+  const memory = new Memory(service)
+  const changes = new SiteChanges(run, service)
+  const result = await visitors.run(spec)
+  await changes.stop()
+  memory.stop()
+  visitors.stop()
+  checkLoad(run, kind, { result, seconds, changes })
+  checkMemory(run, kind, memory)
+  const left = await keys.unbounded(LIFE_SECONDS_MAX)
+  run.check(left === baseline, `${kind}: ${left - baseline} entries more that do not expire`)
+  if (seconds >= LONG_SECONDS) await checkExpiry(run, kind, { keys, baseline })
+  await keys.close()
+  await service.stop()
+}
+
+/** Half of what it can do, of which so many leave without a solution that there are enough of them in the end. */
+async function halfLoad(
+  run: Run,
+  visitors: VisitorsProcess,
+  base: Omit<VisitorsSpec, 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>,
+  seconds: number,
+): Promise<VisitorsSpec> {
+  const probe = {
+    visitorsPerSecond: Number.POSITIVE_INFINITY,
+    warmUpMs: 500,
+    measureMs: run.count(5000, 1000),
+  }
+  const { served, seconds: probed } = await visitors.run({ ...base, ...probe, connections: 32 })
+  const capacity = served / probed
+  const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED) / seconds
+  // A challenge is about a quarter of a visitor's work.
+  const solved = Math.max(capacity / 10, capacity / 2 - unsolved / 4)
+  const visitorsPerSecond = solved + unsolved
+  return {
+    ...base,
+    visitorsPerSecond,
+    leaveShare: unsolved / visitorsPerSecond,
+    warmUpMs: 0,
+    measureMs: seconds * 1000,
+    keepsLatencies: false,
+  }
+}
+
+function checkLoad(
+  run: Run,
+  kind: StoreKind,
+  { result, seconds, changes }: { result: VisitorsResult; seconds: number; changes: SiteChanges },
+): void {
+  const { came, served, left, admitted, shed, bad, badAnswers } = result
+  run.size(
+    `${seconds.toFixed(0)} s on ${kind}: ${admitted.count.toLocaleString('en-US')} requests, ${served.toLocaleString('en-US')} visitors with a token, ${left.toLocaleString('en-US')} who left their challenge unsolved, ${changes.count} site changes`,
+  )
+  run.check(bad === 0, `${kind}: ${bad} bad answers: ${badAnswers.join('\n')}`)
+  run.check(shed.count === 0, `${kind}: ${shed.count} requests were refused at half load`)
+  run.check(served > 0 && came > served && changes.count > 0, `${kind}: ${came} came, ${served} were served`)
+}
+
+/** Creates a site, changes it, disables it, one every so often, and looks whether workers see it. */
+class SiteChanges {
+  count = 0
+  created = 0
+  readonly #run: Run
+  readonly #service: TestService
+  readonly #done: Promise<void>
+  #isOver = false
+
+  constructor(run: Run, service: TestService) {
+    this.#run = run
+    this.#service = service
+    this.#done = this.#change()
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#done
+  }
+
+  async #change(): Promise<void> {
+    const store = await this.#service.openSites()
+    const client = new Client(this.#service.url)
+    try {
+      while (!this.#isOver) {
+        const { site } = await createSite(store, { name: `soak ${this.created++}`, difficulty: EASY })
+        await this.#until(client, site.siteKey, 200, 'a new site')
+        await updateSite(store, site.siteKey, { name: 'changed', requireOrigin: true })
+        await this.#until(client, site.siteKey, 403, 'a site that wants an origin')
+        await updateSite(store, site.siteKey, { active: false, requireOrigin: false })
+        await this.#until(client, site.siteKey, 403, 'a disabled site')
+        this.count += 3
+        await sleep(CHANGE_MS)
+      }
+    } finally {
+      await store.close()
+    }
+  }
+
+  async #until(client: Client, siteKey: string, status: number, words: string): Promise<void> {
+    const startedAtMs = performance.now()
+    for (;;) {
+      const answer = await client.challenge(siteKey, {
+        headers: { 'X-Forwarded-For': `10.200.0.${this.created % 250}` },
+      })
+      if (answer.status === status) break
+      const waitedMs = performance.now() - startedAtMs
+      if (waitedMs > 5 * SEEN_MS) {
+        this.#run.check(false, `${words} is not seen: ${answer.status}`)
+        return
+      }
+      await sleep(50)
+    }
+    const tookMs = performance.now() - startedAtMs
+    this.#run.check(tookMs <= SEEN_MS || !this.#run.isFull, `${words} was seen after ${tookMs.toFixed(0)} ms`)
+  }
+}
+
+interface Sample {
+  readonly at: number
+  readonly value: number
+}
+
+/** Resident memory of the primary and its workers, in KiB by minutes. */
+class Memory {
+  readonly own = new Map<string, Sample[]>()
+  readonly all = new Map<string, Sample[]>()
+  readonly #processes: readonly (readonly [name: string, pid: number])[]
+  readonly #timer: NodeJS.Timeout
+  readonly #startMs = performance.now()
+
+  constructor({ pid }: TestService) {
+    const workers = childPids(pid).map((worker, index) => [`worker ${index}`, worker] as const)
+    this.#processes = [['primary', pid], ...workers]
+    for (const [name] of this.#processes) {
+      this.own.set(name, [])
+      this.all.set(name, [])
+    }
+    this.#timer = setInterval(() => this.#sample(), SAMPLE_MS)
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #sample(): void {
+    const at = (performance.now() - this.#startMs) / 60_000
+    for (const [name, pid] of this.#processes) {
+      const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+      const kib = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1])
+      this.all.get(name)!.push({ at, value: kib('VmRSS') })
+      this.own.get(name)!.push({ at, value: kib('RssAnon') })
+    }
+  }
+}
+
+/**
+ * Judged is the memory of a process's own: pages of an LMDB file that it has read are the system's cache, which takes them
+ * back as it likes.
+ */
+function checkMemory(run: Run, kind: StoreKind, memory: Memory): void {
+  for (const [name, samples] of memory.own) {
+    const warm = samples.slice(Math.floor(samples.length * WARM_UP_SHARE))
+    const { perUnit, plusMinus } = slopeOf(warm)
+    const resident = memory.all.get(name)!
+    const from = resident[Math.floor(resident.length * WARM_UP_SHARE)]?.value ?? 0
+    const to = resident.at(-1)?.value ?? 0
+    const text = `${perUnit.toFixed(0)} +- ${plusMinus.toFixed(0)} KiB/min of its own; resident ${mebibytes(from)} MiB after the warm-up, ${mebibytes(to)} at the end`
+    if (samples.length > 60) run.figure(`${kind}: memory of the ${name}`, text)
+    if (run.isFull) run.check(perUnit <= plusMinus, `${kind}: the memory of the ${name} grows: ${text}`)
+  }
+}
+
+const mebibytes = (kib: number) => (kib / 1024).toFixed(0)
+
+/** What requests leave in the store. */
+interface Keys {
+  /** Entries, but for those of sites, that do not expire within so many seconds. */
+  unbounded(seconds: number): Promise<number>
+  count(): Promise<number>
+  close(): Promise<unknown>
+}
+
+async function openKeys(service: TestService): Promise<Keys> {
+  return service.redis === undefined ? embeddedKeys(service.dataDir) : redisKeys(new Redis(service.redis.url))
+}
+
+/** Each value starts with the second at which it is dead: windows by the machine's clock, marks by the wall clock. */
+function embeddedKeys(dataDir: string): Keys {
+  const { file, windows, marks } = openState(dataDir)
+  const beyond = (seconds: number) =>
+    ([windows, marks] as const).reduce((total, database, index) => {
+      const nowMs = index === 0 ? SYSTEM_CLOCKS.monotonicMs() : SYSTEM_CLOCKS.wallMs()
+      let count = 0
+      for (const { value } of database.getRange()) if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
+      return total + count
+    }, 0)
+  let isOpen = true
+  return {
+    unbounded: async seconds => beyond(seconds),
+    count: async () => windows.getCount() + marks.getCount(),
+    close: async () => {
+      if (isOpen) await file.close()
+      isOpen = false
+    },
+  }
+}
+
+/** There are a few for each site, which are not what is looked for. */
+const OF_A_SITE = /^pg:\{(?:sites|load)\}/
+
+function redisKeys(client: Redis): Keys {
+  let ofSites = 0
+  const beyond = async (seconds: number) => {
+    let count = 0
+    const sites = new Set<string>()
+    for await (const names of client.scanStream({ count: 1000 })) {
+      const others = (names as string[]).filter(name => !OF_A_SITE.test(name))
+      for (const name of names as string[]) if (OF_A_SITE.test(name)) sites.add(name)
+      const pipeline = client.pipeline()
+      for (const name of others) pipeline.ttl(name)
+      for (const [, ttl] of (await pipeline.exec()) ?? [])
+        if (ttl === -1 || (ttl as number) > seconds) count++
+    }
+    ofSites = sites.size
+    return count
+  }
+  return {
+    unbounded: beyond,
+    count: async () => (await client.dbsize()) - ofSites,
+    close: async () => client.disconnect(),
+  }
+}
+
+async function checkExpiry(
+  run: Run,
+  kind: StoreKind,
+  { keys, baseline }: { keys: Keys; baseline: number },
+): Promise<void> {
+  const most = await keys.count()
+  const startedAtMs = performance.now()
+  let count = most
+  while (count > baseline && performance.now() - startedAtMs < EXPIRY_MS) {
+    await sleep(1000)
+    count = await keys.count()
+  }
+  const seconds = (performance.now() - startedAtMs) / 1000
+  run.figure(
+    `${kind}: entries in the store`,
+    `${most.toLocaleString('en-US')} at the end of the load, ${count} after ${seconds.toFixed(0)} s (before: ${baseline})`,
+  )
+  run.check(count <= baseline, `${kind}: ${count} entries are left, ${baseline} were there before`)
+}
+
+const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))

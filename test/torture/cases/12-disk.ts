@@ -1,0 +1,402 @@
+/**
+ * Disks that are full, read-only or damaged, and two services on one data directory. However it ends: a token that was redeemed
+ * is not redeemed again, and sites are all there, or a line says why nothing starts.
+ */
+
+import { cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { childPids } from '../../../bench/http/processes.ts'
+import { eventually } from '../../support/eventually.ts'
+import { freePort } from '../../support/ports.ts'
+import { TestService, type TestSite } from '../../support/service.ts'
+import { Copy, fill, remount, smallDisk, tryBoot } from '../disk.ts'
+import { EASY, redemptionRequest, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { type Ending, Pool } from '../wire.ts'
+
+const SITES = 40
+const DISK_BYTES = 6 * 2 ** 20
+const PAGE = 4096
+const TRUSTING = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
+const RECOVERY_MS = 15_000
+
+export const disk: TortureCase = {
+  number: 12,
+  name: 'disk',
+  aim: 'a clear line; it refuses rather than forgets; sites are never lost',
+  fullSize:
+    '300 damaged data directories; disk full, read-only, cut off while it runs; two services on one directory',
+  async run(run) {
+    await full(run)
+    await damaged(run)
+    await cutWhileRunning(run)
+    await twoServices(run)
+  },
+}
+
+/** A service with sites, a token that was redeemed and one that was not. */
+class Scene {
+  readonly run: Run
+  readonly service: TestService
+  readonly site: TestSite
+  readonly mint: TokenMint
+  readonly used: string
+  readonly fresh: string
+
+  private constructor(run: Run, service: TestService, site: TestSite, mint: TokenMint) {
+    this.run = run
+    this.service = service
+    this.site = site
+    this.mint = mint
+    this.used = mint.mint()
+    this.fresh = mint.mint()
+  }
+
+  static async set(run: Run, env: Record<string, string> = {}): Promise<Scene> {
+    const service = await run.service('embedded', { ...TRUSTING, ...env })
+    const site = await service.createSite({ difficulty: EASY })
+    for (let count = 1; count < SITES; count++) await service.createSite({ name: `site ${count}` })
+    const mint = await TokenMint.open(service.url, site, run.random)
+    const scene = new Scene(run, service, site, mint)
+    const ending = await scene.redeem(scene.used)
+    run.check(statusOf(ending) === 200, `a token was not redeemed: ${JSON.stringify(ending)}`)
+    return scene
+  }
+
+  get dataDir(): string {
+    return this.service.env.POWGATE_DATA_DIR!
+  }
+
+  async ask(request: string, port = this.service.port): Promise<Ending> {
+    const pool = new Pool({ port, connections: 1, timeoutMs: 10_000 })
+    try {
+      return await pool.call(request)
+    } finally {
+      pool.close()
+    }
+  }
+
+  redeem(token: string, port?: number): Promise<Ending> {
+    return this.ask(redemptionRequest(this.site.apiKey, token), port)
+  }
+
+  challenge(visitor: string): Promise<Ending> {
+    const lines = ['GET /challenge HTTP/1.1', 'Host: powgate', `X-Site-Key: ${this.site.siteKey}`]
+    return this.ask(`${[...lines, `X-Forwarded-For: ${visitor}`].join('\r\n')}\r\n\r\n`)
+  }
+
+  /** @param words what was done before */
+  async checkWhole(words: string): Promise<void> {
+    const store = await this.service.openSites()
+    const sites = await store.listSites().finally(() => store.close())
+    const names = sites.filter(({ name }) => name === 'test' || /^site \d+$/.test(name))
+    this.run.check(names.length === SITES, `${words}: ${names.length} of ${SITES} sites are there`)
+    this.checkRefused(await this.redeem(this.used), words)
+  }
+
+  checkRefused(ending: Ending, words: string): void {
+    const isRefused = typeof ending === 'string' || ending.status !== 200
+    this.run.check(isRefused, `${words}: a redeemed token was redeemed again`)
+  }
+}
+
+const statusOf = (ending: Ending) => (typeof ending === 'string' ? ending : ending.status)
+
+const addressOf = (index: number) => `10.9.${(index >> 8) & 0xff}.${index & 0xff}`
+
+async function full(run: Run): Promise<void> {
+  const path = smallDisk(run, DISK_BYTES)
+  if (path === undefined) {
+    run.size('no full and no read-only disk: this needs the right to mount one (root with CAP_SYS_ADMIN)')
+    return
+  }
+  const dataDir = join(path, 'data')
+  const scene = await Scene.set(run, { POWGATE_DATA_DIR: dataDir })
+  const filling = fill(path)
+  const statuses = await writeWhileFull(scene)
+  run.figure(
+    'answers on a full disk',
+    Object.entries(statuses)
+      .map(([status, count]) => `${status}: ${count}`)
+      .join(', '),
+  )
+  run.check((statuses['503'] ?? 0) > 0, 'the disk was full and nothing was refused')
+  run.check(/the store does not answer/.test(scene.service.output), 'the log says nothing of a full disk')
+  await workerDiesWhileFull(scene)
+  await scene.service.end()
+  const start = await tryBoot(scene.service)
+  run.check(start.code === 1 && isLine(start.lines, 'full'), `on a full disk it starts with: ${start.lines}`)
+  rmSync(filling)
+  run.check((await tryBoot(scene.service)).lines === '', 'it does not start when there is room again')
+  await scene.checkWhole('after the disk was full')
+  const ending = await scene.redeem(scene.mint.mint())
+  run.check(statusOf(ending) === 200, `there is room again, but ${JSON.stringify(ending)}`)
+  await recoversWithoutRestart(scene, path)
+  await readOnly(scene, path)
+  run.size('a disk of 6 MiB: full under load, a worker killed, restarted, room made, read-only')
+}
+
+/** Visitors whom nobody has seen, so that the store must grow, and tokens. */
+async function writeWhileFull(scene: Scene): Promise<Record<string, number>> {
+  const statuses: Record<string, number> = {}
+  const redeemed = new Map<string, number>()
+  for (let index = 0; index < 1500; index++) {
+    const ending = await scene.challenge(addressOf(index))
+    const status = String(statusOf(ending))
+    statuses[status] = (statuses[status] ?? 0) + 1
+    if (index % 50 !== 0) continue
+    const token = scene.mint.mint()
+    for (const _ of [1, 2]) {
+      const answer = await scene.redeem(token)
+      if (statusOf(answer) === 200) redeemed.set(token, (redeemed.get(token) ?? 0) + 1)
+    }
+  }
+  scene.run.check(
+    [...redeemed.values()].every(count => count === 1),
+    'on a full disk a token was redeemed twice',
+  )
+  scene.checkRefused(await scene.redeem(scene.used), 'on a full disk')
+  return statuses
+}
+
+async function workerDiesWhileFull({ run, service }: Scene): Promise<void> {
+  const before = childPids(service.pid)
+  process.kill(run.random.pick(before), 'SIGKILL')
+  const whole = () => {
+    const pids = childPids(service.pid)
+    return pids.length === before.length && pids.join() !== before.join()
+  }
+  await eventually(RECOVERY_MS, 'a worker was replaced on a full disk', whole)
+  const pids = childPids(service.pid).join()
+  await new Promise(resolve => setTimeout(resolve, 1500))
+  run.check(childPids(service.pid).join() === pids, 'on a full disk a new worker died')
+}
+
+async function recoversWithoutRestart(scene: Scene, path: string): Promise<void> {
+  const filling = fill(path)
+  await writeWhileFull(scene)
+  rmSync(filling)
+  await eventually(RECOVERY_MS, 'the store takes writes when there is room again', async () => {
+    return statusOf(await scene.redeem(scene.mint.mint())) === 200
+  })
+  await scene.checkWhole('after the disk was full, without a restart')
+}
+
+async function readOnly(scene: Scene, path: string): Promise<void> {
+  const { run, service, dataDir } = scene
+  await service.end()
+  remount(path, 'ro')
+  const { lines, code } = await tryBoot(service)
+  run.check(code === 1 && isLine(lines, dataDir), `on a read-only disk it starts with: ${lines}`)
+  remount(path, 'rw')
+  run.check((await tryBoot(service)).lines === '', 'it does not start when the disk takes writes again')
+  await scene.checkWhole('after a read-only disk')
+  await service.end()
+}
+
+/** One line for a person, about POWGATE_DATA_DIR, with a word that must be in it, and no stack. */
+function isLine(lines: string, word: string): boolean {
+  const said = lines.split('\n').filter(line => !line.startsWith('{'))
+  return said.length === 1 && said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word)
+}
+
+interface Wreck {
+  readonly words: string
+  /** Whether nothing but a line is right. */
+  readonly mustRefuse: boolean
+  make(dataDir: string): void
+}
+
+const SITES_FILE = join('sites', 'data.mdb')
+const STATE_FILE = join('state', 'data.mdb')
+
+/** What can be cut off or put in the place of a file. */
+function knownWrecks(): Wreck[] {
+  const cuts = (file: string, isSites: boolean): Wreck[] =>
+    [
+      { words: '0 bytes', size: () => 0, mustRefuse: isSites },
+      { words: 'one page', size: () => PAGE, mustRefuse: isSites },
+      { words: 'two pages', size: () => 2 * PAGE, mustRefuse: isSites },
+      { words: 'half of it', size: (size: number) => size / 2, mustRefuse: isSites },
+      // The last page may be one that nothing leads to.
+      { words: 'all but a page', size: (size: number) => size - PAGE, mustRefuse: false },
+      { words: 'all but a byte', size: (size: number) => size - 1, mustRefuse: false },
+    ].map(({ words, size, mustRefuse }) => ({
+      words: `${file} cut to ${words}`,
+      mustRefuse,
+      make: dataDir =>
+        truncateSync(join(dataDir, file), Math.floor(size(statSync(join(dataDir, file)).size))),
+    }))
+  const replaced = (file: string, isSites: boolean): Wreck[] => [
+    { words: `${file} is gone`, mustRefuse: isSites, make: dataDir => rmSync(join(dataDir, file)) },
+    {
+      words: `${file} is a directory`,
+      mustRefuse: isSites,
+      make: dataDir => {
+        rmSync(join(dataDir, file))
+        mkdirSync(join(dataDir, file))
+      },
+    },
+    {
+      words: `${file} is a text`,
+      mustRefuse: isSites,
+      make: dataDir => writeFileSync(join(dataDir, file), 'no such thing\n'.repeat(1000)),
+    },
+  ]
+  const secrets: Wreck[] = [
+    { words: 'secret is empty', text: '' },
+    { words: 'secret is cut', text: 'abcdef' },
+    { words: 'secret is garbage', text: Buffer.alloc(64, 0xfe) },
+  ].map(({ words, text }) => ({
+    words,
+    mustRefuse: true,
+    make: dataDir => writeFileSync(join(dataDir, 'secret'), text),
+  }))
+  const files = [SITES_FILE, STATE_FILE].flatMap(file => {
+    const isSites = file === SITES_FILE
+    return [...cuts(file, isSites), ...replaced(file, isSites)]
+  })
+  return [...files, ...secrets]
+}
+
+/** Pages of random bytes, one in the file or several, or wrong bytes in its first two pages. */
+function randomWreck({ random }: Run): Wreck {
+  const file = random.pick([SITES_FILE, STATE_FILE])
+  const isMeta = random.chance(0.4)
+  const count = random.between(1, 4)
+  const seed = random.fork()
+  return {
+    words: `${file}: ${count} ${isMeta ? 'wrong bytes in the first two pages' : 'pages of random bytes'}`,
+    mustRefuse: false,
+    make(dataDir) {
+      const path = join(dataDir, file)
+      const bytes = readFileSync(path)
+      for (let done = 0; done < count; done++) {
+        if (isMeta) bytes[seed.below(2) * PAGE + seed.below(168)]! ^= seed.between(1, 255)
+        else seed.bytes(PAGE).copy(bytes, seed.below(bytes.length / PAGE) * PAGE)
+      }
+      writeFileSync(path, bytes)
+    },
+  }
+}
+
+/** Every start ends in one of two ways: a line, or a service that has all its sites and forgets nothing. */
+async function damaged(run: Run): Promise<void> {
+  const scene = await Scene.set(run)
+  await scene.service.end()
+  // The generated secret is used without the configured one.
+  writeFileSync(join(scene.dataDir, 'secret'), `${scene.service.env.POWGATE_SECRETS}\n`)
+  const copy = new Copy(run, scene.dataDir)
+  const env = scene.service.env as Record<string, string>
+  env.POWGATE_SECRETS = ''
+  const known = knownWrecks()
+  const wrecks = run.isFull
+    ? [...known, ...Array.from({ length: 300 - known.length }, () => randomWreck(run))]
+    : Array.from({ length: 8 }, (_, index) => (index < 5 ? run.random.pick(known) : randomWreck(run)))
+  const ends = { line: 0, serves: 0 }
+  for (const wreck of wrecks) {
+    if (run.isOver(0.75) && ends.line + ends.serves > 3) break
+    copy.putBack()
+    wreck.make(scene.dataDir)
+    const { lines, code } = await tryBoot(scene.service)
+    if (lines === '') {
+      ends.serves++
+      run.check(!wreck.mustRefuse, `${wreck.words}: it starts`)
+      await scene.checkWhole(wreck.words)
+      await scene.service.end()
+    } else {
+      ends.line++
+      run.check(code === 1 && isLine(lines, scene.dataDir), `${wreck.words}: it ends with ${code}: ${lines}`)
+    }
+  }
+  copy.putBack()
+  run.check((await tryBoot(scene.service)).lines === '', 'the copy does not start')
+  await scene.checkWhole('with the copy put back')
+  run.size(`${ends.line + ends.serves} damaged data directories: ${ends.line} lines, ${ends.serves} starts`)
+  await scene.service.stop()
+}
+
+/** The memory map of a file that is cut off ends whoever reads it. */
+async function cutWhileRunning(run: Run): Promise<void> {
+  for (const [file, share] of run.isFull
+    ? ([
+        [STATE_FILE, 0],
+        [STATE_FILE, 0.5],
+        [SITES_FILE, 0],
+        [SITES_FILE, 0.3],
+      ] as const)
+    : ([[STATE_FILE, run.random.pick([0, 0.5])]] as const)) {
+    const scene = await Scene.set(run)
+    const { service, dataDir } = scene
+    const words = `${file} cut to ${share * 100} % while it runs`
+    const path = join(dataDir, file)
+    const saved = `${path}.copy`
+    cpSync(path, saved)
+    truncateSync(path, Math.floor(statSync(path).size * share))
+    const end = await endOrServe(scene)
+    run.figure(words, end === 'ended' ? 'it ended with a line' : 'it refused, or went on')
+    if (end === 'ended')
+      run.check(/the data are damaged, powgate ends/.test(service.output), `${words}: ended without a line`)
+    else await service.end()
+    const start = await tryBoot(service)
+    if (start.lines === '') {
+      run.check(file === STATE_FILE, `${words}: it starts`)
+    } else {
+      run.check(file === SITES_FILE && isLine(start.lines, dataDir), `${words}: then ${start.lines}`)
+      cpSync(saved, path)
+      run.check((await tryBoot(service)).lines === '', `${words}: the copy does not start`)
+    }
+    await scene.checkWhole(words)
+    await service.stop()
+  }
+}
+
+/** Asks for a while. Nobody may be told that the used token is good. */
+async function endOrServe(scene: Scene): Promise<'ended' | 'serves'> {
+  const gone = scene.service.ended().then(() => 'ended' as const)
+  for (let index = 0; index < 60; index++) {
+    await scene.challenge(addressOf(index))
+    scene.checkRefused(await scene.redeem(scene.used), 'with a file that was cut off')
+    const pause = new Promise<'serves'>(resolve => setTimeout(() => resolve('serves'), 50))
+    if ((await Promise.race([gone, pause])) === 'ended') return 'ended'
+  }
+  return 'serves'
+}
+
+/** On one machine LMDB is shared by all processes: two services are one service with two ports. */
+async function twoServices(run: Run): Promise<void> {
+  const scene = await Scene.set(run)
+  const { service } = scene
+  const samePort = await tryBoot(sibling(run, service, service.port))
+  run.check(
+    samePort.code === 1 && samePort.lines.includes('the port is taken'),
+    `a second service on the same port: ${samePort.lines}`,
+  )
+  const port = await freePort()
+  const other = sibling(run, service, port)
+  run.check((await tryBoot(other)).lines === '', 'a second service does not start')
+  const tokens = run.count(500, 40)
+  let twice = 0
+  let never = 0
+  for (let count = 0; count < tokens; count++) {
+    const token = scene.mint.mint()
+    const ports = [service.port, port, service.port, port]
+    const endings = await Promise.all(ports.map(to => scene.redeem(token, to)))
+    const successes = endings.filter(ending => statusOf(ending) === 200).length
+    if (successes > 1) twice++
+    if (successes === 0) never++
+  }
+  run.check(twice === 0, `two services on one directory: ${twice} tokens were redeemed twice`)
+  run.check(never === 0, `two services on one directory: ${never} tokens were not redeemed`)
+  run.size(`${tokens} tokens redeemed at two services on one data directory at once`)
+  await other.end()
+  await scene.checkWhole('after a second service has ended')
+  await service.stop()
+}
+
+/** Another service with the same settings but for its port. */
+function sibling(run: Run, { env }: TestService, port: number): TestService {
+  const other = TestService.prepare('embedded', { ...env, PORT: String(port) }, port)
+  run.defer(() => other.stop())
+  return other
+}

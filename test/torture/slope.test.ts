@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Random } from './random.ts'
+import { slopeOf } from './slope.ts'
+
+/** A saw-tooth with noise, which grows by so much a minute. */
+function samples(growth: number, seed: number) {
+  const random = new Random(seed)
+  return Array.from({ length: 600 }, (_, index) => {
+    const at = index / 60
+    return { at, value: 100_000 + growth * at + (index % 17) * 200 + random.below(2000) }
+  })
+}
+
+test('slope: growth is told from noise', () => {
+  let falseAlarms = 0
+  for (let seed = 1; seed <= 200; seed++) {
+    const grows = slopeOf(samples(300, seed))
+    assert.ok(grows.perUnit > grows.plusMinus, `seed ${seed}: ${grows.perUnit} +- ${grows.plusMinus}`)
+    const stays = slopeOf(samples(0, seed))
+    if (stays.perUnit > stays.plusMinus) falseAlarms++
+  }
+  // Of 97.5 % one in 40 is wrong.
+  assert.ok(falseAlarms <= 15, `${falseAlarms} of 200`)
+})
+
+test('slope: too few samples tell nothing', () => {
+  assert.equal(slopeOf([{ at: 1, value: 2 }]).plusMinus, Number.POSITIVE_INFINITY)
+})
