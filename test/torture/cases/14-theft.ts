@@ -174,10 +174,11 @@ class Scene {
     this.#owned.push(token)
   }
 
-  /** Owners redeem what is theirs, once; then everything is tried with every key at both endpoints. */
+  /** Owners redeem what is theirs, once; then everything is tried at both endpoints, in a full run with every key. */
   async sweep(): Promise<void> {
     for (const token of this.#owned) await this.redeems(token, 'left alone by thieves')
-    const tries = [this.site, this.other].flatMap(({ apiKey }) => [
+    const callers = this.run.isFull ? [this.site, this.other] : [this.site]
+    const tries = callers.flatMap(({ apiKey }) => [
       (token: string) => this.client.verifyToken(apiKey, { token }),
       (token: string) => this.client.verifyToken(apiKey, { token, idempotencyKey: 'sweep' }),
       (token: string) => this.client.siteverify({ secret: apiKey, response: token }),
