@@ -21,7 +21,7 @@ test('refused requests are answered in order on one connection, whose bodies are
     post('/siteverify'),
   ].join('')
   socket.write(requests)
-  for (const piece of requests.match(/[^]{1,100}/g)!) {
+  for (const piece of requests.match(/[\s\S]{1,100}/g)!) {
     await new Promise(resolve => setTimeout(resolve, 1))
     socket.write(piece)
   }
