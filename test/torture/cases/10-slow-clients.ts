@@ -14,7 +14,7 @@ import { DEAF_KINDS, SLOW_KINDS, SlowClient } from '../slow-clients.ts'
 import { SlowCrowd } from '../slow-crowd.ts'
 import { Pool } from '../wire.ts'
 
-const WORKERS = 4
+const WORKERS = { full: 4, bounded: 2 } as const
 /** Clients of each group. */
 const COUNTS = {
   headers: { full: 2000, bounded: 100 },
@@ -30,7 +30,7 @@ const HONEST_CONNECTIONS = 16
 const BASELINE_SECONDS = 15
 const DEAF_SECONDS = 10
 /** What the workers may grow by: what a busy one needs for itself, and an answer for each connection. Kept for the deaf: 300 MB/s. */
-const DEAF_GROWTH_MB = 75 * WORKERS
+const DEAF_GROWTH_MB = 75 * WORKERS.full
 
 export const slowClients: TortureCase = {
   number: 10,
@@ -51,7 +51,7 @@ async function inMode(run: Run, isRelayed: boolean): Promise<void> {
   const mode = isRelayed ? 'relayed' : 'plain'
   const header = isRelayed ? v2Header() : Buffer.alloc(0)
   const service = await run.service('embedded', {
-    POWGATE_WORKERS: String(WORKERS),
+    POWGATE_WORKERS: String(run.count(WORKERS.full, WORKERS.bounded)),
     ...(isRelayed ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' } : {}),
   })
   const { siteKey } = await service.createSite()
