@@ -122,6 +122,10 @@ function settingRow(name: SettingName): string {
   return `| \`${name}\` | ${defaultText} | ${name === 'REDIS_URL' ? 'see below' : expects} | ${about} |`
 }
 
+test('the README has no text that was to be filled in later', () => {
+  assert.doesNotMatch(readme(), /@@|TODO|FIXME|TBD/)
+})
+
 test('every setting is in one group of the help', () => {
   const grouped = Object.values(SETTING_GROUPS).flat()
   assert.deepEqual([...grouped].sort(), Object.keys(SETTINGS).sort())
