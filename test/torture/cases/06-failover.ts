@@ -57,24 +57,24 @@ async function onStage(run: Run, { name, servers, load, random }: Stage, share: 
   const kinds = Object.keys(servers.kinds)
   const costs = new Map<string, Cost[]>(kinds.map(kind => [kind, []]))
   let done = 0
+  // Every second time no primary takes writes that no replica hears.
+  const offset = random.below(2)
+  const isStrict = (number: number) => (number + offset) % 2 === 1
   // Each kind as often as the others, and a bounded run what fits.
   let order: string[] = []
   while (done < FAILOVERS && (done === 0 || !run.isOver(share))) {
     if (order.length === 0) order = [...kinds]
     const [kind] = order.splice(done === 0 ? 0 : random.below(order.length), 1)
-    // Every second time no primary takes writes that no replica hears.
-    await servers.requireReplicas?.(done % 2)
+    await servers.requireReplicas?.(isStrict(done) ? 1 : 0)
     costs.get(kind!)!.push(await failOver(load, servers, kind!, random))
     done++
     run.progress(`${name}: ${done} failovers, ${load.tokenCount} tokens; ${kind}`)
   }
   await load.stop()
   await servers.stop()
-  const half =
-    servers.requireReplicas === undefined
-      ? ''
-      : `, ${Math.floor(done / 2)} of them with min-replicas-to-write 1`
-  report(run, name, load, costs, `${done} failovers${half}`)
+  const strict = Array.from({ length: done }, (_, number) => number).filter(isStrict).length
+  const how = servers.requireReplicas === undefined ? '' : `, ${strict} of them with min-replicas-to-write 1`
+  report(run, name, load, costs, `${done} failovers${how}`)
 }
 
 async function failOver(load: FailoverLoad, servers: Failovers, kind: string, random: Random): Promise<Cost> {
