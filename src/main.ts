@@ -80,9 +80,15 @@ function listenOnce({ host, port }: Config): Promise<number> {
   })
 }
 
+const INSPECTION_PAUSE_MS = 30_000
+let nextInspectionMs = 0
+
 /** Workers would crash again and again. The next start repairs what can be repaired, or says what to do. */
 function endIfDamaged({ redis, dataDir }: Config, primary: Primary, log: Logger): void {
-  const problem = redis === undefined ? damageOfFiles(dataDir) : undefined
+  // Looking takes long where there is much, and workers may crash for other reasons.
+  if (redis !== undefined || performance.now() < nextInspectionMs) return
+  const problem = damageOfFiles(dataDir)
+  nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS
   if (problem === undefined) return
   log.fatal({ problem }, 'the data are damaged, powgate ends')
   primary.killAll()

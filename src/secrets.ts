@@ -38,16 +38,17 @@ export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
 /** Whole or not at all, also when the disk is full: a file that holds less would be no secret. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
-  const draft = `${path}.${process.pid}`
+  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  const text = `${randomBytes(32).toString('base64url')}\n`
+  const how = { mode: 0o600, flag: 'wx', flush: true } as const
   try {
-    writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, {
-      mode: 0o600,
-      flag: 'wx',
-      flush: true,
-    })
+    writeFileSync(draft, text, how)
     linkSync(draft, path) // unlike a rename, not over that of another process
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS')
+      writeFileSync(path, text, how) // no links there
+    else if (code !== 'EEXIST') throw error
   } finally {
     rmSync(draft, { force: true })
   }

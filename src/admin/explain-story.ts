@@ -117,9 +117,12 @@ function timeLines(record: LogRecord): string[] {
   if (elapsedMs === undefined) return []
   const claimedMs = number(record, 'solveTimeMs')
   const claim = claimedMs === undefined ? 'it claimed no time' : `it claims ${seconds(claimedMs)} of solving`
-  return [
-    `the solution of ${number(record, 'difficulty')} bits came ${seconds(elapsedMs)} after the challenge; ${claim}`,
-  ]
+  const bits = number(record, 'difficulty')
+  if (elapsedMs < 0)
+    return [
+      `the solution of ${bits} bits came to a host whose clock is ${seconds(-elapsedMs)} or more behind that of the host that issued the challenge; ${claim}`,
+    ]
+  return [`the solution of ${bits} bits came ${seconds(elapsedMs)} after the challenge; ${claim}`]
 }
 
 function redemptionLines(record: LogRecord): string[] {

@@ -5,7 +5,12 @@ import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { Logger } from '../log.ts'
 import { isSecretToBeMade, resolveSecrets } from '../secrets.ts'
 import { discardStaleState, prepareDataDir } from '../store/embedded/environment.ts'
-import { checkRoom, checkSites, discardDamagedState } from '../store/embedded/inspection.ts'
+import {
+  checkRoom,
+  checkSites,
+  discardDamagedLocks,
+  discardDamagedState,
+} from '../store/embedded/inspection.ts'
 import { createStore } from '../store/open.ts'
 import { RedisStore } from '../store/redis/store.ts'
 import { authorInService } from './author.ts'
@@ -37,6 +42,7 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
   if (config.redis === undefined) {
     prepareDataDir(config.dataDir)
     checkRoom(config.dataDir)
+    discardDamagedLocks(config.dataDir)
     checkSites(config.dataDir)
     discardStaleState(config.dataDir)
     const damage = discardDamagedState(config.dataDir)

@@ -10,10 +10,11 @@
  *
  * Challenges are refused first: a visitor who gets none costs one short answer, not three long ones, and loses nothing,
  * while a solution or a token that is refused is work lost that a browser and this service have done already: those are
- * refused only when they alone are far too many.
+ * refused only when they alone are far too many. But whoever floods with what looks like begun work, or with requests for
+ * nothing at all, does not keep challenges out: they have a share.
  */
 
-/** `new` work, a challenge, or `begun`: solutions and tokens. */
+/** `new` work, a challenge (or a file), or `begun`: solutions and tokens. */
 export type WorkKind = 'new' | 'begun'
 
 export interface OverloadOptions {
@@ -37,6 +38,8 @@ const RAISE_MIN = 0.5
 const BEGUN_TURNS = 20
 /** A turn, on average: never nothing, so that it is seen when there is room again. */
 const ADMITTED_MIN = 0.05
+/** Of all else in a turn, so many challenges are taken whatever it takes. For each, visitors do two other requests. */
+const NEW_SHARE_MIN = 0.25
 
 export class Overload {
   /** Whether `admits` is to be asked. */
@@ -44,6 +47,8 @@ export class Overload {
   readonly #turnMsTarget: number
   readonly #new = new Allowance()
   readonly #begun = new Allowance()
+  /** Requests of this turn that are of neither kind. */
+  #others = 0
   #looks = 0
   #hasShed = false
 
@@ -72,12 +77,19 @@ export class Overload {
     if (busyMs > this.#turnMsTarget) {
       const factor = Math.min(LOWER_MIN, Math.max(LOWER_MAX, this.#turnMsTarget / busyMs))
       const isTooMuch = busyMs > this.#turnMsTarget * BEGUN_TURNS
-      if (!this.#new.lower(factor) && isTooMuch) this.#begun.lower(factor)
+      const newMin = (this.#begun.taken + this.#others) * NEW_SHARE_MIN
+      if (!this.#new.lower(factor, newMin) && isTooMuch) this.#begun.lower(factor)
     } else if (!this.#begun.raise()) {
       this.#new.raise()
     }
     this.#new.refill()
     this.#begun.refill()
+    this.#others = 0
+  }
+
+  /** A request that is answered in any case. */
+  seen(): void {
+    this.#others++
   }
 
   admits(kind: WorkKind): boolean {
@@ -94,6 +106,11 @@ class Allowance {
   #left = Number.POSITIVE_INFINITY
   #taken = 0
   #refused = 0
+
+  /** In this turn. */
+  get taken(): number {
+    return this.#taken
+  }
 
   open(): void {
     this.#perTurn = Number.POSITIVE_INFINITY
@@ -112,14 +129,14 @@ class Allowance {
     return true
   }
 
-  /** @returns whether that was something: less than one a turn is not worth taking away */
-  lower(factor: number): boolean {
+  /** @returns whether that was something: less than one a turn, or the least, is not worth taking away */
+  lower(factor: number, min = ADMITTED_MIN): boolean {
     const isAsked = this.#taken + this.#refused > 0
     if (!isAsked && this.#perTurn === Number.POSITIVE_INFINITY) return false
-    const wasSome = this.#perTurn >= 1
+    const wasSome = this.#perTurn >= 1 && this.#perTurn > min
     // From what there was, where more was allowed.
     const from = this.#refused > 0 || !isAsked ? this.#perTurn : Math.min(this.#perTurn, this.#taken)
-    this.#perTurn = Math.max(ADMITTED_MIN, from * factor)
+    this.#perTurn = Math.max(ADMITTED_MIN, min, from * factor)
     return wasSome
   }
 

@@ -40,7 +40,10 @@ export interface ScoreSignals {
   readonly environment: Environment | undefined
   /** The client's claim, milliseconds. */
   readonly solveTimeMs: number | undefined
-  /** Server time from the challenge's issue to its solution, milliseconds. */
+  /**
+   * Server time from the challenge's issue to its solution, milliseconds. Below 0 it was issued by a host whose clock is
+   * ahead: how long it took cannot be told, and is not held against anybody.
+   */
   readonly elapsedMs: number
   /** Bits. */
   readonly difficulty: number
@@ -105,12 +108,15 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
 /** Most visitors give none, and then no list is made. */
 function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment)
-  if (signals.solveTimeMs !== undefined && signals.solveTimeMs > signals.elapsedMs + SOLVE_TIME_SLACK_MS) {
-    reasons = [...reasons, 'solveTimeImpossible']
+  const { elapsedMs, solveTimeMs } = signals
+  if (elapsedMs >= 0) {
+    if (solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
+      reasons = [...reasons, 'solveTimeImpossible']
+    }
+    // The number of tries is geometric: P(at most x times the mean) = 1 - e^-x, about x for small x.
+    const possibleHashes = (elapsedMs + 1) * BROWSER_HASHES_PER_MS_MAX
+    if (possibleHashes < LUCKY_HASHES[signals.difficulty]!) reasons = [...reasons, 'hashRateImplausible']
   }
-  // The number of tries is geometric: P(at most x times the mean) = 1 - e^-x, about x for small x.
-  const possibleHashes = (signals.elapsedMs + 1) * BROWSER_HASHES_PER_MS_MAX
-  if (possibleHashes < LUCKY_HASHES[signals.difficulty]!) reasons = [...reasons, 'hashRateImplausible']
   if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES)
     reasons = [...reasons, 'fingerprintSpread']
   else if (signals.fingerprintAddresses >= FINGERPRINT_REUSED_ADDRESSES) {

@@ -200,8 +200,7 @@ export class VerifyEndpoint implements Endpoint {
     const signals: ScoreSignals = {
       environment: solution.environment,
       solveTimeMs: solution.solveTimeMs,
-      // Issued by a clock that is ahead of ours: how long it took cannot be told, and is not held against anybody.
-      elapsedMs: now < issuedAtMs ? CLOCK_SKEW_MS : now - issuedAtMs,
+      elapsedMs: now - issuedAtMs,
       difficulty,
       fingerprintAddresses: 1, // only what is admitted is counted: see #scoreOf
       addressFailures: 0,

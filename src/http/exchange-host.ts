@@ -40,6 +40,8 @@ export interface Gate {
   /** Whether `admits` is to be asked. */
   readonly isShedding: boolean
   admits(part: Part): boolean
+  /** Of what costs as much to refuse as to answer. */
+  seen(): void
 }
 
 /** What is the same for all exchanges of one path. */

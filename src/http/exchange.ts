@@ -296,9 +296,22 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigi
   return (response: HttpResponse) => {
     response.writeStatus(status)
     response.writeHeader('Content-Type', block)
-    response.end(body, host.isDraining)
+    // Whoever asks on and reads nothing gets no more kept for it than the system's buffers hold.
+    const [, isTaken] = response.tryEnd(body, Buffer.byteLength(body))
+    if (!isTaken || host.isDraining) response.close()
     host.observer.shed(part)
   }
+}
+
+/** Whether it is plain where the request ends, so that it can be answered without an exchange. */
+export function endsPlainly(request: HttpRequest, { trustedProxies }: ExchangeHost): boolean {
+  if (request.getHeader('transfer-encoding') !== '') return false
+  if (trustedProxies.isEmpty) return true
+  let lengths = 0
+  request.forEach(name => {
+    if (name === 'content-length') lengths++
+  })
+  return lengths < 2
 }
 
 /** What files and pages are chosen by. The three endpoints do without, so an exchange does not read it. */

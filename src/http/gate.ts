@@ -38,9 +38,15 @@ export class OverloadGate implements Gate {
 
   admits(part: Part): boolean {
     if (!this.#isInTurn) this.#beginTurn()
-    const isAdmitted = this.#overload.admits(part === 'challenge' ? 'new' : 'begun')
+    const isNew = part === 'challenge' || part === 'content'
+    const isAdmitted = this.#overload.admits(isNew ? 'new' : 'begun')
     if (!isAdmitted) this.#refused++
     return isAdmitted
+  }
+
+  seen(): void {
+    if (!this.#isInTurn) this.#beginTurn()
+    this.#overload.seen()
   }
 
   /** Costs a microsecond or two, while there are too many requests. */

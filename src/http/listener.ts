@@ -18,11 +18,20 @@ export interface ListenOptions {
   readonly proxyProtocol: boolean
   /** Above that, new connections are closed. */
   readonly connectionsMax: number
+  /** No answer waits longer for its store. */
+  readonly storeDeadlineMs: number
   /** Told of connections that a trusted proxy began wrongly, at most one in ten seconds. */
   readonly refused: (peer: string, why: string, sinceLast: number) => void
   /** Told of connections that were one too many, at most once in ten seconds. */
   readonly crowded: (sinceLast: number) => void
 }
+
+/**
+ * Of a relayed connection. The HTTP server would end it after 8 to 12 s, but every four seconds all of those at once, and
+ * thousands take a relay long enough that others notice. Proxies end theirs before (8 s).
+ */
+const RELAY_SILENT_MS = 8500
+const STORE_MARGIN_MS = 1000
 
 export interface Listener {
   /** Accepts no more; connections go on. Resolves when it is so. */
@@ -67,6 +76,7 @@ export async function listen(
     ),
     connectionsMax,
     crowded,
+    silentMs: Math.max(RELAY_SILENT_MS, options.storeDeadlineMs + STORE_MARGIN_MS),
   })
   host.relay = relay
   try {

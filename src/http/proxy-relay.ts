@@ -30,15 +30,12 @@ export interface RelayOptions {
   /** Above that, new ones are closed. */
   readonly connectionsMax: number
   readonly crowded: () => void
+  /** A connection without a byte either way for this long is ended. */
+  readonly silentMs: number
 }
 
 /** Proxies send it with their first segment; however slowly the rest comes. */
 const HEADER_MS = 5000
-/**
- * A connection without a byte either way for this long is ended. The HTTP server would do it after 8 to 12 s, but every four seconds
- * all of those at once, and thousands take a relay long enough that others notice. Proxies end theirs before (8 s).
- */
-const SILENT_MS = 8500
 /** When the HTTP server has ended its side: for a client to take what it was sent before that. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
@@ -134,12 +131,13 @@ export class ProxyRelay {
     upstream.on('error', ignore)
     upstream.once('close', () => {
       this.#clients.delete(slot)
+      if (client.destroyed) return
       client.destroySoon() // what the server has said still goes out
       const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
       client.once('close', () => clearTimeout(timer))
     })
     client.once('close', () => upstream.destroy())
-    client.setTimeout(SILENT_MS, () => client.destroy())
+    client.setTimeout(this.#options.silentMs, () => client.destroy())
     if (first.length > 0) upstream.write(first)
     client.pipe(upstream)
     upstream.pipe(client)

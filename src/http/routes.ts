@@ -11,7 +11,7 @@ import { SiteverifyEndpoint } from '../endpoints/siteverify.ts'
 import { VerifyEndpoint } from '../endpoints/verify.ts'
 import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
 import type { ContentRoute } from './content.ts'
-import { contentRequest, Exchange, refuserOf } from './exchange.ts'
+import { contentRequest, Exchange, endsPlainly, refuserOf } from './exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
 
@@ -27,6 +27,7 @@ interface Route {
 const PREFLIGHT_SECONDS = 86_400
 
 const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
+const OVERLOAD_REPLY = refusalReply({ reason: 'overloaded' }, 'plain', [['Retry-After', '1']])
 
 /** @param contents what is served besides the endpoints: the widget, the demo page, the OpenAPI document */
 export function buildApp(
@@ -78,7 +79,24 @@ type Handler = (response: HttpResponse, request: HttpRequest) => void
 /** Answers every request with the same reply. */
 function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
   const answer = (exchange: Exchange) => exchange.answer(reply)
-  return (response, request) => new Exchange(response, request, host, rules).begin(answer)
+  const { gate } = host
+  return (response, request) => {
+    if (gate?.isShedding === true) gate.seen()
+    new Exchange(response, request, host, rules).begin(answer)
+  }
+}
+
+/** The handler, or a refusal where there are more requests than can be answered. */
+function unlessOverloaded(handler: Handler, reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
+  const { gate } = host
+  if (gate === undefined) return handler
+  const refuse = refuserOf(reply, host, rules)
+  const refuseCarefully = always(reply, host, rules)
+  return (response, request) => {
+    if (!gate.isShedding || gate.admits(rules.part)) handler(response, request)
+    else if (endsPlainly(request, host)) refuse(response)
+    else refuseCarefully(response, request)
+  }
 }
 
 function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
@@ -87,16 +105,9 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)
   const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply, ambiguousReply }
-  const handle = (exchange: Exchange) => endpoint.handle(exchange)
-  const refuse = refuserOf(endpoint.overloadReply, host, rules)
-  const { gate } = host
-  app[method](path, (response, request) => {
-    if (gate?.isShedding === true && !gate.admits(endpoint.name)) {
-      refuse(response)
-      return
-    }
-    new Exchange(response, request, host, rules).begin(handle)
-  })
+  const step = (exchange: Exchange) => endpoint.handle(exchange)
+  const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(step)
+  app[method](path, unlessOverloaded(handle, endpoint.overloadReply, host, rules))
   // Counted apart from what the endpoint answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))
@@ -112,11 +123,13 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
     faultReply: refusalReply({ reason: 'internal' }, 'plain'),
     ambiguousReply: AMBIGUOUS_REPLY,
   }
+  const handle: Handler = (response, request) => {
+    const asked = contentRequest(request)
+    new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
+  }
   for (const method of methods) {
-    app[method](path, (response, request) => {
-      const asked = contentRequest(request)
-      new Exchange(response, request, host, rules).begin(exchange => content.handle(exchange, asked))
-    })
+    const isGet = method === 'get'
+    app[method](path, isGet ? unlessOverloaded(handle, OVERLOAD_REPLY, host, rules) : handle)
   }
   app.any(path, always(wrongMethod, host, rules))
 }

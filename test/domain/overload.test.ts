@@ -116,3 +116,34 @@ test('sheds begun work only where it alone is far too much', () => {
   assert.ok(turnsMs / 5000 > 10 * TARGET_MS, `turns of ${turnsMs / 5000} ms`)
   assert.ok(turnsMs / 5000 < 30 * TARGET_MS, `turns of ${turnsMs / 5000} ms`)
 })
+
+test('a flood of what looks like begun work, or of requests for nothing, leaves challenges a share', () => {
+  for (const flood of ['begun', 'other'] as const) {
+    const overload = shedding()
+    let turnMs = 1
+    let [taken, refused, floods] = [0, 0, 0]
+    for (let turn = 0; turn < 10_000; turn++) {
+      overload.turn(turnMs)
+      // Twice as many as can be answered, and a challenge for every ten of them.
+      const come = Math.max(10, Math.round((2 * turnMs) / COST_MS.refused))
+      turnMs = 0
+      for (let index = 0; index < come; index++) {
+        if (index % 10 === 0) {
+          const isTaken = overload.admits('new')
+          turnMs += isTaken ? COST_MS.new : COST_MS.refused
+          if (turn >= 5000) isTaken ? taken++ : refused++
+        } else {
+          if (flood === 'other') overload.seen()
+          else overload.admits('begun')
+          turnMs += COST_MS.refused
+          if (turn >= 5000) floods++
+        }
+      }
+      turnMs = Math.min(turnMs, 40)
+    }
+    assert.ok(
+      taken > 0.9 * (taken + refused),
+      `${flood}: ${taken} of ${taken + refused} challenges, ${floods} others`,
+    )
+  }
+})

@@ -23,7 +23,7 @@ export function startRefusingServer(): Promise<RefusingServer> {
     isDraining: false,
     underWay: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
-    gate: { isShedding: true, admits: () => false },
+    gate: { isShedding: true, admits: () => false, seen: () => {} },
     newRequestId: () => '',
   }
   // Nothing else of it is asked for before a request is taken.

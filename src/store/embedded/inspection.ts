@@ -15,11 +15,15 @@ const FREE_BYTES_MIN = 2 ** 20
 
 const FILE = 'data.mdb'
 
+const LOCKS = ['sites-lock', 'state-lock'] as const
+type Part = 'sites' | 'state' | (typeof LOCKS)[number]
+
 /** @throws StoreSetupError if the disk is full */
 export function checkRoom(dataDir: string): void {
-  const { bavail, bsize } = statfsSync(dataDir)
+  const { blocks, bavail, bsize } = statfsSync(dataDir)
   const bytes = bavail * bsize
-  if (bytes >= FREE_BYTES_MIN) return
+  // Some file systems do not tell their size.
+  if (blocks === 0 || bytes >= FREE_BYTES_MIN) return
   throw new StoreSetupError(
     `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then start again; nothing is lost`,
   )
@@ -49,6 +53,12 @@ export function discardDamagedState(dataDir: string): string | undefined {
   return damage
 }
 
+/** Throws away damaged locks (write-lock.ts), which hold nothing. The same holds as for a damaged state. */
+export function discardDamagedLocks(dataDir: string): void {
+  for (const part of LOCKS)
+    if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
+}
+
 export function damageOfState(dataDir: string): string | undefined {
   // That of another boot is thrown away unseen.
   return isStateOfThisBoot(dataDir) ? damageIn(dataDir, 'state') : undefined
@@ -56,14 +66,14 @@ export function damageOfState(dataDir: string): string | undefined {
 
 /** What is wrong with the files, with their path: for a service that has crashed. */
 export function damageOfFiles(dataDir: string): string | undefined {
-  for (const part of ['sites', 'state'] as const) {
+  for (const part of ['sites', 'state', ...LOCKS] as const) {
     const damage = damageIn(dataDir, part)
     if (damage !== undefined) return `${join(dataDir, part, FILE)}: ${damage}`
   }
   return undefined
 }
 
-function damageIn(dataDir: string, part: 'sites' | 'state'): string | undefined {
+function damageIn(dataDir: string, part: Part): string | undefined {
   const folder = join(dataDir, part)
   try {
     if (!existsSync(folder)) return undefined

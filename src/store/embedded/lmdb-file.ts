@@ -45,18 +45,20 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
   const file = openSync(path, 'r')
   try {
     if (!fstatSync(file).isFile()) return 'it is no file'
-    for (let tried = 0; tried < TRIES; tried++) {
+    for (let tried = 1; ; tried++) {
       const before = transactionOf(file)
       try {
         walk(file, mustBeOfThisBoot)
         return undefined
       } catch (error) {
         if (!(error instanceof Damage)) throw error
-        if (before !== undefined && transactionOf(file) !== before) continue
-        return error.message
+        const after = transactionOf(file)
+        const isStill = before !== undefined && before === after
+        if (isStill) return error.message
+        // What cannot be read may be between two writes of a live one, or damaged; what moves on is alive.
+        if (tried === TRIES) return before === undefined && after === undefined ? error.message : undefined
       }
     }
-    return undefined
   } finally {
     closeSync(file)
   }

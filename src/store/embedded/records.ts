@@ -69,7 +69,8 @@ export class EmbeddedRecords implements SiteStore {
 
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
     const { file, uses } = this.#sites
-    file.write(() => {
+    // Workers do this between requests, so none waits for the disk.
+    file.writeUnflushed(() => {
       for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
     })
   }

@@ -255,6 +255,8 @@ export class Shard {
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
       this.#cause = cause
+      // While it was up and quiet it had no reason to say anything: its silence begins here.
+      this.#heardAtMs = performance.now()
       this.#options.onChange(this, false, cause)
       this.#scheduleProbe(0)
     }

@@ -6,15 +6,16 @@
 -- (A slot that was moved lacks no mark, but from here that looks the same.)
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
--- between are as fast as this.
-local LOOK_HOLDS = 10
+-- between are as fast as this: a copy alone takes a fork and several round trips.
+local LOOK_HOLDS = 2
 
 local epoch_text = call('GET', KEYS[1])
 local looked_at = tonumber(ARGV[3])
 if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
   -- The process, and how it came by its data: the second replication id changes with every promotion.
-  local process = (string.match(call('INFO', 'server'), 'run_id:(%w+)') or '')
-    .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
+  local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
+  if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
+  local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
   if not epoch_text or call('GET', KEYS[2]) ~= process then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)
