@@ -1,14 +1,17 @@
 /**
  * A process of embedded-openers.test.ts: raises a number of its own by one in each transaction, and says so if the number is
- * not what it has left there; or opens and closes the files over and over.
+ * not what it has left there; or opens and closes the files over and over. It does so that often at least, and until the
+ * one that opens is through, which leaves a file named `done`.
  *
- *   node --import tsx test/store/opener.ts write|open <data dir> <name> <seconds>
+ *   node --import tsx test/store/opener.ts write|open <data dir> <name> <times>
  */
 
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { openState } from '../../src/store/embedded/environment.ts'
 
-const [what, dataDir = '', name = '', seconds = '1'] = process.argv.slice(2)
-const endAtMs = performance.now() + Number(seconds) * 1000
+const [what, dataDir = '', name = '', times = '1'] = process.argv.slice(2)
+const done = join(dataDir, 'done')
 let turns = 0
 
 /** Shorter than an opening takes, so that many fall into it. */
@@ -16,7 +19,7 @@ const pause = () => new Promise(resolve => setImmediate(resolve))
 
 async function write(): Promise<void> {
   const { file, loads } = openState(dataDir)
-  while (performance.now() < endAtMs) {
+  while (turns < Number(times) || !existsSync(done)) {
     const found = file.write(() => {
       const value = Number(loads.get(name) ?? 0)
       loads.putSync(name, String(turns + 1))
@@ -30,11 +33,12 @@ async function write(): Promise<void> {
 }
 
 async function openAndClose(): Promise<void> {
-  while (performance.now() < endAtMs) {
+  while (turns < Number(times)) {
     await openState(dataDir).file.close()
     turns++
     await pause()
   }
+  writeFileSync(done, '')
 }
 
 try {

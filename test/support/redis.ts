@@ -65,7 +65,7 @@ export class RedisServer {
     if (given !== undefined && args.includes('--requirepass')) noteSecret('redis password', given)
     const child = spawn(`${engine}-server`, args, { stdio: 'ignore' })
     this.#process = child
-    await untilAccepting(this.port, () => child.exitCode !== null)
+    await untilAccepting(this.port, () => child.exitCode !== null || child.signalCode !== null)
   }
 
   #portArgs(): string[] {

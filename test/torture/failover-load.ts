@@ -40,9 +40,18 @@ interface Token {
   attempts: number
 }
 
+interface FailoverParts {
+  readonly topology: Topology
+  readonly services: readonly TestService[]
+  readonly sites: readonly TestSite[]
+  readonly mints: TokenMint[]
+  readonly random: Random
+}
+
 export class FailoverLoad {
   readonly history: History
   readonly sites: readonly TestSite[]
+  readonly #run: Run
   readonly #services: readonly TestService[]
   readonly #topology: Topology
   readonly #random: Random
@@ -55,27 +64,21 @@ export class FailoverLoad {
   #running = 0
   readonly #lanes: Promise<void>[]
 
-  private constructor(
-    run: Run,
-    name: string,
-    topology: Topology,
-    services: readonly TestService[],
-    sites: readonly TestSite[],
-    mints: TokenMint[],
-  ) {
+  private constructor(run: Run, name: string, { topology, services, sites, mints, random }: FailoverParts) {
+    this.#run = run
     this.history = run.history(`failover-${name}`)
     this.#topology = topology
     this.#services = services
     this.sites = sites
     this.#mints = mints
-    this.#random = run.random.fork()
+    this.#random = random
     this.#pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
     this.#lanes = Array.from({ length: LANES + 1 }, (_, lane) =>
       this.#lane(lane < LANES ? () => this.#raceOnce() : () => this.#retryOnce()),
     )
   }
 
-  static async open(run: Run, name: string, topology: Topology): Promise<FailoverLoad> {
+  static async open(run: Run, name: string, topology: Topology, random: Random): Promise<FailoverLoad> {
     const settings = { POWGATE_REDIS_SHARDS: String(SHARDS), POWGATE_STORE_DEADLINE_MS: '1000' }
     const env = { ...UNLIMITED_REDEMPTIONS, ...settings, REDIS_URL: topology.url }
     const services = await Promise.all(Array.from({ length: HOSTS }, () => run.service('embedded', env)))
@@ -85,15 +88,28 @@ export class FailoverLoad {
       Array.from({ length: count }, () => first!.createSite({ difficulty: EASY })),
     )
     const mints: TokenMint[] = []
-    for (const site of sites) mints.push(await TokenMint.open(first!.url, site, run.random))
-    return new FailoverLoad(run, name, topology, services, sites, mints)
+    for (const site of sites) mints.push(await TokenMint.open(first!.url, site, random.fork()))
+    const load = new FailoverLoad(run, name, { topology, services, sites, mints, random })
+    run.defer(() => load.stop())
+    run.defer(() => load.#close()) // comes first
+    return load
   }
 
+  check(holds: boolean, problem: string): void {
+    this.#run.check(holds, problem)
+  }
+
+  /** Also again. */
   async stop(): Promise<void> {
     this.#isOn = false
     await Promise.all(this.#lanes)
-    for (const pool of this.#pools) pool.close()
+    this.#close()
     for (const service of this.#services) await service.stop()
+  }
+
+  #close(): void {
+    this.#isOn = false
+    for (const pool of this.#pools) pool.close()
   }
 
   /** All workers. */
@@ -163,6 +179,12 @@ export class FailoverLoad {
   mint(site: number): number {
     const text = this.#mints[site]!.mint()
     return this.#tokens.push({ text, site, mintedMs: performance.now(), attempts: 0 }) - 1
+  }
+
+  /** The key by which the store knows that this token was redeemed. */
+  markOf(subject: number): string {
+    const { text, site } = this.#tokens[subject]!
+    return `pg:{${this.tagOf(site)}}:r:${text.split('|')[1]}`
   }
 
   redeem(subject: number, host: number): Promise<Call> {

@@ -7,6 +7,7 @@ import type { RedisServer } from '../support/redis.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import { RedisSentinels } from '../support/redis-sentinel.ts'
 import type { FailoverLoad, Topology } from './failover-load.ts'
+import { signalIfThere } from './processes.ts'
 import type { Random } from './random.ts'
 
 /** What one failover takes. It resolves when all servers are in order again. */
@@ -14,6 +15,8 @@ export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
+  /** How many replicas must hear a primary for it to take writes (`min-replicas-to-write`), of all servers that run. */
+  requireReplicas?(count: number): Promise<void>
   stop(): Promise<void>
 }
 
@@ -25,7 +28,7 @@ const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, m
 /** Workers that see nothing of what happens meanwhile, and go on with the connections that they had. */
 async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
   const signal = (name: NodeJS.Signals) => {
-    for (const pid of pids) process.kill(pid, name)
+    for (const pid of pids) signalIfThere(pid, name)
   }
   signal('SIGSTOP')
   try {
@@ -65,6 +68,10 @@ export async function sentinelFailovers(): Promise<Failovers> {
     url: sentinels.url,
     isCluster: false,
     primaryFor: () => sentinels.primary(),
+    requireReplicas: async count => {
+      for (const server of sentinels.servers)
+        await server.ask('config', 'set', 'min-replicas-to-write', count)
+    },
     stop: () => sentinels.stop(),
     kinds: {
       'SENTINEL FAILOVER': async () => {
@@ -200,7 +207,9 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   await command.ping()
   heir.freeze()
   await primary.ask('client', 'kill', 'type', 'replica')
-  await Promise.all(tokens.map(token => load.redeem(token, 0)))
+  const calls = await Promise.all(tokens.map(token => load.redeem(token, 0)))
+  const redeemed = tokens.filter((_, index) => calls[index]!.outcome === 'ok')
+  load.check(redeemed.length > 0, `there and back: of ${tokens.length} tokens none was redeemed`)
   // The first thing that it reads, before it can ask the primary for what it missed.
   const takeover = command.call('cluster', 'failover', 'takeover')
   const again: Promise<unknown>[] = []
@@ -211,6 +220,11 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
     await acts.followsAgain(primary)
     await primary.ask('cluster', 'failover', 'takeover')
     await acts.takesOver(primary)
+    const gone = await absent(
+      primary,
+      redeemed.map(token => load.markOf(token)),
+    )
+    load.check(gone > 0, `there and back: of ${redeemed.length} redemptions the primary has all marks`)
     for (const [index, token] of tokens.entries()) again.push(load.redeem(token, index % 2))
     await pause(50)
   })
@@ -218,4 +232,15 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   command.disconnect()
   load.resume()
   await acts.followsAgain(heir)
+}
+
+/** How many of these keys it does not have; those of other servers' slots do not count. */
+async function absent(server: RedisServer, keys: readonly string[]): Promise<number> {
+  const client = new Redis(server.clientOptions)
+  try {
+    const replies = (await client.pipeline(keys.map(key => ['exists', key])).exec()) ?? []
+    return replies.filter(([error, found]) => error === null && found === 0).length
+  } finally {
+    client.disconnect()
+  }
 }

@@ -28,7 +28,8 @@ something did not hold, and prints the seed and the command that repeat it.
 
   --only 3,single-use  these cases (numbers or names); without it, all
   --seconds S          about so long for each case, and no times are judged; without it, the full sizes
-  --seed N             1 to ${SEED_MAX}: the same choices again; without it, random
+  --seed N             1 to ${SEED_MAX}: the same choices again (what is sent, killed, struck and in which order), not the
+                       same timing, which is the machine's; without it, random
   --json               one JSON line a case
   --history DIR        writes the histories there, one JSON line a call
   --help               this text

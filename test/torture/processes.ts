@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
 
+/** @returns false if the process has ended meanwhile, as one may that others kill too */
+export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
 /** How many established connections at this port each process has. */
 export function connectionsPerProcess(port: number, pids: readonly number[]): number[] {
   const table = execFileSync('ss', ['-tnpH', 'state', 'established', `sport = :${port}`], {

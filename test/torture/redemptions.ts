@@ -84,8 +84,8 @@ export interface Race {
   readonly racers: number
   /** Every redemption has a key of its own, by which its answer can be had again. */
   readonly hasKeys: boolean
-  /** Whether this attempt hangs up before the answer; without it, none does. */
-  readonly hangsUp?: (number: number) => boolean
+  /** Whether this attempt at a token hangs up before the answer; without it, none does. */
+  readonly hangsUp?: (subject: number, number: number) => boolean
 }
 
 /** The keys are the same whenever the same attempt at the same token is made again. */
@@ -102,7 +102,7 @@ export async function attempt(
   const key = race.hasKeys ? keyOf(subject, number) : undefined
   const startedMs = performance.now()
   const request = redemptionRequest(race.site.apiKey, token, key)
-  const hangsUp = !isHeard && race.hangsUp?.(number) === true
+  const hangsUp = !isHeard && race.hangsUp?.(subject, number) === true
   const ending: Ending = await (hangsUp ? race.pool.abandon(request) : race.pool.call(request))
   return race.history.record(subject, number, startedMs, ending)
 }

@@ -2,6 +2,7 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { SETTINGS } from '../../src/settings.ts'
 import { type StoreKind, TestService } from '../support/service.ts'
 import { History } from './history.ts'
 import { Random } from './random.ts'
@@ -141,6 +142,9 @@ export class Run {
     for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
   }
 }
+
+/** With more requests than it can answer a service does what it does as shipped, which the tests' services do not. */
+export const SHEDS_AS_SHIPPED = { POWGATE_OVERLOAD_MS: SETTINGS.POWGATE_OVERLOAD_MS.fallback } as const
 
 function shortened(value: number): string {
   if (Number.isInteger(value)) return value.toLocaleString('en-US')

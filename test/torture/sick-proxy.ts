@@ -6,7 +6,7 @@ import { freePort } from '../support/ports.ts'
 /** What becomes of what Redis sends; and of new connections. */
 export type Illness =
   | { readonly kind: 'none' }
-  /** Every reply is cut after a part of it, and its connection reset. */
+  /** The first reply is cut after a part of it, and its connection reset: none comes through. */
   | { readonly kind: 'cut'; readonly keep: (bytes: number) => number }
   /** One packet a byte. */
   | { readonly kind: 'bytes' }
@@ -102,7 +102,9 @@ export class SickProxy {
     const illness = this.#illness
     if (illness.kind === 'cut') {
       const { client } = pair
-      client.write(chunk.subarray(0, illness.keep(chunk.length)), () => client.resetAndDestroy())
+      const part = chunk.subarray(0, illness.keep(Math.min(chunk.length, replyEnd(chunk))))
+      pair.isTorn = true // what comes next would be read as the rest of it
+      client.write(part, () => client.resetAndDestroy())
       return
     }
     const afterMs = illness.kind === 'slow' ? illness.delayMs() : 0
@@ -124,5 +126,24 @@ export class SickProxy {
     }
     if (waitMs > 0) setTimeout(() => this.#pass(pair), Math.ceil(waitMs))
     else setImmediate(go)
+  }
+}
+
+/** Where the RESP reply that begins at `from` ends; the end of the bytes, or beyond it, if it is not all there. */
+function replyEnd(bytes: Buffer, from = 0): number {
+  const lineEnd = bytes.indexOf('\r\n', from)
+  if (lineEnd < 0) return bytes.length
+  const next = lineEnd + 2
+  const count = Number(bytes.toString('latin1', from + 1, lineEnd))
+  switch (String.fromCharCode(bytes[from]!)) {
+    case '$':
+      return count < 0 ? next : next + count + 2
+    case '*': {
+      let end = next
+      for (let item = 0; item < count && end < bytes.length; item++) end = replyEnd(bytes, end)
+      return end
+    }
+    default:
+      return next
   }
 }

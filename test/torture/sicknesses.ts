@@ -11,6 +11,8 @@ import { SickProxy } from './sick-proxy.ts'
 
 export const PASSWORD = 'the password before it is rotated'
 
+let flushing: NodeJS.Timeout | undefined
+
 /** A Redis that lets itself be mistreated, with a proxy in front. */
 export class Patient {
   readonly redis: RedisServer
@@ -61,6 +63,7 @@ export class Patient {
   }
 
   async stop(): Promise<void> {
+    clearInterval(flushing)
     this.#admin.disconnect()
     await this.proxy.stop()
     await this.redis.stop()
@@ -143,8 +146,6 @@ const frozen: Sickness = {
   strike: async ({ redis }) => redis.freeze(),
   cure: async ({ redis }) => redis.thaw(),
 }
-
-let flushing: NodeJS.Timeout | undefined
 
 const scriptFlush: Sickness = {
   name: 'SCRIPT FLUSH every 20 ms',

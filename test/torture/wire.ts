@@ -50,6 +50,8 @@ export class Pool {
 
   #send(request: string, hangsUp: boolean): Promise<Ending> {
     return new Promise(resolve => {
+      // Not at once: whoever asks again and again must not keep others from their turn.
+      if (this.#isClosed) return void setTimeout(resolve, RECONNECT_MS, 'unreachable')
       const waiting = { request, hangsUp, resolve }
       const line = this.#free.pop()
       if (line === undefined) this.#waiting.push(waiting)
@@ -61,6 +63,7 @@ export class Pool {
     return this.#isClosed
   }
 
+  /** Nothing is asked any more: what is under way is lost, what waits or comes later unreachable. Again: nothing. */
   close(): void {
     this.#isClosed = true
     for (const line of this.#lines) line.close()

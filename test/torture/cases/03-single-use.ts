@@ -32,9 +32,10 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   })
   const site = await service.createSite({ difficulty: EASY })
   const pool = new Pool({ port: service.port, connections: RACERS * TOKENS_AT_ONCE, timeoutMs: 20_000 })
+  run.defer(() => pool.close())
   const history = run.history(`single-use-${kind}`)
   const race: Race = { pool, site, history, racers: RACERS, hasKeys: false }
-  const mint = await TokenMint.open(service.url, site, run.random)
+  const mint = await TokenMint.open(service.url, site, run.random.fork())
   let tokens = 0
   const lanes = Array.from({ length: TOKENS_AT_ONCE }, async () => {
     while (tokens < TOKENS && !run.isOver(share)) {

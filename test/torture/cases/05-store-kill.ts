@@ -7,6 +7,8 @@ import { eventually } from '../../support/eventually.ts'
 import { RedisServer } from '../../support/redis.ts'
 import type { TestService, TestSite } from '../../support/service.ts'
 import type { Call, History } from '../history.ts'
+import { signalIfThere } from '../processes.ts'
+import type { Random } from '../random.ts'
 import { attempt, EASY, type Race, raceFor, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { Pool } from '../wire.ts'
@@ -64,6 +66,7 @@ class Races {
     }
   }
 
+  /** Resolves when the last race has ended; also if it is asked to again. */
   async stop(): Promise<void> {
     this.#isOn = false
     await Promise.all(this.#lanes)
@@ -89,9 +92,12 @@ class Races {
   }
 }
 
-function racesOn(service: TestService, site: TestSite, history: History): Races {
+function racesOn(run: Run, service: TestService, site: TestSite, history: History): Races {
   const pool = new Pool({ port: service.port, connections: RACERS * LANES, timeoutMs: 10_000 })
-  return new Races({ pool, site, history, racers: RACERS, hasKeys: false })
+  const races = new Races({ pool, site, history, racers: RACERS, hasKeys: false })
+  run.defer(() => races.stop())
+  run.defer(() => pool.close()) // comes first
+  return races
 }
 
 async function killRedis(run: Run, name: string, share: number): Promise<void> {
@@ -104,12 +110,13 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
   })
   const site = await service.createSite({ difficulty: EASY })
   const history = run.history(`store-kill-${redis.port}`)
-  const races = racesOn(service, site, history)
+  const races = racesOn(run, service, site, history)
+  const mints = run.random.fork()
   let from = 0
   let forgotten = 0
   let kills = 0
   for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver(share)); kills++) {
-    races.mint = await currentMint(run, service, races)
+    races.mint = await currentMint(mints, service, races)
     await pause(run.random.between(100, run.isFull ? 1500 : 700))
     await redis.kill()
     await pause(run.random.below(run.isFull ? 800 : 200))
@@ -140,12 +147,12 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
 }
 
 /** Of the store's epoch now: a token of it is redeemed, by every worker's word once the pool has been round. */
-function currentMint(run: Run, service: TestService, races: Races): Promise<TokenMint> {
+function currentMint(mints: Random, service: TestService, races: Races): Promise<TokenMint> {
   return eventually(
     BACK_MS,
     () => `a token is redeemed\n${service.output.slice(-2000)}`,
     async () => {
-      const mint = await TokenMint.open(service.url, races.race.site, run.random).catch(() => undefined)
+      const mint = await TokenMint.open(service.url, races.race.site, mints.fork()).catch(() => undefined)
       if (mint === undefined) return undefined
       const subject = races.tokens.push(mint.mint()) - 1
       const calls = await raceFor(races.race, subject, races.tokens[subject]!)
@@ -159,8 +166,8 @@ async function killService(run: Run): Promise<void> {
   const service = await run.service('embedded', UNLIMITED_REDEMPTIONS)
   const site = await service.createSite({ difficulty: EASY })
   const history = run.history('store-kill-embedded')
-  const races = racesOn(service, site, history)
-  races.mint = await currentMint(run, service, races)
+  const races = racesOn(run, service, site, history)
+  races.mint = await currentMint(run.random.fork(), service, races)
   let kills = 0
   for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver()); kills++) {
     await pause(run.random.between(100, run.isFull ? 1500 : 700))
@@ -180,7 +187,7 @@ async function killService(run: Run): Promise<void> {
 /** Primary and workers, before any of them can notice. */
 async function killAll(service: TestService): Promise<void> {
   const workers = childPids(service.pid)
-  for (const pid of [service.pid, ...workers]) process.kill(pid, 'SIGKILL')
+  for (const pid of [service.pid, ...workers]) signalIfThere(pid, 'SIGKILL')
   await service.end('SIGKILL')
   await eventually(BACK_MS, 'the workers have gone', () => workers.every(pid => !isAlive(pid)))
 }
@@ -208,13 +215,9 @@ async function checkKept(run: Run, races: Races, before: number, kills: number):
   run.check(odd.length === 0, () => `embedded store: ${JSON.stringify(odd[0])} of ${odd.length}`)
 }
 
-/** As after a power failure: another boot of the machine finds files that were never synced, with holes in them. */
+/** As after a power failure: another boot of the machine finds files that may never have been written out, whole as they look. */
 async function loseState(run: Run, service: TestService, races: Races): Promise<void> {
   await killAll(service)
-  const file = join(service.dataDir, 'state', 'data.mdb')
-  const bytes = readFileSync(file)
-  bytes.fill(0, Math.floor(bytes.length / 2))
-  writeFileSync(file, bytes)
   writeFileSync(join(service.dataDir, 'state', 'boot-id'), 'another boot')
   await service.boot()
   const to = races.tokens.length

@@ -3,6 +3,7 @@
 import { FailoverLoad } from '../failover-load.ts'
 import { clusterFailovers, type Failovers, sentinelFailovers } from '../failovers.ts'
 import type { Call } from '../history.ts'
+import type { Random } from '../random.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 const FAILOVERS = 50
@@ -16,10 +17,10 @@ export const failover: TortureCase = {
   number: 6,
   name: 'failover',
   aim: 'no token redeemed twice; what is forgotten is refused as invalid',
-  fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it; two hosts of two workers`,
+  fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it, half of those of Sentinels with min-replicas-to-write 1; two hosts of two workers`,
   async run(run) {
     const stages = await Promise.all(
-      Object.entries(TOPOLOGIES).map(([name, start]) => stageOf(run, name, start)),
+      Object.entries(TOPOLOGIES).map(([name, start]) => stageOf(run, name, start, run.random.fork())),
     )
     for (const [index, stage] of stages.entries()) await onStage(run, stage, (index + 1) / stages.length)
   },
@@ -35,39 +36,52 @@ interface Stage {
   readonly name: string
   readonly servers: Failovers
   readonly load: FailoverLoad
+  readonly random: Random
 }
 
-async function stageOf(run: Run, name: string, start: () => Promise<Failovers>): Promise<Stage> {
+async function stageOf(
+  run: Run,
+  name: string,
+  start: () => Promise<Failovers>,
+  random: Random,
+): Promise<Stage> {
   const servers = await start()
   run.defer(() => servers.stop())
-  return { name, servers, load: await FailoverLoad.open(run, name, servers) }
+  const load = await FailoverLoad.open(run, name, servers, random.fork())
+  return { name, servers, load, random }
 }
 
-async function onStage(run: Run, { name, servers, load }: Stage, share: number): Promise<void> {
+async function onStage(run: Run, { name, servers, load, random }: Stage, share: number): Promise<void> {
   load.resume()
   await load.untilWell()
   const kinds = Object.keys(servers.kinds)
   const costs = new Map<string, Cost[]>(kinds.map(kind => [kind, []]))
   let done = 0
+  // Every second time no primary takes writes that no replica hears.
+  const offset = random.below(2)
+  const isStrict = (number: number) => (number + offset) % 2 === 1
   // Each kind as often as the others, and a bounded run what fits.
   let order: string[] = []
   while (done < FAILOVERS && (done === 0 || !run.isOver(share))) {
     if (order.length === 0) order = [...kinds]
-    const [kind] = order.splice(done === 0 ? 0 : run.random.below(order.length), 1)
-    costs.get(kind!)!.push(await failOver(run, load, servers, kind!))
+    const [kind] = order.splice(done === 0 ? 0 : random.below(order.length), 1)
+    await servers.requireReplicas?.(isStrict(done) ? 1 : 0)
+    costs.get(kind!)!.push(await failOver(load, servers, kind!, random))
     done++
     run.progress(`${name}: ${done} failovers, ${load.tokenCount} tokens; ${kind}`)
   }
   await load.stop()
   await servers.stop()
-  report(run, name, load, costs, done)
+  const strict = Array.from({ length: done }, (_, number) => number).filter(isStrict).length
+  const how = servers.requireReplicas === undefined ? '' : `, ${strict} of them with min-replicas-to-write 1`
+  report(run, name, load, costs, `${done} failovers${how}`)
 }
 
-async function failOver(run: Run, load: FailoverLoad, servers: Failovers, kind: string): Promise<Cost> {
+async function failOver(load: FailoverLoad, servers: Failovers, kind: string, random: Random): Promise<Cost> {
   const from = load.history.calls.length
   const forgottenBefore = load.forgotten
   const startedMs = performance.now()
-  await servers.kinds[kind]!(load, run.random)
+  await servers.kinds[kind]!(load, random)
   await load.untilWell()
   const calls = load.history.calls.slice(from)
   const unknown = calls.filter(({ outcome }) => outcome === 'unknown')
@@ -80,9 +94,9 @@ async function failOver(run: Run, load: FailoverLoad, servers: Failovers, kind: 
   }
 }
 
-function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, Cost[]>, done: number): void {
+function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, Cost[]>, done: string): void {
   const { history } = load
-  run.size(`${name}: ${done} failovers, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
+  run.size(`${name}: ${done}, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
   for (const [kind, each] of costs) {
     if (each.length === 0) continue
     const middle = (of: (cost: Cost) => number) => each.map(of).sort((a, b) => a - b)

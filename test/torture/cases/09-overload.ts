@@ -22,6 +22,9 @@ const CLOSED_CONNECTIONS = 32
 const OPEN_CONNECTIONS = 512
 const UNLOADED_SHARE = 0.3
 const SHED_MS_MAX = 10
+/** Of a core: a worker that has more than this to do has too much; a generator, and it is the limit. */
+const BUSY = 0.95
+const GENERATOR_BUSY = 0.9
 const RECOVERY_TRIES = 10
 
 export const overload: TortureCase = {
@@ -72,6 +75,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   }
   const stage = { run, kind, service, visitors, spec, pids }
   const unready = watchReadiness(adminPort)
+  run.defer(() => unready.stop())
   const capacity = await capacityOf(stage)
   const unloaded = await visitors.run({ ...spec, visitorsPerSecond: UNLOADED_SHARE * capacity.perSecond })
   told(stage, `${UNLOADED_SHARE}x`, unloaded, capacity)
@@ -137,7 +141,9 @@ function judge(
   { capacity, unloaded }: { capacity: Capacity; unloaded: VisitorsResult },
 ): void {
   run.size(`${result.came.toLocaleString('en-US')} visitors, too many, on ${kind}`)
-  run.check(result.shed.count > 0, `${kind}: nothing was refused`)
+  // On a machine that others use, the worker may have had less to do than it could, or the generator no time to ask for more.
+  const isTooMuch = result.busy > BUSY && result.ownBusy < GENERATOR_BUSY
+  run.check(result.shed.count > 0 || !(run.isFull || isTooMuch), `${kind}: nothing was refused`)
   run.check(result.served > 0, `${kind}: nobody was served`)
   run.checkTime(
     `${kind}: admitted p99 at 3x`,

@@ -42,6 +42,7 @@ class Scene {
   readonly mint: TokenMint
   readonly used: string
   readonly fresh: string
+  #configured: string[] = []
 
   private constructor(run: Run, service: TestService, site: TestSite, mint: TokenMint) {
     this.run = run
@@ -56,10 +57,11 @@ class Scene {
     const service = await run.service('embedded', { ...TRUSTING, ...env })
     const site = await service.createSite({ difficulty: EASY })
     for (let count = 1; count < SITES; count++) await service.createSite({ name: `site ${count}` })
-    const mint = await TokenMint.open(service.url, site, run.random)
+    const mint = await TokenMint.open(service.url, site, run.random.fork())
     const scene = new Scene(run, service, site, mint)
     const ending = await scene.redeem(scene.used)
     run.check(statusOf(ending) === 200, `a token was not redeemed: ${JSON.stringify(ending)}`)
+    scene.#configured = await scene.#listing()
     return scene
   }
 
@@ -85,12 +87,31 @@ class Scene {
     return this.ask(`${[...lines, `X-Forwarded-For: ${visitor}`].join('\r\n')}\r\n\r\n`)
   }
 
+  /** All that is known of all sites and API keys. */
+  async #listing(): Promise<string[]> {
+    const store = await this.service.openSites()
+    try {
+      const [sites, keys] = [await store.listSites(), await store.listApiKeys()]
+      this.run.check(
+        sites.length >= SITES && keys.length >= SITES,
+        `${sites.length} sites, ${keys.length} keys`,
+      )
+      return [...sites, ...keys].map(record => JSON.stringify(record))
+    } finally {
+      await store.close()
+    }
+  }
+
   /** @param words what was done before */
   async checkWhole(words: string): Promise<void> {
-    const store = await this.service.openSites()
-    const sites = await store.listSites().finally(() => store.close())
-    const names = sites.filter(({ name }) => name === 'test' || /^site \d+$/.test(name))
-    this.run.check(names.length === SITES, `${words}: ${names.length} of ${SITES} sites are there`)
+    const found = await this.#listing()
+    const lost = this.#configured.filter(line => !found.includes(line))
+    const others = found.filter(line => !this.#configured.includes(line))
+    this.run.check(
+      lost.length + others.length === 0,
+      () =>
+        `${words}: sites and API keys that are gone: ${lost.slice(0, 3)}; that were not there: ${others.slice(0, 3)}`,
+    )
     this.checkRefused(await this.redeem(this.used), words)
   }
 
@@ -107,7 +128,10 @@ const addressOf = (index: number) => `10.9.${(index >> 8) & 0xff}.${index & 0xff
 async function full(run: Run): Promise<void> {
   const path = smallDisk(run, DISK_BYTES)
   if (path === undefined) {
-    run.size('no full and no read-only disk: this needs the right to mount one (root with CAP_SYS_ADMIN)')
+    const problem =
+      'no full and no read-only disk: this needs the right to mount one (root with CAP_SYS_ADMIN)'
+    run.size(problem)
+    run.check(!run.isFull, problem)
     return
   }
   const dataDir = join(path, 'data')
@@ -374,7 +398,15 @@ async function twoServices(run: Run): Promise<void> {
   )
   const port = await freePort()
   const other = sibling(run, service, port)
-  run.check((await tryBoot(other)).lines === '', 'a second service does not start')
+  const early = await redeemWhile(scene, async () => {
+    run.check((await tryBoot(other)).lines === '', 'a second service does not start')
+  })
+  for (const token of early)
+    run.check(
+      statusOf(await scene.redeem(token, port)) === 400,
+      'a token that was redeemed while the second service started was redeemed again there',
+    )
+  run.size(`${early.length} tokens redeemed while a second service started`)
   const tokens = run.count(500, 40)
   let twice = 0
   let never = 0
@@ -392,6 +424,28 @@ async function twoServices(run: Run): Promise<void> {
   await other.end()
   await scene.checkWhole('after a second service has ended')
   await service.stop()
+}
+
+/** @returns tokens that were redeemed, one after the other, until it was done, each refused the second time */
+async function redeemWhile(scene: Scene, act: () => Promise<void>): Promise<string[]> {
+  const { run, mint } = scene
+  const tokens: string[] = []
+  let isDone = false
+  const acting = act().finally(() => {
+    isDone = true
+  })
+  while (!isDone) {
+    const token = mint.mint()
+    const [first, second] = [await scene.redeem(token), await scene.redeem(token)]
+    run.check(
+      statusOf(first) === 200 && statusOf(second) === 400,
+      () => `while a second service started: ${JSON.stringify([first, second])}`,
+    )
+    tokens.push(token)
+    await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  await acting
+  return tokens
 }
 
 /** Another service with the same settings but for its port. */
