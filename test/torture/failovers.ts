@@ -22,16 +22,17 @@ const ZOMBIE_MS_MAX = 2000
 
 const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
-/** Workers that see nothing of what happens meanwhile, and go on with the connections that they had. */
+/**
+ * Hosts that see nothing of what happens meanwhile, and go on with the connections that they had.
+ *
+ * @param pids a primary before its workers: it would take them for hung
+ */
 async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
-  const signal = (name: NodeJS.Signals) => {
-    for (const pid of pids) process.kill(pid, name)
-  }
-  signal('SIGSTOP')
+  for (const pid of pids) process.kill(pid, 'SIGSTOP')
   try {
     await act()
   } finally {
-    signal('SIGCONT')
+    for (const pid of pids.toReversed()) process.kill(pid, 'SIGCONT')
   }
 }
 
