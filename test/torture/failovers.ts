@@ -19,6 +19,11 @@ export interface Failovers extends Topology {
 
 const NEXT_MS = 60_000
 const ZOMBIE_MS_MAX = 2000
+/** Sentinels give up a failover after their failover-timeout, 3 s. */
+const GIVEN_UP_MS = 8000
+
+const yes = () => true
+const no = () => false
 
 const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
@@ -38,11 +43,19 @@ async function whileStopped(pids: readonly number[], act: () => Promise<void>): 
 
 export async function sentinelFailovers(): Promise<Failovers> {
   const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
-  const another = async (than: RedisServer) =>
-    eventually(NEXT_MS, 'another primary', async () => {
+  const another = async (than: RedisServer, ms = NEXT_MS) =>
+    eventually(ms, 'another primary', async () => {
       const primary = await sentinels.primary()
       return primary === than ? undefined : primary
     })
+  /** Sentinels refuse while they are not through with the one before, and may give one up that they began. */
+  const askedFor = async () => {
+    const primary = await sentinels.primary()
+    for (let isOver = false; !isOver; ) {
+      await eventually(NEXT_MS, 'a failover is begun', () => sentinels.failover().then(yes, no))
+      isOver = await another(primary, GIVEN_UP_MS).then(yes, no)
+    }
+  }
   const follow = async (server: RedisServer, random: Random) => {
     await pause(random.below(ZOMBIE_MS_MAX))
     // The Sentinels would see to it, in ten seconds or so.
@@ -69,15 +82,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     stop: () => sentinels.stop(),
     kinds: {
       'SENTINEL FAILOVER': async () => {
-        const primary = await sentinels.primary()
-        // Refused for as long as the Sentinels are not through with the failover before.
-        await eventually(NEXT_MS, 'a failover is begun', () =>
-          sentinels.failover().then(
-            () => true,
-            () => false,
-          ),
-        )
-        await another(primary)
+        await askedFor()
         await sentinels.untilWhole()
       },
       'primary killed': async (_, random) => {
@@ -96,16 +101,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
         await Promise.all([host, frozen(random, goOn).finally(goOn)])
       },
       'SENTINEL FAILOVER while a host is stopped': async load => {
-        const primary = await sentinels.primary()
-        await whileStopped(load.lastHostPids, async () => {
-          await eventually(NEXT_MS, 'a failover is begun', () =>
-            sentinels.failover().then(
-              () => true,
-              () => false,
-            ),
-          )
-          await another(primary)
-        })
+        await whileStopped(load.lastHostPids, askedFor)
         await sentinels.untilWhole()
       },
     },
