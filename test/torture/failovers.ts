@@ -115,9 +115,14 @@ export async function clusterFailovers(): Promise<Failovers> {
     eventually(NEXT_MS, 'it follows its primary', async () =>
       String(await server.ask('info', 'replication').catch(() => '')).includes('master_link_status:up'),
     )
-  const pair = async (load: FailoverLoad, random: Random) => {
-    const primary = await primaryFor(load.tagOf(random.below(load.sites.length)))
-    return { primary, heir: await cluster.replicaOf(primary) }
+  // Right after a failover not every node knows yet who follows whom.
+  const pair = (load: FailoverLoad, random: Random) => {
+    const tag = load.tagOf(random.below(load.sites.length))
+    const both = async () => {
+      const primary = await primaryFor(tag)
+      return { primary, heir: await cluster.replicaOf(primary) }
+    }
+    return eventually(NEXT_MS, 'a primary and its replica', () => both().catch(() => undefined))
   }
   const isPrimary = async (server: RedisServer) =>
     String(await server.ask('info', 'replication').catch(() => '')).includes('role:master')
