@@ -111,10 +111,15 @@ export async function sentinelFailovers(): Promise<Failovers> {
 export async function clusterFailovers(): Promise<Failovers> {
   const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
   const primaryFor = (tag: string) => cluster.primaryOf(slotOf(`{${tag}}`))
-  const followsAgain = (server: RedisServer) =>
-    eventually(NEXT_MS, 'it follows its primary', async () =>
-      String(await server.ask('info', 'replication').catch(() => '')).includes('master_link_status:up'),
-    )
+  /** One of them does. */
+  const followsAgain = (...servers: RedisServer[]) =>
+    eventually(NEXT_MS, `${servers.map(({ port }) => port)}: one follows`, async () => {
+      for (const server of servers) {
+        const info = await server.ask('info', 'replication').catch(() => '')
+        if (String(info).includes('master_link_status:up')) return true
+      }
+      return false
+    })
   // Right after a failover not every node knows yet who follows whom.
   const pair = (load: FailoverLoad, random: Random) => {
     const tag = load.tagOf(random.below(load.sites.length))
@@ -182,7 +187,7 @@ const TOKENS_LOST = 20
 interface ClusterActs {
   pair(load: FailoverLoad, random: Random): Promise<{ primary: RedisServer; heir: RedisServer }>
   takesOver(heir: RedisServer): Promise<unknown>
-  followsAgain(server: RedisServer): Promise<unknown>
+  followsAgain(...servers: RedisServer[]): Promise<unknown>
 }
 
 /**
@@ -219,5 +224,6 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   await Promise.all(again)
   command.disconnect()
   load.resume()
-  await acts.followsAgain(heir)
+  // Now and then the heir takes it back once more.
+  await acts.followsAgain(heir, primary)
 }
