@@ -138,7 +138,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       const { primary, heir } = await pair(load, random)
       await heir.ask('cluster', 'failover', ...how)
       await takesOver(heir)
-      await followsAgain(primary)
+      await followsAgain(primary, heir)
     }
   const frozen = async (load: FailoverLoad, random: Random, onThaw: () => void) => {
     const { primary, heir } = await pair(load, random)
@@ -150,7 +150,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       primary.thaw()
       onThaw()
     }
-    await followsAgain(primary)
+    await followsAgain(primary, heir)
   }
   return {
     url: cluster.url,
@@ -169,7 +169,7 @@ export async function clusterFailovers(): Promise<Failovers> {
         await takesOver(heir)
         await pause(random.below(500))
         await primary.boot()
-        await followsAgain(primary)
+        await followsAgain(primary, heir)
       },
       'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
       'primary frozen, and a host with it': async (load, random) => {
@@ -224,6 +224,6 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   await Promise.all(again)
   command.disconnect()
   load.resume()
-  // Now and then the heir takes it back once more.
+  // Now and then the other takes it back once more.
   await acts.followsAgain(heir, primary)
 }
