@@ -112,14 +112,13 @@ export class FailoverLoad {
     for (const pool of this.#pools) pool.close()
   }
 
-  /** All workers. */
+  /** Of every host: its primary, then its workers. */
   get pids(): number[] {
-    return this.#services.flatMap(({ pid }) => childPids(pid))
+    return this.#services.flatMap(processesOf)
   }
 
-  /** All workers of the last host. */
   get lastHostPids(): number[] {
-    return childPids(this.#services.at(-1)!.pid)
+    return processesOf(this.#services.at(-1)!)
   }
 
   get tokenCount(): number {
@@ -218,6 +217,10 @@ export class FailoverLoad {
           return call.outcome === 'ok'
         })
   }
+}
+
+function processesOf({ pid }: TestService): number[] {
+  return [pid, ...childPids(pid)]
 }
 
 const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))

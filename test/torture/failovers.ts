@@ -22,10 +22,19 @@ export interface Failovers extends Topology {
 
 const NEXT_MS = 60_000
 const ZOMBIE_MS_MAX = 2000
+/** Sentinels give up a failover after their failover-timeout, 3 s, a Cluster after 5 s. */
+const GIVEN_UP_MS = 8000
+
+const yes = () => true
+const no = () => false
 
 const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
-/** Workers that see nothing of what happens meanwhile, and go on with the connections that they had. */
+/**
+ * Hosts that see nothing of what happens meanwhile, and go on with the connections that they had.
+ *
+ * @param pids a primary before its workers: it would take them for hung
+ */
 async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
   const signal = (name: NodeJS.Signals) => {
     for (const pid of pids) signalIfThere(pid, name)
@@ -34,17 +43,25 @@ async function whileStopped(pids: readonly number[], act: () => Promise<void>): 
   try {
     await act()
   } finally {
-    signal('SIGCONT')
+    for (const pid of pids.toReversed()) process.kill(pid, 'SIGCONT')
   }
 }
 
 export async function sentinelFailovers(): Promise<Failovers> {
   const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
-  const another = async (than: RedisServer) =>
-    eventually(NEXT_MS, 'another primary', async () => {
+  const another = async (than: RedisServer, ms = NEXT_MS) =>
+    eventually(ms, 'another primary', async () => {
       const primary = await sentinels.primary()
       return primary === than ? undefined : primary
     })
+  /** Sentinels refuse while they are not through with the one before, and may give one up that they began. */
+  const askedFor = async () => {
+    const primary = await sentinels.primary()
+    for (let isOver = false; !isOver; ) {
+      await eventually(NEXT_MS, 'a failover is begun', () => sentinels.failover().then(yes, no))
+      isOver = await another(primary, GIVEN_UP_MS).then(yes, no)
+    }
+  }
   const follow = async (server: RedisServer, random: Random) => {
     await pause(random.below(ZOMBIE_MS_MAX))
     // The Sentinels would see to it, in ten seconds or so.
@@ -75,15 +92,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     stop: () => sentinels.stop(),
     kinds: {
       'SENTINEL FAILOVER': async () => {
-        const primary = await sentinels.primary()
-        // Refused for as long as the Sentinels are not through with the failover before.
-        await eventually(NEXT_MS, 'a failover is begun', () =>
-          sentinels.failover().then(
-            () => true,
-            () => false,
-          ),
-        )
-        await another(primary)
+        await askedFor()
         await sentinels.untilWhole()
       },
       'primary killed': async (_, random) => {
@@ -102,16 +111,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
         await Promise.all([host, frozen(random, goOn).finally(goOn)])
       },
       'SENTINEL FAILOVER while a host is stopped': async load => {
-        const primary = await sentinels.primary()
-        await whileStopped(load.lastHostPids, async () => {
-          await eventually(NEXT_MS, 'a failover is begun', () =>
-            sentinels.failover().then(
-              () => true,
-              () => false,
-            ),
-          )
-          await another(primary)
-        })
+        await whileStopped(load.lastHostPids, askedFor)
         await sentinels.untilWhole()
       },
     },
@@ -121,24 +121,38 @@ export async function sentinelFailovers(): Promise<Failovers> {
 export async function clusterFailovers(): Promise<Failovers> {
   const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
   const primaryFor = (tag: string) => cluster.primaryOf(slotOf(`{${tag}}`))
-  const followsAgain = (server: RedisServer) =>
-    eventually(NEXT_MS, 'it follows its primary', async () =>
-      String(await server.ask('info', 'replication').catch(() => '')).includes('master_link_status:up'),
-    )
-  const pair = async (load: FailoverLoad, random: Random) => {
-    const primary = await primaryFor(load.tagOf(random.below(load.sites.length)))
-    return { primary, heir: await cluster.replicaOf(primary) }
+  /** One of them does. */
+  const followsAgain = (...servers: RedisServer[]) =>
+    eventually(NEXT_MS, `${servers.map(({ port }) => port)}: one follows`, async () => {
+      for (const server of servers) {
+        const info = await server.ask('info', 'replication').catch(() => '')
+        if (String(info).includes('master_link_status:up')) return true
+      }
+      return false
+    })
+  // Right after a failover not every node knows yet who follows whom.
+  const pair = (load: FailoverLoad, random: Random) => {
+    const tag = load.tagOf(random.below(load.sites.length))
+    const both = async () => {
+      const primary = await primaryFor(tag)
+      return { primary, heir: await cluster.replicaOf(primary) }
+    }
+    return eventually(NEXT_MS, 'a primary and its replica', () => both().catch(() => undefined))
   }
   const isPrimary = async (server: RedisServer) =>
     String(await server.ask('info', 'replication').catch(() => '')).includes('role:master')
-  const takesOver = (heir: RedisServer) => eventually(NEXT_MS, 'the heir takes over', () => isPrimary(heir))
+  const takesOver = (heir: RedisServer, ms = NEXT_MS) =>
+    eventually(ms, 'the heir takes over', () => isPrimary(heir))
   const asked =
     (...how: string[]): Failover =>
     async (load, random) => {
       const { primary, heir } = await pair(load, random)
-      await heir.ask('cluster', 'failover', ...how)
-      await takesOver(heir)
-      await followsAgain(primary)
+      // The others vote for no second failover of a primary within two node timeouts; who asked is told nothing.
+      for (let isOver = false; !isOver; ) {
+        await heir.ask('cluster', 'failover', ...how).catch(() => {})
+        isOver = await takesOver(heir, GIVEN_UP_MS).then(yes, no)
+      }
+      await followsAgain(primary, heir)
     }
   const frozen = async (load: FailoverLoad, random: Random, onThaw: () => void) => {
     const { primary, heir } = await pair(load, random)
@@ -150,7 +164,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       primary.thaw()
       onThaw()
     }
-    await followsAgain(primary)
+    await followsAgain(primary, heir)
   }
   return {
     url: cluster.url,
@@ -169,7 +183,7 @@ export async function clusterFailovers(): Promise<Failovers> {
         await takesOver(heir)
         await pause(random.below(500))
         await primary.boot()
-        await followsAgain(primary)
+        await followsAgain(primary, heir)
       },
       'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
       'primary frozen, and a host with it': async (load, random) => {
@@ -187,7 +201,7 @@ const TOKENS_LOST = 20
 interface ClusterActs {
   pair(load: FailoverLoad, random: Random): Promise<{ primary: RedisServer; heir: RedisServer }>
   takesOver(heir: RedisServer): Promise<unknown>
-  followsAgain(server: RedisServer): Promise<unknown>
+  followsAgain(...servers: RedisServer[]): Promise<unknown>
 }
 
 /**
@@ -231,7 +245,8 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   await Promise.all(again)
   command.disconnect()
   load.resume()
-  await acts.followsAgain(heir)
+  // Now and then the other takes it back once more.
+  await acts.followsAgain(heir, primary)
 }
 
 /** How many of these keys it does not have; those of other servers' slots do not count. */
