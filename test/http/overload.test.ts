@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { within } from '../support/eventually.ts'
+import { eventually, within } from '../support/eventually.ts'
 import { startRefusingServer } from '../support/refusing-server.ts'
 
 const BODY = `{"token":"${'x'.repeat(300)}"}`
@@ -48,4 +48,77 @@ test('refused requests are answered in order on one connection, whose bodies are
     else assert.equal(json.code, 'overloaded')
     assert.equal(json.success, isForBrowsers ? undefined : false)
   }
+})
+
+/** Asked for by nobody: it stands in the body of another request. */
+const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
+
+/** What comes for these bytes until nothing has come for a while, or the connection was closed. */
+async function answersTo(port: number, bytes: string): Promise<{ answers: string[]; isClosed: boolean }> {
+  const socket = connect(port, '127.0.0.1')
+  let received = ''
+  let isClosed = false
+  let heardAtMs = performance.now()
+  socket.setEncoding('latin1').on('data', text => {
+    received += text
+    heardAtMs = performance.now()
+  })
+  socket.once('error', () => {}) // 'close' follows
+  socket.once('close', () => (isClosed = true))
+  socket.write(bytes)
+  // Nothing may come at all, where the connection is closed.
+  const isOver = () => isClosed || (received !== '' && performance.now() - heardAtMs > 300)
+  await eventually(10_000, 'an answer', isOver)
+  socket.destroy()
+  return { answers: received.split('HTTP/1.1 ').slice(1), isClosed }
+}
+
+test('a refused request in chunks is one request, whatever its chunks contain', async t => {
+  const server = await startRefusingServer()
+  t.after(() => server.stop())
+  const head = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\n'
+  const chunk = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n`
+  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}0\r\n\r\n`
+  const { answers, isClosed } = await answersTo(server.port, chunked)
+  assert.equal(answers.length, 1, answers.join('\n'))
+  assert.match(answers[0]!, /^503 [\s\S]*\r\nRetry-After: 1\r\n[\s\S]*"code":"overloaded"/)
+  assert.ok(isClosed)
+})
+
+test('where it is not plain to a trusted proxy where a refused request ends, nothing after it is answered', async t => {
+  const server = await startRefusingServer(['127.0.0.1'])
+  t.after(() => server.stop())
+  const twoLengths = (first: number) => {
+    const lengths = `Content-Length: ${first}\r\nContent-Length: ${HIDDEN.length}\r\n`
+    return `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${lengths}\r\n${HIDDEN}`
+  }
+  const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN)
+  // More has come than the first length says: no answer at all.
+  const shorter = await answersTo(server.port, twoLengths(0))
+  assert.ok(equal.isClosed && shorter.isClosed)
+  assert.ok(equal.answers.length <= 1)
+  assert.deepEqual(shorter.answers, [])
+})
+
+test('a client that asks on and reads no refusal is disconnected', async t => {
+  const server = await startRefusingServer()
+  t.after(() => server.stop())
+  const socket = connect(server.port, '127.0.0.1')
+  socket.once('error', () => {}) // 'close' follows
+  let isClosed = false
+  socket.once('close', () => (isClosed = true))
+  socket.pause()
+  let sent = 0
+  await eventually(
+    60_000,
+    () => `it ends after ${sent} bytes`,
+    () => {
+      for (let count = 0; count < 1000 && socket.writableLength < 100_000; count++) {
+        socket.write(HIDDEN)
+        sent += HIDDEN.length
+      }
+      return isClosed
+    },
+  )
+  t.diagnostic(`${sent} bytes of requests, ${server.refused()} refused`)
 })

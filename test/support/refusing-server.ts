@@ -15,10 +15,11 @@ export interface RefusingServer {
   stop(): void
 }
 
-export function startRefusingServer(): Promise<RefusingServer> {
+/** @param trustedProxies addresses or CIDRs of those whose requests may be other people's */
+export function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
   let refused = 0
   const host: ExchangeHost = {
-    trustedProxies: new AddressSet([]),
+    trustedProxies: new AddressSet(trustedProxies),
     relay: undefined,
     isDraining: false,
     underWay: 0,

@@ -72,6 +72,8 @@ export const DEAF_KINDS: readonly SlowKind[] = [
   { name: 'heads', text: HEAD_ANSWER },
   { name: 'preflights', text: PREFLIGHT },
   { name: 'errors', text: ANSWERED },
+  // Refused, where there are more than can be answered.
+  { name: 'challenges', text: `${LINE}\r\n` },
 ].map(({ name, text }) => ({
   name: `takes no answer: ${name}`,
   group: 'readers',

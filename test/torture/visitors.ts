@@ -203,7 +203,8 @@ export class Visitors {
         this.#queue = this.#queue.slice(this.#queueHead)
         this.#queueHead = 0
       }
-      this.#idle.pop()!.send(next, this.#text(next))
+      // In turn: one that is left alone for ten seconds is closed.
+      this.#idle.shift()!.send(next, this.#text(next))
       now = performance.now()
     }
   }

@@ -47,7 +47,7 @@ export const slowClients: TortureCase = {
   name: 'slow-clients',
   aim: "honest clients' p99 below twice the baseline; all slow clients ended within 20 s; nothing is kept for those who do not read",
   fullSize:
-    '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 16 that take no answers; four workers; plain and behind the PROXY protocol relay',
+    '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 20 that take no answers; four workers; plain and behind the PROXY protocol relay',
   async run(run) {
     const [first, second] = [run.random.fork(), run.random.fork()]
     if (run.isFull) {
