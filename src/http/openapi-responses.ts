@@ -24,6 +24,7 @@ const SITE_REASONS = [
   'origin-refused',
 ] as const
 const JSON_REASONS = [
+  'length-ambiguous',
   'content-type',
   'body-empty',
   'body-not-utf8',
