@@ -3,14 +3,13 @@
 import { childPids } from '../../../bench/http/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../support/service.ts'
 import { connectionsPerProcess } from '../processes.ts'
-import { EASY, type Race, raceFor, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import { openRaceCourse } from '../race-course.ts'
+import { type Race, raceFor, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { Pool } from '../wire.ts'
 
 const TOKENS = 10_000
 const RACERS = 64
 const TOKENS_AT_ONCE = 4
-const WORKERS = 4
 
 export const singleUse: TortureCase = {
   number: 3,
@@ -24,15 +23,7 @@ export const singleUse: TortureCase = {
 }
 
 async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> {
-  const service = await run.service(kind, {
-    ...UNLIMITED_REDEMPTIONS,
-    POWGATE_WORKERS: String(WORKERS),
-    // What a busy machine takes is another matter.
-    POWGATE_STORE_DEADLINE_MS: '5000',
-  })
-  const site = await service.createSite({ difficulty: EASY })
-  const pool = new Pool({ port: service.port, connections: RACERS * TOKENS_AT_ONCE, timeoutMs: 20_000 })
-  run.defer(() => pool.close())
+  const { service, site, pool } = await openRaceCourse(run, kind, RACERS * TOKENS_AT_ONCE)
   const history = run.history(`single-use-${kind}`)
   const race: Race = { pool, site, history, racers: RACERS, hasKeys: false }
   const mint = await TokenMint.open(service.url, site, run.random.fork())

@@ -8,14 +8,13 @@ import { STORE_KINDS, type StoreKind, type TestService } from '../../support/ser
 import { randomOf } from '../bad-inputs.ts'
 import type { Call, History } from '../history.ts'
 import { signalIfThere } from '../processes.ts'
-import { attempt, EASY, type Race, raceFor, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import { openRaceCourse } from '../race-course.ts'
+import { attempt, type Race, raceFor, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { Pool } from '../wire.ts'
 
 const TOKENS = 10_000
 const RACERS = 64
 const TOKENS_AT_ONCE = 4
-const WORKERS = 4
 const KILL_MS = 2000
 const KILL_MS_BOUNDED = 700
 /** Of the clients, so many hang up before their answer. */
@@ -37,14 +36,7 @@ export const workerKill: TortureCase = {
 }
 
 async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> {
-  const service = await run.service(kind, {
-    ...UNLIMITED_REDEMPTIONS,
-    POWGATE_WORKERS: String(WORKERS),
-    POWGATE_STORE_DEADLINE_MS: '5000',
-  })
-  const site = await service.createSite({ difficulty: EASY })
-  const pool = new Pool({ port: service.port, connections: RACERS * TOKENS_AT_ONCE, timeoutMs: 20_000 })
-  run.defer(() => pool.close())
+  const { service, site, pool } = await openRaceCourse(run, kind, RACERS * TOKENS_AT_ONCE)
   const history = run.history(`worker-kill-${kind}`)
   // A kill loses an answer only now and then. In a short run a success is lost for certain.
   const { seed } = run.random.fork()
