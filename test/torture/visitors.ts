@@ -5,6 +5,7 @@
  */
 
 import { connect, type Socket } from 'node:net'
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { takeMark } from '../../bench/http/meter.ts'
 import { startTicker, type Ticker } from '../../bench/http/ticker.ts'
 import { parseAddress } from '../../src/domain/address.ts'
@@ -52,6 +53,8 @@ export interface VisitorsResult {
   /** CPU time of the measured processes and of the load itself, over measured time. */
   readonly busy: number
   readonly ownBusy: number
+  /** How late the load itself came to its turn: its latencies have as much of their own. */
+  readonly ownLateP99Ms: number
   /** Answers that were neither 200 nor a well-formed 503 that says it is overloaded; some of them. */
   readonly bad: number
   readonly badAnswers: readonly string[]
@@ -100,6 +103,7 @@ export class Visitors {
   #isMeasuring = false
   #isOver = false
   #ticker: Ticker | undefined
+  readonly #lateness: IntervalHistogram = monitorEventLoopDelay({ resolution: 1 })
   #redeemed = 0
 
   constructor(spec: VisitorsSpec) {
@@ -117,8 +121,10 @@ export class Visitors {
     await sleep(warmUpMs)
     const from = takeMark(pids)
     this.#isMeasuring = true
+    this.#lateness.enable()
     await sleep(measureMs)
     this.#isMeasuring = false
+    this.#lateness.disable()
     const to = takeMark(pids)
     this.#isOver = true
     const giveUpAt = performance.now() + LAST_ANSWERS_MS
@@ -139,6 +145,7 @@ export class Visitors {
       shedOf: this.#shedOf,
       busy: cpuMs / passedMs,
       ownBusy: (to.generatorCpuMs - from.generatorCpuMs) / passedMs,
+      ownLateP99Ms: Math.max(0, this.#lateness.percentile(99) / 1e6 - 1),
       bad: this.#bad,
       badAnswers: this.#badAnswers,
     }

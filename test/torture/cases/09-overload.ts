@@ -178,7 +178,7 @@ async function recovers({ run, kind, visitors, spec }: Stage, capacity: Capacity
 }
 
 function told({ run, kind }: Stage, load: string, result: VisitorsResult, capacity: Capacity): void {
-  const { served, seconds, came, admitted, shed, shedOf, ownBusy, bad, badAnswers } = result
+  const { served, seconds, came, admitted, shed, shedOf, ownBusy, ownLateP99Ms, bad, badAnswers } = result
   run.check(bad === 0, `${kind}, ${load}: ${bad} other answers, such as ${badAnswers[0]}`)
   const begun = shedOf.verify + shedOf.redeem
   const words = [
@@ -188,7 +188,7 @@ function told({ run, kind }: Stage, load: string, result: VisitorsResult, capaci
     shed.count === 0
       ? 'none refused'
       : `refused p50 ${shed.p50Ms.toFixed(2)} p99 ${shed.p99Ms.toFixed(2)} ms (${begun} of ${shed.count} after their challenge)`,
-    `worker busy ${percent(result.busy)}, load ${percent(ownBusy)}`,
+    `worker busy ${percent(result.busy)}, load ${percent(ownBusy)}, itself late by p99 ${ownLateP99Ms.toFixed(1)} ms`,
   ]
   run.figure(`${kind} at ${load}`, words.join(', '))
 }
