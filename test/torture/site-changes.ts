@@ -1,0 +1,88 @@
+/** Sites that change all the time, while something else goes on. */
+
+import { createSite, updateSite } from '../../src/admin/sites.ts'
+import { Client } from '../support/client.ts'
+import type { TestService } from '../support/service.ts'
+import { EASY } from './redemptions.ts'
+import type { Run } from './run.ts'
+
+const CHANGE_MS = 2000
+/** Then those that are there change again: each site has numbers of its own, which are kept, some KiB in every process. */
+const SITES_MAX = 40
+/** A change is to be seen within two seconds. */
+const SEEN_MS = 2000
+
+/** Creates a site, changes it, disables it, one every so often, and looks whether workers see it; later with the same sites. */
+export class SiteChanges {
+  count = 0
+  #rounds = 0
+  readonly #siteKeys: string[] = []
+  readonly #run: Run
+  readonly #service: TestService
+  readonly #done: Promise<void>
+  #isOver = false
+
+  constructor(run: Run, service: TestService) {
+    this.#run = run
+    this.#service = service
+    this.#done = this.#change().catch(error => run.check(false, `site changes: ${(error as Error).message}`))
+  }
+
+  /** Also again. */
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#done
+  }
+
+  async #change(): Promise<void> {
+    const store = await this.#service.openSites()
+    const client = new Client(this.#service.url)
+    try {
+      while (!this.#isOver) {
+        const siteKey = await this.#nextSite(store)
+        await this.#until(client, siteKey, 200, 'a site that is active')
+        await updateSite(store, siteKey, { name: `changed ${this.#rounds}`, requireOrigin: true })
+        await this.#until(client, siteKey, 403, 'a site that wants an origin')
+        await updateSite(store, siteKey, { active: false, requireOrigin: false })
+        await this.#until(client, siteKey, 403, 'a disabled site')
+        this.#rounds++
+        this.count += 3
+        await sleep(CHANGE_MS)
+      }
+    } finally {
+      await store.close()
+    }
+  }
+
+  async #nextSite(store: Awaited<ReturnType<TestService['openSites']>>): Promise<string> {
+    if (this.#siteKeys.length < SITES_MAX) {
+      const name = `soak ${this.#rounds}`
+      const { site } = await createSite(store, { name, difficulty: EASY })
+      this.#siteKeys.push(site.siteKey)
+      return site.siteKey
+    }
+    const siteKey = this.#siteKeys[this.#rounds % SITES_MAX]!
+    await updateSite(store, siteKey, { active: true })
+    return siteKey
+  }
+
+  async #until(client: Client, siteKey: string, status: number, words: string): Promise<void> {
+    const startedAtMs = performance.now()
+    for (;;) {
+      const answer = await client.challenge(siteKey, {
+        headers: { 'X-Forwarded-For': `10.200.0.${this.#rounds % 250}` },
+      })
+      if (answer.status === status) break
+      const waitedMs = performance.now() - startedAtMs
+      if (waitedMs > 5 * SEEN_MS) {
+        this.#run.check(false, `${words} is not seen: ${answer.status}`)
+        return
+      }
+      await sleep(50)
+    }
+    const tookMs = performance.now() - startedAtMs
+    this.#run.check(tookMs <= SEEN_MS || !this.#run.isFull, `${words} was seen after ${tookMs.toFixed(0)} ms`)
+  }
+}
+
+const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
