@@ -24,6 +24,22 @@ test('slope: growth is told from noise', () => {
   assert.ok(falseAlarms <= 15, `${falseAlarms} of 200`)
 })
 
+test('slope: what goes up and down slowly is not taken for growth', () => {
+  let falseAlarms = 0
+  for (let seed = 1; seed <= 200; seed++) {
+    const random = new Random(seed)
+    let value = 0
+    const slow = Array.from({ length: 600 }, (_, index) => {
+      // Half of it is left after 70 samples: two stretches.
+      value = value * 0.99 + random.below(2001) - 1000
+      return { at: index / 60, value }
+    })
+    const { perUnit, plusMinus } = slopeOf(slow)
+    if (perUnit > plusMinus) falseAlarms++
+  }
+  assert.ok(falseAlarms <= 20, `${falseAlarms} of 200`)
+})
+
 test('slope: too few samples tell nothing', () => {
   assert.equal(slopeOf([{ at: 1, value: 2 }]).plusMinus, Number.POSITIVE_INFINITY)
 })

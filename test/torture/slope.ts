@@ -1,4 +1,8 @@
-/** Whether something grows: least squares over the means of stretches, whose neighbours hang together less than single samples do. */
+/**
+ * Whether something grows: least squares over the means of stretches. What a stretch has too much, the next one often has too (a
+ * heap fills for minutes until it is collected), so there are fewer independent ones than stretches: see Santer et al.,
+ * Statistical significance of trends (2000), "adjusted standard error and degrees of freedom".
+ */
 
 export interface Slope {
   /** Per unit of time, and half the width of its 95 % confidence interval. */
@@ -24,9 +28,19 @@ export function slopeOf(samples: readonly { readonly at: number; readonly value:
   const [atMean, valueMean] = [mean(means.map(({ at }) => at)), mean(means.map(({ value }) => value))]
   const spread = sum(means.map(({ at }) => (at - atMean) ** 2))
   const perUnit = sum(means.map(({ at, value }) => (at - atMean) * (value - valueMean))) / spread
-  const rest = sum(means.map(({ at, value }) => (value - valueMean - perUnit * (at - atMean)) ** 2))
-  const student = STUDENT[Math.min(means.length - 2, STUDENT.length) - 1]!
-  return { perUnit, plusMinus: student * Math.sqrt(rest / (means.length - 2) / spread) }
+  const residues = means.map(({ at, value }) => value - valueMean - perUnit * (at - atMean))
+  const rest = sum(residues.map(residue => residue ** 2))
+  const freedom = independentOf(residues, rest) - 2
+  if (freedom < 1) return { perUnit, plusMinus: Number.POSITIVE_INFINITY }
+  const student = STUDENT[Math.min(Math.floor(freedom), STUDENT.length) - 1]!
+  return { perUnit, plusMinus: student * Math.sqrt(rest / freedom / spread) }
+}
+
+/** How many independent ones are worth as much as these. */
+function independentOf(residues: readonly number[], rest: number): number {
+  const products = residues.slice(1).map((residue, index) => residue * residues[index]!)
+  const correlation = rest === 0 ? 0 : Math.max(0, sum(products) / rest)
+  return (residues.length * (1 - correlation)) / (1 + correlation)
 }
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)

@@ -74,7 +74,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   memory.stop()
   visitors.stop()
   checkLoad(run, kind, { result, seconds, changes })
-  checkMemory(run, kind, memory)
+  checkMemory(run, kind, memory, result.admitted.count)
   const left = await keys.unbounded(LIFE_SECONDS_MAX)
   run.check(left === baseline, `${kind}: ${left - baseline} entries more that do not expire`)
   if (seconds >= LONG_SECONDS) await checkExpiry(run, kind, { keys, baseline })
@@ -181,24 +181,36 @@ class Memory {
 
 /**
  * Judged is the memory of a process's own: pages of an LMDB file that it has read are the system's cache, which takes them
- * back as it likes.
+ * back as it likes. And of the workers their mean, which goes up and down less than one of them.
  */
-function checkMemory(run: Run, kind: StoreKind, memory: Memory): void {
-  for (const [name, samples] of memory.own) {
-    const warm = samples.slice(Math.floor(samples.length * WARM_UP_SHARE))
-    const { perUnit, plusMinus } = slopeOf(warm)
-    const resident = memory.all.get(name)!
+function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number): void {
+  const [primary, ...workers] = [...memory.own.values()]
+  const mean = workers[0]!.map(({ at }, index) => {
+    const values = workers.map(samples => samples[index]?.value ?? 0)
+    return { at, value: values.reduce((sum, value) => sum + value, 0) / values.length }
+  })
+  for (const [name, resident] of memory.all) {
     const from = resident[Math.floor(resident.length * WARM_UP_SHARE)]?.value ?? 0
-    const to = resident.at(-1)?.value ?? 0
-    const text = `${perUnit.toFixed(0)} +- ${plusMinus.toFixed(0)} KiB/min of its own; resident ${mebibytes(from)} MiB after the warm-up, ${mebibytes(to)} at the end`
-    if (samples.length > 60) run.figure(`${kind}: memory of the ${name}`, text)
-    if (!run.isFull) continue
-    const meant = name === 'primary' ? HISTORY_KIB : 0
-    run.check(perUnit - meant <= plusMinus, `${kind}: the memory of the ${name} grows: ${text}`)
-    // Where it goes up and down so much that growth would not show, nothing is known.
-    const most = perUnit + plusMinus
-    run.check(most < GROWTH_MAX_KIB, `${kind}: the memory of the ${name} may grow, too much: ${text}`)
+    const text = `${mebibytes(from)} MiB after the warm-up, ${mebibytes(resident.at(-1)?.value ?? 0)} at the end`
+    run.figure(`${kind}: resident memory of the ${name}`, text)
   }
+  judgeGrowth(run, `${kind}: a worker's own memory`, mean, 0)
+  judgeGrowth(run, `${kind}: the primary's own memory`, primary!, HISTORY_KIB)
+  const minutes = mean.at(-1)!.at - mean[0]!.at
+  const perMinute = Math.round(requests / minutes / workers.length)
+  run.figure(`${kind}: requests a minute and worker`, perMinute.toLocaleString('en-US'))
+}
+
+/** @param meant of the growth, in KiB a minute */
+function judgeGrowth(run: Run, name: string, samples: readonly Sample[], meant: number): void {
+  const warm = samples.slice(Math.floor(samples.length * WARM_UP_SHARE))
+  const { perUnit, plusMinus } = slopeOf(warm)
+  const text = `${perUnit.toFixed(0)} +- ${plusMinus.toFixed(0)} KiB/min`
+  if (samples.length > 60) run.figure(name, text)
+  if (!run.isFull) return
+  run.check(perUnit - meant <= plusMinus, `${name} grows: ${text}`)
+  // Where it goes up and down so much that growth would not show, nothing is known.
+  run.check(perUnit + plusMinus < GROWTH_MAX_KIB, `${name} may grow, too much: ${text}`)
 }
 
 const mebibytes = (kib: number) => (kib / 1024).toFixed(0)
