@@ -1,6 +1,6 @@
 /** Choices that a seed repeats. */
 
-import { createCipheriv } from 'node:crypto'
+import { createCipheriv, createHash } from 'node:crypto'
 import { randomHex, seededRandom } from '../../bench/micro/random.ts'
 
 export class Random {
@@ -46,7 +46,9 @@ export class Random {
 
   /** For a part with choices of its own, so that more of one do not change those of another. */
   fork(): Random {
-    return new Random(this.#next() || 1)
+    // A number of this generator is all it remembers: who began with it would go on with the same numbers as this one.
+    const digest = createHash('sha256').update(`fork of ${this.#next()}`).digest()
+    return new Random(digest.readUInt32LE(0) || 1)
   }
 
   /** The same choices whenever this one has come as far, by a cipher: for statistics, of which the simple generator's are not. */
