@@ -7,6 +7,7 @@ import type { Random } from '../random.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 const FAILOVERS = 50
+const STRICT = 'min-replicas-to-write 1'
 
 const TOPOLOGIES: Readonly<Record<string, () => Promise<Failovers>>> = {
   Sentinels: sentinelFailovers,
@@ -17,7 +18,7 @@ export const failover: TortureCase = {
   number: 6,
   name: 'failover',
   aim: 'no token redeemed twice; what is forgotten is refused as invalid',
-  fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it, half of those of Sentinels with min-replicas-to-write 1; two hosts of two workers`,
+  fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it, half of those of Sentinels with ${STRICT}; two hosts of two workers`,
   async run(run) {
     const stages = await Promise.all(
       Object.entries(TOPOLOGIES).map(([name, start]) => stageOf(run, name, start, run.random.fork())),
@@ -55,7 +56,7 @@ async function onStage(run: Run, { name, servers, load, random }: Stage, share: 
   load.resume()
   await load.untilWell()
   const kinds = Object.keys(servers.kinds)
-  const costs = new Map<string, Cost[]>(kinds.map(kind => [kind, []]))
+  const costs = new Map<string, Cost[]>()
   let done = 0
   // Every second time no primary takes writes that no replica hears.
   const offset = random.below(2)
@@ -66,14 +67,16 @@ async function onStage(run: Run, { name, servers, load, random }: Stage, share: 
     if (order.length === 0) order = [...kinds]
     const [kind] = order.splice(done === 0 ? 0 : random.below(order.length), 1)
     await servers.requireReplicas?.(isStrict(done) ? 1 : 0)
-    costs.get(kind!)!.push(await failOver(load, servers, kind!, random))
+    const cost = await failOver(load, servers, kind!, random)
+    const row = servers.requireReplicas !== undefined && isStrict(done) ? `${kind}, ${STRICT}` : kind!
+    costs.set(row, [...(costs.get(row) ?? []), cost])
     done++
     run.progress(`${name}: ${done} failovers, ${load.tokenCount} tokens; ${kind}`)
   }
   await load.stop()
   await servers.stop()
   const strict = Array.from({ length: done }, (_, number) => number).filter(isStrict).length
-  const how = servers.requireReplicas === undefined ? '' : `, ${strict} of them with min-replicas-to-write 1`
+  const how = servers.requireReplicas === undefined ? '' : `, ${strict} of them with ${STRICT}`
   report(run, name, load, costs, `${done} failovers${how}`)
 }
 
@@ -97,8 +100,7 @@ async function failOver(load: FailoverLoad, servers: Failovers, kind: string, ra
 function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, Cost[]>, done: string): void {
   const { history } = load
   run.size(`${name}: ${done}, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
-  for (const [kind, each] of costs) {
-    if (each.length === 0) continue
+  for (const [kind, each] of [...costs].sort()) {
     const middle = (of: (cost: Cost) => number) => each.map(of).sort((a, b) => a - b)
     const [ms, forgotten, unknown] = [
       middle(({ degradedMs }) => Math.round(degradedMs)),
