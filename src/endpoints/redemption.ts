@@ -174,13 +174,14 @@ export class RedemptionFlow<Asked> {
 
   /**
    * Until when the redemption must be remembered: as long as the nonce could yield another token (in an outage while
-   * /verify fails open), and that token could be redeemed.
+   * /verify fails open), and that token could be redeemed. At least a token's life from now on: this host's clock may be
+   * ahead, and the token live on where another one is right.
    */
   #forgettableAtMs({ nonce, issuedAtMs }: TokenClaims): number {
     const { challengeLifetimeMs: floorMs, tokenLifetimeMs } = this.#service.settings
     const terms = nonceTerms(nonce)
     const nonceExpiresAtMs = terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, floorMs)
-    return Math.max(issuedAtMs, nonceExpiresAtMs) + tokenLifetimeMs
+    return Math.max(issuedAtMs, nonceExpiresAtMs, this.#service.now()) + tokenLifetimeMs
   }
 
   #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {

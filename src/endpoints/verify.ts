@@ -49,7 +49,7 @@ type Attempt =
       readonly verdict: 'solved'
       readonly solution: Solution
       readonly storeEpoch: number
-      readonly expiresAtMs: number
+      readonly forgettableAtMs: number
       readonly signals: ScoreSignals
       /** From these signals. */
       readonly score: Score
@@ -124,7 +124,7 @@ export class VerifyEndpoint implements Endpoint {
           ? {
               nonce: attempt.solution.nonce,
               storeEpoch: attempt.storeEpoch,
-              expiresAtMs: attempt.expiresAtMs,
+              expiresAtMs: attempt.forgettableAtMs,
             }
           : undefined,
     }
@@ -191,10 +191,9 @@ export class VerifyEndpoint implements Endpoint {
   #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, storeEpoch: number): Attempt {
     const now = this.#service.now()
     const { issuedAtMs, difficulty } = terms
-    const expiresAtMs =
-      issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
+    const lifetimeMs = challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
     if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
-    if (now >= expiresAtMs) return refused({ reason: 'nonce-expired' })
+    if (now >= issuedAtMs + lifetimeMs) return refused({ reason: 'nonce-expired' })
     if (!checkProof(solution.nonce, solution.counter, difficulty))
       return { verdict: 'failed', nonce: solution.nonce, reason: 'proof-wrong' }
     const signals: ScoreSignals = {
@@ -206,7 +205,9 @@ export class VerifyEndpoint implements Endpoint {
       addressFailures: 0,
     }
     const score = scoreOf(signals, site.scoreWeights)
-    return { verdict: 'solved', solution, storeEpoch, expiresAtMs, signals, score }
+    // If this host's clock is ahead, the nonce lives on where another one is right.
+    const forgettableAtMs = Math.max(issuedAtMs, now) + lifetimeMs
+    return { verdict: 'solved', solution, storeEpoch, forgettableAtMs, signals, score }
   }
 
   /**

@@ -93,6 +93,35 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   rmSync(dataDir, { recursive: true })
 })
 
+test('embedded: no step of the wall clock lets a token be redeemed twice', async () => {
+  for (const [stepMs, backAfterMs] of [
+    [600_000, 1000],
+    [600_000, 300_000],
+    [-600_000, 500_000],
+  ] as const) {
+    const dataDir = tempDir()
+    const wall = { now: Date.UTC(2026, 0, 1) }
+    const machine = { now: 5_000_000 }
+    const state = openState(dataDir)
+    const clocks = { monotonicMs: () => machine.now, wallMs: () => wall.now }
+    const requests = new EmbeddedRequests(state, clocks, () => {})
+    const nonce = freshNonce(wall.now)
+    const redeem = { nonce, storeEpoch: state.epoch, expiresAtMs: wall.now + 300_000, claim: '' }
+    await redemptionOn(requests, { redeem })
+    wall.now += stepMs
+    requests.sweepMarks(undefined, 500)
+    wall.now += backAfterMs
+    machine.now += backAfterMs
+    requests.sweepMarks(undefined, 500)
+    if (stepMs > 0) wall.now -= stepMs
+    const again = await redemptionOn(requests, { redeem })
+    const text = `${stepMs} ms, for ${backAfterMs} ms`
+    assert.equal(again.status === 'admitted' && again.token, 'used', text)
+    await state.file.close()
+    rmSync(dataDir, { recursive: true })
+  }
+})
+
 test('embedded: marks and limits survive a restart of the service, with the epoch', async () => {
   const dataDir = tempDir()
   discardStaleState(dataDir, 'boot 1')

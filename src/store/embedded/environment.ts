@@ -38,7 +38,7 @@ export interface StateEnvironment {
 }
 
 /** Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. */
-const STATE_LAYOUT = 2
+const STATE_LAYOUT = 3
 
 /** Makes sure that the directory can be used. Throws StoreSetupError. */
 export function prepareDataDir(dataDir: string): void {

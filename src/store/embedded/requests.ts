@@ -3,12 +3,13 @@
  * serialises over all processes of the machine; they are answered after its commit.
  *
  *   windows   | kind 1 | address or key id |  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
- *   marks     | kind 1 | nonce 16 |           -> | dead from, seconds 4 | claim |
+ *   marks     | kind 1 | nonce 16 |           -> | dead from, by the wall clock, seconds 4 | and by the machine's 4 | claim |
  *
  * Windows run on the machine's monotonic clock, which all its processes share and no adjustment moves: the state does
- * not outlive the machine's boot. So do spent nonces, which are part of an address's log. Marks of redeemed tokens expire by
- * the wall clock, as tokens do, so that no step of that clock lets one be redeemed twice; since a nonce starts with its
- * time, they are written next to each other. What is dead is swept, a slice at a time.
+ * not outlive the machine's boot. So do spent nonces, which are part of an address's log. Tokens expire by the wall clock, which
+ * can be set: marks of redeemed ones are dead when both clocks say so, that neither a step back nor one ahead and back
+ * again lets one be redeemed twice. Since a nonce starts with its time, they are written next to each other. What is dead is
+ * swept, a slice at a time.
  */
 
 import type { Database } from 'lmdb'
@@ -41,8 +42,9 @@ import type { StateEnvironment } from './environment.ts'
 /** Kinds of windows and of marks. */
 const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
 const [USED, REDEEMED] = [0x6e, 0x72]
-/** Where the record or the claim starts. */
-const VALUE_OFFSET = 4
+/** Where the record of a window and the claim of a mark start. */
+const RECORD_OFFSET = 4
+const CLAIM_OFFSET = 8
 
 type Spend = NonNullable<SolutionRequest['spend']>
 
@@ -252,7 +254,7 @@ export class EmbeddedRequests implements RequestStore {
     const key = markKey(REDEEMED, redeem.nonce)
     const mark = this.#state.marks.getBinaryFast(key)
     if (mark !== undefined && !this.#isExpired(mark)) {
-      const claim = mark.toString('latin1', VALUE_OFFSET)
+      const claim = mark.toString('latin1', CLAIM_OFFSET)
       return redeem.claim !== '' && claim === redeem.claim ? 'redeemed' : 'used'
     }
     this.#mark(key, redeem.expiresAtMs, redeem.claim)
@@ -275,47 +277,55 @@ export class EmbeddedRequests implements RequestStore {
   #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
     if (value === undefined || value.readUInt32BE(0) * 1000 <= this.#nowMs) return undefined
-    return value.subarray(VALUE_OFFSET)
+    return value.subarray(RECORD_OFFSET)
   }
 
   #writeWindow(key: Buffer, record: Buffer, keepMs: number): void {
-    const value = Buffer.allocUnsafe(VALUE_OFFSET + record.length)
+    const value = Buffer.allocUnsafe(RECORD_OFFSET + record.length)
     value.writeUInt32BE(Math.ceil((this.#nowMs + keepMs) / 1000), 0)
-    record.copy(value, VALUE_OFFSET)
+    record.copy(value, RECORD_OFFSET)
     this.#state.windows.putSync(key, value)
   }
 
-  #isExpired(mark: Buffer): boolean {
-    return mark.readUInt32BE(0) * 1000 <= this.#clocks.wallMs()
-  }
+  readonly #isExpired = (mark: Buffer): boolean =>
+    mark.readUInt32BE(0) * 1000 <= this.#clocks.wallMs() &&
+    mark.readUInt32BE(4) * 1000 <= this.#clocks.monotonicMs()
 
   #mark(key: Buffer, expiresAtMs: number, claim: string): void {
-    const mark = Buffer.allocUnsafe(VALUE_OFFSET + claim.length)
+    const mark = Buffer.allocUnsafe(CLAIM_OFFSET + claim.length)
+    const restMs = Math.max(0, expiresAtMs - this.#clocks.wallMs())
     mark.writeUInt32BE(Math.ceil((expiresAtMs + MARK_MARGIN_MS) / 1000), 0)
-    mark.write(claim, VALUE_OFFSET, 'latin1')
+    mark.writeUInt32BE(Math.ceil((this.#nowMs + restMs + MARK_MARGIN_MS) / 1000), 4)
+    mark.write(claim, CLAIM_OFFSET, 'latin1')
     this.#state.marks.putSync(key, mark)
   }
 
   /** Looks at up to `count` windows from `start` on: see `sweep`. */
   sweepWindows(start: Buffer | undefined, count: number): Swept {
-    return this.#sweep(this.#state.windows, start, count, this.#clocks.monotonicMs())
+    const now = this.#clocks.monotonicMs()
+    return this.#sweep(this.#state.windows, start, count, value => value.readUInt32BE(0) * 1000 <= now)
   }
 
   /** The same for marks. */
   sweepMarks(start: Buffer | undefined, count: number): Swept {
-    return this.#sweep(this.#state.marks, start, count, this.#clocks.wallMs())
+    return this.#sweep(this.#state.marks, start, count, this.#isExpired)
   }
 
-  #sweep(database: Database<Buffer, Buffer>, start: Buffer | undefined, count: number, now: number): Swept {
+  #sweep(
+    database: Database<Buffer, Buffer>,
+    start: Buffer | undefined,
+    count: number,
+    isDead: (value: Buffer) => boolean,
+  ): Swept {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
-    const dead = entries.filter(({ value }) => value.readUInt32BE(0) * 1000 <= now)
+    const dead = entries.filter(({ value }) => isDead(value))
     // Between reading and removing another process may have written an entry anew: look again, under the write lock.
     if (dead.length > 0) {
       this.#state.file.write(() => {
         for (const { key } of dead) {
           const value = database.getBinaryFast(key)
-          if (value !== undefined && value.readUInt32BE(0) * 1000 <= now) database.removeSync(key)
+          if (value !== undefined && isDead(value)) database.removeSync(key)
         }
       })
     }

@@ -292,11 +292,11 @@ class Memory {
     this.#pids = pids
   }
 
-  /** The least of some seconds in which nothing bad comes: between collections it is more. */
+  /** The least of half a minute in which nothing bad comes: a heap shrinks when it has been idle for a while. */
   async settle(): Promise<number[]> {
     let least = this.now()
-    for (let count = 0; count < 10; count++) {
-      await new Promise(resolve => setTimeout(resolve, 200))
+    for (let count = 0; count < 40; count++) {
+      await new Promise(resolve => setTimeout(resolve, 1000))
       least = this.now().map((bytes, index) => Math.min(bytes, least[index]!))
     }
     return least
