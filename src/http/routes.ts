@@ -79,10 +79,15 @@ type Handler = (response: HttpResponse, request: HttpRequest) => void
 /** Answers every request with the same reply. */
 function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
   const answer = (exchange: Exchange) => exchange.answer(reply)
-  const { gate } = host
+  return seenBy(host, (response, request) => new Exchange(response, request, host, rules).begin(answer))
+}
+
+/** The handler of what is answered however many there are. */
+function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
+  if (gate === undefined) return handler
   return (response, request) => {
-    if (gate?.isShedding === true) gate.seen()
-    new Exchange(response, request, host, rules).begin(answer)
+    if (gate.isShedding) gate.seen()
+    handler(response, request)
   }
 }
 
@@ -129,7 +134,7 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
   }
   for (const method of methods) {
     const isGet = method === 'get'
-    app[method](path, isGet ? unlessOverloaded(handle, OVERLOAD_REPLY, host, rules) : handle)
+    app[method](path, isGet ? unlessOverloaded(handle, OVERLOAD_REPLY, host, rules) : seenBy(host, handle))
   }
   app.any(path, always(wrongMethod, host, rules))
 }

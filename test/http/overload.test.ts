@@ -50,6 +50,23 @@ test('refused requests are answered in order on one connection, whose bodies are
   }
 })
 
+test('the gate is told of requests that are answered all the same, so that a flood of them counts', async t => {
+  const server = await startRefusingServer()
+  t.after(() => server.stop())
+  const others = [
+    ['GET', '/nothing', 404],
+    ['OPTIONS', '/challenge', 200],
+    ['PUT', '/verify', 405],
+    ['HEAD', '/file', 200],
+  ] as const
+  for (const [method, path, status] of others) {
+    const before = server.seen()
+    assert.equal((await fetch(`${server.url}${path}`, { method })).status, status)
+    assert.equal(server.seen(), before + 1, `${method} ${path}`)
+  }
+  assert.equal((await fetch(`${server.url}/file`)).status, 503)
+})
+
 /** Asked for by nobody: it stands in the body of another request. */
 const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
 

@@ -4,6 +4,7 @@ import { us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import { loadConfig } from '../../src/config.ts'
 import { AddressSet } from '../../src/domain/address.ts'
 import type { Service } from '../../src/endpoints/service.ts'
+import type { ContentRoute } from '../../src/http/content.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/http/routes.ts'
 
@@ -12,24 +13,30 @@ export interface RefusingServer {
   readonly port: number
   /** Requests that were refused. */
   refused(): number
+  /** Requests of which the gate was told, and not asked. */
+  seen(): number
   stop(): void
 }
+
+const answerFile: ContentRoute['handle'] = exchange =>
+  exchange.answerContent({ status: 200, body: 'a file', headers: [] })
 
 /** @param trustedProxies addresses or CIDRs of those whose requests may be other people's */
 export function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
   let refused = 0
+  let seen = 0
   const host: ExchangeHost = {
     trustedProxies: new AddressSet(trustedProxies),
     relay: undefined,
     isDraining: false,
     underWay: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
-    gate: { isShedding: true, admits: () => false, seen: () => {} },
+    gate: { isShedding: true, admits: () => false, seen: () => seen++ },
     newRequestId: () => '',
   }
   // Nothing else of it is asked for before a request is taken.
   const service = { settings: loadConfig({}) } as unknown as Service
-  const app = buildApp(service, host, [])
+  const app = buildApp(service, host, [{ path: '/file', methods: ['get', 'head'], handle: answerFile }])
   return new Promise(resolve =>
     app.listen('127.0.0.1', 0, socket => {
       if (socket === false) throw new Error('there is no free port')
@@ -38,7 +45,7 @@ export function startRefusingServer(trustedProxies: readonly string[] = []): Pro
         us_listen_socket_close(socket)
         app.close()
       }
-      resolve({ url: `http://127.0.0.1:${port}`, port, refused: () => refused, stop })
+      resolve({ url: `http://127.0.0.1:${port}`, port, refused: () => refused, seen: () => seen, stop })
     }),
   )
 }
