@@ -234,12 +234,9 @@ export class RedisStore implements Store {
         const refund = refundOperation(firstOf(charge!, chargeAt))
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
-          // Refused or unknown: nothing was redeemed for this caller. Who is told to come later must find it so then.
+          // Who is told to come later must find it so then. (Of what is unknown the charge stays: it may have run.)
           if (answer.status === 'limited') callerShard.enqueue(callerKeys, refund, () => done(answer))
-          else {
-            if (answer.status === 'unavailable') callerShard.enqueue(callerKeys, refund, () => {})
-            done(answer)
-          }
+          else done(answer)
         })
       }
     })
