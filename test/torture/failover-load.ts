@@ -23,6 +23,8 @@ const CONNECTIONS = 24
 const LANE_PAUSE_MS = 10
 /** Older tokens are no longer tried. */
 const KEEP_MS = 120_000
+/** What was redeemed so shortly before a failover may not have reached a replica. */
+const LATEST_MS = 1000
 const WELL_MS = 60_000
 
 /** What the load needs to know of the servers. */
@@ -58,6 +60,8 @@ export class FailoverLoad {
   readonly #pools: readonly Pool[]
   readonly #mints: TokenMint[]
   readonly #tokens: Token[] = []
+  /** Of those that are still tried. */
+  #oldest = 0
   readonly #learning = new Set<number>()
   #isOn = true
   #isPaused = true
@@ -168,10 +172,25 @@ export class FailoverLoad {
   }
 
   async #retryOnce(): Promise<void> {
-    if (this.#tokens.length === 0) return
-    const subject = this.#random.below(this.#tokens.length)
-    if (performance.now() - this.#tokens[subject]!.mintedMs > KEEP_MS) return
+    const now = performance.now()
+    for (; this.#oldest < this.#tokens.length; this.#oldest++)
+      if (now - this.#tokens[this.#oldest]!.mintedMs <= KEEP_MS) break
+    if (this.#oldest === this.#tokens.length) return
+    const subject = this.#oldest + this.#random.below(this.#tokens.length - this.#oldest)
     await Promise.all(this.#pools.map((_, host) => this.redeem(subject, host)))
+  }
+
+  /** Redeems once more, through every host, what was redeemed in the last second before. @returns how many tokens */
+  async retryLatest(beforeMs: number): Promise<number> {
+    const subjects = new Set<number>()
+    for (let index = this.history.calls.length - 1; index >= 0; index--) {
+      const { endedMs, outcome, subject } = this.history.calls[index]!
+      if (endedMs < beforeMs - LATEST_MS) break
+      if (outcome === 'ok' && endedMs <= beforeMs) subjects.add(subject)
+    }
+    for (const subject of subjects)
+      await Promise.all(this.#pools.map((_, host) => this.redeem(subject, host)))
+    return subjects.size
   }
 
   /** A token under the epoch that was last seen. */

@@ -31,6 +31,8 @@ interface Cost {
   readonly degradedMs: number
   readonly forgotten: number
   readonly unknown: number
+  /** Tokens that had been redeemed just before, and were tried again afterwards. */
+  readonly retried: number
 }
 
 interface Stage {
@@ -85,7 +87,9 @@ async function failOver(load: FailoverLoad, servers: Failovers, kind: string, ra
   const forgottenBefore = load.forgotten
   const startedMs = performance.now()
   await servers.kinds[kind]!(load, random)
+  const failedOverMs = performance.now()
   await load.untilWell()
+  const retried = (await load.retryLatest(startedMs)) + (await load.retryLatest(failedOverMs))
   const calls = load.history.calls.slice(from)
   const unknown = calls.filter(({ outcome }) => outcome === 'unknown')
   const last = unknown.reduce((latest, { endedMs }) => Math.max(latest, endedMs), 0)
@@ -94,6 +98,7 @@ async function failOver(load: FailoverLoad, servers: Failovers, kind: string, ra
     degradedMs: Math.max(0, last - Math.max(first, startedMs)),
     forgotten: load.forgotten - forgottenBefore,
     unknown: unknown.length,
+    retried,
   }
 }
 
@@ -112,6 +117,9 @@ function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, C
       `without an answer for ${ms} ms, ${unknown} unknown, ${forgotten} tokens forgotten`,
     )
   }
+  const retried = [...costs.values()].flat().reduce((sum, cost) => sum + cost.retried, 0)
+  run.figure(`${name}, tokens redeemed just before a failover and tried again after it`, retried)
+  run.check(retried > 0, `${name}: nothing was redeemed just before a failover`)
   const doubles = history.doubleSuccesses()
   run.figure(`${name}, outcomes`, JSON.stringify(history.counts).replaceAll('"', ''))
   run.figure(`${name}, tokens redeemed twice`, doubles.length)

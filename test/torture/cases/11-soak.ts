@@ -121,6 +121,11 @@ function checkLoad(
   )
   run.check(bad === 0, `${kind}: ${bad} bad answers: ${badAnswers.join('\n')}`)
   run.check(shed.count === 0, `${kind}: ${shed.count} requests were refused at half load`)
+  const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED)
+  run.check(
+    left >= 0.95 * unsolved || !run.isFull,
+    `${kind}: only ${left} challenges of ${unsolved} were left unsolved`,
+  )
   run.check(served > 0 && came > served && changes.count > 0, `${kind}: ${came} came, ${served} were served`)
 }
 
