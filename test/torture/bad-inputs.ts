@@ -1,4 +1,4 @@
-/** Bytes that no client of ours sends; each follows from the seed and its number alone. All as latin1 text. */
+/** Bytes that no client of ours sends; each follows from the seed and its number, but for times and tokens in it. All as latin1 text. */
 
 import { v2Header } from '../support/proxy-header.ts'
 import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson } from './bad-bodies.ts'

@@ -128,6 +128,11 @@ export class Run {
   }
 
   async end(): Promise<void> {
+    // Whatever is sick, only 503 is meant.
+    for (const { name, calls } of this.#histories) {
+      const fault = calls.find(({ status }) => status >= 500 && status !== 503)
+      this.check(fault === undefined, () => `${name}: ${JSON.stringify(fault)}`)
+    }
     if (this.#moreProblems > 0) this.problems.push(`and ${this.#moreProblems} more`)
     for (const ending of this.#endings.splice(0).reverse()) {
       try {

@@ -52,6 +52,10 @@ interface Part {
   readonly hasProxyHeaders: boolean
 }
 
+/** Each part, and its admin port, has inputs of its own. */
+const PART_NUMBERS = 2 ** 24
+const ADMIN_NUMBERS_FROM = 2 ** 23
+
 const PARTS: readonly Part[] = [
   { name: 'redis', kind: 'redis', share: 0.4, hasProxyHeaders: false },
   { name: 'embedded', kind: 'embedded', share: 0.4, hasProxyHeaders: false },
@@ -93,7 +97,9 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const genuine = await Genuines.open(service, site, run)
 
   const total = Math.round(INPUTS * part.share)
+  const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
   let index = 0
+  let [visitorInputs, adminInputs] = [0, 0]
   let undelivered = 0
   run.defer(() => {
     index = total // nothing more is sent, however it ends
@@ -104,9 +110,11 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const sendUntil = (end: () => boolean) => {
     const next = (isAdmin: boolean) => () => {
       if (isOver() || end()) return undefined
-      const number = index++
-      if (number % 50_000 === 0) run.progress(`${part.name}: ${number} inputs`)
-      const random = randomOf(run.seed, number)
+      if (index % 50_000 === 0) run.progress(`${part.name}: ${index} inputs`)
+      index++
+      // Of its own for each port, so that what is sent does not hang on which is quicker.
+      const number = isAdmin ? ADMIN_NUMBERS_FROM + adminInputs++ : visitorInputs++
+      const random = randomOf(run.seed, numbersFrom + number)
       const from = part.hasProxyHeaders && !isAdmin ? proxyAddress(number) : clientAddress(number)
       const own = genuine.of(from)
       const make = part.hasProxyHeaders ? badProxyInput : badInput

@@ -17,6 +17,8 @@ const HANGS_MS = 5000
 const CONNECTIONS = 12
 const LANES = 3
 const PAUSE_MS = 15
+/** Redeemed tokens that are tried again after each sickness. */
+const LATEST = 100
 /** How long a sickness lasts in a bounded run. */
 const BOUNDED_MS = 600
 const WELL_MS = 60_000
@@ -170,6 +172,7 @@ class Ward {
     const from = this.#redemptions.calls.length
     const mintedFrom = this.#minted.length
     if (sickness.forgets) await this.#checkMarks(`before ${name}`, this.#markedFrom)
+    const before = this.#latestRedeemed()
     await sickness.strike(this.#patient, ms)
     const struckMs = performance.now()
     await pause(ms)
@@ -188,9 +191,19 @@ class Ward {
       this.#checkNone(name, during)
     }
     this.#judge(sickness, calls, illUntilMs, wellFromMs)
+    // Whatever the store has forgotten: nobody redeems them again (the whole history is looked at in the end).
+    this.#run.check(before.length > 0, `${name}: nothing was redeemed before it`)
+    for (const subject of before) await this.#attempt(subject)
     await this.#settle(mintedFrom)
     if (sickness.forgets) this.#markedFrom = this.#minted.length
     else await this.#checkMarks(name, this.#markedFrom)
+  }
+
+  #latestRedeemed(): number[] {
+    const subjects: number[] = []
+    for (let subject = this.#minted.length - 1; subject >= 0 && subjects.length < LATEST; subject--)
+      if (this.#minted[subject]!.calls.some(({ outcome }) => outcome === 'ok')) subjects.push(subject)
+    return subjects
   }
 
   async #untilAsked(name: string, from: number, struckMs: number): Promise<void> {

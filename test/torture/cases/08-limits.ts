@@ -12,6 +12,7 @@ import { Client } from '../../support/client.ts'
 import { RedisServer } from '../../support/redis.ts'
 import { TestService, type TestSite } from '../../support/service.ts'
 import { skewedBy, steppedBy } from '../fake-time.ts'
+import type { History } from '../history.ts'
 import { type LimitedCall, limitBreaches } from '../limit-history.ts'
 import { signalIfThere } from '../processes.ts'
 import type { Random } from '../random.ts'
@@ -22,6 +23,10 @@ import { type Ending, Pool } from '../wire.ts'
 /** More than three windows, on each store. */
 const SECONDS = 200
 const BOUNDED_SHARE = 0.5
+/** Every window is a minute. */
+const WAIT_SECONDS_MAX = 60
+/** Of all calls. */
+const UNKNOWN_MAX = 0.05
 const KILL_EVERY_MS = 5000
 /** Until then the hosts are asked for something else, once. */
 const KILLS_FROM_MS = 7000
@@ -114,10 +119,11 @@ async function load(run: Run, random: Random, { name, services, move }: Scene): 
   const calls: LimitedCall[] = []
   const seconds = run.seconds(SECONDS, BOUNDED_SHARE)
   const endAt = performance.now() + seconds * 1000
-  const stage: Stage = { sites, pools, calls, endAt, outcomes: {} }
+  const history = run.history(`limits-${name}`)
+  const stage: Stage = { sites, pools, calls, endAt, outcomes: {}, history }
   const disturbance = new Disturbance(random.fork(), services, seconds, move)
   run.defer(() => disturbance.end())
-  const waits = { admitted: 0 }
+  const waits: Waits = { challenge: 0, verify: 0, redeem: 0 }
   const agents = Array.from({ length: run.count(40, 16) }, (_, index) => agent(stage, index, random.fork()))
   const waiters = KINDS.map(async (kind, index) => {
     const own = random.fork()
@@ -127,10 +133,13 @@ async function load(run: Run, random: Random, { name, services, move }: Scene): 
   await Promise.all([...agents, ...waiters])
   disturbance.end()
   for (const pool of pools) pool.close()
-  const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waits.admitted} clients waited`
+  const waited = KINDS.reduce((sum, kind) => sum + waits[kind], 0)
+  const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waited} clients waited`
   judge(run, name, stage, how)
   // A window is a minute: a short run ends before anybody may ask again.
-  if (run.isFull) run.check(waits.admitted > 0, `${name}: nobody was admitted after Retry-After`)
+  if (!run.isFull) return
+  for (const kind of KINDS)
+    run.check(waits[kind] > 0, `${name}: nobody was admitted to ${kind} after Retry-After`)
 }
 
 /** Workers are killed, and clocks moved, every so often. */
@@ -155,12 +164,16 @@ class Disturbance {
   }
 }
 
+/** Who was admitted when they had waited as they were told. */
+type Waits = Record<Kind, number>
+
 interface Stage {
   readonly sites: readonly TestSite[]
   readonly pools: readonly Pool[]
   readonly calls: LimitedCall[]
   readonly endAt: number
   readonly outcomes: Record<string, number>
+  readonly history: History
 }
 
 function judge(run: Run, name: string, { calls, outcomes }: Stage, how: string): void {
@@ -171,6 +184,9 @@ function judge(run: Run, name: string, { calls, outcomes }: Stage, how: string):
   for (const breach of exceeded) run.check(false, `${name}: above the limit: ${breach}`)
   for (const refusal of wronglyRefused) run.check(false, `${name}: refused without need: ${refusal}`)
   run.check(filled > 0 && refused > 0, `${name}: no limit was reached`)
+  // Of what is unknown anything may be true.
+  const unknown = calls.filter(({ outcome }) => outcome === 'unknown').length / calls.length
+  run.check(unknown <= UNKNOWN_MAX, `${name}: of ${(unknown * 100).toFixed(0)} % it is not known what became`)
   const strange = Object.keys(outcomes).filter(outcome => !EXPECTED.test(outcome))
   run.check(strange.length === 0, `${name}: strange answers: ${strange}`)
 }
@@ -217,7 +233,7 @@ async function agent(stage: Stage, index: number, random: Random): Promise<void>
 /** Alone at its address and its site: asks until it is refused, waits as it is told to, and asks again. */
 async function waiter(
   run: Run,
-  { stage, random, waits }: { stage: Stage; random: Random; waits: { admitted: number } },
+  { stage, random, waits }: { stage: Stage; random: Random; waits: Waits },
   kind: Kind,
   site: TestSite,
   address: string,
@@ -231,6 +247,7 @@ async function waiter(
       continue
     }
     const seconds = Number(/\r\nretry-after: (\d+)/i.exec(ending.head)?.[1])
+    run.check(seconds >= 1 && seconds <= WAIT_SECONDS_MAX, () => `${kind}: Retry-After in ${ending.head}`)
     if (!(performance.now() + seconds * 1000 < stage.endAt)) return
     await sleep(seconds * 1000)
     let again = await ask(stage, kind, address, site, pool())
@@ -241,7 +258,7 @@ async function waiter(
       again.call.outcome === 'admitted',
       `${kind}: refused after it waited ${seconds} s as it was told to`,
     )
-    waits.admitted++
+    waits[kind]++
   }
 }
 
@@ -253,6 +270,7 @@ async function ask(stage: Stage, kind: Kind, address: string, site: TestSite, po
   const call: LimitedCall = { startedMs, endedMs: performance.now(), outcome, labels }
   // Where no connection could be made, nobody was asked.
   if (ending !== 'unreachable') stage.calls.push(call)
+  stage.history.record(stage.calls.length, 0, startedMs, ending)
   const name = typeof ending === 'string' ? ending : String(ending.status)
   stage.outcomes[name] = (stage.outcomes[name] ?? 0) + 1
   return { ending, call }

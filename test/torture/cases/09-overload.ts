@@ -80,13 +80,15 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const unloaded = await visitors.run({ ...spec, visitorsPerSecond: UNLOADED_SHARE * capacity.perSecond })
   told(stage, `${UNLOADED_SHARE}x`, unloaded, capacity)
   let flood: VisitorsResult | undefined
+  let peak = capacity.perSecond
   for (const times of run.isFull ? TIMES : FLOODS) {
     flood = await visitors.run({ ...spec, visitorsPerSecond: times * capacity.perSecond })
     told(stage, `${times}x`, flood, capacity)
+    peak = Math.max(peak, flood.served / flood.seconds)
     if (!run.isFull && flood.shed.count > 0) break
   }
   if (flood!.shed.count > 0) tellArithmetic(stage, flood!, capacity)
-  judge(stage, flood!, { capacity, unloaded })
+  judge(stage, flood!, { peak, unloaded })
   await recovers(stage, capacity)
   const unreadyCount = unready.stop()
   run.check(unreadyCount === 0, `${kind}: it said that it was not ready ${unreadyCount} times`)
@@ -138,7 +140,7 @@ function tellArithmetic(
 function judge(
   { run, kind }: Stage,
   result: VisitorsResult,
-  { capacity, unloaded }: { capacity: Capacity; unloaded: VisitorsResult },
+  { peak, unloaded }: { peak: number; unloaded: VisitorsResult },
 ): void {
   run.size(`${result.came.toLocaleString('en-US')} visitors, too many, on ${kind}`)
   // On a machine that others use, the worker may have had less to do than it could, or the generator no time to ask for more.
@@ -151,8 +153,11 @@ function judge(
     Math.ceil(20 * unloaded.admitted.p99Ms) / 10,
   )
   run.checkTime(`${kind}: refused p99 at 3x`, result.shed.p99Ms, SHED_MS_MAX)
-  const goodput = result.served / result.seconds / capacity.perSecond
-  run.figure(`${kind}: goodput at 3x`, `${percent(goodput)} of capacity (aim: at least 90 %)`)
+  const goodput = result.served / result.seconds / peak
+  run.figure(
+    `${kind}: goodput at 3x`,
+    `${percent(goodput)} of the most that was served at any load (aim: at least 90 %)`,
+  )
   if (run.isFull) run.check(goodput >= 0.9, `${kind}: goodput ${percent(goodput)}, less than 90 %`)
 }
 

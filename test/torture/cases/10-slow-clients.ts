@@ -29,6 +29,8 @@ const UNLIMITED_CHALLENGES = {
 } as const
 /** For the last of them to have gone. */
 const REAPED_MS = 20_000
+/** Of all of them, when the honest are measured: opening them takes some of the 8 s that the first ones have. */
+const OPEN_SHARE = 0.9
 /** On a busy machine, in a run that judges no times. */
 const REAPED_BOUNDED_MS = 60_000
 const HONEST_PER_SECOND = 200
@@ -84,6 +86,12 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
   )
   const kib = ((residentMb(service) - memoryBefore) * 1024) / connected
   run.figure(`${mode}: memory of the workers, KiB a slow client`, kib)
+  const open = crowd.state.left
+  run.figure(`${mode}: slow clients that are connected when the honest are measured`, open)
+  run.check(
+    open >= OPEN_SHARE * connected || !run.isFull,
+    `${mode}: only ${open} of ${connected} are left by then`,
+  )
   const measured = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'with slow clients')
   honest.close()
   const toDeaf = async () =>

@@ -26,9 +26,11 @@ const SAMPLE_MS = 500
 const LONG_SECONDS = 60
 /** Of the samples: code is compiled, heaps find their size, the store its set of keys. */
 const WARM_UP_SHARE = 0.4
-/** A minute and process, of its own memory: the upper end of the confidence interval. */
-const GROWTH_MAX_KIB = 512
-/** The same for what the primary is meant to keep: a step of its history every ten seconds, for half an hour. */
+/** Of a worker, for each request: a pointer. What forgets to let go of anything keeps more. */
+const GROWTH_MAX_BYTES = 8
+/** Of the primary, a minute. */
+const PRIMARY_GROWTH_MAX_KIB = 512
+/** What the primary is meant to keep, a minute: a step of its history every ten seconds, for half an hour. */
 const HISTORY_KIB = 10
 /** Windows live for a minute; then they are swept. */
 const EXPIRY_MS = 240_000
@@ -199,23 +201,34 @@ function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number
     const text = `${mebibytes(from)} MiB after the warm-up, ${mebibytes(resident.at(-1)?.value ?? 0)} at the end`
     run.figure(`${kind}: resident memory of the ${name}`, text)
   }
-  judgeGrowth(run, `${kind}: a worker's own memory`, mean, 0)
-  judgeGrowth(run, `${kind}: the primary's own memory`, primary!, HISTORY_KIB)
   const minutes = mean.at(-1)!.at - mean[0]!.at
-  const perMinute = Math.round(requests / minutes / workers.length)
-  run.figure(`${kind}: requests a minute and worker`, perMinute.toLocaleString('en-US'))
+  const perMinute = requests / minutes / workers.length
+  run.figure(`${kind}: requests a minute and worker`, Math.round(perMinute).toLocaleString('en-US'))
+  judgeGrowth(run, `${kind}: a worker's own memory`, mean, {
+    meantKib: 0,
+    maxKib: (perMinute * GROWTH_MAX_BYTES) / 1024,
+  })
+  judgeGrowth(run, `${kind}: the primary's own memory`, primary!, {
+    meantKib: HISTORY_KIB,
+    maxKib: PRIMARY_GROWTH_MAX_KIB,
+  })
 }
 
-/** @param meant of the growth, in KiB a minute */
-function judgeGrowth(run: Run, name: string, samples: readonly Sample[], meant: number): void {
+/** Of the growth in KiB a minute: what there is on purpose, and what the upper end of its confidence interval may be. */
+interface Growth {
+  readonly meantKib: number
+  readonly maxKib: number
+}
+
+function judgeGrowth(run: Run, name: string, samples: readonly Sample[], { meantKib, maxKib }: Growth): void {
   const warm = samples.slice(Math.floor(samples.length * WARM_UP_SHARE))
   const { perUnit, plusMinus } = slopeOf(warm)
   const text = `${perUnit.toFixed(0)} +- ${plusMinus.toFixed(0)} KiB/min`
   if (samples.length > 60) run.figure(name, text)
   if (!run.isFull) return
-  run.check(perUnit - meant <= plusMinus, `${name} grows: ${text}`)
+  run.check(perUnit - meantKib <= plusMinus, `${name} grows: ${text}`)
   // Where it goes up and down so much that growth would not show, nothing is known.
-  run.check(perUnit + plusMinus < GROWTH_MAX_KIB, `${name} may grow, too much: ${text}`)
+  run.check(perUnit + plusMinus < maxKib, `${name} may grow, by ${maxKib.toFixed(0)} or more: ${text}`)
 }
 
 const mebibytes = (kib: number) => (kib / 1024).toFixed(0)

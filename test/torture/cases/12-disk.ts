@@ -112,7 +112,13 @@ class Scene {
       () =>
         `${words}: sites and API keys that are gone: ${lost.slice(0, 3)}; that were not there: ${others.slice(0, 3)}`,
     )
-    this.checkRefused(await this.redeem(this.used), words)
+    const ending = await this.redeem(this.used)
+    this.run.check(
+      isTold(ending) && statusOf(ending) !== 200,
+      () => `${words}: a redeemed token: ${JSON.stringify(ending)}`,
+    )
+    const fresh = await this.redeem(this.fresh)
+    this.run.check(isTold(fresh), () => `${words}: a token that nobody redeemed: ${JSON.stringify(fresh)}`)
   }
 
   checkRefused(ending: Ending, words: string): void {
@@ -122,6 +128,13 @@ class Scene {
 }
 
 const statusOf = (ending: Ending) => (typeof ending === 'string' ? ending : ending.status)
+
+/** Redeemed, refused as used or forgotten, or not to be known. */
+function isTold(ending: Ending): boolean {
+  if (typeof ending === 'string') return false
+  const { status, code } = ending
+  return status === 200 || status === 503 || code === 'token-used' || code === 'invalid-token'
+}
 
 const addressOf = (index: number) => `10.9.${(index >> 8) & 0xff}.${index & 0xff}`
 

@@ -275,7 +275,14 @@ async function stockpiledChallenges(scene: Scene): Promise<void> {
       scene.client.verify((index < STOCK ? scene.site : scene.other).siteKey, solution, { from }),
     ),
   )
-  if (performance.now() - startedAtMs > 50_000) return // another minute has begun
+  // Another minute has begun, of which a busy machine may have needed a part.
+  const tookMs = performance.now() - startedAtMs
+  if (tookMs > 50_000) {
+    const problem = `${what}: to bring them back took ${tookMs.toFixed(0)} ms, so that limits are not judged`
+    scene.run.size(problem)
+    scene.run.check(!scene.run.isFull, problem)
+    return
+  }
   const passed = (part: readonly Answer[]) => part.filter(({ json }) => json?.passed === true).length
   const [here, there] = [passed(answers.slice(0, STOCK)), passed(answers.slice(STOCK))]
   const others = answers.filter(({ status, json }) => json?.passed !== true && status !== 429)
