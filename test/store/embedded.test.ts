@@ -143,6 +143,19 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   rmSync(dataDir, { recursive: true })
 })
 
+test('embedded: a worker does not open the state of another version, whose workers may be writing there', () => {
+  const dataDir = tempDir()
+  discardStaleState(dataDir, 'boot 1')
+  for (const mark of ['boot 1', 'boot 1 layout 2', 'boot 1 layout 33']) {
+    writeBootFile(dataDir, mark)
+    assert.throws(
+      () => openState(dataDir),
+      /^StoreSetupError: POWGATE_DATA_DIR: .*another version.*restart the service/,
+    )
+  }
+  rmSync(dataDir, { recursive: true })
+})
+
 for (const [what, leave] of [
   ['a reboot', (dataDir: string) => discardStaleState(dataDir, 'boot 1')],
   // What the first layout wrote there.
@@ -151,7 +164,6 @@ for (const [what, leave] of [
   test(`embedded: after ${what} the state is thrown away, and tokens of before are refused as forgotten`, async () => {
     const dataDir = tempDir()
     discardStaleState(dataDir, 'boot 1')
-    leave(dataDir)
     const first = bare(dataDir)
     const redeem = {
       nonce: freshNonce(first.clock.now),
@@ -161,6 +173,7 @@ for (const [what, leave] of [
     }
     await redemptionOn(first.requests, { redeem })
     await first.state.file.close()
+    leave(dataDir)
     writeFileSync(join(dataDir, 'sites-would-be-here'), 'kept')
 
     discardStaleState(dataDir, 'boot 2')

@@ -37,8 +37,12 @@ export interface StateEnvironment {
   readonly epoch: number
 }
 
-/** Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. */
+/**
+ * Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. Workers that
+ * are renewed under it do not start: the others still write as it wants.
+ */
 const STATE_LAYOUT = 3
+const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
 /** Makes sure that the directory can be used. Throws StoreSetupError. */
 export function prepareDataDir(dataDir: string): void {
@@ -67,8 +71,12 @@ export function openSites(dataDir: string): SitesEnvironment {
   })
 }
 
+/** Throws StoreSetupError, also where the state is another version's. */
 export function openState(dataDir: string): StateEnvironment {
   return orSetupError(dataDir, () => {
+    const mark = readOr(bootFile(dataDir), '')
+    if (mark !== '' && !mark.endsWith(LAYOUT_MARK))
+      throw new Error('its state is another version’s: restart the service, this change cannot be rolled out')
     const file = new LockedFile({
       path: join(dataDir, 'state'),
       maxDbs: 8,
@@ -130,7 +138,7 @@ function bootFile(dataDir: string): string {
 }
 
 function markOf(bootId: string): string {
-  return `${bootId} layout ${STATE_LAYOUT}`
+  return bootId + LAYOUT_MARK
 }
 
 /** Changes whenever the machine starts anew; empty if that cannot be told. */
