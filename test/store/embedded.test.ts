@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -120,6 +121,30 @@ test('embedded: no step of the wall clock lets a token be redeemed twice', async
     await state.file.close()
     rmSync(dataDir, { recursive: true })
   }
+})
+
+test('embedded: what another process has made is there at once, also in the same turn of the event loop', async () => {
+  const dataDir = tempDir()
+  const store = new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false })
+  assert.equal(await store.readSite('nobody'), undefined)
+  const [sites, environment] = ['admin/sites.ts', 'store/embedded/store.ts'].map(
+    file => new URL(`../../src/${file}`, import.meta.url).href,
+  )
+  const script = `
+    import { createSite } from '${sites}'
+    import { EmbeddedStore } from '${environment}'
+    const store = new EmbeddedStore({ dataDir: ${JSON.stringify(dataDir)}, bytesMax: 2 ** 30, sweeps: false })
+    process.stdout.write((await createSite(store, { name: 'a' })).site.siteKey)
+    await store.close()`
+  const readBefore = store.readSite('nobody') // from here on there is a moment that is read of
+  const siteKey = execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
+    encoding: 'utf8',
+  })
+  const readAfter = store.readSite(siteKey)
+  assert.equal(await readBefore, undefined)
+  assert.equal((await readAfter)?.siteKey, siteKey)
+  await store.close()
+  rmSync(dataDir, { recursive: true })
 })
 
 test('embedded: marks and limits survive a restart of the service, with the epoch', async () => {

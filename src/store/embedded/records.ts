@@ -101,7 +101,13 @@ export class EmbeddedRecords implements SiteStore {
   }
 
   #read<Stored>(member: string): Stored | undefined {
-    const json = this.#sites.records.get(member)
+    const { file, records } = this.#sites
+    let json = records.get(member)
+    if (json === undefined) {
+      // What is read together is of one moment, a millisecond or more ago: another process may have made it since.
+      file.root.resetReadTxn()
+      json = records.get(member)
+    }
     return json === undefined ? undefined : parsed<Stored>(member, json)
   }
 
