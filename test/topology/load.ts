@@ -141,8 +141,11 @@ export class Load {
       `the service is well: ${this.describe(performance.now() - 3000)}\n${this.#service.output}`
     await eventually(WELL_MS, what, async () => {
       if (this.isWell(sinceMs)) return true
-      const bad = this.samples.findLast(({ status }) => status === 503 || status === undefined)
-      if (bad !== undefined && bad.startedMs >= sinceMs) sinceMs = bad.startedMs + bad.tookMs
+      // The last to end may have been sent before then, and another one after.
+      const bad = this.samples.findLast(
+        ({ status, startedMs }) => startedMs >= sinceMs && (status === 503 || status === undefined),
+      )
+      if (bad !== undefined) sinceMs = bad.startedMs + bad.tookMs
       await pause(50)
       return false
     })
