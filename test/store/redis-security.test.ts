@@ -126,6 +126,20 @@ describe('one server over TLS, a restricted user', () => {
     }
   })
 
+  /** ioredis itself listens to one error of a socket; the second of these would end the process, and this test. */
+  test('connections that are closed during their handshake end nothing else', async () => {
+    const unknown = { REDIS_URL: server.url, ...CREDENTIALS }
+    for (let round = 0; round < 10; round++) {
+      const stores = Array.from({ length: 10 }, (_, index) => storeFor(unknown, 200 + index * 20))
+      await Promise.all(
+        stores.map(async store => {
+          await assert.rejects(store.open(), StoreSetupError)
+          await store.close()
+        }),
+      )
+    }
+  })
+
   test('a password that is replaced on the server refuses new connections, and nothing hangs', async () => {
     await withStore(settings(), async store => {
       await makeUser([server], 'another password')

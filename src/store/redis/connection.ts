@@ -2,8 +2,12 @@
 
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
-import { Cluster, Command, Redis } from 'ioredis'
+import { Cluster, Command, Redis, type RedisOptions } from 'ioredis'
+import { QuietConnector, QuietSentinelConnector } from './connectors.ts'
 import type { RedisTarget } from './target.ts'
+
+/** Makes sockets; ioredis gives it its own options. */
+type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
 /** A connection to one server. What was learnt over it holds for this object only. */
 export type Place = Redis
@@ -158,6 +162,7 @@ function stuckCheck(patience: number): (attempt: object) => boolean {
 function dataOptions(target: RedisTarget, connectTimeout: number) {
   return {
     ...CLIENT_OPTIONS,
+    Connector: (target.kind === 'sentinel' ? QuietSentinelConnector : QuietConnector) as ConnectorConstructor,
     connectTimeout,
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),
