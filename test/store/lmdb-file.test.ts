@@ -115,8 +115,9 @@ test('of the state no wrong byte in the first two pages goes unseen that could b
   for (const [from, to] of [
     [18, 19], // flags
     [24, 30], // magic, version
-    [54, 96], // free tree
-    [102, 144], // main tree
+    [52, 96], // free tree
+    [100, 144], // main tree
+    [147, 152], // last page, by so much that nothing is there
     [152, 168], // transaction, boot
   ] as const) {
     for (let at = from; at < to; at++) {
@@ -129,5 +130,9 @@ test('of the state no wrong byte in the first two pages goes unseen that could b
       }
     }
   }
+  const bytes = Buffer.from(whole)
+  bytes.writeBigUInt64LE(3n, latest + 144)
+  writeFileSync(copy, bytes)
+  assert.equal(typeof damageOf(copy, true), 'string', 'a last page before those that are in use')
   rmSync(dataDir, { recursive: true })
 })

@@ -26,6 +26,11 @@ const [BIG, TREE] = [0x01, 0x02]
 const TREE_BYTES = 48
 const [FREE_TREE_AT, MAIN_TREE_AT, TRANSACTION_AT, BOOT_AT] = [48, 96, 152, 160]
 const META_BYTES = 168
+const LAST_PAGE_AT = 144
+/** Of the free tree: that its keys are numbers; in some transactions lmdb notes one thing more. The main tree has none. */
+const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
+/** The last page was given out, and need not have been written; so many were not. */
+const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
 const PAGE_BYTES_MIN = 512
 const PAGE_BYTES_MAX = 65_536
@@ -109,6 +114,11 @@ function metas(file: number, size: number): { candidates: Meta[]; pageBytes: num
   const isNew = even === 0n && odd === 0n
   if (!isNew && (even % 2n !== 0n || odd % 2n !== 1n || (even - odd !== 1n && odd - even !== 1n)))
     throw new Damage('its first pages are damaged')
+  for (const { page } of [first, second]) {
+    const flags = page.readUInt16LE(FREE_TREE_AT + 4) & ~FREE_FLAGS_MORE
+    if (flags !== FREE_FLAGS || page.readUInt16LE(MAIN_TREE_AT + 4) !== 0)
+      throw new Damage('its first pages are damaged')
+  }
   // Where lmdb notes what has reached the disk.
   const flushed = metaAt(file, pageBytes / 2)
   const latest = first.transaction >= second.transaction ? [first, second] : [second, first]
@@ -163,8 +173,9 @@ class Pages {
   readonly #size: number
   readonly #seen: Uint8Array
   #transaction = 0n
-  /** The highest of the pages. */
+  /** The transaction that wrote the newest of the pages. */
   #newest = 0n
+  #highest = 1
 
   constructor(file: number, size: number, pageBytes: number) {
     this.#file = file
@@ -179,6 +190,10 @@ class Pages {
     this.#transaction = transaction
     this.#tree(page, FREE_TREE_AT)
     this.#tree(page, MAIN_TREE_AT)
+    // Behind it new pages are written: over those that are in use, or far beyond the memory map.
+    const last = page.readBigUInt64LE(LAST_PAGE_AT)
+    if (last < BigInt(this.#highest) || last > BigInt(this.#count + UNWRITTEN_MAX))
+      throw new Damage('its first pages are damaged')
     return { newest: this.#newest }
   }
 
@@ -243,6 +258,7 @@ class Pages {
       if (page < 2 || this.#seen[page] === 1) throw this.#wrong(page)
       this.#seen[page] = 1
     }
+    this.#highest = Math.max(this.#highest, number + count - 1)
     const page = Buffer.allocUnsafe(bytes)
     readSync(this.#file, page, 0, bytes, number * bytes)
     const isRight = page.readBigUInt64LE(0) === BigInt(number)
