@@ -17,18 +17,37 @@ async function main(): Promise<number> {
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
   const { seed, seconds, historyDir, isJson } = options
   process.stderr.write(`seed ${seed}\n`)
+  let isStopped = false
+  const stopped = signalled().finally(() => {
+    isStopped = true
+  })
+  stopped.catch(() => {})
   const broken: number[] = []
   for (const one of options.cases) {
+    if (isStopped) break
     const onProgress = (text: string) => process.stderr.write(`${one.number} ${one.name}: ${text}\n`)
-    const verdict = await runCase(one, { seed, seconds, historyDir, onProgress })
+    const verdict = await runCase(one, { seed, seconds, historyDir, onProgress }, stopped)
     process.stdout.write(`${isJson ? JSON.stringify(verdict) : verdictText(verdict)}\n`)
     if (!verdict.holds) broken.push(one.number)
   }
+  if (isStopped) return 1
   const held = options.cases.length - broken.length
   process.stderr.write(
     `${held} of ${options.cases.length} cases hold${broken.length > 0 ? `; broken: ${broken}` : ''}\n`,
   )
   return broken.length === 0 ? 0 : 1
+}
+
+/** Rejects at the first Ctrl-C or kill; a second one ends all at once. */
+function signalled(): Promise<never> {
+  return new Promise((_, reject) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const)
+      process.once(signal, () => {
+        const error = new Error(`stopped by ${signal}`)
+        error.stack = error.message // where that was says nothing
+        reject(error)
+      })
+  })
 }
 
 try {

@@ -46,6 +46,7 @@ export class Run {
   readonly #options: RunOptions
   readonly #startedAtMs = performance.now()
   readonly #endings: (() => unknown)[] = []
+  #hasEnded = false
   readonly #histories: History[] = []
   #moreProblems = 0
 
@@ -125,6 +126,8 @@ export class Run {
   /** Done when the case has ended, however it ends; the last first. */
   defer(ending: () => unknown): void {
     this.#endings.push(ending)
+    // A case that was stopped may be about to start something still.
+    if (this.#hasEnded) void this.#putAway()
   }
 
   async end(): Promise<void> {
@@ -134,6 +137,15 @@ export class Run {
       this.check(fault === undefined, () => `${name}: ${JSON.stringify(fault)}`)
     }
     if (this.#moreProblems > 0) this.problems.push(`and ${this.#moreProblems} more`)
+    this.#hasEnded = true
+    await this.#putAway()
+    const { historyDir } = this.#options
+    if (historyDir === undefined) return
+    mkdirSync(historyDir, { recursive: true })
+    for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
+  }
+
+  async #putAway(): Promise<void> {
     for (const ending of this.#endings.splice(0).reverse()) {
       try {
         await ending()
@@ -141,10 +153,6 @@ export class Run {
         this.problems.push(`while it was put away: ${(error as Error).message}`)
       }
     }
-    const { historyDir } = this.#options
-    if (historyDir === undefined) return
-    mkdirSync(historyDir, { recursive: true })
-    for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
   }
 }
 
