@@ -43,6 +43,11 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const stats = new Stats({
     isStoreUp: () => store.isReady(),
     underWay: () => host.underWay,
+    connections: () => ({
+      open: listener?.connections() ?? 0,
+      max: connectionsMax,
+      refused: listener?.refusedConnections() ?? 0,
+    }),
     siteNamedBy: exchange => namedSite(service.sites, exchange),
   })
   const store = createStore(config, {

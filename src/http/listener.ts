@@ -38,6 +38,8 @@ export interface Listener {
   close(): Promise<void>
   /** Those that have not ended. */
   connections(): number
+  /** How many were one too many, until now. */
+  refusedConnections(): number
 }
 
 /** @returns undefined if the address cannot be used or the port is taken */
@@ -46,7 +48,13 @@ export async function listen(
   host: ExchangeHost,
   options: ListenOptions,
 ): Promise<Listener | undefined> {
-  const crowded = seldom(options.crowded)
+  let refused = 0
+  const tellCrowded = seldom(options.crowded)
+  const crowded = () => {
+    refused++
+    tellCrowded()
+  }
+  const refusedConnections = () => refused
   let connections = 0
   const { connectionsMax, proxyProtocol } = options
   const count = (response: HttpResponse, change: number) => {
@@ -64,7 +72,7 @@ export async function listen(
       await untilNobodyWaits()
       us_listen_socket_close(socket)
     }
-    return { close, connections: () => connections }
+    return { close, connections: () => connections, refusedConnections }
   }
   const socket = await listenHttp(app, '127.0.0.1', 0)
   if (socket === false) return undefined
@@ -86,7 +94,8 @@ export async function listen(
     return undefined
   }
   // The HTTP server goes on accepting: what the relay has accepted may not have been passed on yet.
-  return { close: async () => relay.close(), connections: () => relay.connections }
+  const close = async () => relay.close()
+  return { close, connections: () => relay.connections, refusedConnections }
 }
 
 function listenHttp(app: TemplatedApp, host: string, port: number): Promise<object | false> {

@@ -42,8 +42,8 @@ export async function exposition(input: ExpositionInput): Promise<string> {
   // Not before somebody asks: 80 ms of a busy processor and 13 MB, and workers, which load this file too, need none of it.
   const { AggregatorRegistry } = await import('prom-client')
   const { total } = input
-  const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...storeMetrics(total)]
-  metrics.push(...judgementMetrics(total), ...processMetrics(input))
+  const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...connectionMetrics(input)]
+  metrics.push(...storeMetrics(total), ...judgementMetrics(total), ...processMetrics(input))
   const present = metrics.filter(({ values }) => values.length > 0)
   return AggregatorRegistry.aggregate<typeof CONTENT_TYPE>([present]).metrics()
 }
@@ -89,6 +89,22 @@ function requestMetrics({ answers, latencies, aborted, faults, limited, gauges }
       'Requests refused by a limit, by the limit that was reached.',
       labelled(['endpoint', 'policy'], { ...zeros(LIMITS), ...limited }),
     ),
+  ]
+}
+
+function connectionMetrics({ workers, total }: ExpositionInput): Metric[] {
+  const ofWorkers = (field: 'connections' | 'connectionsMax') =>
+    workers.map(({ number, snapshot }) => ({ labels: { worker: number }, value: snapshot.gauges[field] }))
+  return [
+    gauge('powgate_connections', 'Open connections of clients.', ofWorkers('connections')),
+    gauge(
+      'powgate_connections_max',
+      'Connections that a worker takes; new ones above that are closed.',
+      ofWorkers('connectionsMax'),
+    ),
+    counter('powgate_connections_refused_total', 'Connections that were closed for being one too many.', [
+      one(total.connectionsRefused),
+    ]),
   ]
 }
 

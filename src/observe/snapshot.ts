@@ -42,6 +42,8 @@ export interface StatsSnapshot {
   readonly storeBatch: Histogram
   /** Times it went away. */
   readonly storeOutages: number
+  /** Connections that were one too many. */
+  readonly connectionsRefused: number
   /** Issued, by bits. */
   readonly difficulties: Readonly<Record<string, number>>
   /** Scored verifications in tenths, as in SiteStats. */
@@ -62,6 +64,10 @@ export interface Gauges {
   readonly storeUp: 0 | 1
   /** Requests that are not answered yet. */
   readonly underWay: number
+  /** Open ones, of clients. */
+  readonly connections: number
+  /** How many may be. */
+  readonly connectionsMax: number
   readonly residentBytes: number
   readonly heapBytes: number
   /** How much later than asked the event loop ran its timers, over the last seconds. */

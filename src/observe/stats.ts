@@ -18,11 +18,20 @@ import { Tally } from './tally.ts'
 
 const { overloaded: OVERLOADED } = OUTCOMES
 
+export interface ConnectionCounts {
+  readonly open: number
+  /** How many may be open. */
+  readonly max: number
+  /** Those that were one too many, until now. */
+  readonly refused: number
+}
+
 /** What it asks others. */
 export interface StatsSources {
   isStoreUp(): boolean
   /** Requests that are not answered yet. */
   underWay(): number
+  connections(): ConnectionCounts
   /** Key of the site that a refused request named; undefined if it named none that exists. */
   siteNamedBy(exchange: Exchange): string | undefined
 }
@@ -114,6 +123,7 @@ export class Stats implements Events, ExchangeObserver {
       storeLatency: this.#storeLatency.snapshot(),
       storeBatch: this.#storeBatch.snapshot(),
       storeOutages: this.#storeOutages,
+      connectionsRefused: this.#sources.connections().refused,
       limited,
       ...this.#sitesSnapshot(),
       gauges: this.#gauges(),
@@ -159,9 +169,12 @@ export class Stats implements Events, ExchangeObserver {
 
   #gauges(): StatsSnapshot['gauges'] {
     const { rss, heapUsed } = process.memoryUsage()
+    const { open, max } = this.#sources.connections()
     return {
       storeUp: this.#sources.isStoreUp() ? 1 : 0,
       underWay: this.#sources.underWay(),
+      connections: open,
+      connectionsMax: max,
       residentBytes: rss,
       heapBytes: heapUsed,
       eventLoopLagSeconds: this.#lag.get(),

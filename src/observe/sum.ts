@@ -26,6 +26,7 @@ export class SnapshotSum {
   readonly #storeLatency = new HistogramSum(LATENCY_BOUNDS_SECONDS, MICROSECONDS)
   readonly #storeBatch = new HistogramSum(BATCH_BOUNDS, OPERATIONS)
   #storeOutages = 0
+  #connectionsRefused = 0
   readonly #difficulties: Counts = {}
   readonly #scores: number[] = new Array(SCORE_BUCKETS).fill(0)
   #scoreHundredths = 0
@@ -46,6 +47,7 @@ export class SnapshotSum {
     this.#storeLatency.add(sent.storeLatency)
     this.#storeBatch.add(sent.storeBatch)
     this.#storeOutages += countOf(sent.storeOutages)
+    this.#connectionsRefused += countOf(sent.connectionsRefused)
     addCounts(this.#difficulties, sent.difficulties)
     addList(this.#scores, sent.scores)
     this.#scoreHundredths += Math.round(countOf(sent.scoreSum) * HUNDREDTHS)
@@ -67,6 +69,7 @@ export class SnapshotSum {
       storeLatency: this.#storeLatency.snapshot(),
       storeBatch: this.#storeBatch.snapshot(),
       storeOutages: this.#storeOutages,
+      connectionsRefused: this.#connectionsRefused,
       difficulties: { ...this.#difficulties },
       scores: [...this.#scores],
       scoreSum: this.#scoreHundredths / HUNDREDTHS,
@@ -167,6 +170,8 @@ function mapValues<From, To>(record: Record<string, From>, map: (value: From) =>
 const NO_GAUGES: Gauges = {
   storeUp: 0,
   underWay: 0,
+  connections: 0,
+  connectionsMax: 0,
   residentBytes: 0,
   heapBytes: 0,
   eventLoopLagSeconds: { mean: 0, p99: 0, max: 0 },
@@ -180,6 +185,8 @@ export function joinGauges(workers: readonly StatsSnapshot[]): Gauges {
   return {
     storeUp: gauges.length > 0 && gauges.every(({ storeUp }) => storeUp === 1) ? 1 : 0,
     underWay: sum(({ underWay }) => underWay),
+    connections: sum(({ connections }) => connections),
+    connectionsMax: sum(({ connectionsMax }) => connectionsMax),
     residentBytes: sum(({ residentBytes }) => residentBytes),
     heapBytes: sum(({ heapBytes }) => heapBytes),
     eventLoopLagSeconds: {

@@ -42,6 +42,7 @@ export function emptySnapshot(): Mutable<StatsSnapshot> {
     storeLatency: histogram(LATENCY_BOUNDS),
     storeBatch: histogram(BATCH_BOUNDS),
     storeOutages: 0,
+    connectionsRefused: 0,
     difficulties: {},
     scores: new Array<number>(11).fill(0),
     scoreSum: 0,
@@ -51,6 +52,8 @@ export function emptySnapshot(): Mutable<StatsSnapshot> {
     gauges: {
       storeUp: 1,
       underWay: 0,
+      connections: 0,
+      connectionsMax: 1000,
       residentBytes: 0,
       heapBytes: 0,
       eventLoopLagSeconds: { mean: 0, p99: 0, max: 0 },

@@ -5,16 +5,14 @@ import { test } from 'node:test'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { exposition } from '../../src/observe/exposition.ts'
 import type { StatsSnapshot } from '../../src/observe/snapshot.ts'
-import { Stats } from '../../src/observe/stats.ts'
 import { Totals } from '../../src/observe/totals.ts'
+import { EMPTY_STATS } from '../support/empty-stats.ts'
 import { PrometheusText } from '../support/prometheus-text.ts'
-
-const EMPTY = new Stats({ isStoreUp: () => true, underWay: () => 0, siteNamedBy: () => undefined }).snapshot()
 
 async function textOf(snapshots: readonly Partial<StatsSnapshot>[]) {
   const totals = new Totals()
   snapshots.forEach((snapshot, index) => {
-    totals.take(String(index), { ...EMPTY, ...snapshot }, index)
+    totals.take(String(index), { ...EMPTY_STATS, ...snapshot }, index)
   })
   return exposition({
     total: totals.current(),

@@ -47,6 +47,7 @@ function newStats(): Stats {
   return new Stats({
     isStoreUp: () => true,
     underWay: () => 3,
+    connections: () => ({ open: 4, max: 9, refused: 2 }),
     siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
   })
 }
@@ -171,11 +172,12 @@ test('calls to the store: operations and time', () => {
   stats.storeCalled(1, 0.0001)
   stats.storeCalled(128, 0.002)
   stats.storeCalled(129, 5)
-  const { storeBatch, storeLatency, gauges } = stats.snapshot()
+  const { storeBatch, storeLatency, gauges, connectionsRefused } = stats.snapshot()
   assert.deepEqual([storeBatch.sum, storeBatch.counts], [258, [1, 0, 0, 0, 0, 0, 0, 1, 1]])
   assert.equal(storeLatency.counts[0], 1, 'a bound belongs to the bucket below it')
   assert.equal(storeLatency.counts.at(-1), 1)
   assert.deepEqual([gauges.storeUp, gauges.underWay], [1, 3])
+  assert.deepEqual([gauges.connections, gauges.connectionsMax, connectionsRefused], [4, 9, 2])
   assert.ok(gauges.residentBytes > gauges.heapBytes && gauges.heapBytes > 0)
 })
 

@@ -5,10 +5,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Buckets, LATENCY_BOUNDS_SECONDS } from '../../src/observe/buckets.ts'
 import { SITES_MAX, type SiteStats, type StatsSnapshot } from '../../src/observe/snapshot.ts'
-import { Stats } from '../../src/observe/stats.ts'
 import { Totals } from '../../src/observe/totals.ts'
+import { EMPTY_STATS } from '../support/empty-stats.ts'
 
-const EMPTY = new Stats({ isStoreUp: () => true, underWay: () => 0, siteNamedBy: () => undefined }).snapshot()
 const SITE: SiteStats = {
   challenges: 0,
   passed: 0,
@@ -21,7 +20,7 @@ const SITE: SiteStats = {
 }
 
 function snapshot(fields: Partial<StatsSnapshot> = {}): StatsSnapshot {
-  return { ...EMPTY, ...fields }
+  return { ...EMPTY_STATS, ...fields }
 }
 
 function answers(count: number): StatsSnapshot {
@@ -35,7 +34,7 @@ test('adds up everything that workers count', () => {
   const latency = new Buckets(LATENCY_BOUNDS_SECONDS)
   latency.add(0.0004)
   latency.add(7)
-  const batch = { ...EMPTY.storeBatch, counts: [1, 2, 0, 0, 0, 0, 0, 0, 3], sum: 900 }
+  const batch = { ...EMPTY_STATS.storeBatch, counts: [1, 2, 0, 0, 0, 0, 0, 0, 3], sum: 900 }
   const one = snapshot({
     answers: { 'challenge 200 ok': 3, 'verify 400 nonce-used': 1 },
     latencies: { challenge: latency.snapshot() },
@@ -44,6 +43,7 @@ test('adds up everything that workers count', () => {
     storeLatency: latency.snapshot(),
     storeBatch: batch,
     storeOutages: 1,
+    connectionsRefused: 5,
     difficulties: { 18: 3 },
     scores: [0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2],
     scoreSum: 2.4,
@@ -73,6 +73,7 @@ test('adds up everything that workers count', () => {
   assert.deepEqual(sum.aborted, { verify: 4 })
   assert.deepEqual(sum.faults, { content: 2 })
   assert.deepEqual([sum.storeLatency.sum, sum.storeBatch.sum, sum.storeOutages], [14.0008, 1800, 2])
+  assert.equal(sum.connectionsRefused, 10)
   assert.deepEqual(sum.storeBatch.counts, [2, 4, 0, 0, 0, 0, 0, 0, 6])
   assert.deepEqual([sum.difficulties, sum.scoreSum, sum.scores[4], sum.scores[10]], [{ 18: 6 }, 4.8, 2, 4])
   assert.deepEqual([sum.reasons, sum.limited], [{ webdriver: 2 }, { 'challenge address': 10 }])
@@ -128,19 +129,19 @@ test('last words that arrive after the end replace what was counted, and never c
 test('a worker is numbered by its slot; beside its successor it gets another number, and numbers stay few', () => {
   const totals = new Totals()
   const numbers = () => totals.workers().map(({ worker, number }) => `${worker}:${number}`)
-  for (const [index, worker] of ['a', 'b', 'c'].entries()) totals.take(worker, EMPTY, index)
+  for (const [index, worker] of ['a', 'b', 'c'].entries()) totals.take(worker, EMPTY_STATS, index)
   assert.deepEqual(numbers(), ['a:0', 'b:1', 'c:2'])
   totals.gone('b')
   assert.deepEqual(numbers(), ['a:0', 'c:2'])
-  totals.take('b2', EMPTY, 1)
-  totals.take('a2', EMPTY, 0)
-  totals.take('a', EMPTY, 0) // it drains
-  totals.take('c2', EMPTY, 2)
+  totals.take('b2', EMPTY_STATS, 1)
+  totals.take('a2', EMPTY_STATS, 0)
+  totals.take('a', EMPTY_STATS, 0) // it drains
+  totals.take('c2', EMPTY_STATS, 2)
   assert.deepEqual(numbers(), ['a2:0', 'b2:1', 'c2:2', 'a:3', 'c:4'])
   totals.gone('a')
   totals.gone('c')
   for (let round = 3; round < 200; round++) {
-    totals.take(`a${round}`, EMPTY, 0)
+    totals.take(`a${round}`, EMPTY_STATS, 0)
     assert.deepEqual(numbers(), [`a${round}:0`, 'b2:1', 'c2:2', `a${round - 1}:3`])
     totals.gone(`a${round - 1}`)
   }
@@ -153,6 +154,8 @@ test('the store is up if every worker reaches it; of lags the worst counts', () 
       gauges: {
         storeUp,
         underWay: 2,
+        connections: 7,
+        connectionsMax: 20,
         residentBytes: 10,
         heapBytes: 3,
         eventLoopLagSeconds: { mean: lag, p99: lag * 2, max: lag * 3 },
@@ -163,6 +166,8 @@ test('the store is up if every worker reaches it; of lags the worst counts', () 
   assert.deepEqual(totals.current().gauges, {
     storeUp: 1,
     underWay: 4,
+    connections: 14,
+    connectionsMax: 40,
     residentBytes: 20,
     heapBytes: 6,
     eventLoopLagSeconds: { mean: 0.5, p99: 1.5, max: 2.25 },
@@ -250,7 +255,7 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
             String(worker),
             {
               ...answers(state.count),
-              storeLatency: { ...EMPTY.storeLatency, sum: state.seconds },
+              storeLatency: { ...EMPTY_STATS.storeLatency, sum: state.seconds },
               scoreSum: Math.round(state.seconds * 100) / 100,
             },
             worker % 4,

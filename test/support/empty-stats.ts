@@ -1,0 +1,10 @@
+import type { StatsSnapshot } from '../../src/observe/snapshot.ts'
+import { Stats } from '../../src/observe/stats.ts'
+
+/** Of a worker that has seen nothing yet. */
+export const EMPTY_STATS: StatsSnapshot = new Stats({
+  isStoreUp: () => true,
+  underWay: () => 0,
+  connections: () => ({ open: 0, max: 0, refused: 0 }),
+  siteNamedBy: () => undefined,
+}).snapshot()
