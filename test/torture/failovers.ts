@@ -16,7 +16,9 @@ export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
   /** How many replicas must hear a primary for it to take writes (`min-replicas-to-write`), of all servers that run. */
-  requireReplicas?(count: number): Promise<void>
+  requireReplicas(count: number): Promise<void>
+  /** Of the kinds, those for which a primary must take writes that no replica hears. */
+  readonly unheard: ReadonlySet<string>
   stop(): Promise<void>
 }
 
@@ -24,6 +26,8 @@ const NEXT_MS = 60_000
 const ZOMBIE_MS_MAX = 2000
 /** Sentinels give up a failover after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
+
+const MARKS_LOST = 'there and back, marks lost, unnoticed'
 
 const yes = () => true
 const no = () => false
@@ -85,10 +89,8 @@ export async function sentinelFailovers(): Promise<Failovers> {
     url: sentinels.url,
     isCluster: false,
     primaryFor: () => sentinels.primary(),
-    requireReplicas: async count => {
-      for (const server of sentinels.servers)
-        await server.ask('config', 'set', 'min-replicas-to-write', count)
-    },
+    requireReplicas: count => requireReplicas(sentinels.servers, count),
+    unheard: new Set(),
     stop: () => sentinels.stop(),
     kinds: {
       'SENTINEL FAILOVER': async () => {
@@ -170,10 +172,11 @@ export async function clusterFailovers(): Promise<Failovers> {
     url: cluster.url,
     isCluster: true,
     primaryFor,
+    requireReplicas: count => requireReplicas(cluster.servers, count),
+    unheard: new Set([MARKS_LOST]),
     stop: () => cluster.stop(),
     kinds: {
-      'there and back, marks lost, unnoticed': (load, random) =>
-        thereAndBack(load, random, { pair, takesOver, followsAgain }),
+      [MARKS_LOST]: (load, random) => thereAndBack(load, random, { pair, takesOver, followsAgain }),
       'CLUSTER FAILOVER': asked(),
       'CLUSTER FAILOVER FORCE': asked('force'),
       'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
@@ -194,6 +197,10 @@ export async function clusterFailovers(): Promise<Failovers> {
       },
     },
   }
+}
+
+async function requireReplicas(servers: readonly RedisServer[], count: number): Promise<void> {
+  for (const server of servers) await server.ask('config', 'set', 'min-replicas-to-write', count)
 }
 
 const TOKENS_LOST = 20
