@@ -5,7 +5,7 @@
  * nothing would be learnt of it. Cases 2, 9 and 10 send odd requests to services that refuse.
  */
 
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { childPids } from '../../../bench/http/processes.ts'
 import { parseAddress } from '../../../src/domain/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
@@ -18,6 +18,7 @@ import { RawConnection } from '../../support/raw-http.ts'
 import { type StoreKind, TEST_SECRET, type TestService, type TestSite } from '../../support/service.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
 import { type BadInput, badAdminInput, badInput, badProxyInput, randomOf } from '../bad-inputs.ts'
+import { KeptMemory } from '../kept-memory.ts'
 import { EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
@@ -79,11 +80,12 @@ const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
 
 async function underPart(run: Run, part: Part): Promise<void> {
   const adminPort = await freePort()
+  const kept = new KeptMemory(run)
   const service = await run.service(part.kind, {
     ...NO_LIMITS,
     POWGATE_ADMIN_PORT: String(adminPort),
     LOG_LEVEL: 'error',
-    NODE_OPTIONS: `--import="${new URL('../collect-garbage.mjs', import.meta.url)}"`,
+    ...kept.env,
     ...(part.hasProxyHeaders
       ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
       : {}),
@@ -91,7 +93,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const site = await service.createSite({ difficulty: EASY })
   await untilReady(service.url, site)
   const workers = childPids(service.pid)
-  const memory = new Memory([service.pid, ...workers])
+  const memory = new Memory(kept, [service.pid, ...workers])
   const honest = new HonestClients(run, service, site, part)
   run.defer(() => honest.stop())
   const judge = new Judge(run, part)
@@ -310,23 +312,20 @@ const COLLECTIONS = 15
 
 /** Resident memory of processes, in bytes. */
 class Memory {
+  readonly #kept: KeptMemory
   readonly #pids: readonly number[]
 
-  constructor(pids: readonly number[]) {
+  constructor(kept: KeptMemory, pids: readonly number[]) {
+    this.#kept = kept
     this.#pids = pids
   }
 
-  /**
-   * What is kept, while nothing comes. When a heap collects what is not is its own choice, also when it is idle: that
-   * alone makes a worker of 100 MiB one of 150.
-   */
+  /** While nothing comes. */
   async settle(): Promise<Sizes> {
     const asItIs = this.now()
     let settled = asItIs
     for (let count = 0; count < COLLECTIONS; count++) {
-      for (const pid of this.#pids) {
-        if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGUSR2') // one that has ended is noted elsewhere
-      }
+      this.#kept.collect(this.#pids)
       await new Promise(resolve => setTimeout(resolve, 1000))
       settled = this.now().map((bytes, index) => Math.min(bytes, settled[index]!))
     }

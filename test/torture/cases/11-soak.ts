@@ -10,6 +10,7 @@ import { openState } from '../../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
+import { KeptMemory } from '../kept-memory.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 import { SiteChanges } from '../site-changes.ts'
@@ -22,12 +23,16 @@ const SOAK_SECONDS = 600
 const UNSOLVED = 1_000_000
 const UNSOLVED_BOUNDED = 25_000
 const SAMPLE_MS = 500
+/** What heaps keep of their garbage goes up and down by more than a leak would add in an hour. */
+const COLLECT_MS = 5000
 /** From then on it is worth the wait to see everything expire. */
 const LONG_SECONDS = 60
 /** Of the samples: code is compiled, heaps find their size, the store its set of keys. */
 const WARM_UP_SHARE = 0.4
 /** Of a worker, for each request: a pointer. What forgets to let go of anything keeps more. */
 const GROWTH_MAX_BYTES = 8
+/** Of what a process's JavaScript keeps, a minute. */
+const LIVING_GROWTH_MAX_KIB = 64
 /** Of the primary, a minute. */
 const PRIMARY_GROWTH_MAX_KIB = 512
 /** What the primary is meant to keep, a minute: a step of its history every ten seconds, for half an hour. */
@@ -50,7 +55,9 @@ export const soak: TortureCase = {
 }
 
 async function onStore(run: Run, kind: StoreKind): Promise<void> {
+  const kept = new KeptMemory(run)
   const service = await run.service(kind, {
+    ...kept.env,
     ...STEADY_LOAD_SETTINGS,
     POWGATE_CHALLENGE_SECONDS: '10',
     POWGATE_TOKEN_SECONDS: '10',
@@ -67,7 +74,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
   const spec = await halfLoad(run, visitors, base, seconds)
-  const memory = new Memory(run, service)
+  const memory = new Memory(run, service, kept)
   run.defer(() => memory.stop())
   const changes = new SiteChanges(run, service)
   run.defer(() => changes.stop())
@@ -136,32 +143,53 @@ interface Sample {
   readonly value: number
 }
 
-/** Resident memory of the primary and its workers, in KiB by minutes. */
+/** Memory of the primary and its workers, in KiB by minutes. */
 class Memory {
   readonly own = new Map<string, Sample[]>()
   readonly all = new Map<string, Sample[]>()
+  /** Without garbage and what is not JavaScript's. */
+  readonly living = new Map<string, Sample[]>()
   readonly #run: Run
+  readonly #kept: KeptMemory
   readonly #processes: readonly (readonly [name: string, pid: number])[]
-  readonly #timer: NodeJS.Timeout
+  readonly #timers: NodeJS.Timeout[]
   readonly #startMs = performance.now()
 
-  constructor(run: Run, { pid }: TestService) {
+  constructor(run: Run, { pid }: TestService, kept: KeptMemory) {
     this.#run = run
+    this.#kept = kept
     const workers = childPids(pid).map((worker, index) => [`worker ${index}`, worker] as const)
     this.#processes = [['primary', pid], ...workers]
     for (const [name] of this.#processes) {
       this.own.set(name, [])
       this.all.set(name, [])
+      this.living.set(name, [])
     }
-    this.#timer = setInterval(() => this.#sampleAll(), SAMPLE_MS)
+    this.#timers = [
+      setInterval(() => this.#sampleAll(), SAMPLE_MS),
+      setInterval(() => this.#sampleLiving(), COLLECT_MS),
+    ]
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    for (const timer of this.#timers) clearInterval(timer)
+  }
+
+  #now(): number {
+    return (performance.now() - this.#startMs) / 60_000
+  }
+
+  /** What was left the last time; and collects again. */
+  #sampleLiving(): void {
+    for (const [name, pid] of this.#processes) {
+      const bytes = this.#kept.bytesOf(pid)
+      if (bytes !== undefined) this.living.get(name)!.push({ at: this.#now(), value: bytes / 1024 })
+    }
+    this.#kept.collect(this.#processes.map(([, pid]) => pid))
   }
 
   #sampleAll(): void {
-    const at = (performance.now() - this.#startMs) / 60_000
+    const at = this.#now()
     for (const [name, pid] of this.#processes) {
       try {
         this.#sample(at, name, pid)
@@ -187,15 +215,13 @@ class Memory {
 }
 
 /**
- * Judged is the memory of a process's own: pages of an LMDB file that it has read are the system's cache, which takes them
+ * Judged are what its JavaScript keeps, which is exact to some KiB, and all memory of a process's own: pages of an LMDB file that it has read are the system's cache, which takes them
  * back as it likes. And of the workers their mean, which goes up and down less than one of them.
  */
 function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number): void {
   const [primary, ...workers] = [...memory.own.values()]
-  const mean = workers[0]!.map(({ at }, index) => {
-    const values = workers.map(samples => samples[index]?.value ?? 0)
-    return { at, value: values.reduce((sum, value) => sum + value, 0) / values.length }
-  })
+  const [livingPrimary, ...livingWorkers] = [...memory.living.values()]
+  const mean = meanOf(workers)
   for (const [name, resident] of memory.all) {
     const from = resident[Math.floor(resident.length * WARM_UP_SHARE)]?.value ?? 0
     const text = `${mebibytes(from)} MiB after the warm-up, ${mebibytes(resident.at(-1)?.value ?? 0)} at the end`
@@ -208,9 +234,26 @@ function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number
     meantKib: 0,
     maxKib: (perMinute * GROWTH_MAX_BYTES) / 1024,
   })
+  judgeGrowth(run, `${kind}: a worker's living objects`, meanOf(livingWorkers), {
+    meantKib: 0,
+    maxKib: LIVING_GROWTH_MAX_KIB,
+  })
   judgeGrowth(run, `${kind}: the primary's own memory`, primary!, {
     meantKib: HISTORY_KIB,
     maxKib: PRIMARY_GROWTH_MAX_KIB,
+  })
+  judgeGrowth(run, `${kind}: the primary's living objects`, livingPrimary!, {
+    meantKib: HISTORY_KIB,
+    maxKib: HISTORY_KIB + LIVING_GROWTH_MAX_KIB,
+  })
+}
+
+/** Of several processes, by when they were sampled. */
+function meanOf(processes: readonly (readonly Sample[])[]): Sample[] {
+  const length = Math.min(...processes.map(samples => samples.length))
+  return processes[0]!.slice(0, length).map(({ at }, index) => {
+    const values = processes.map(samples => samples[index]!.value)
+    return { at, value: values.reduce((sum, value) => sum + value, 0) / values.length }
   })
 }
 
@@ -224,7 +267,7 @@ function judgeGrowth(run: Run, name: string, samples: readonly Sample[], { meant
   const warm = samples.slice(Math.floor(samples.length * WARM_UP_SHARE))
   const { perUnit, plusMinus } = slopeOf(warm)
   const text = `${perUnit.toFixed(0)} +- ${plusMinus.toFixed(0)} KiB/min`
-  if (samples.length > 60) run.figure(name, text)
+  if (warm.length >= 9) run.figure(name, text)
   if (!run.isFull) return
   run.check(perUnit - meantKib <= plusMinus, `${name} grows: ${text}`)
   // Where it goes up and down so much that growth would not show, nothing is known.
