@@ -93,7 +93,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const site = await service.createSite({ difficulty: EASY })
   await untilReady(service.url, site)
   const workers = childPids(service.pid)
-  const memory = new Memory(kept, [service.pid, ...workers])
+  const memory = new Memory(kept, service.pid, workers)
   const honest = new HonestClients(run, service, site, part)
   run.defer(() => honest.stop())
   const judge = new Judge(run, part)
@@ -142,11 +142,12 @@ async function underPart(run: Run, part: Part): Promise<void> {
     honest.start()
     await sendUntil(end)
     await honest.stop()
-    return run.isFull ? memory.settle() : { asItIs: memory.now(), settled: memory.now() }
   }
-  // In a run too short for that, nothing is warm before its end.
-  const before = await sendAmongHonest(() => index >= (run.isFull ? total * WARM_UP : 0))
-  const after = await sendAmongHonest(() => false)
+  if (run.isFull) {
+    await sendAmongHonest(() => index >= total * WARM_UP)
+    await memory.settle()
+  }
+  await sendAmongHonest(() => false)
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs, ${part.name} (${Math.round(index / seconds)} a second)`)
@@ -155,24 +156,8 @@ async function underPart(run: Run, part: Part): Promise<void> {
   run.figure(`${part.name}: inputs that could not be delivered`, undelivered)
   run.check(share < UNDELIVERED_MAX, `${part.name}: ${undelivered} of ${index} inputs could not be delivered`)
   honest.report()
-  for (const [number] of workers.entries()) {
-    const growth = after.settled[number + 1]! / before.settled[number + 1]!
-    run.checkTime(
-      `${part.name}: memory of worker ${number} without garbage, after against before`,
-      growth,
-      RSS_GROWTH_MAX,
-      'x',
-    )
-  }
-  const inMib = (all: readonly number[]) => all.map(bytes => Math.round(bytes / 2 ** 20)).join(' ')
-  for (const [name, state] of [
-    ['with garbage', 'asItIs'],
-    ['without', 'settled'],
-  ] as const)
-    run.figure(
-      `${part.name}: memory of primary and workers, MiB, ${name}`,
-      `${inMib(before[state])} before, ${inMib(after[state])} after`,
-    )
+  // In a run too short for that, nothing is warm before its end.
+  if (run.isFull) await memory.judge(run, part.name)
   const left = childPids(service.pid)
   run.check(left.join() === workers.join(), `${part.name}: the workers were ${workers}, they are ${left}`)
   await service.stop()
@@ -304,7 +289,7 @@ class HonestClients {
 
 interface Sizes {
   readonly asItIs: readonly number[]
-  readonly settled: readonly number[]
+  readonly collected: readonly number[]
 }
 
 /** A second apart: pages go back to the system bit by bit. */
@@ -314,25 +299,45 @@ const COLLECTIONS = 15
 class Memory {
   readonly #kept: KeptMemory
   readonly #pids: readonly number[]
+  readonly #settled: Sizes[] = []
 
-  constructor(kept: KeptMemory, pids: readonly number[]) {
+  constructor(kept: KeptMemory, primary: number, workers: readonly number[]) {
     this.#kept = kept
-    this.#pids = pids
+    this.#pids = [primary, ...workers]
   }
 
   /** While nothing comes. */
-  async settle(): Promise<Sizes> {
-    const asItIs = this.now()
-    let settled = asItIs
+  async settle(): Promise<void> {
+    const asItIs = this.#now()
+    let collected = asItIs
     for (let count = 0; count < COLLECTIONS; count++) {
       this.#kept.collect(this.#pids)
       await new Promise(resolve => setTimeout(resolve, 1000))
-      settled = this.now().map((bytes, index) => Math.min(bytes, settled[index]!))
+      collected = this.#now().map((bytes, index) => Math.min(bytes, collected[index]!))
     }
-    return { asItIs, settled }
+    this.#settled.push({ asItIs, collected })
   }
 
-  now(): number[] {
+  /** Of the workers, after all against when it settled before. */
+  async judge(run: Run, part: string): Promise<void> {
+    await this.settle()
+    const [before, after] = [this.#settled[0]!, this.#settled.at(-1)!]
+    for (let worker = 0; worker < this.#pids.length - 1; worker++) {
+      const growth = after.collected[worker + 1]! / before.collected[worker + 1]!
+      const name = `${part}: memory of worker ${worker} without garbage, after against before`
+      run.checkTime(name, growth, RSS_GROWTH_MAX, 'x')
+    }
+    const inMib = (all: readonly number[]) => all.map(bytes => Math.round(bytes / 2 ** 20)).join(' ')
+    const figure = (name: string, of: keyof Sizes) =>
+      run.figure(
+        `${part}: memory of primary and workers ${name}, MiB`,
+        `${inMib(before[of])} before, ${inMib(after[of])} after`,
+      )
+    figure('with garbage', 'asItIs')
+    figure('without', 'collected')
+  }
+
+  #now(): number[] {
     return this.#pids.map(pid => {
       try {
         const text = readFileSync(`/proc/${pid}/status`, 'latin1')
