@@ -18,6 +18,7 @@ const TERMS = { issuedAtMs: Date.UTC(2026, 0, 1), difficulty: 0 }
 const COUNTER = 180_227
 const RANDOM_BITS = 5
 const STORE_EPOCH = 7
+const TOKEN_LIFETIME_MS = 300_000
 const SCORE = 0.9
 const JSON_TYPE = 'application/json'
 const SIGNALS = {
@@ -110,7 +111,9 @@ async function nonces(load: LoadModule) {
   const { parseAddress } = await load<typeof import('../../src/domain/address.ts')>('domain/address.ts')
   const { mintNonce, readNonce } = await load<typeof import('../../src/domain/nonce.ts')>('domain/nonce.ts')
   const keyring = new Keyring([SECRET])
-  const binding = { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, address: parseAddress('203.0.113.7')! }
+  const lifetimes = { challengeLifetimeMs: 120_000, tokenLifetimeMs: TOKEN_LIFETIME_MS }
+  const address = parseAddress('203.0.113.7')!
+  const binding = { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes, address }
   return { keyring, binding, mintNonce, readNonce, nonce: mintNonce(keyring, TERMS, binding, RANDOM_BITS) }
 }
 
@@ -121,6 +124,7 @@ async function tokens(load: LoadModule) {
   const { address, storeEpoch } = binding
   const claims = {
     issuedAtMs,
+    lifetimeMs: TOKEN_LIFETIME_MS,
     nonce,
     counter: COUNTER,
     siteTag: '0123456789',

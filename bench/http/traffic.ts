@@ -179,7 +179,7 @@ function verifyTokenWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
     const address = parseAddress(numbers.address)!
     const siteTag = siteTags[index % siteTags.length]!
     const claims = { nonce: mint(numbers), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
-    const body = `{"token":"${mintToken(keyring, { issuedAtMs, ...claims })}"}`
+    const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimeMs: TOKEN_LIFETIME_MS, ...claims })}"}`
     const authorization = `Authorization: Bearer ${apiKeyOf(spec.target, numbers)}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(spec, callerAddress(id))}\r\n${body}`
@@ -196,6 +196,10 @@ function siteTagOf(siteKey: string): string {
   const made = { siteKey, name: '', origins: [], ipRules, createdAt: 0, updatedAt: 0 }
   return compileSite({ ...SITE_DEFAULTS, ...made }).tag
 }
+
+const TOKEN_LIFETIME_MS = 300_000
+/** As the server has them. */
+const LIFETIMES = { challengeLifetimeMs: 600_000, tokenLifetimeMs: TOKEN_LIFETIME_MS }
 
 /** Six digits, as solutions of about 18 bits have. */
 function counterOf(id: number): number {
@@ -214,7 +218,7 @@ function nonceMinter(spec: TrafficSpec, epochOf: EpochOf): Writer {
     return mintNonce(
       keyring,
       { issuedAtMs, difficulty: DIFFICULTY },
-      { siteKey: siteKeyOf(target, index), storeEpoch: epochOf(address), address },
+      { siteKey: siteKeyOf(target, index), storeEpoch: epochOf(address), lifetimes: LIFETIMES, address },
       randomBits,
     )
   }

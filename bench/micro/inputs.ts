@@ -74,7 +74,7 @@ export function visits(): readonly Visit[] {
 function visit(random: () => number, index: number): Visit {
   const addressText = index % 4 === 3 ? v6Text(random) : v4Text(random)
   const address = parseAddress(addressText)!
-  const binding = { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, address }
+  const binding = bindingFor(address)
   const issuedAtMs = NOW_MS - 200 - (random() % 5000)
   const randomBits = random() % 2 ** NONCE_RANDOM_BITS
   const nonce = nonceFor(issuedAtMs, randomBits, binding)
@@ -137,7 +137,8 @@ export function nonceFor(issuedAtMs: number, randomBits: number, binding: NonceB
 }
 
 export function bindingFor(address: Address): NonceBinding {
-  return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, address }
+  const lifetimes = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
+  return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes, address }
 }
 
 /** undefined unless it is genuine. */
@@ -159,7 +160,8 @@ export function scoreFor(solution: Solution, issuedAtMs: number, difficulty: num
 }
 
 export function claimsOf(nonce: string, counter: number, address: Address, score: number): TokenClaims {
-  return { issuedAtMs: NOW_MS, nonce, counter, siteTag: SITE.tag, address, score, storeEpoch: STORE_EPOCH }
+  const when = { issuedAtMs: NOW_MS, lifetimeMs: TOKEN_LIFETIME_MS }
+  return { ...when, nonce, counter, siteTag: SITE.tag, address, score, storeEpoch: STORE_EPOCH }
 }
 
 export function tokenFor(claims: TokenClaims): string {

@@ -136,7 +136,8 @@ export const HOLLOW_STORE: RequestStore = {
   redeemToken: (_, done) => answerLater(() => done({ status: 'admitted', token: 'redeemed' })),
   addressEpoch: () => 0,
   siteEpoch: () => 0,
-  addressEpochs: () => [],
+  nonceEpoch: () => 0,
+  nonceEpochs: () => [],
 }
 
 let later: (() => void)[] = []

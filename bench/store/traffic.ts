@@ -95,7 +95,8 @@ export function solutionRequest(
   const storeEpoch = store.addressEpoch(addressKey)
   if (storeEpoch === undefined) throw new Error('the store was never reached')
   const terms = { issuedAtMs, difficulty: DIFFICULTY }
-  const binding = { siteKey: site.siteKey, storeEpoch, address: addressOf(index) }
+  const lifetimes = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
+  const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: addressOf(index) }
   // Address and issue time already tell nonces apart; these bits only have to be as varied as random ones.
   const randomBits = scattered(index) & 0x3fff
   return {

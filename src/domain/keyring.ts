@@ -7,8 +7,8 @@ import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { Hmac } from './hmac.ts'
 
 /** Longest messages, in bytes; the codecs that write them own the layouts. */
-const NONCE_MESSAGE_MAX = 39
-const TOKEN_MESSAGE_MAX = 109
+const NONCE_MESSAGE_MAX = 47
+const TOKEN_MESSAGE_MAX = 113
 
 export interface SigningKey {
   /** 0 to 15: names the key inside what it signed. Two secrets may share an id; a verifier then tries both. */

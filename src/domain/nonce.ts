@@ -9,7 +9,7 @@
  *
  *   issued at    milliseconds since 2024-01-01 UTC (lasts until 2093)
  *   d, k, r      difficulty, key id, random bits
- *   site MAC     first 3 bytes of HMAC(nonce key, header ++ site key ++ store epoch)
+ *   site MAC     first 3 bytes of HMAC(nonce key, header ++ site key ++ store epoch ++ lifetimes)
  *   address MAC  first 5 bytes of SHA-256(the 29 other bytes of that HMAC ++ address): a key of this nonce's own, which
  *                nobody sees, before a message of fixed length. (A second HMAC would be one more hash call, 0.3 us.)
  *
@@ -17,7 +17,8 @@
  * the two failed needs about 2^39 requests for one header, all of them before that header expires.
  *
  * The store epoch is drawn anew whenever a store has lost its memory: a nonce whose single use might have been
- * forgotten no longer verifies.
+ * forgotten no longer verifies. Nor does one that was issued under other lifetimes: what is remembered of it, and of its
+ * token, is remembered for as long as those say.
  */
 
 import { hash } from 'node:crypto'
@@ -37,17 +38,25 @@ const MAC_BYTES = 32
 
 const SITE_KEY_BYTES = 27
 const STORE_EPOCH_OFFSET = HEADER_BYTES + SITE_KEY_BYTES
-const MESSAGE_BYTES = STORE_EPOCH_OFFSET + 4
+const LIFETIMES_OFFSET = STORE_EPOCH_OFFSET + 4
+const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
 /** Random bits in a nonce: they keep two challenges of one millisecond apart. */
 export const NONCE_RANDOM_BITS = 14
+
+/** As they are set, in milliseconds, unsigned 32 bits. */
+export interface Lifetimes {
+  readonly challengeLifetimeMs: number
+  readonly tokenLifetimeMs: number
+}
 
 /** What a nonce is bound to besides its own header. */
 export interface NonceBinding {
   readonly siteKey: string
   /** Unsigned 32 bits. */
   readonly storeEpoch: number
+  readonly lifetimes: Lifetimes
   readonly address: Address
 }
 
@@ -148,6 +157,8 @@ function writeMessage(key: SigningKey, binding: NonceBinding): void {
   for (let index = 0; index < HEADER_BYTES; index++) message[index] = bytes[index]!
   message.write(binding.siteKey, HEADER_BYTES, SITE_KEY_BYTES, 'latin1')
   message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
+  message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs, LIFETIMES_OFFSET)
+  message.writeUInt32BE(binding.lifetimes.tokenLifetimeMs, LIFETIMES_OFFSET + 4)
 }
 
 const addressMessage = Buffer.alloc(MAC_BYTES + ADDRESS_BYTES)

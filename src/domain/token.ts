@@ -2,9 +2,10 @@
  * Verification tokens.
  *
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
- *        13         32     1..16      44      43      characters
+ *        13         32     1..16      48      43      characters
  *
- *   claims  base64url of 33 bytes: version and key id in the clear (4 bits each), then 32 encrypted bytes:
+ *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetime (3 bytes, milliseconds; see below) in the
+ *           clear, then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
  *           The key stream is HMAC(claims key, "<issuedAtMs>|<nonce>|<counter>"): encrypt-then-MAC, since a score that
  *           the browser can read tells bot authors what works.
@@ -13,13 +14,17 @@
  * Every field has a fixed width or (the counter) one canonical spelling, so no two field lists share an encoding. The
  * HMAC is compared as text, so the two spare bits of its last character are covered too.
  * The token's identity for single use is its nonce.
+ *
+ * It says itself how long it lives: were that a setting of whoever reads it, a longer one would bring back tokens whose
+ * mark of redemption is gone.
  */
 
 import type { Address } from './address.ts'
 import { writeDecimal } from './decimal.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
+import { readUInt24, writeUInt24 } from './limits.ts'
 
-const VERSION = 1
+const VERSION = 2
 const SITE_TAG_BYTES = 10
 const ADDRESS_OFFSET = SITE_TAG_BYTES
 const SCORE_OFFSET = ADDRESS_OFFSET + 16
@@ -29,12 +34,14 @@ const HMAC_CHARACTERS = 43
 const SCORE_SCALE = 1000
 const DELIMITER = 0x7c
 /** `|<claims>|<hmac>` */
-const AFTER_PREFIX = 1 + 44 + 1 + HMAC_CHARACTERS
+const AFTER_PREFIX = 1 + 48 + 1 + HMAC_CHARACTERS
 
-const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{44})\|([\w-]{43})$/
+const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{48})\|([\w-]{43})$/
 
 export interface TokenClaims {
   readonly issuedAtMs: number
+  /** Milliseconds, below 2^24. */
+  readonly lifetimeMs: number
   readonly nonce: string
   readonly counter: number
   /** 10 one-byte characters, from `siteTag`. */
@@ -54,15 +61,18 @@ export type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** One byte of version and key id, then the claims. */
-const sealed = Buffer.alloc(1 + CLAIMS_BYTES)
-const claims = sealed.subarray(1)
+/** One byte of version and key id, the lifetime, then the claims. */
+const LIFETIME_OFFSET = 1
+const CLAIMS_OFFSET = LIFETIME_OFFSET + 3
+const sealed = Buffer.alloc(CLAIMS_OFFSET + CLAIMS_BYTES)
+const claims = sealed.subarray(CLAIMS_OFFSET)
 
 export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const key = keyring.signing
   const { message } = key.tokenMac
   const prefixEnd = writePrefix(message, token)
   sealed[0] = (VERSION << 4) | key.kid
+  writeUInt24(sealed, LIFETIME_OFFSET, token.lifetimeMs)
   claims.write(token.siteTag, 0, SITE_TAG_BYTES, 'latin1')
   claims.write(token.address, ADDRESS_OFFSET, 16, 'latin1')
   claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
@@ -101,6 +111,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
       status: 'genuine',
       claims: {
         issuedAtMs: Number(issuedAtMs),
+        lifetimeMs: readUInt24(sealed, LIFETIME_OFFSET),
         nonce: nonce!,
         counter: Number(counter),
         siteTag: claims.toString('latin1', 0, SITE_TAG_BYTES),

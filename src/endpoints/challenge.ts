@@ -93,7 +93,7 @@ export class ChallengeEndpoint implements Endpoint {
 
   #issue(exchange: Exchange, site: Site, addressKey: string, admitted: Admitted): void {
     const { siteKey, limits } = site.record
-    const storeEpoch = this.#service.store.addressEpoch(addressKey)
+    const storeEpoch = this.#service.store.nonceEpoch(addressKey, siteKey)
     if (storeEpoch === undefined) {
       this.#refusals.refuse(exchange, 'store-unavailable')
       return
@@ -111,7 +111,7 @@ export class ChallengeEndpoint implements Endpoint {
     const nonce = mintNonce(
       this.#service.keyring,
       { issuedAtMs, difficulty },
-      { siteKey, storeEpoch, address: exchange.address! },
+      { siteKey, storeEpoch, lifetimes: this.#service.settings, address: exchange.address! },
       this.#service.randomBits(NONCE_RANDOM_BITS),
     )
     const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)

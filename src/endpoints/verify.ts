@@ -48,7 +48,7 @@ type Attempt =
   | {
       readonly verdict: 'solved'
       readonly solution: Solution
-      readonly storeEpoch: number
+      readonly epochs: Epochs
       readonly forgettableAtMs: number
       readonly signals: ScoreSignals
       /** From these signals. */
@@ -56,6 +56,12 @@ type Attempt =
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
+
+/** Of the memories that an address's nonces and a site's redemptions are kept in, when the nonce was read. */
+interface Epochs {
+  readonly address: number
+  readonly site: number
+}
 
 /** At a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
@@ -123,7 +129,7 @@ export class VerifyEndpoint implements Endpoint {
         attempt.verdict === 'solved'
           ? {
               nonce: attempt.solution.nonce,
-              storeEpoch: attempt.storeEpoch,
+              storeEpoch: attempt.epochs.address,
               expiresAtMs: attempt.forgettableAtMs,
             }
           : undefined,
@@ -159,19 +165,17 @@ export class VerifyEndpoint implements Endpoint {
     if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
       return { verdict: 'failed', nonce, reason: 'ip-not-allowed' }
     }
-    const storeEpoch = this.#service.store.addressEpoch(addressKey)
-    // The site's too: a nonce is not spent if no token could be issued for it.
-    if (storeEpoch === undefined || this.#service.store.siteEpoch(record.siteKey) === undefined) {
+    const { store, settings } = this.#service
+    const addressEpoch = store.addressEpoch(addressKey)
+    const siteEpoch = store.siteEpoch(record.siteKey)
+    const storeEpoch = store.nonceEpoch(addressKey, record.siteKey)
+    if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
       return refused({ reason: 'store-unavailable' })
-    }
-    const reading = readNonce(this.#service.keyring, parsed.body.nonce, {
-      siteKey: record.siteKey,
-      storeEpoch,
-      address,
-    })
+    const binding = { siteKey: record.siteKey, storeEpoch, lifetimes: settings, address }
+    const reading = readNonce(this.#service.keyring, parsed.body.nonce, binding)
     switch (reading.status) {
       case 'genuine':
-        return this.#evaluateSolution(site, parsed.body, reading, storeEpoch)
+        return this.#evaluateSolution(site, parsed.body, reading, { address: addressEpoch, site: siteEpoch })
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
@@ -181,14 +185,15 @@ export class VerifyEndpoint implements Endpoint {
 
   /** On a Cluster the address that a nonce was issued to may have another epoch than the one that brings it. */
   #isOfOtherShard(nonce: string, siteKey: string, address: Address): boolean {
-    for (const storeEpoch of this.#service.store.addressEpochs()) {
-      const { status } = readNonce(this.#service.keyring, nonce, { siteKey, storeEpoch, address })
+    const { settings: lifetimes } = this.#service
+    for (const storeEpoch of this.#service.store.nonceEpochs(siteKey)) {
+      const { status } = readNonce(this.#service.keyring, nonce, { siteKey, storeEpoch, lifetimes, address })
       if (status === 'other-address') return true
     }
     return false
   }
 
-  #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, storeEpoch: number): Attempt {
+  #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, epochs: Epochs): Attempt {
     const now = this.#service.now()
     const { issuedAtMs, difficulty } = terms
     const lifetimeMs = challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
@@ -207,7 +212,7 @@ export class VerifyEndpoint implements Endpoint {
     const score = scoreOf(signals, site.scoreWeights)
     // If this host's clock is ahead, the nonce lives on where another one is right.
     const forgettableAtMs = Math.max(issuedAtMs, now) + lifetimeMs
-    return { verdict: 'solved', solution, storeEpoch, forgettableAtMs, signals, score }
+    return { verdict: 'solved', solution, epochs, forgettableAtMs, signals, score }
   }
 
   /**
@@ -286,16 +291,19 @@ export class VerifyEndpoint implements Endpoint {
     const { score, reasons } = signals === solved.signals ? known : scoreOf(signals, site.scoreWeights)
     const { nonce } = solved.solution
     const passed = score >= threshold
-    const storeEpoch = this.#service.store.siteEpoch(siteKey)
+    const storeEpoch = solved.epochs.site
     if (!passed) {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
-    } else if (storeEpoch === undefined) {
+    } else if (storeEpoch !== this.#service.store.siteEpoch(siteKey)) {
+      // It has lost its memory meanwhile: a token of the epoch before would be refused, one of the new epoch may be the second.
       this.#refusals.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.#service.now()
       const { counter } = solved.solution
+      const { tokenLifetimeMs: lifetimeMs } = this.#service.settings
       const token = mintToken(this.#service.keyring, {
         issuedAtMs,
+        lifetimeMs,
         nonce,
         counter,
         siteTag: site.tag,
@@ -303,7 +311,7 @@ export class VerifyEndpoint implements Endpoint {
         score,
         storeEpoch,
       })
-      const expiresAt = timeText(issuedAtMs + this.#service.settings.tokenLifetimeMs)
+      const expiresAt = timeText(issuedAtMs + lifetimeMs)
       this.#service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
       exchange.answer({
         status: 200,

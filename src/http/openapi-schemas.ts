@@ -24,7 +24,7 @@ export const ChallengeSchema = Type.Object(
 export const PassedSchema = Type.Object(
   {
     token: Type.String({
-      pattern: '^\\d{13}\\|[0-9a-f]{32}\\|\\d{1,16}\\|[A-Za-z0-9_-]{44}\\|[A-Za-z0-9_-]{43}$',
+      pattern: '^\\d{13}\\|[0-9a-f]{32}\\|\\d{1,16}\\|[A-Za-z0-9_-]{48}\\|[A-Za-z0-9_-]{43}$',
       description: 'To be redeemed once by the backend of the site. Do not depend on what is inside.',
     }),
     passed: Type.Literal(true),

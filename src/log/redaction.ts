@@ -50,7 +50,7 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
 /** Also as it stands in a URL. What remains is its nonce, by which `powgate explain` finds the visitor. */
-const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{44}\1[\w-]{43}/g
+const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
 /** A text without what has the form of an API key, of a token, or of a URL's user and password. */

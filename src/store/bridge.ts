@@ -55,8 +55,12 @@ export class BridgedStore implements RequestStore {
     return this.#store.siteEpoch(siteKey)
   }
 
-  addressEpochs(): readonly number[] {
-    return this.#store.addressEpochs()
+  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+    return this.#store.nonceEpoch(addressKey, siteKey)
+  }
+
+  nonceEpochs(siteKey: string): readonly number[] {
+    return this.#store.nonceEpochs(siteKey)
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {

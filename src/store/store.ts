@@ -119,8 +119,13 @@ export interface RequestStore {
    */
   addressEpoch(addressKey: string): number | undefined
   siteEpoch(siteKey: string): number | undefined
-  /** Of all the memories that addresses are spread over; empty where there is one. */
-  addressEpochs(): readonly number[]
+  /**
+   * What a challenge is bound to: changes with either of these. With the site's too, since a solution that was turned
+   * into a token must not yield another once that one's redemption may be forgotten.
+   */
+  nonceEpoch(addressKey: string, siteKey: string): number | undefined
+  /** The same for all the memories that addresses are spread over; empty where there is one. */
+  nonceEpochs(siteKey: string): readonly number[]
 }
 
 export interface SiteChanges {

@@ -14,6 +14,7 @@ import { createStore } from '../../src/store/open.ts'
 import { Client, type From, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
+import { lifetimesOf } from '../support/lifetimes.ts'
 import { BEHIND, FrontProxy, type ProxyKind } from '../support/proxies.ts'
 import { STORE_KINDS, type StoreKind, TEST_SECRET, TestService, type TestSite } from '../support/service.ts'
 
@@ -164,20 +165,25 @@ export class Subject {
     const nonce = mintNonce(
       keyring,
       { issuedAtMs: Date.now() - ageMs, difficulty },
-      { siteKey, storeEpoch: await this.#epoch(from), address: parseAddress(from)! },
+      {
+        siteKey,
+        storeEpoch: await this.#epoch(siteKey, from),
+        lifetimes: lifetimesOf(this.service.env),
+        address: parseAddress(from)!,
+      },
       randomInt(2 ** NONCE_RANDOM_BITS),
     )
     return solutionOf(nonce, quickSolve(nonce, difficulty))
   }
 
   /** Of the memory that will remember this address's nonces: on a Cluster there are several. */
-  async #epoch(from: string): Promise<number> {
+  async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
       const store = createStore(config, { sweeps: false, deadlineMs: 5000 })
       try {
         await store.open()
-        return store.addressEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits))!
+        return store.nonceEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
       } finally {
         await store.close()
       }

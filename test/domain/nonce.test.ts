@@ -10,11 +10,17 @@ const keyring = new Keyring([SECRETS[0]!])
 const binding = {
   siteKey: 'site_0123456789ABCDEFabcdef',
   storeEpoch: 0xdeadbeef,
+  lifetimes: { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 },
   address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`,
 }
 const terms = { issuedAtMs: Date.UTC(2026, 10, 21, 12, 34, 56, 789), difficulty: 18 }
 
-const bindings = fc.record({ siteKey: siteKeys, storeEpoch: fc.nat(0xffffffff), address: addresses })
+const bindings = fc.record({
+  siteKey: siteKeys,
+  storeEpoch: fc.nat(0xffffffff),
+  lifetimes: fc.record({ challengeLifetimeMs: fc.nat(0xffffffff), tokenLifetimeMs: fc.nat(0xffffffff) }),
+  address: addresses,
+})
 const allTerms = fc.record({
   issuedAtMs: fc.integer({ min: Date.UTC(2024, 0, 1), max: Date.UTC(2090, 0, 1) }),
   difficulty: fc.integer({ min: 0, max: 31 }),

@@ -10,6 +10,7 @@ const keyring = new Keyring([SECRET])
 
 const claims: TokenClaims = {
   issuedAtMs: 1_795_235_427_055,
+  lifetimeMs: 300_000,
   nonce: '0a9d065f59421fab31a2f57be7591e18',
   counter: 28_643,
   siteTag: '0123456789',
@@ -20,6 +21,7 @@ const claims: TokenClaims = {
 
 const allClaims = fc.record({
   issuedAtMs: fc.integer({ min: 1_000_000_000_000, max: 9_999_999_999_999 }),
+  lifetimeMs: fc.nat(0xffffff),
   nonce: nonces,
   counter: counters,
   siteTag: fc

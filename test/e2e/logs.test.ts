@@ -510,7 +510,7 @@ async function everyKindOfRequest(
     challenge.status === 200 ? await client.solved(siteKey, { from }) : solutionOf('0'.repeat(32))
   const verified = hear(await client.verify(siteKey, solution, { from }))
   const token: string =
-    verified.json?.token ?? `1795289826041|${solution.nonce}|1|${'c'.repeat(44)}|${'h'.repeat(43)}`
+    verified.json?.token ?? `1795289826041|${solution.nonce}|1|${'c'.repeat(48)}|${'h'.repeat(43)}`
   for (const body of [
     solution,
     { ...solution, nonce: token },

@@ -15,6 +15,7 @@ import { readToken } from '../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
+import { lifetimesOf } from '../support/lifetimes.ts'
 import { FrontProxy } from '../support/proxies.ts'
 import { RedisServer } from '../support/redis.ts'
 import { TestService, type TestSite } from '../support/service.ts'
@@ -178,7 +179,12 @@ async function assertOldIsForged(hosts: readonly Host[], site: TestSite): Promis
   const token = await hosts[0]!.client.token(site.siteKey, { from })
   const reading = readToken(new Keyring([NEW]), token)
   assert.ok(reading.status === 'genuine')
-  const of = { siteKey: site.siteKey, storeEpoch: reading.claims.storeEpoch, address: parseAddress(from)! }
+  const of = {
+    siteKey: site.siteKey,
+    storeEpoch: reading.claims.storeEpoch,
+    lifetimes: lifetimesOf(hosts[0]!.service.env),
+    address: parseAddress(from)!,
+  }
   for (const { client } of hosts) {
     for (const [secret, status] of [
       [OLD, 400],

@@ -10,6 +10,7 @@ import { claimsOf, freshFingerprint, quickSolve } from '../contract/support.ts'
 import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
+import { lifetimesOf } from '../support/lifetimes.ts'
 import { TEST_SECRET, type TestService, type TestSite } from '../support/service.ts'
 
 const DIFFICULTY = 16
@@ -49,6 +50,7 @@ export class NonceObserver {
     const binding = {
       siteKey: this.#siteKey,
       storeEpoch: this.#storeEpoch,
+      lifetimes: lifetimesOf(),
       address: parseAddress(address)!,
     }
     const { status } = readNonce(keyring, nonce, binding)

@@ -12,6 +12,7 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { readToken } from '../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from './client.ts'
+import { lifetimesOf } from './lifetimes.ts'
 import { TEST_SECRET, type TestSite } from './service.ts'
 
 /** What the service must be told: the load speaks for its visitors, and redeems for all of them. */
@@ -151,9 +152,10 @@ export class SteadyLoad {
 
   #solution(visitor: string): Job {
     const { site, storeEpoch } = this.#options
+    const lifetimes = lifetimesOf(STEADY_LOAD_SETTINGS)
     const address = parseAddress(visitor)!
     const made = { issuedAtMs: Date.now(), difficulty: 0 }
-    const nonce = mintNonce(this.#keyring, made, { siteKey: site.siteKey, storeEpoch, address }, 0)
+    const nonce = mintNonce(this.#keyring, made, { siteKey: site.siteKey, storeEpoch, lifetimes, address }, 0)
     const body = JSON.stringify({
       nonce,
       counter: 7,

@@ -2,7 +2,7 @@
 
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintToken, readToken } from '../../src/domain/token.ts'
+import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { Client } from '../support/client.ts'
 import { TEST_SECRET, type TestSite } from '../support/service.ts'
 import type { Call, History } from './history.ts'
@@ -20,12 +20,14 @@ const VISITOR = '127.0.0.1'
 
 const keyring = new Keyring([TEST_SECRET])
 
+type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimeMs'>
+
 /** Makes tokens as the service does, of a site whose redemptions are kept under one epoch of the store. */
 export class TokenMint {
-  readonly #claims: { siteTag: string; storeEpoch: number }
+  readonly #claims: MintedClaims
   readonly #random: Random
 
-  private constructor(claims: { siteTag: string; storeEpoch: number }, random: Random) {
+  private constructor(claims: MintedClaims, random: Random) {
     this.#claims = claims
     this.#random = random
   }
@@ -48,11 +50,12 @@ export class TokenMint {
   }
 
   mint(): string {
-    const { siteTag, storeEpoch } = this.#claims
+    const { siteTag, storeEpoch, lifetimeMs } = this.#claims
     const issuedAtMs = Date.now()
     const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
     return mintToken(keyring, {
       issuedAtMs,
+      lifetimeMs,
       nonce: high.toString(16).padStart(8, '0') + this.#random.hex(24),
       counter: this.#random.below(2 ** 31),
       siteTag,

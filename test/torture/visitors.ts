@@ -10,7 +10,7 @@ import { takeMark } from '../../bench/http/meter.ts'
 import { startTicker, type Ticker } from '../../bench/http/ticker.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintNonce } from '../../src/domain/nonce.ts'
+import { type Lifetimes, mintNonce } from '../../src/domain/nonce.ts'
 import { FINGERPRINT } from '../support/client.ts'
 import { TEST_SECRET, type TestSite } from '../support/service.ts'
 
@@ -19,6 +19,7 @@ export interface VisitorsSpec {
   readonly port: number
   readonly site: TestSite
   readonly storeEpoch: number
+  readonly lifetimes: Lifetimes
   readonly connections: number
   /** Infinity: as many as are answered. */
   readonly visitorsPerSecond: number
@@ -227,7 +228,7 @@ export class Visitors {
   }
 
   #text({ step, visitor, token }: Request): string {
-    const { site, storeEpoch } = this.#spec
+    const { site, storeEpoch, lifetimes } = this.#spec
     const address = addressOf(visitor)
     if (step === 'challenge')
       return `GET /challenge HTTP/1.1\r\nX-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}\r\n`
@@ -237,7 +238,7 @@ export class Visitors {
       return `POST /verify-token HTTP/1.1\r\nAuthorization: Bearer ${site.apiKey}\r\nX-Forwarded-For: ${caller}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
     }
     const terms = { issuedAtMs: Date.now(), difficulty: 0 }
-    const binding = { siteKey: site.siteKey, storeEpoch, address: parseAddress(address)! }
+    const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(address)! }
     const nonce = mintNonce(this.#keyring, terms, binding, visitor & 0x3fff)
     const body = `{"nonce":"${nonce}","counter":7,"fingerprintHash":"${FINGERPRINT}","environment":${ENVIRONMENT}}`
     return `POST /verify HTTP/1.1\r\nX-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`

@@ -125,7 +125,11 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.epoch
   }
 
-  addressEpochs(): readonly number[] {
+  nonceEpoch(): number {
+    return this.addressEpoch()
+  }
+
+  nonceEpochs(): readonly number[] {
     return []
   }
 

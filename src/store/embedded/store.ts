@@ -86,7 +86,8 @@ export class EmbeddedStore implements Store {
 
   addressEpoch = () => this.#requests.addressEpoch()
   siteEpoch = () => this.#requests.siteEpoch()
-  addressEpochs = () => this.#requests.addressEpochs()
+  nonceEpoch = () => this.#requests.nonceEpoch()
+  nonceEpochs = () => this.#requests.nonceEpochs()
   admitChallenge = (request: ChallengeRequest, done: Done<ChallengeAdmission>) =>
     this.#requests.admitChallenge(request, done)
   admitSolution = (request: SolutionRequest, done: Done<SolutionAdmission>) =>

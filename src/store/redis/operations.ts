@@ -2,7 +2,12 @@
 
 import { LogKind } from '../../domain/address-log.ts'
 import { nonceMark } from '../../domain/nonce.ts'
-import type { ChallengeRequest, SolutionRequest, TokenRedemption } from '../store.ts'
+import {
+  type ChallengeRequest,
+  MARK_MARGIN_MS,
+  type SolutionRequest,
+  type TokenRedemption,
+} from '../store.ts'
 
 const { fromCharCode } = String
 const [B1, B2, B3] = [8, 16, 24]
@@ -52,8 +57,9 @@ export function redemptionOperation(
   keepMs: number,
 ): string {
   const limits = uint24Text(callerLimit) + uint24Text(keyLimit)
-  if (redeem === undefined) return `R${limits}${'\0'.repeat(8)}`
-  return `R${limits}${uint32Text(keepMs)}${uint32Text(redeem.storeEpoch)}${redeem.claim}`
+  if (redeem === undefined) return `R${limits}${'\0'.repeat(12)}`
+  const until = Math.ceil((redeem.expiresAtMs + MARK_MARGIN_MS) / 1000)
+  return `R${limits}${uint32Text(keepMs)}${uint32Text(redeem.storeEpoch)}${uint32Text(until)}${redeem.claim}`
 }
 
 /** 'F' */

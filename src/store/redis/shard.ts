@@ -48,7 +48,7 @@ export class Shard {
   epoch: number | undefined
   readonly keyPrefix: string
   readonly #epochKey: string
-  readonly #processKey: string
+  readonly #lookKey: string
   readonly #probeKeys: readonly string[]
   readonly #slot: number
   readonly #connection: Connection
@@ -79,7 +79,7 @@ export class Shard {
     // Kept as the characters of its bytes, as everything in a turn is.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
-    this.#processKey = `${this.keyPrefix}process`
+    this.#lookKey = `${this.keyPrefix}look`
     this.#probeKeys = [`${this.keyPrefix}never`]
     this.#slot = slotOf(this.#epochKey)
   }
@@ -168,7 +168,7 @@ export class Shard {
     const { clock, newEpoch } = this.#options
     const shard = {
       epochKey: this.#epochKey,
-      processKey: this.#processKey,
+      lookKey: this.#lookKey,
       clock: clock === undefined ? '' : String(clock()),
       newEpoch: String(newEpoch()),
       lookedAt: place === this.#place ? this.#lookedAt : '',

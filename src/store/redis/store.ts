@@ -179,9 +179,14 @@ export class RedisStore implements Store {
     return this.#shardOf(siteKey).epoch
   }
 
-  addressEpochs(): readonly number[] {
+  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+    return jointEpoch(this.#shardOf(addressKey), this.#shardOf(siteKey))
+  }
+
+  nonceEpochs(siteKey: string): readonly number[] {
     if (this.#shards.length === 1) return []
-    return this.#shards.flatMap(({ epoch }) => (epoch === undefined ? [] : [epoch]))
+    const site = this.#shardOf(siteKey)
+    return this.#shards.flatMap(shard => jointEpoch(shard, site) ?? [])
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
@@ -296,4 +301,12 @@ export class RedisStore implements Store {
     const command = new Command(name, args, { replyEncoding: 'utf8' })
     return withDeadline(this.#connection.send(command), this.#options.deadlineMs, name)
   }
+}
+
+/** Both are random numbers, so that it changes with each of them. */
+function jointEpoch(address: Shard, site: Shard): number | undefined {
+  if (address === site) return site.epoch
+  return address.epoch === undefined || site.epoch === undefined
+    ? undefined
+    : (address.epoch ^ site.epoch) >>> 0
 }

@@ -16,7 +16,7 @@ export type Settle = (reply: Buffer | undefined, at: number) => void
 export interface ShardCall {
   /** A Cluster finds the shard's slot by it. */
   readonly epochKey: string
-  readonly processKey: string
+  readonly lookKey: string
   /** Milliseconds; '' for the server's own. */
   readonly clock: string
   readonly newEpoch: string
@@ -46,11 +46,11 @@ export class Turn {
   }
 
   call(script: Script, how: 'evalsha' | 'eval', shard: ShardCall): Command {
-    const { epochKey, processKey, clock, newEpoch, lookedAt } = shard
+    const { epochKey, lookKey, clock, newEpoch, lookedAt } = shard
     const code = how === 'evalsha' ? script.sha : script.text
     const keyCount = 2 + this.#keyCount
     const count = 3 + keyCount + 3 + this.settles.length
-    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(processKey)}`
+    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(lookKey)}`
     const bytes = Buffer.concat([
       Buffer.from(head, 'latin1'),
       this.#keys.bytes(),

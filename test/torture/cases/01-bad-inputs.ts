@@ -12,6 +12,7 @@ import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
 import { untilReady } from '../../proxy/observer.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../support/client.ts'
+import { lifetimesOf } from '../../support/lifetimes.ts'
 import { freePort } from '../../support/ports.ts'
 import { v2Header } from '../../support/proxy-header.ts'
 import { RawConnection } from '../../support/raw-http.ts'
@@ -350,6 +351,7 @@ class Memory {
 }
 
 const keyring = new Keyring([TEST_SECRET])
+const LIFETIMES = lifetimesOf()
 
 /** Solutions and tokens that the service would accept. */
 class Genuines {
@@ -368,9 +370,10 @@ class Genuines {
     return new Genuines(site, mint, mint.storeEpoch)
   }
 
-  of(address: string) {
+  of(from: string) {
     const { siteKey } = this.#site
-    const binding = { siteKey, storeEpoch: this.#storeEpoch, address: parseAddress(address)! }
+    const address = parseAddress(from)!
+    const binding = { siteKey, storeEpoch: this.#storeEpoch, lifetimes: LIFETIMES, address }
     return {
       ...this.#site,
       token: () => this.#mint.mint(),

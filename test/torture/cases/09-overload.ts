@@ -5,6 +5,7 @@
 
 import { childPids } from '../../../bench/http/processes.ts'
 import { SETTINGS } from '../../../src/settings.ts'
+import { lifetimesOf } from '../../support/lifetimes.ts'
 import { freePort } from '../../support/ports.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
@@ -67,6 +68,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     port: service.port,
     site,
     storeEpoch,
+    lifetimes: lifetimesOf(service.env),
     connections: OPEN_CONNECTIONS,
     visitorsPerSecond: Number.POSITIVE_INFINITY,
     warmUpMs: Math.min(2000, measureMs),

@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { childPids } from '../../../bench/http/processes.ts'
 import { openState } from '../../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
+import { lifetimesOf } from '../../support/lifetimes.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
 import { KeptMemory } from '../kept-memory.ts'
@@ -70,7 +71,8 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   run.defer(() => visitors.stop())
   const keys = await openKeys(service)
   run.defer(() => keys.close())
-  const base = { port: service.port, site, storeEpoch, connections: CONNECTIONS, pids: [] }
+  const lifetimes = lifetimesOf(service.env)
+  const base = { port: service.port, site, storeEpoch, lifetimes, connections: CONNECTIONS, pids: [] }
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
   const spec = await halfLoad(run, visitors, base, seconds)

@@ -13,6 +13,7 @@ import { equalInConstantTime, Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce, type NonceBinding, readNonce } from '../../../src/domain/nonce.ts'
 import { type ApiKeyRecord, apiKeySha256, isApiKeyOf, newApiKey } from '../../../src/domain/site.ts'
 import { mintToken, readToken } from '../../../src/domain/token.ts'
+import { lifetimesOf } from '../../support/lifetimes.ts'
 import { TEST_SECRET } from '../../support/service.ts'
 import { lastResult, measureTiming, T_MAX, type TimingTarget } from '../dudect.ts'
 import type { Random } from '../random.ts'
@@ -112,6 +113,7 @@ function tokens(keyring: Keyring, random: Random): TimingTarget<string> {
     input: of => {
       const token = mintToken(keyring, {
         issuedAtMs: Date.now(),
+        lifetimeMs: 300_000,
         nonce: random.hex(32),
         counter: random.between(10_000, 99_999),
         siteTag: random.hex(10),
@@ -133,7 +135,12 @@ function nonces(
   from: number,
   to: number,
 ): TimingTarget<string> {
-  const binding: NonceBinding = { siteKey: `site_${'0'.repeat(22)}`, storeEpoch: 7, address: VISITOR }
+  const binding: NonceBinding = {
+    siteKey: `site_${'0'.repeat(22)}`,
+    storeEpoch: 7,
+    lifetimes: lifetimesOf(),
+    address: VISITOR,
+  }
   return {
     name: `nonce's ${name}`,
     input: of => {

@@ -9,6 +9,7 @@ import { quickSolve } from '../../contract/support.ts'
 import { solutionFor, untilReady } from '../../proxy/observer.ts'
 import { Client, HONEST_ENVIRONMENT } from '../../support/client.ts'
 import { type Answer, closeIdleConnections, freshAddress } from '../../support/http.ts'
+import { lifetimesOf } from '../../support/lifetimes.ts'
 import {
   STORE_KINDS,
   type StoreKind,
@@ -29,6 +30,11 @@ import {
 const TOKEN_THEFTS = tokenThefts(TEST_SECRET)
 /** The shortest that a challenge can live. */
 const LIFETIME_SECONDS = 10
+const SHORT_LIVED = {
+  POWGATE_CHALLENGE_SECONDS: String(LIFETIME_SECONDS),
+  POWGATE_TOKEN_SECONDS: String(LIFETIME_SECONDS),
+}
+const LIFETIMES = lifetimesOf(SHORT_LIVED)
 const STOCK = 30
 const ATTACKS = SOLUTION_THEFTS.length + 2 * TOKEN_THEFTS.length
 
@@ -50,8 +56,7 @@ export const theft: TortureCase = {
 async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const env = { ...UNLIMITED_REDEMPTIONS, POWGATE_STORE_DEADLINE_MS: '5000', LOG_LEVEL: 'error' }
   const short = {
-    POWGATE_CHALLENGE_SECONDS: String(LIFETIME_SECONDS),
-    POWGATE_TOKEN_SECONDS: String(LIFETIME_SECONDS),
+    ...SHORT_LIVED,
   }
   const [service, shortLived] = await Promise.all([
     run.service(kind, env),
@@ -122,7 +127,12 @@ class Scene {
   /** A challenge that takes no work, as the service would issue it: where there is no time for hundreds of others. */
   #effortless(from: string, siteKey: string): Solution {
     const { random } = this.run
-    const binding = { siteKey, storeEpoch: this.storeEpoch, address: parseAddress(from)! }
+    const binding = {
+      siteKey,
+      storeEpoch: this.storeEpoch,
+      lifetimes: LIFETIMES,
+      address: parseAddress(from)!,
+    }
     const terms = { issuedAtMs: Date.now(), difficulty: 0 }
     return {
       nonce: mintNonce(keyring, terms, binding, random.below(2 ** 14)),
@@ -347,7 +357,12 @@ async function keptTooLong(scene: Scene): Promise<void> {
 async function refuseForeignChallenges(scene: Scene): Promise<void> {
   const { claims } = await scene.token()
   const from = freshAddress()
-  const binding = { siteKey: scene.site.siteKey, storeEpoch: claims.storeEpoch, address: parseAddress(from)! }
+  const binding = {
+    siteKey: scene.site.siteKey,
+    storeEpoch: claims.storeEpoch,
+    lifetimes: LIFETIMES,
+    address: parseAddress(from)!,
+  }
   const terms = { issuedAtMs: Date.now(), difficulty: EASY.base }
   const foreign = {
     'of a store that lost its memory': mintNonce(

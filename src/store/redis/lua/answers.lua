@@ -4,10 +4,16 @@
 -- replica that was promoted, a primary that was a replica for a moment: each may lack the last marks. A client need not
 -- notice (a Cluster cuts no connection when roles change), so the process is looked at here, in the call that trusts it.
 -- (A slot that was moved lacks no mark, but from here that looks the same.)
+-- Marks also end early where this server's clock is set ahead, since Redis counts their time by it. So beside the
+-- process stands when somebody last looked: workers do every second, and more than half a minute between two looks is
+-- such a step, or a time in which nobody asked; either way what was issued before is refused. (What a shorter step
+-- takes from a mark is less than the minute that marks are kept beyond their time.)
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
 -- between are as fast as this: a copy alone takes a fork and several round trips.
 local LOOK_HOLDS = 2
+local STEP = 30000
+local NOTED_EVERY = 1000
 
 local epoch_text = call('GET', KEYS[1])
 local looked_at = tonumber(ARGV[3])
@@ -16,10 +22,16 @@ if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
-  if not epoch_text or call('GET', KEYS[2]) ~= process then
+  local noted, noted_at = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+)$')
+  local since = noted_at and wall - tonumber(noted_at)
+  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
+  if not epoch_text or noted ~= process or stepped then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)
-    call('SET', KEYS[2], process)
+    noted = nil
+  end
+  if not noted or since < 0 or since >= NOTED_EVERY then
+    call('SET', KEYS[2], string.format('%s %.0f', process, wall))
   end
   looked_at = now
 end

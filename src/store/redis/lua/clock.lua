@@ -12,7 +12,8 @@ local function clock()
   return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 
-local now = clock() % WRAP
+local wall = clock()
+local now = wall % WRAP
 
 -- A clock that stepped back is held at the last entry.
 local function held_time(last)

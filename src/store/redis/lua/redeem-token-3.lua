@@ -1,10 +1,13 @@
 -- R: charges one redemption to a caller and to an API key, and, if both admit it and it is asked to, redeems the token.
 -- KEYS     caller window (if its limit is not 0) | API key window (likewise) | redeemed mark (if time to keep is not 0)
--- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the mark 4, or 0 | epoch in the token 4 | claim |
+-- ARGV     | 'R' | caller limit 3 | API key limit 3 | milliseconds to keep the mark 4, or 0 | epoch in the token 4 | ...
+--          ... second until which it must be kept by any clock that is right 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token touched, then time of charge, 0
 --          |  0, milliseconds to wait, policy (1 address, 3 API key)
+local KEEP_MAX = 86400000
+
 operations[82] = function(keys, operation)
-  local caller_limit, key_limit, keep, epoch, rest = unpack_bytes('>I3I3I4I4', operation, 2)
+  local caller_limit, key_limit, keep, epoch, keep_until, rest = unpack_bytes('>I3I3I4I4I4', operation, 2)
   local caller, api_key, mark
   if caller_limit > 0 then
     caller = window_of(KEYS[keys])
@@ -35,6 +38,8 @@ operations[82] = function(keys, operation)
     answer(3, charged_at, 0)
   else
     local claim = string.sub(operation, rest)
+    -- A host that is ahead issues tokens which others take only later: it would have them forgotten before that.
+    keep = math.max(keep, math.min(keep_until * 1000 - wall, KEEP_MAX))
     if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)
     elseif claim ~= '' and call('GET', mark) == claim then
