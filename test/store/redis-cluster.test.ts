@@ -99,6 +99,31 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
   await cluster.stop()
 })
 
+test("redis cluster: a challenge is bound to the memory of its site's redemptions too", async () => {
+  const cluster = await RedisCluster.start()
+  const store = await openStore(cluster)
+  const node = await cluster.primaryOf(siteSlot)
+  const epochs = () => [
+    store.siteEpoch(SITE),
+    store.addressEpoch(addressKey),
+    store.nonceEpoch(addressKey, SITE),
+  ]
+  let addressKey = freshKey()
+  const tags = evenlySpreadTags(SHARDS)
+  while ((await cluster.primaryOf(slotOf(`{${tags[fnv1a(addressKey) % SHARDS]}}`))) === node)
+    addressKey = freshKey()
+  const [site, address, nonce] = epochs()
+  assert.ok(store.nonceEpochs(SITE).includes(nonce!))
+  await node.kill()
+  await node.boot()
+  await eventually(20_000, 'the loss is noticed', () => store.siteEpoch(SITE) !== site)
+  const [, addressAfter, nonceAfter] = epochs()
+  assert.equal(addressAfter, address)
+  assert.notEqual(nonceAfter, nonce)
+  await store.close()
+  await cluster.stop()
+})
+
 test('redis cluster: a slot that is being moved is refused within the deadline, and is no outage of the others', async () => {
   const cluster = await RedisCluster.start()
   const changes: string[] = []

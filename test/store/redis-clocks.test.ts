@@ -1,0 +1,131 @@
+/**
+ * Single use on a real Redis whose clock is set, and by hosts whose clock is wrong. (libfaketime and Redis' allocator wait for
+ * each other, so instead of the clock all that is measured by it is moved.)
+ */
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { Redis } from 'ioredis'
+import { RedisStore } from '../../src/store/redis/store.ts'
+import { parseRedisUrl } from '../../src/store/redis/target.ts'
+import { eventually } from '../support/eventually.ts'
+import { RedisServer } from '../support/redis.ts'
+import { freshKey, freshNonce, redemptionOn, solutionOn } from './harness.ts'
+
+const SITE = 'site_0000000000000000000000'
+const LIFETIME_MS = 300_000
+const LOOK = 'test:{0}:look'
+
+interface Subject {
+  readonly server: RedisServer
+  readonly store: RedisStore
+}
+
+async function start(t: TestContext): Promise<Subject> {
+  const server = await RedisServer.start()
+  const store = new RedisStore({
+    target: parseRedisUrl(server.url)!,
+    keyPrefix: 'test',
+    clusterShards: 16,
+    deadlineMs: 2000,
+    openMs: 5000,
+  })
+  await store.open()
+  t.after(async () => {
+    await store.close()
+    await server.stop()
+  })
+  return { server, store }
+}
+
+/** As if the server's clock had been set ahead, or back: in one transaction, which a worker's look cannot come between. */
+async function setClock({ server }: Subject, aheadMs: number): Promise<void> {
+  const client = new Redis(server.port)
+  const names = await client.keys('*')
+  const moved = client.multi()
+  for (const name of names) {
+    const leftMs = await client.pttl(name)
+    // An expiry that is over deletes the key.
+    if (leftMs >= 0) moved.pexpire(name, leftMs - aheadMs)
+  }
+  const [process, at] = String(await client.get(LOOK)).split(' ')
+  assert.ok(Math.abs(Date.now() - Number(at)) < 5000, 'each look is noted')
+  moved.set(LOOK, `${process} ${Number(at) - aheadMs}`)
+  await moved.exec()
+  client.disconnect()
+}
+
+/** Spends a nonce and redeems its token; the function tries both once more. */
+async function useBoth(store: RedisStore) {
+  const nonce = freshNonce(Date.now())
+  const addressKey = freshKey()
+  const storeEpoch = store.siteEpoch(SITE)!
+  const expiresAtMs = Date.now() + LIFETIME_MS
+  const spend = { nonce, storeEpoch, expiresAtMs }
+  const redeem = { ...spend, claim: '' }
+  const useAgain = async () => {
+    const solved = await solutionOn(store, { addressKey, spend })
+    const redeemed = await redemptionOn(store, { callerKey: freshKey(), redeem })
+    assert.ok(solved.status === 'admitted' && redeemed.status === 'admitted')
+    return [solved.nonce, redeemed.token]
+  }
+  assert.deepEqual(await useAgain(), ['spent', 'redeemed'])
+  return useAgain
+}
+
+const MINUTE_MS = 60_000
+const STEPS = {
+  'ten minutes ahead': 10 * MINUTE_MS,
+  'a day ahead': 24 * 60 * MINUTE_MS,
+  'ten minutes back': -10 * MINUTE_MS,
+  'three hours back': -180 * MINUTE_MS,
+  'a minute ahead, or nobody has asked for as long,': MINUTE_MS,
+}
+
+for (const [name, aheadMs] of Object.entries(STEPS)) {
+  test(`redis: its clock is set ${name} and right again: what was used before stays used`, async t => {
+    const subject = await start(t)
+    const useAgain = await useBoth(subject.store)
+    await setClock(subject, aheadMs)
+    assert.deepEqual(await useAgain(), ['used', 'forgotten'])
+    const useNewAgain = await useBoth(subject.store)
+    await setClock(subject, -aheadMs)
+    assert.deepEqual(await useAgain(), ['used', 'forgotten'])
+    assert.deepEqual(await useNewAgain(), ['used', 'forgotten'])
+  })
+}
+
+test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used twice', async t => {
+  const subject = await start(t)
+  const epoch = subject.store.siteEpoch(SITE)
+  const useAgain = await useBoth(subject.store)
+  await setClock(subject, 20_000)
+  assert.deepEqual(await useAgain(), ['used', 'used'])
+  assert.equal(subject.store.siteEpoch(SITE), epoch)
+})
+
+test('redis: a redemption by a host that is ten minutes ahead is remembered until the token has ended where clocks are right', async t => {
+  const { server, store } = await start(t)
+  const aheadMs = 600_000
+  const nonce = freshNonce(Date.now() + aheadMs)
+  const expiresAtMs = Date.now() + aheadMs + LIFETIME_MS
+  const { now } = Date
+  Date.now = () => now() + aheadMs
+  try {
+    const redeem = { nonce, storeEpoch: store.siteEpoch(SITE)!, expiresAtMs, claim: '' }
+    const answer = await redemptionOn(store, { callerKey: freshKey(), redeem })
+    assert.equal(answer.status === 'admitted' && answer.token, 'redeemed')
+  } finally {
+    Date.now = now
+  }
+  const leftMs = Number(await server.ask('pttl', `test:{0}:r:${nonce}`))
+  assert.ok(leftMs > expiresAtMs - Date.now(), `it is kept for ${leftMs} ms`)
+})
+
+test('redis: the epoch lasts while nobody sets a clock', async t => {
+  const { store } = await start(t)
+  const epoch = store.siteEpoch(SITE)
+  await new Promise(resolve => setTimeout(resolve, 3500))
+  await eventually(5000, 'an answer', async () => (await useBoth(store)) !== undefined)
+  assert.equal(store.siteEpoch(SITE), epoch)
+})
