@@ -129,9 +129,14 @@ export const SETTINGS = {
     10,
     600,
     120,
-    'Least lifetime of a challenge; high difficulties get more.',
+    'Least lifetime of a challenge; high difficulties get more. Changed, it ends those under way.',
   ),
-  POWGATE_TOKEN_SECONDS: integer(1, 3600, 300, 'Lifetime of a token; the interface says 300.'),
+  POWGATE_TOKEN_SECONDS: integer(
+    1,
+    3600,
+    300,
+    'Lifetime of a token; the interface says 300. Changed, it ends challenges under way, no token.',
+  ),
   POWGATE_STORE_DEADLINE_MS: integer(10, 10_000, 150, 'How long a store call may take.'),
   POWGATE_STORE_WAIT_SECONDS: integer(0, 3600, 30, 'How long a start waits for its store.'),
   POWGATE_OVERLOAD_MS: integer(

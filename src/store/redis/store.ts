@@ -3,6 +3,7 @@
  * redemption from the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
+ *   <prefix>:{<shard>}:look             whose memory that is, and when it was last looked at (lua/answers.lua)
  *   <prefix>:{<shard>}:l:<address>      address log, spent nonces 60 s, or until a minute after the challenges' end
  *   <prefix>:{<shard>}:n:<nonce>        spent nonce, only where an address may verify more than 64 times a minute
  *   <prefix>:{<shard>}:c:<address>      caller window             60 s
