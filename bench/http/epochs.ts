@@ -1,11 +1,11 @@
-/** The epochs of a store that has many: each shard of a Redis Cluster has its own, and nonces are bound to it. */
+/** The epochs of a store that has many: each shard of a Redis Cluster has its own, and nonces are bound to those of address and site. */
 
 import { loadConfig } from '../../src/config.ts'
 import { type Address, limitKey } from '../../src/domain/address.ts'
 import { createStore } from '../../src/store/open.ts'
 
 export interface Epochs {
-  of(address: Address): number
+  of(address: Address, siteKey: string): number
   close(): Promise<void>
 }
 
@@ -22,8 +22,8 @@ export async function openEpochs(env: Readonly<Record<string, string>>): Promise
     throw error
   }
   return {
-    of: address => {
-      const epoch = store.addressEpoch(limitKey(address, config.ipv6PrefixBits))
+    of: (address, siteKey) => {
+      const epoch = store.nonceEpoch(limitKey(address, config.ipv6PrefixBits), siteKey)
       if (epoch === undefined) throw new Error('the store has not told its epochs')
       return epoch
     },

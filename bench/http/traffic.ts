@@ -64,7 +64,7 @@ export interface Traffic {
 }
 
 /** Tells the store's epoch for an address. */
-export type EpochOf = (address: Address) => number
+export type EpochOf = (address: Address, siteKey: string) => number
 
 const REQUEST_BYTES_MAX = 1024
 const DIRECT_ADDRESS = '127.0.0.1'
@@ -215,11 +215,8 @@ function nonceMinter(spec: TrafficSpec, epochOf: EpochOf): Writer {
     const issuedAtMs = now - (id % ISSUED_WITHIN_MS)
     const address = parseAddress(text)!
     const randomBits = Math.floor(id / ISSUED_WITHIN_MS)
-    return mintNonce(
-      keyring,
-      { issuedAtMs, difficulty: DIFFICULTY },
-      { siteKey: siteKeyOf(target, index), storeEpoch: epochOf(address), lifetimes: LIFETIMES, address },
-      randomBits,
-    )
+    const siteKey = siteKeyOf(target, index)
+    const binding = { siteKey, storeEpoch: epochOf(address, siteKey), lifetimes: LIFETIMES, address }
+    return mintNonce(keyring, { issuedAtMs, difficulty: DIFFICULTY }, binding, randomBits)
   }
 }

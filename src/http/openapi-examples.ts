@@ -8,8 +8,8 @@ export const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-000000000000
 const SOLVED_AT = 1_795_235_427_055
 const NONCE = '0a9d05a605cbd13bec3ddec314598e14'
 const COUNTER = 425_969
-const CLAIMS = 'EWbWsmXYtG1OXdUBwSicyTL2jnVEN2uNcDTvoEd6st5M'
-const HMAC = '-czZK7avTLReQxE4Z-Ydqzmk56KgqImAqUAlBjd3MZk'
+const CLAIMS = 'KwST4L1DoOIjysEiMAtMckrvPnfxR3-JPS6mIx5mMgE7hmo1'
+const HMAC = 'jxwvAxCwpg9g0gDj0JBHGAmC50OLEmEkQCQoQxxAaD8'
 
 export const CHALLENGE: Challenge = {
   nonce: NONCE,
