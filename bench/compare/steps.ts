@@ -18,7 +18,7 @@ const TERMS = { issuedAtMs: Date.UTC(2026, 0, 1), difficulty: 0 }
 const COUNTER = 180_227
 const RANDOM_BITS = 5
 const STORE_EPOCH = 7
-const TOKEN_LIFETIME_MS = 300_000
+const LIFETIMES = { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 }
 const SCORE = 0.9
 const JSON_TYPE = 'application/json'
 const SIGNALS = {
@@ -111,9 +111,8 @@ async function nonces(load: LoadModule) {
   const { parseAddress } = await load<typeof import('../../src/domain/address.ts')>('domain/address.ts')
   const { mintNonce, readNonce } = await load<typeof import('../../src/domain/nonce.ts')>('domain/nonce.ts')
   const keyring = new Keyring([SECRET])
-  const lifetimes = { challengeLifetimeMs: 120_000, tokenLifetimeMs: TOKEN_LIFETIME_MS }
   const address = parseAddress('203.0.113.7')!
-  const binding = { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes, address }
+  const binding = { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes: LIFETIMES, address }
   return { keyring, binding, mintNonce, readNonce, nonce: mintNonce(keyring, TERMS, binding, RANDOM_BITS) }
 }
 
@@ -124,7 +123,7 @@ async function tokens(load: LoadModule) {
   const { address, storeEpoch } = binding
   const claims = {
     issuedAtMs,
-    lifetimeMs: TOKEN_LIFETIME_MS,
+    lifetimes: LIFETIMES,
     nonce,
     counter: COUNTER,
     siteTag: '0123456789',

@@ -179,7 +179,7 @@ function verifyTokenWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
     const address = parseAddress(numbers.address)!
     const siteTag = siteTags[index % siteTags.length]!
     const claims = { nonce: mint(numbers), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
-    const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimeMs: TOKEN_LIFETIME_MS, ...claims })}"}`
+    const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimes: LIFETIMES, ...claims })}"}`
     const authorization = `Authorization: Bearer ${apiKeyOf(spec.target, numbers)}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(spec, callerAddress(id))}\r\n${body}`
@@ -197,9 +197,8 @@ function siteTagOf(siteKey: string): string {
   return compileSite({ ...SITE_DEFAULTS, ...made }).tag
 }
 
-const TOKEN_LIFETIME_MS = 300_000
 /** As the server has them. */
-const LIFETIMES = { challengeLifetimeMs: 600_000, tokenLifetimeMs: TOKEN_LIFETIME_MS }
+const LIFETIMES = { challengeLifetimeMs: 600_000, tokenLifetimeMs: 300_000 }
 
 /** Six digits, as solutions of about 18 bits have. */
 function counterOf(id: number): number {

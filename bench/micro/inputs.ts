@@ -23,6 +23,7 @@ export const NOW_MS = Date.UTC(2026, 0, 1, 12)
 export const DIFFICULTY = 6
 export const TOKEN_LIFETIME_MS = 300_000
 export const CHALLENGE_LIFETIME_MS = 120_000
+const LIFETIMES = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
 export const IPV6_PREFIX_BITS = 64
 export const THRESHOLD = 0.5
 
@@ -137,8 +138,7 @@ export function nonceFor(issuedAtMs: number, randomBits: number, binding: NonceB
 }
 
 export function bindingFor(address: Address): NonceBinding {
-  const lifetimes = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
-  return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes, address }
+  return { siteKey: SITE_KEY, storeEpoch: STORE_EPOCH, lifetimes: LIFETIMES, address }
 }
 
 /** undefined unless it is genuine. */
@@ -160,7 +160,7 @@ export function scoreFor(solution: Solution, issuedAtMs: number, difficulty: num
 }
 
 export function claimsOf(nonce: string, counter: number, address: Address, score: number): TokenClaims {
-  const when = { issuedAtMs: NOW_MS, lifetimeMs: TOKEN_LIFETIME_MS }
+  const when = { issuedAtMs: NOW_MS, lifetimes: LIFETIMES }
   return { ...when, nonce, counter, siteTag: SITE.tag, address, score, storeEpoch: STORE_EPOCH }
 }
 

@@ -75,7 +75,7 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, RefusalWords>> = {
   },
   'nonce-forged': {
     meaning:
-      'The nonce was never issued for this site, or was before the store lost its memory (a restart, a failover), or under other lifetimes than those that are set now.',
+      'The nonce was never issued for this site, or was before the store lost its memory (a restart, a failover, a clock that was set), or under other lifetimes than those that are set now.',
     advice: `Around a restart of Redis this is normal: the widget asks for a new challenge. ${MASTER_SECRETS}`,
   },
   'nonce-from-future': { meaning: 'The challenge was issued in the future.', advice: CLOCKS },
@@ -127,7 +127,7 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, RefusalWords>> = {
   'token-from-future': { meaning: 'The token was issued in the future.', advice: CLOCKS },
   'token-forgotten': {
     meaning:
-      'The store lost its memory (a restart, a failover) after the token was issued, so its use cannot be ruled out.',
+      'The store lost its memory (a restart, a failover, a clock that was set) after the token was issued, so its use cannot be ruled out.',
     advice: 'Normal around a restart of Redis: the visitor verifies again.',
   },
   'token-expired': {

@@ -4,8 +4,7 @@
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
  *        13         32     1..16      48      43      characters
  *
- *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetime (3 bytes, milliseconds; see below) in the
- *           clear, then 32 encrypted bytes:
+ *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear, then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
  *           The key stream is HMAC(claims key, "<issuedAtMs>|<nonce>|<counter>"): encrypt-then-MAC, since a score that
  *           the browser can read tells bot authors what works.
@@ -15,14 +14,16 @@
  * HMAC is compared as text, so the two spare bits of its last character are covered too.
  * The token's identity for single use is its nonce.
  *
- * It says itself how long it lives: were that a setting of whoever reads it, a longer one would bring back tokens whose
- * mark of redemption is gone.
+ * It says itself how long it lives (12 bits, seconds): were that a setting of whoever reads it, a longer one would bring back
+ * tokens whose mark of redemption is gone. And how long the challenge lived at least (12 bits before, seconds), since as long
+ * as that does it could yield another token.
  */
 
 import type { Address } from './address.ts'
 import { writeDecimal } from './decimal.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'
+import type { Lifetimes } from './nonce.ts'
 
 const VERSION = 2
 const SITE_TAG_BYTES = 10
@@ -40,8 +41,8 @@ const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{48})\|([\w-]
 
 export interface TokenClaims {
   readonly issuedAtMs: number
-  /** Milliseconds, below 2^24. */
-  readonly lifetimeMs: number
+  /** As they were set when it was issued: whole seconds below 4096. */
+  readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
   /** 10 one-byte characters, from `siteTag`. */
@@ -61,9 +62,11 @@ export type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** One byte of version and key id, the lifetime, then the claims. */
-const LIFETIME_OFFSET = 1
-const CLAIMS_OFFSET = LIFETIME_OFFSET + 3
+/** One byte of version and key id, the lifetimes, then the claims. */
+const LIFETIMES_OFFSET = 1
+const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
+const LIFETIME_BITS = 12
+const LIFETIME_MASK = 0xfff
 const sealed = Buffer.alloc(CLAIMS_OFFSET + CLAIMS_BYTES)
 const claims = sealed.subarray(CLAIMS_OFFSET)
 
@@ -72,7 +75,7 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const { message } = key.tokenMac
   const prefixEnd = writePrefix(message, token)
   sealed[0] = (VERSION << 4) | key.kid
-  writeUInt24(sealed, LIFETIME_OFFSET, token.lifetimeMs)
+  writeUInt24(sealed, LIFETIMES_OFFSET, packLifetimes(token.lifetimes))
   claims.write(token.siteTag, 0, SITE_TAG_BYTES, 'latin1')
   claims.write(token.address, ADDRESS_OFFSET, 16, 'latin1')
   claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
@@ -84,6 +87,17 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   message[claimsEnd] = DELIMITER
   const end = claimsEnd + 1
   return message.toString('latin1', 0, end) + key.tokenMac.sign(end, 'base64url')
+}
+
+function packLifetimes({ challengeLifetimeMs, tokenLifetimeMs }: Lifetimes): number {
+  return ((challengeLifetimeMs / 1000) << LIFETIME_BITS) | (tokenLifetimeMs / 1000)
+}
+
+function unpackLifetimes(packed: number): Lifetimes {
+  return {
+    challengeLifetimeMs: (packed >> LIFETIME_BITS) * 1000,
+    tokenLifetimeMs: (packed & LIFETIME_MASK) * 1000,
+  }
 }
 
 /** `<issuedAtMs>|<nonce>|<counter>`. Returns its length. */
@@ -111,7 +125,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
       status: 'genuine',
       claims: {
         issuedAtMs: Number(issuedAtMs),
-        lifetimeMs: readUInt24(sealed, LIFETIME_OFFSET),
+        lifetimes: unpackLifetimes(readUInt24(sealed, LIFETIMES_OFFSET)),
         nonce: nonce!,
         counter: Number(counter),
         siteTag: claims.toString('latin1', 0, SITE_TAG_BYTES),

@@ -174,14 +174,14 @@ export class RedemptionFlow<Asked> {
 
   /**
    * Until when the redemption must be remembered: as long as the nonce could yield another token (in an outage while
-   * /verify fails open), and that token could be redeemed. At least a token's life from now on: this host's clock may be
+   * /verify fails open), and that token could be redeemed, both under the lifetimes of this one, whatever is set here. At least a token's life from now on: this host's clock may be
    * ahead, and the token live on where another one is right.
    */
-  #forgettableAtMs({ nonce, issuedAtMs, lifetimeMs }: TokenClaims): number {
-    const { challengeLifetimeMs: floorMs, tokenLifetimeMs } = this.#service.settings
+  #forgettableAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)
-    const nonceExpiresAtMs = terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, floorMs)
-    return Math.max(issuedAtMs, nonceExpiresAtMs, this.#service.now()) + Math.max(lifetimeMs, tokenLifetimeMs)
+    const nonceExpiresAtMs =
+      terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs)
+    return Math.max(issuedAtMs, nonceExpiresAtMs, this.#service.now()) + lifetimes.tokenLifetimeMs
   }
 
   #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {
@@ -197,7 +197,8 @@ export class RedemptionFlow<Asked> {
     const { claims } = reading
     const now = this.#service.now()
     if (claims.issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' })
-    if (now >= claims.issuedAtMs + claims.lifetimeMs) return refused({ reason: 'token-expired' })
+    if (now >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
+      return refused({ reason: 'token-expired' })
     if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
     if (isOtherAddress(expectedIp, claims.address)) return refused({ reason: 'token-other-address' })
     return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
@@ -211,7 +212,7 @@ export class RedemptionFlow<Asked> {
           caller,
           claims: {
             issuedAtMs: this.#service.now(),
-            lifetimeMs: 0,
+            lifetimes: this.#service.settings,
             nonce: '0'.repeat(NONCE_LENGTH),
             counter: 0,
             siteTag: caller.site.tag,

@@ -300,10 +300,10 @@ export class VerifyEndpoint implements Endpoint {
     } else {
       const issuedAtMs = this.#service.now()
       const { counter } = solved.solution
-      const { tokenLifetimeMs: lifetimeMs } = this.#service.settings
+      const lifetimes = this.#service.settings
       const token = mintToken(this.#service.keyring, {
         issuedAtMs,
-        lifetimeMs,
+        lifetimes,
         nonce,
         counter,
         siteTag: site.tag,
@@ -311,7 +311,7 @@ export class VerifyEndpoint implements Endpoint {
         score,
         storeEpoch,
       })
-      const expiresAt = timeText(issuedAtMs + lifetimeMs)
+      const expiresAt = timeText(issuedAtMs + lifetimes.tokenLifetimeMs)
       this.#service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
       exchange.answer({
         status: 200,

@@ -1,5 +1,6 @@
 /** Lifetimes that an operator changes: nobody's token lives longer or shorter than was said, and none comes back. */
 
+import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { freshAddress } from '../support/http.ts'
 import { STORE_KINDS, TestService } from '../support/service.ts'
@@ -61,6 +62,23 @@ for (const kind of STORE_KINDS) {
     }
   })
 }
+
+test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
+  const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
+  t.after(() => long.stop())
+  const { siteKey, apiKey } = await long.createSite({ difficulty: DIFFICULTY })
+  const { token } = await tokenOf(long, siteKey)
+  const short = await TestService.start('embedded', {
+    REDIS_URL: long.env.REDIS_URL!,
+    POWGATE_CHALLENGE_SECONDS: '10',
+    POWGATE_TOKEN_SECONDS: '1',
+  })
+  t.after(() => short.stop())
+  assertRedeemed(await redeem(short, apiKey, token))
+  const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
+  const leftSeconds = Number(await long.redis!.ask('ttl', mark!))
+  assert.ok(leftSeconds >= 600 + 300, `${mark} is kept for ${leftSeconds} s`)
+})
 
 async function tokenOf({ url }: TestService, siteKey: string): Promise<{ token: string; expiresAt: number }> {
   const from = { from: freshAddress() }

@@ -10,7 +10,7 @@ const keyring = new Keyring([SECRET])
 
 const claims: TokenClaims = {
   issuedAtMs: 1_795_235_427_055,
-  lifetimeMs: 300_000,
+  lifetimes: { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 },
   nonce: '0a9d065f59421fab31a2f57be7591e18',
   counter: 28_643,
   siteTag: '0123456789',
@@ -19,9 +19,11 @@ const claims: TokenClaims = {
   storeEpoch: 0xfeedf00d,
 }
 
+const wholeSeconds = fc.nat(4095).map(seconds => seconds * 1000)
+
 const allClaims = fc.record({
   issuedAtMs: fc.integer({ min: 1_000_000_000_000, max: 9_999_999_999_999 }),
-  lifetimeMs: fc.nat(0xffffff),
+  lifetimes: fc.record({ challengeLifetimeMs: wholeSeconds, tokenLifetimeMs: wholeSeconds }),
   nonce: nonces,
   counter: counters,
   siteTag: fc
@@ -43,7 +45,10 @@ test('property: a token reads back what was minted, in the shape of the specific
         someClaims.nonce,
         String(someClaims.counter),
       ])
-      assert.deepEqual(readToken(keyring, token), { status: 'genuine', claims: { ...someClaims } })
+      assert.deepEqual(readToken(keyring, token), {
+        status: 'genuine',
+        claims: { ...someClaims, lifetimes: { ...someClaims.lifetimes } },
+      })
     }),
     seeded(3000),
   )

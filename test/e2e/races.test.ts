@@ -36,14 +36,14 @@ for (const kind of STORE_KINDS) {
     function mintTokens(count: number): string[] {
       const reading = readToken(keyring, token)
       assert.equal(reading.status, 'genuine')
-      const { storeEpoch, lifetimeMs } = (reading as Extract<typeof reading, { status: 'genuine' }>).claims
+      const { storeEpoch, lifetimes } = (reading as Extract<typeof reading, { status: 'genuine' }>).claims
       const siteTag = tagOf(site.siteKey)
       const issuedAtMs = Date.now()
       const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
       return Array.from({ length: count }, (_, index) =>
         mintToken(keyring, {
           issuedAtMs,
-          lifetimeMs,
+          lifetimes,
           nonce: high.toString(16).padStart(8, '0') + index.toString(16).padStart(24, '0'),
           counter: index,
           siteTag,

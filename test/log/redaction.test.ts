@@ -20,7 +20,7 @@ const API_KEY = newApiKey(randomBytes(96))
 const NONCE = '0a9ea5676dca3c365c82dc2027a8a63e'
 const TOKEN = mintToken(new Keyring([MASTER_SECRET]), {
   issuedAtMs: 1_795_289_826_041,
-  lifetimeMs: 300_000,
+  lifetimes: { challengeLifetimeMs: 120_000, tokenLifetimeMs: 300_000 },
   nonce: NONCE,
   counter: 340_486,
   siteTag: '0123456789',

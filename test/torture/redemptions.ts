@@ -20,7 +20,7 @@ const VISITOR = '127.0.0.1'
 
 const keyring = new Keyring([TEST_SECRET])
 
-type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimeMs'>
+type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimes'>
 
 /** Makes tokens as the service does, of a site whose redemptions are kept under one epoch of the store. */
 export class TokenMint {
@@ -50,12 +50,12 @@ export class TokenMint {
   }
 
   mint(): string {
-    const { siteTag, storeEpoch, lifetimeMs } = this.#claims
+    const { siteTag, storeEpoch, lifetimes } = this.#claims
     const issuedAtMs = Date.now()
     const high = Math.floor((issuedAtMs - Date.UTC(2024, 0, 1)) / 512)
     return mintToken(keyring, {
       issuedAtMs,
-      lifetimeMs,
+      lifetimes,
       nonce: high.toString(16).padStart(8, '0') + this.#random.hex(24),
       counter: this.#random.below(2 ** 31),
       siteTag,

@@ -41,7 +41,7 @@ export interface StateEnvironment {
  * Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. Workers that
  * are renewed under it do not start: the others still write as it wants.
  */
-const STATE_LAYOUT = 3
+const STATE_LAYOUT = 4
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
 /** Makes sure that the directory can be used. Throws StoreSetupError. */

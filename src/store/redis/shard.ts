@@ -16,12 +16,13 @@
 
 import { withDeadline } from '../deadline.ts'
 import { type Connection, type Place, patienceMs } from './connection.ts'
+import { LastLook } from './last-look.ts'
 import { PROBE } from './operations.ts'
 import { orByText } from './run-script.ts'
 import { TURN } from './scripts.ts'
 import type { ShardOptions } from './shard-options.ts'
 import { slotOf } from './shard-tags.ts'
-import { epochOf, isReplyTo, lookedAtOf, type Settle, settleAll, Turn } from './turn.ts'
+import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
 
 interface Flight {
   readonly turn: Turn
@@ -56,8 +57,7 @@ export class Shard {
   #up = false
   /** Where the epoch was read. */
   #place: Place | undefined
-  /** When it was last seen there that the epoch holds, by that server's clock, as its replies say it. */
-  #lookedAt = ''
+  readonly #lastLook = new LastLook()
   #turn = new Turn()
   /** In the order of their start. */
   #flights: Flight[] = []
@@ -171,7 +171,8 @@ export class Shard {
       lookKey: this.#lookKey,
       clock: clock === undefined ? '' : String(clock()),
       newEpoch: String(newEpoch()),
-      lookedAt: place === this.#place ? this.#lookedAt : '',
+      lookedAt: place === this.#place ? this.#lastLook.at : '',
+      expected: this.#lastLook.expectedNow(),
     }
     return orByText(async how => {
       const command = turn.call(TURN, how, shard)
@@ -333,7 +334,7 @@ export class Shard {
 
   #learn(reply: Buffer): void {
     this.epoch = epochOf(reply)
-    this.#lookedAt = lookedAtOf(reply)
+    this.#lastLook.learn(reply)
   }
 
   #found(place: Place, reply: Buffer): void {

@@ -22,6 +22,8 @@ export interface ShardCall {
   readonly newEpoch: string
   /** From the last reply of the same place; '' if there was none. */
   readonly lookedAt: string
+  /** What time it must be there, as far as that is known; '' if it is not. */
+  readonly expected: string
 }
 
 export class Turn {
@@ -46,15 +48,15 @@ export class Turn {
   }
 
   call(script: Script, how: 'evalsha' | 'eval', shard: ShardCall): Command {
-    const { epochKey, lookKey, clock, newEpoch, lookedAt } = shard
+    const { epochKey, lookKey, clock, newEpoch, lookedAt, expected } = shard
     const code = how === 'evalsha' ? script.sha : script.text
     const keyCount = 2 + this.#keyCount
-    const count = 3 + keyCount + 3 + this.settles.length
+    const count = 3 + keyCount + 4 + this.settles.length
     const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(lookKey)}`
     const bytes = Buffer.concat([
       Buffer.from(head, 'latin1'),
       this.#keys.bytes(),
-      Buffer.from(bulk(clock) + bulk(newEpoch) + bulk(lookedAt), 'latin1'),
+      Buffer.from(bulk(clock) + bulk(newEpoch) + bulk(lookedAt) + bulk(expected), 'latin1'),
       this.#operations.bytes(),
     ])
     return new PreparedCommand(how, [code, '1', epochKey], bytes)

@@ -113,7 +113,7 @@ function tokens(keyring: Keyring, random: Random): TimingTarget<string> {
     input: of => {
       const token = mintToken(keyring, {
         issuedAtMs: Date.now(),
-        lifetimeMs: 300_000,
+        lifetimes: lifetimesOf(),
         nonce: random.hex(32),
         counter: random.between(10_000, 99_999),
         siteTag: random.hex(10),

@@ -6,8 +6,9 @@
 -- (A slot that was moved lacks no mark, but from here that looks the same.)
 -- Marks also end early where this server's clock is set ahead, since Redis counts their time by it. So beside the
 -- process stands when somebody last looked: workers do every second, and more than half a minute between two looks is
--- such a step, or a time in which nobody asked; either way what was issued before is refused. (What a shorter step
--- takes from a mark is less than the minute that marks are kept beyond their time.)
+-- such a step, unless whoever asks has measured that time itself: it was cut off, or no write was taken. If it has not,
+-- nobody asked for so long; what was issued before is refused then too. (What a shorter step takes from a mark is less
+-- than the minute that marks are kept beyond their time.)
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
 -- between are as fast as this: a copy alone takes a fork and several round trips.
@@ -24,7 +25,9 @@ if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
   local noted, noted_at = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+)$')
   local since = noted_at and wall - tonumber(noted_at)
-  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
+  local expected = tonumber(ARGV[4])
+  local vouched = expected and (now - expected + STEP) % WRAP <= 2 * STEP
+  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP and not vouched
   if not epoch_text or noted ~= process or stepped then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)

@@ -4,7 +4,7 @@
 --          ... second until which it must be kept by any clock that is right 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token touched, then time of charge, 0
 --          |  0, milliseconds to wait, policy (1 address, 3 API key)
-local KEEP_MAX = 86400000
+local KEEP_MAX = 7200000
 
 operations[82] = function(keys, operation)
   local caller_limit, key_limit, keep, epoch, keep_until, rest = unpack_bytes('>I3I3I4I4I4', operation, 2)
@@ -38,7 +38,8 @@ operations[82] = function(keys, operation)
     answer(3, charged_at, 0)
   else
     local claim = string.sub(operation, rest)
-    -- A host that is ahead issues tokens which others take only later: it would have them forgotten before that.
+    -- A host that is ahead issues tokens which others take only later: it would have them forgotten before that. (Within
+    -- bounds: nor may marks pile up because this server is behind.)
     keep = math.max(keep, math.min(keep_until * 1000 - wall, KEEP_MAX))
     if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)
