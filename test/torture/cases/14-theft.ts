@@ -2,7 +2,7 @@
 
 import { parseAddress } from '../../../src/domain/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
-import { mintNonce } from '../../../src/domain/nonce.ts'
+import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import type { Solution } from '../../../src/protocol/wire.ts'
 import { quickSolve } from '../../contract/support.ts'
@@ -34,7 +34,6 @@ const SHORT_LIVED = {
   POWGATE_CHALLENGE_SECONDS: String(LIFETIME_SECONDS),
   POWGATE_TOKEN_SECONDS: String(LIFETIME_SECONDS),
 }
-const LIFETIMES = lifetimesOf(SHORT_LIVED)
 const STOCK = 30
 const ATTACKS = SOLUTION_THEFTS.length + 2 * TOKEN_THEFTS.length
 
@@ -88,6 +87,7 @@ class Scene {
   readonly site: TestSite
   readonly other: TestSite
   readonly storeEpoch: number
+  readonly lifetimes: Lifetimes
   /** Texts that a thief has, or has made, and would like to redeem: never again, whatever the key. */
   readonly #loot: string[] = []
   /** Tokens that are their owners' still. */
@@ -100,9 +100,10 @@ class Scene {
     url: string,
     site: TestSite,
     other: TestSite,
-    storeEpoch: number,
+    issued: { readonly storeEpoch: number; readonly lifetimes: Lifetimes },
   ) {
-    this.storeEpoch = storeEpoch
+    this.storeEpoch = issued.storeEpoch
+    this.lifetimes = issued.lifetimes
     this.run = run
     this.kind = kind
     this.client = new Client(url)
@@ -115,7 +116,8 @@ class Scene {
     const other = await service.createSite({ difficulty: EASY })
     await untilReady(service.url, site)
     const { storeEpoch } = await TokenMint.open(service.url, site, run.random)
-    return new Scene(run, kind, service.url, site, other, storeEpoch)
+    const lifetimes = lifetimesOf(service.env)
+    return new Scene(run, kind, service.url, site, other, { storeEpoch, lifetimes })
   }
 
   async solved(from: string, { siteKey } = this.site): Promise<Solution> {
@@ -130,7 +132,7 @@ class Scene {
     const binding = {
       siteKey,
       storeEpoch: this.storeEpoch,
-      lifetimes: LIFETIMES,
+      lifetimes: this.lifetimes,
       address: parseAddress(from)!,
     }
     const terms = { issuedAtMs: Date.now(), difficulty: 0 }
@@ -360,7 +362,7 @@ async function refuseForeignChallenges(scene: Scene): Promise<void> {
   const binding = {
     siteKey: scene.site.siteKey,
     storeEpoch: claims.storeEpoch,
-    lifetimes: LIFETIMES,
+    lifetimes: scene.lifetimes,
     address: parseAddress(from)!,
   }
   const terms = { issuedAtMs: Date.now(), difficulty: EASY.base }
