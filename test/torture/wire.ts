@@ -53,7 +53,8 @@ export class Pool {
       // Not at once: whoever asks again and again must not keep others from their turn.
       if (this.#isClosed) return void setTimeout(resolve, RECONNECT_MS, 'unreachable')
       const waiting = { request, hangsUp, resolve }
-      const line = this.#free.pop()
+      // In turn: one that is not used for seconds is closed, perhaps while a request is on its way.
+      const line = this.#free.shift()
       if (line === undefined) this.#waiting.push(waiting)
       else line.take(waiting)
     })

@@ -9,6 +9,7 @@ import { untilReady } from '../../proxy/observer.ts'
 import { eventually } from '../../support/eventually.ts'
 import { v2Header } from '../../support/proxy-header.ts'
 import type { TestService } from '../../support/service.ts'
+import { KeptMemory } from '../kept-memory.ts'
 import { connectionsPerProcess } from '../processes.ts'
 import type { Random } from '../random.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
@@ -39,6 +40,7 @@ const BASELINE_SECONDS = 15
 const DEAF_SECONDS = 10
 /** What a worker may grow by: what a busy one needs for itself, and an answer for each connection. */
 const DEAF_GROWTH_MB = 75
+const COLLECT_MS = 500
 /** The least that an answer has more bytes than its request: if answers were kept, so much more memory than was sent. */
 const ANSWER_TIMES = 4
 /** For so many requests to be sent that their answers would show. */
@@ -94,8 +96,11 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
   )
   const measured = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'with slow clients')
   honest.close()
-  const toDeaf = async () =>
-    deaf(run, await run.service('embedded', { ...settings, ...SHEDS_AS_SHIPPED }), header, mode)
+  const toDeaf = async () => {
+    const kept = new KeptMemory(run)
+    const env = { ...kept.env, ...settings, ...SHEDS_AS_SHIPPED }
+    await deaf(run, await run.service('embedded', env), kept, header, mode)
+  }
   // Until the slow are ended there is time, where no times are judged.
   const early = run.isFull ? undefined : toDeaf()
   await Promise.all([early, reaped(run, crowd, mode)])
@@ -144,7 +149,13 @@ async function reaped(run: Run, crowd: SlowCrowd, mode: string): Promise<void> {
 }
 
 /** They ask as fast as they can, and read nothing: a service that keeps what they do not take runs out of memory. */
-async function deaf(run: Run, service: TestService, header: Buffer, mode: string): Promise<void> {
+async function deaf(
+  run: Run,
+  service: TestService,
+  kept: KeptMemory,
+  header: Buffer,
+  mode: string,
+): Promise<void> {
   const before = residentMb(service)
   const clients: SlowClient[] = []
   run.defer(() => {
@@ -161,6 +172,9 @@ async function deaf(run: Run, service: TestService, header: Buffer, mode: string
     const passed = (performance.now() - startMs) / 1000
     return passed > DEAF_SECONDS_MAX || (passed > seconds && sent() > enough)
   }
+  // Garbage of so many requests would count as much as what is kept.
+  const collecting = setInterval(() => kept.collect(childPids(service.pid)), COLLECT_MS)
+  run.defer(() => clearInterval(collecting))
   let most = before
   while (!isOver()) {
     for (const [index, kind] of DEAF_KINDS.entries()) {
@@ -175,6 +189,7 @@ async function deaf(run: Run, service: TestService, header: Buffer, mode: string
     most = Math.max(most, residentMb(service))
     await new Promise(resolve => setTimeout(resolve, 100))
   }
+  clearInterval(collecting)
   const bytes = sent()
   run.size(
     `${mode}: ${connections} clients that take no answer sent ${(bytes / 1e6).toFixed(1)} MB of requests`,
