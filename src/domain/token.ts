@@ -4,7 +4,8 @@
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
  *        13         32     1..16      48      43      characters
  *
- *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear, then 32 encrypted bytes:
+ *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear,
+ *           then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
  *           The key stream is HMAC(claims key, "<issuedAtMs>|<nonce>|<counter>"): encrypt-then-MAC, since a score that
  *           the browser can read tells bot authors what works.

@@ -12,7 +12,7 @@
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
 -- between are as fast as this: a copy alone takes a fork and several round trips.
-local LOOK_HOLDS = 2
+local LOOK_HOLDS = 2 -- milliseconds, as all here
 local STEP = 30000
 local NOTED_EVERY = 1000
 
