@@ -164,7 +164,7 @@ function writeMessage(key: SigningKey, binding: NonceBinding): void {
 const addressMessage = Buffer.alloc(MAC_BYTES + ADDRESS_BYTES)
 const addressInput = addressMessage.subarray(SITE_MAC_BYTES)
 
-/** @param mac the HMAC of header, site and epoch, as one-byte characters; what the nonce shows of it is left out */
+/** @param mac the HMAC of header, site, epoch and lifetimes, as one-byte characters; what the nonce shows of it is left out */
 function macOfAddress(mac: string, address: Address): string {
   addressMessage.write(mac, 0, MAC_BYTES, 'latin1')
   addressMessage.write(address, MAC_BYTES, ADDRESS_BYTES, 'latin1')

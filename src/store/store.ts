@@ -57,7 +57,7 @@ export interface SolutionRequest extends AddressRequest {
   readonly spend:
     | {
         readonly nonce: string
-        /** Under which the nonce was issued; under another it is refused as used. */
+        /** Of the address, as it was when the nonce was read; under another the nonce is refused as used. */
         readonly storeEpoch: number
         readonly expiresAtMs: number
       }

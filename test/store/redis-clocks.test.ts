@@ -6,6 +6,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
+
+import { LastLook } from '../../src/store/redis/last-look.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
 import { parseRedisUrl } from '../../src/store/redis/target.ts'
 import { eventually } from '../support/eventually.ts'
@@ -81,8 +83,10 @@ async function useBoth(store: RedisStore) {
   const useAgain = async () => {
     const solved = await solutionOn(store, { addressKey, spend })
     const redeemed = await redemptionOn(store, { callerKey: freshKey(), redeem })
-    assert.ok(solved.status === 'admitted' && redeemed.status === 'admitted')
-    return [solved.nonce, redeemed.token]
+    return [
+      solved.status === 'admitted' ? solved.nonce : solved.status,
+      redeemed.status === 'admitted' ? redeemed.token : redeemed.status,
+    ]
   }
   assert.deepEqual(await useAgain(), ['spent', 'redeemed'])
   return useAgain
@@ -94,6 +98,9 @@ const STEPS = {
   'a day ahead': 24 * 60 * MINUTE_MS,
   'ten minutes back': -10 * MINUTE_MS,
   'three hours back': -180 * MINUTE_MS,
+  // Times are told modulo this.
+  '2^24 ms ahead': 2 ** 24,
+  '2^24 ms back': -(2 ** 24),
 }
 
 for (const [name, aheadMs] of Object.entries(STEPS)) {
@@ -129,6 +136,24 @@ test('redis: cut off for five minutes, or refused every write: who was there bef
   client.disconnect()
 })
 
+/** More than a clock may be set by without being seen. */
+const FROZEN_MS = 33_000
+
+test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {
+  const { server, store } = await start(t)
+  const epoch = store.siteEpoch(SITE)
+  const useAgain = await useBoth(store)
+  server.freeze()
+  await new Promise(resolve => setTimeout(resolve, FROZEN_MS))
+  server.thaw()
+  await eventually(5000, 'it answers again', async () => {
+    const [solved, redeemed] = await useAgain()
+    return solved !== 'unavailable' && redeemed !== 'unavailable'
+  })
+  assert.deepEqual(await useAgain(), ['used', 'used'])
+  assert.equal(store.siteEpoch(SITE), epoch)
+})
+
 test('redis: nobody asked for a minute, and nobody vouches for it: what was issued before is refused', async t => {
   const { server, store } = await start(t)
   const epoch = store.siteEpoch(SITE)
@@ -161,10 +186,33 @@ test('redis: a redemption by a host that is ten minutes ahead is remembered unti
   assert.ok(leftMs > expiresAtMs - Date.now(), `it is kept for ${leftMs} ms`)
 })
 
-test('redis: the epoch lasts while nobody sets a clock', async t => {
-  const { store } = await start(t)
+test('redis: workers note when they looked, so the epoch lasts while nobody sets a clock, for processes that come later too', async t => {
+  const { server, store } = await start(t)
   const epoch = store.siteEpoch(SITE)
-  await new Promise(resolve => setTimeout(resolve, 3500))
-  await eventually(5000, 'an answer', async () => (await useBoth(store)) !== undefined)
+  const lookedAt = async () => Number(String(await server.ask('get', LOOK)).split(' ')[1])
+  const before = await lookedAt()
+  await eventually(10_000, 'it is noted again', async () => (await lookedAt()) - before >= 3000)
+  await useBoth(store)
   assert.equal(store.siteEpoch(SITE), epoch)
+  const next = await open(server)
+  t.after(() => next.close())
+  assert.equal(next.siteEpoch(SITE), epoch)
+})
+
+test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {
+  const look = new LastLook()
+  assert.equal(look.expectedNow(), '')
+  const askedAtMs = performance.now()
+  let passedMs = 0
+  t.mock.method(performance, 'now', () => askedAtMs + passedMs)
+  passedMs = 40
+  look.learn(Buffer.from([0, 0, 0, 0, 0xff, 0xff, 0xf0]), askedAtMs)
+  assert.equal(look.expectedNow(), String(0xfffff0 + 40 - 2 ** 24))
+  passedMs = 3_600_000
+  assert.equal(look.expectedNow(), String((0xfffff0 + 3_600_000) % 2 ** 24))
+  passedMs++
+  assert.equal(look.expectedNow(), '')
+  passedMs = 0
+  look.forget()
+  assert.equal(look.expectedNow(), '')
 })

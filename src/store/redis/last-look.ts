@@ -11,14 +11,20 @@ export class LastLook {
   at = ''
   #learntAtMs = 0
 
-  learn(reply: Buffer): void {
+  /** @param askedAtMs when the call went out, by `performance.now`: its reply may have waited to be read */
+  learn(reply: Buffer, askedAtMs: number): void {
     this.at = lookedAtOf(reply)
-    this.#learntAtMs = performance.now()
+    this.#learntAtMs = askedAtMs
+  }
+
+  /** For a process that was told at once that it expects another time than it is: the clock there was set. */
+  forget(): void {
+    this.at = ''
   }
 
   /**
-   * What time it must be there now, by this process's clock since then; '' if that is not known. Whichever server answers
-   * next: it trusts this only if it is the same process.
+   * What time it must be there now, by this process's clock since then; '' if that is not known. It may be sent to another
+   * server than the one that it is of: that one goes by it only if it has noted itself as the one that was looked at.
    */
   expectedNow(): string {
     const sinceMs = performance.now() - this.#learntAtMs

@@ -41,8 +41,8 @@ const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
 const LOCATE_MS_MAX = 2000
-/** A Cluster's refusals to run a call where it was sent, or at all for now. */
-const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN) /
+/** A Cluster's refusals to run a call where it was sent, or at all for now; and our own, see lua/answers.lua. */
+const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LATE) /
 
 export class Shard {
   /** undefined until first reached. */
@@ -195,7 +195,7 @@ export class Shard {
     }
     this.#remove(flight)
     // A late reply of the server that was left tells an epoch that is no more.
-    if (flight.place === this.#place) this.#learn(reply)
+    if (flight.place === this.#place) this.#learn(reply, flight.startedAtMs)
     this.#land(flight, reply)
   }
 
@@ -310,12 +310,14 @@ export class Shard {
         // Where a probe comes too late, calls would: they would run, and be refused all the same.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
         if (isLate) this.#cause = `no answer within ${deadlineMs} ms`
-        else if (isReplyTo(turn, reply)) this.#found(place, reply)
+        else if (isReplyTo(turn, reply)) this.#found(place, reply, turn.startedAtMs)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
         if (!this.#up) this.#cause = message
         if (message.startsWith('MOVED ')) this.#locate()
+        const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
+        if (message.startsWith('LATE ') && isPrompt) this.#lastLook.forget()
       },
     )
   }
@@ -332,15 +334,15 @@ export class Shard {
     )
   }
 
-  #learn(reply: Buffer): void {
+  #learn(reply: Buffer, askedAtMs: number): void {
     this.epoch = epochOf(reply)
-    this.#lastLook.learn(reply)
+    this.#lastLook.learn(reply, askedAtMs)
   }
 
-  #found(place: Place, reply: Buffer): void {
+  #found(place: Place, reply: Buffer, askedAtMs: number): void {
     if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.#slot) !== place) return
     this.#place = place
-    this.#learn(reply)
+    this.#learn(reply, askedAtMs)
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
     const wasUp = this.#up
     this.#up = true

@@ -2,7 +2,7 @@
 -- limit of 64 (which would make that long) under a key of its own.
 -- KEYS     address log | used mark of the nonce (only above that limit, and if the time to keep it is not 0)
 -- ARGV     | 'V' | kind 1 (1, or 2 if it failed) | site tag 3 | address limit 3 | site limit 3 | ...
---          ... epoch under which the nonce was issued 4 | milliseconds to keep the mark 3, or 0 | mark 5 |
+--          ... epoch of this shard by which the nonce is good 4 | milliseconds to keep the mark 3, or 0 | mark 5 |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce touched, then failures, 0  |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =

@@ -6,15 +6,18 @@
 -- (A slot that was moved lacks no mark, but from here that looks the same.)
 -- Marks also end early where this server's clock is set ahead, since Redis counts their time by it. So beside the
 -- process stands when somebody last looked: workers do every second, and more than half a minute between two looks is
--- such a step, unless whoever asks has measured that time itself: it was cut off, or no write was taken. If it has not,
--- nobody asked for so long; what was issued before is refused then too. (What a shorter step takes from a mark is less
--- than the minute that marks are kept beyond their time.)
+-- such a step, unless whoever asks has measured that time itself: it was cut off, or no write was taken. If it has
+-- measured another time, either the clock was set or this call is late: it waited here while the server stood still.
+-- It is told so, and does not run. Only who was told at once, which no late call is, asks without a time of its own. So does
+-- who has none: then nobody asked for so long, and what was issued before is refused too. (What a shorter step takes
+-- from a mark is less than the minute that marks are kept beyond their time.)
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
 -- between are as fast as this: a copy alone takes a fork and several round trips.
 local LOOK_HOLDS = 2 -- milliseconds, as all here
 local STEP = 30000
 local NOTED_EVERY = 1000
+local VOUCHED_MAX = 3600000 -- and half of WRAP at most: `now` and `expected` are told modulo that
 
 local epoch_text = call('GET', KEYS[1])
 local looked_at = tonumber(ARGV[3])
@@ -25,9 +28,13 @@ if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
   local noted, noted_at = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+)$')
   local since = noted_at and wall - tonumber(noted_at)
+  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
   local expected = tonumber(ARGV[4])
-  local vouched = expected and (now - expected + STEP) % WRAP <= 2 * STEP
-  local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP and not vouched
+  if stepped and expected and epoch_text and noted == process then
+    local vouched = since > 0 and since <= VOUCHED_MAX + STEP and (now - expected + STEP) % WRAP <= 2 * STEP
+    if not vouched then return redis.error_reply('LATE this call is, or the clock of Redis was set') end
+    stepped = false
+  end
   if not epoch_text or noted ~= process or stepped then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)

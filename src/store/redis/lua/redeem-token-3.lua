@@ -4,7 +4,8 @@
 --          ... second until which it must be kept by any clock that is right 4 | claim |
 -- returns  1 redeemed (now, or before by the same claim), 2 used, 3 forgotten, 4 no token touched, then time of charge, 0
 --          |  0, milliseconds to wait, policy (1 address, 3 API key)
-local KEEP_MAX = 7200000 -- milliseconds
+-- Milliseconds: two hours that a host may be ahead, the longest life of a token, and the margin beyond it.
+local KEEP_MAX = 7200000 + 3600000 + 60000
 
 operations[82] = function(keys, operation)
   local caller_limit, key_limit, keep, epoch, keep_until, rest = unpack_bytes('>I3I3I4I4I4', operation, 2)
