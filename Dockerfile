@@ -24,7 +24,7 @@ LABEL org.opencontainers.image.title="powgate" \
       org.opencontainers.image.description="Self-hosted proof-of-work human verification" \
       org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production POWGATE_DATA_DIR=/data POWGATE_ADMIN_PORT=9090
-# Package managers have no business in what runs.
+# Installers of packages for Node.js have no business in what runs.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
   && install -d -o 1000 -g 1000 -m 700 /data

@@ -126,6 +126,33 @@ test('the README has no text that was to be filled in later', () => {
   assert.doesNotMatch(readme(), /@\w*@|TODO|FIXME|TBD/)
 })
 
+test('the README: every block of code ends, and every link within it leads to a heading', () => {
+  const headings = new Set<string>()
+  const links: string[] = []
+  let block: string | undefined
+  for (const [index, line] of readme().split('\n').entries()) {
+    const fence = /^ *```(\w*)$/.exec(line)
+    if (fence === null)
+      assert.doesNotMatch(line, /```/, `line ${index + 1}: a fence stands alone on its line`)
+    else if (block === undefined) block = `line ${index + 1}`
+    else {
+      assert.equal(fence[1], '', `line ${index + 1}: a block begins in that of ${block}`)
+      block = undefined
+    }
+    if (block !== undefined) continue
+    const heading = /^#+ (.*)$/.exec(line)
+    if (heading !== null) {
+      // As code hosts make them.
+      const words = heading[1]!.toLowerCase().replace(/[^\w\- ]/g, '')
+      headings.add(words.replaceAll(' ', '-'))
+    }
+    links.push(...Array.from(line.matchAll(/\]\(#([^)]+)\)/g), ([, anchor]) => anchor!))
+  }
+  assert.equal(block, undefined, `the block of ${block} does not end`)
+  assert.ok(links.length > 50)
+  for (const anchor of links) assert.ok(headings.has(anchor), `#${anchor} is no heading`)
+})
+
 test('every setting is in one group of the help', () => {
   const grouped = Object.values(SETTING_GROUPS).flat()
   assert.deepEqual([...grouped].sort(), Object.keys(SETTINGS).sort())

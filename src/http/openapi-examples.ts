@@ -15,7 +15,7 @@ export const CHALLENGE: Challenge = {
   nonce: NONCE,
   difficulty: 18,
   algorithm: 'sha256',
-  expiresAt: 1_795_235_546_801,
+  expiresAt: 1_795_235_452_107,
 }
 
 export const SOLUTION: Solution = {

@@ -192,7 +192,7 @@ function verifyToken(): Node {
     tags: ['backend'],
     summary: 'Redeem a token, once',
     description:
-      'Fails closed: without its store it answers 503, and the token is still good. A mismatch of site or expectedIp does not spend the token. At most 100 a minute per calling address, 200 per API key; /siteverify draws on the same limits.',
+      'Fails closed: without its store it answers 503. The call may have run all the same, so retry with the same idempotencyKey. A mismatch of site or expectedIp does not spend the token. At most 100 a minute per calling address, 200 per API key; /siteverify draws on the same limits.',
     security: [{ apiKey: [] }],
     requestBody: {
       required: true,

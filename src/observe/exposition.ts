@@ -83,7 +83,11 @@ function requestMetrics({ answers, latencies, aborted, faults, limited, gauges }
       'Requests whose client went away before the answer.',
       byEndpoint(aborted),
     ),
-    counter('powgate_faults_total', 'Faults of powgate itself; each is in the log.', byEndpoint(faults)),
+    counter(
+      'powgate_faults_total',
+      'Faults of powgate itself; they are in the log, up to 10 a second and worker.',
+      byEndpoint(faults),
+    ),
     counter(
       'powgate_rate_limited_total',
       'Requests refused by a limit, by the limit that was reached.',
