@@ -50,6 +50,17 @@ export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
   return chromium.launch({ executablePath: chromiumPath(), args })
 }
 
+/**
+ * Has the browser start what draws WebGL, which takes it long on a busy machine: the widget asks for the renderer's name
+ * and waits 300 ms at most.
+ */
+export async function startRenderer(browser: Browser): Promise<void> {
+  const page = await browser.newPage()
+  const isThere = await page.evaluate("document.createElement('canvas').getContext('webgl') !== null")
+  if (isThere !== true) throw new Error('this Chromium draws no WebGL')
+  await page.close()
+}
+
 function chromiumPath(): string {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     const path = join(folder, 'chromium')

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
-import { openBrowser, type VisitOptions } from '../support/browser.ts'
+import { openBrowser, startRenderer, type VisitOptions } from '../support/browser.ts'
 import { FaultyProxy } from '../support/browser-proxy.ts'
 import { eventually } from '../support/eventually.ts'
 import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
@@ -328,6 +328,7 @@ test('allowed origins: a page of one works, a page of another is told so in the 
 
 test('headless Chromium as it comes is a bot: its own flags lower the score as documented', async () => {
   const honest = await openBrowser({ isAutomated: true })
+  await startRenderer(honest)
   const open = await service.createSite({ threshold: 0, difficulty: { base: 16, min: 16, max: 28 } })
   pages.add('/form', formPage(`site-key="${open.siteKey}"`, { script: widget() }))
   gateway.clientAddress = '203.0.113.77'
