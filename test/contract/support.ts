@@ -11,7 +11,7 @@ import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { createStore } from '../../src/store/open.ts'
-import { Client, type From, HONEST_ENVIRONMENT } from '../support/client.ts'
+import { Client, type From, HONEST_ENVIRONMENT, solve } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
 import { lifetimesOf } from '../support/lifetimes.ts'
@@ -173,7 +173,7 @@ export class Subject {
       },
       randomInt(2 ** NONCE_RANDOM_BITS),
     )
-    return solutionOf(nonce, quickSolve(nonce, difficulty))
+    return solutionOf(nonce, solve(nonce, difficulty))
   }
 
   /** Of the memory that will remember this address's nonces: on a Cluster there are several. */
@@ -204,7 +204,7 @@ export class QuickClient extends Client {
 
   solution(challenge: Answer): Solution {
     const { nonce, difficulty } = challenge.json
-    return solutionOf(nonce, quickSolve(nonce, difficulty))
+    return solutionOf(nonce, solve(nonce, difficulty))
   }
 }
 
@@ -218,10 +218,6 @@ function proofBits(nonce: string, counter: number): number {
   let word = 0
   for (let index = 0; index < 4; index++) word = (word << 8) | digest.charCodeAt(index)
   return Math.clz32(word)
-}
-
-export function quickSolve(nonce: string, difficulty: number): number {
-  for (let counter = 0; ; counter++) if (proofBits(nonce, counter) >= difficulty) return counter
 }
 
 /** A counter that is certainly no solution at any difficulty. */

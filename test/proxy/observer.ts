@@ -6,8 +6,8 @@ import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { claimsOf, freshFingerprint, quickSolve } from '../contract/support.ts'
-import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
+import { claimsOf, freshFingerprint } from '../contract/support.ts'
+import { Client, HONEST_ENVIRONMENT, solve } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
 import { lifetimesOf } from '../support/lifetimes.ts'
@@ -24,7 +24,7 @@ export function challengeRequest(siteKey: string, lines: readonly string[] = [])
 }
 
 export function solutionFor(nonce: string): Solution {
-  const counter = quickSolve(nonce, DIFFICULTY)
+  const counter = solve(nonce, DIFFICULTY)
   return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
 }
 

@@ -1,8 +1,11 @@
 /** The three endpoints as a client sees them, with a solver. */
 
 import { createHash } from 'node:crypto'
-import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
+import { COUNTER_MAX } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
+import { buildKernel } from '../../src/widget/kernel/kernel.ts'
+import { FIRST_COUNTER } from '../../src/widget/solver/ranges.ts'
+import { wasmSolver } from '../../src/widget/solver/wasm.ts'
 import { noteSecret } from './canaries.ts'
 import { type Answer, call } from './http.ts'
 
@@ -19,12 +22,13 @@ export const HONEST_ENVIRONMENT = {
   noLanguages: false,
 }
 
-/** Finds a counter by trying all from 0 on. */
+const solver = wasmSolver(buildKernel('simd'))
+
+/** Finds a counter as the widget does, which takes a tenth of the time that node:crypto takes for one hash after another. */
 export function solve(nonce: string, difficulty: number): number {
-  for (let counter = 0; ; counter++) {
-    if (leadingZeroBits(createHash('sha256').update(proofInput(nonce, counter)).digest()) >= difficulty)
-      return counter
-  }
+  const counter = solver(nonce, difficulty)(FIRST_COUNTER, COUNTER_MAX - FIRST_COUNTER)
+  if (counter < 0) throw new Error(`no counter at ${difficulty} bits`)
+  return counter
 }
 
 export interface From {

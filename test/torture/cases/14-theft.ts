@@ -5,9 +5,8 @@ import { Keyring } from '../../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import type { Solution } from '../../../src/protocol/wire.ts'
-import { quickSolve } from '../../contract/support.ts'
 import { solutionFor, untilReady } from '../../proxy/observer.ts'
-import { Client, HONEST_ENVIRONMENT } from '../../support/client.ts'
+import { Client, HONEST_ENVIRONMENT, solve } from '../../support/client.ts'
 import { type Answer, closeIdleConnections, freshAddress } from '../../support/http.ts'
 import { lifetimesOf } from '../../support/lifetimes.ts'
 import {
@@ -382,7 +381,7 @@ async function refuseForeignChallenges(scene: Scene): Promise<void> {
     'from the future': mintNonce(keyring, { ...terms, issuedAtMs: Date.now() + 3_600_000 }, binding, 1),
   }
   for (const [name, nonce] of Object.entries(foreign)) {
-    const solution = { ...solutionFor(nonce), counter: quickSolve(nonce, EASY.base) }
+    const solution = { ...solutionFor(nonce), counter: solve(nonce, EASY.base) }
     const answer = await scene.client.verify(scene.site.siteKey, solution, { from })
     scene.refused(answer, 400, 'invalid-nonce', `a challenge ${name}`)
   }
