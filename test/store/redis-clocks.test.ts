@@ -143,6 +143,8 @@ test('redis: it stands still for half a minute: what had been asked meanwhile do
   const { server, store } = await start(t)
   const epoch = store.siteEpoch(SITE)
   const useAgain = await useBoth(store)
+  const warnings: string[] = []
+  process.on('warning', ({ message }) => warnings.push(message))
   server.freeze()
   await new Promise(resolve => setTimeout(resolve, FROZEN_MS))
   server.thaw()
@@ -152,6 +154,7 @@ test('redis: it stands still for half a minute: what had been asked meanwhile do
   })
   assert.deepEqual(await useAgain(), ['used', 'used'])
   assert.equal(store.siteEpoch(SITE), epoch)
+  assert.deepEqual(warnings, [])
 })
 
 test('redis: nobody asked for a minute, and nobody vouches for it: what was issued before is refused', async t => {

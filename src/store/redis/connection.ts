@@ -149,13 +149,18 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
   }
 }
 
-/** Whether this attempt was first seen longer ago than a connection may take, in milliseconds. */
+/**
+ * Whether this attempt was first seen longer ago than a connection may take, in milliseconds; then not before it has had
+ * that time once more, since ending it takes ioredis a while, in which each call adds a listener.
+ */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
   return attempt => {
-    const since = seenAtMs.get(attempt)
-    if (since === undefined) seenAtMs.set(attempt, performance.now())
-    return since !== undefined && performance.now() - since > patience
+    const nowMs = performance.now()
+    const sinceMs = seenAtMs.get(attempt)
+    const isStuck = sinceMs !== undefined && nowMs - sinceMs > patience
+    if (sinceMs === undefined || isStuck) seenAtMs.set(attempt, nowMs)
+    return isStuck
   }
 }
 
