@@ -1,6 +1,6 @@
 /** Settings -> one frozen Config. Every problem is found before anything starts, and all are listed. */
 
-import { Ajv } from 'ajv'
+import { Ajv, type ValidateFunction } from 'ajv'
 import Type from 'typebox'
 import { AddressSet, parseRange } from './domain/address.ts'
 import type { Limits } from './domain/limits.ts'
@@ -55,12 +55,14 @@ export interface Config {
 export type DemoMode = 'auto' | 'on' | 'off'
 
 const ajv = new Ajv({ coerceTypes: true, strict: true })
-const validators = new Map(
-  Object.entries<Setting>(SETTINGS).map(([name, { schema }]) => [
-    name,
-    ajv.compile(Type.Object({ value: schema })),
-  ]),
-)
+const validators = new Map<string, ValidateFunction>()
+
+/** Made when it is first asked for: to compile all takes longer than what most commands do. */
+function validatorOf(name: string, { schema }: Setting): ValidateFunction {
+  let validator = validators.get(name)
+  if (validator === undefined) validators.set(name, (validator = ajv.compile(Type.Object({ value: schema }))))
+  return validator
+}
 
 /** @throws ConfigError listing every problem */
 export function loadConfig(env: Environment): Config {
@@ -77,11 +79,10 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   const problems = [...found]
   const text = (name: SettingName) => values[name] ?? SETTINGS[name].fallback
   for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
-    const validate = validators.get(name)!
-    if (!validate({ value: text(name as SettingName) })) {
-      const got = setting.isSecret ? '' : `, got ${JSON.stringify(values[name as SettingName])}`
-      problems.push(`${name}: expected ${setting.expects}${got}`)
-    }
+    const value = values[name as SettingName]
+    if (value === undefined || validatorOf(name, setting)({ value })) continue
+    const got = setting.isSecret ? '' : `, got ${JSON.stringify(value)}`
+    problems.push(`${name}: expected ${setting.expects}${got}`)
   }
 
   const redis = checkedRedis(text, problems)

@@ -14,6 +14,7 @@ export interface Setting {
   readonly isSecret?: true
 }
 
+const WORKERS_MAX = 256
 const LIMIT_MAX = 1_000_000
 export const SECRET_CHARACTERS_MIN = 32
 
@@ -70,7 +71,12 @@ export const SETTINGS = {
     about:
       'Share of the visitors whose successes are logged too, beyond the first few a second; failures always are.',
   },
-  POWGATE_WORKERS: integer(1, 256, availableParallelism(), 'Worker processes; by default one for each core.'),
+  POWGATE_WORKERS: integer(
+    1,
+    WORKERS_MAX,
+    Math.min(WORKERS_MAX, availableParallelism()),
+    'Worker processes; by default one for each core.',
+  ),
   POWGATE_DATA_DIR: {
     schema: Type.String(),
     fallback: './data',

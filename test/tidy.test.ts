@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
+import { parseConfig } from '../src/config.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { SETTING_GROUPS, SETTINGS, type Setting, type SettingName } from '../src/settings.ts'
@@ -151,6 +152,13 @@ test('the README: every block of code ends, and every link within it leads to a 
   assert.equal(block, undefined, `the block of ${block} does not end`)
   assert.ok(links.length > 50)
   for (const anchor of links) assert.ok(headings.has(anchor), `#${anchor} is no heading`)
+})
+
+test('every default is what its setting expects', () => {
+  const defaults = Object.entries<Setting>(SETTINGS).map(([name, { fallback }]) => [name, fallback])
+  assert.doesNotThrow(() =>
+    parseConfig(Object.fromEntries(defaults.filter(([, fallback]) => fallback !== ''))),
+  )
 })
 
 test('every setting is in one group of the help', () => {

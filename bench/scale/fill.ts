@@ -16,7 +16,8 @@ import {
   newSiteKey,
   type SiteRecord,
 } from '../../src/domain/site.ts'
-import { createStore, openSiteStore } from '../../src/store/open.ts'
+import { createStore } from '../../src/store/open.ts'
+import { openSiteStore } from '../../src/store/open-sites.ts'
 import type { ChallengeRequest, SiteStore, Store } from '../../src/store/store.ts'
 import type { RunningService } from '../http/server.ts'
 import { type SiteKeys, visitorAddress } from '../http/traffic.ts'

@@ -36,7 +36,7 @@ export async function withStore<Result>(
 async function openStore(env: NodeJS.ProcessEnv) {
   const { ConfigError, gatherSettings } = await import('../gather-settings.ts')
   const { parseConfig } = await import('../config.ts')
-  const { openSiteStore } = await import('../store/open.ts')
+  const { openSiteStore } = await import('../store/open-sites.ts')
   try {
     const { values, problems } = gatherSettings(env)
     const config = parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)

@@ -2,7 +2,7 @@
 
 import { AdminError, updateSite } from '../../src/admin/sites.ts'
 import { loadConfig } from '../../src/config.ts'
-import { openSiteStore } from '../../src/store/open.ts'
+import { openSiteStore } from '../../src/store/open-sites.ts'
 
 const [siteKey, label, count] = process.argv.slice(2) as [string, string, string]
 const store = await openSiteStore(loadConfig(process.env))

@@ -14,7 +14,7 @@ import { reportSeries, type SeriesReport } from '../../bench/scale/report.ts'
 import { tablesText } from '../../bench/scale/tables.ts'
 import { UsageError } from '../../bench/support/arguments.ts'
 import { loadConfig } from '../../src/config.ts'
-import { openSiteStore } from '../../src/store/open.ts'
+import { openSiteStore } from '../../src/store/open-sites.ts'
 import { STORE_KINDS } from '../support/service.ts'
 
 const MAIN = new URL('../../bench/scale/main.ts', import.meta.url).pathname
