@@ -1,9 +1,9 @@
 /** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in short slices. */
 
-import { rendererName } from './renderer.ts'
 import { chooseSolver } from './solver/choose.ts'
 import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
 import { rangeStart } from './solver/ranges.ts'
+import { slowTraits } from './traits.ts'
 
 /** A slice leaves time for input and drawing within a frame of 16 ms. */
 const SLICE_MS = 8
@@ -28,8 +28,9 @@ export async function solveInSlices(
     const counter = search(start + tries, slice)
     if (counter >= 0) {
       tries = counter - start + 1
+      await turn(channel)
       channel.port1.close()
-      return { counter, tries, threads: 1, solver: kind, renderer: rendererName() }
+      return { counter, tries, threads: 1, solver: kind, traits: slowTraits() }
     }
     tries += slice
     if (beganMs - toldMs >= PROGRESS_MS) {

@@ -4,7 +4,9 @@
  */
 
 import type { Environment } from '../protocol/wire.ts'
+import type { Traits } from './solver/job.ts'
 import { sha256Hex } from './solver/sha256.ts'
+import { timeZoneName } from './traits.ts'
 
 interface Hints {
   readonly deviceMemory?: number
@@ -42,7 +44,7 @@ function isNotificationDenied(): boolean {
 }
 
 /** SHA-256 of what tells kinds of browser and device apart; many visitors share each value. */
-export function fingerprintHash(renderer: string | undefined): string {
+export function fingerprintHash(slow: Traits | undefined): string {
   const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator
   const { deviceMemory } = navigator as Navigator & Hints
   const traits: unknown[] = [
@@ -53,8 +55,8 @@ export function fingerprintHash(renderer: string | undefined): string {
     deviceMemory,
     maxTouchPoints,
     [screen.width, screen.height, screen.colorDepth, devicePixelRatio],
-    Intl.DateTimeFormat().resolvedOptions().timeZone,
-    renderer,
+    slow?.timeZone ?? timeZoneName(),
+    slow?.renderer,
   ]
   return sha256Hex(JSON.stringify(traits))
 }

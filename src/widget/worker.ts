@@ -1,9 +1,9 @@
 /** Entry of a worker: one puzzle, then it is ended from outside. */
 
-import { rendererName } from './renderer.ts'
 import { chooseSolver } from './solver/choose.ts'
 import type { WorkerOrder, WorkerReport } from './solver/job.ts'
 import type { Solver } from './solver/search.ts'
+import { slowTraits } from './traits.ts'
 
 /** Counters between two looks at the clock: 1.5 ms with SIMD, 20 ms in plain JavaScript on a phone. */
 const STRIDE = 20_000
@@ -24,7 +24,7 @@ addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
   if (data.kind === 'solve') return solve(data)
   chosen = chooseSolver(data.kernel)
   warmUp(chosen.solver)
-  if (data.looksAtRenderer) report({ kind: 'renderer', renderer: rendererName() })
+  if (data.looksAtTraits) report({ kind: 'traits', traits: slowTraits() })
 })
 
 function warmUp(solver: Solver): void {

@@ -6,8 +6,8 @@ export type WorkerOrder =
       readonly kind: 'prepare'
       /** The module of the best kernel that the browser takes; without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
-      /** Whether to look at the renderer. One worker does, since it takes the GPU process a while to answer. */
-      readonly looksAtRenderer: boolean
+      /** Whether to look at the traits. One worker does. */
+      readonly looksAtTraits: boolean
     }
   | {
       readonly kind: 'solve'
@@ -22,7 +22,7 @@ export type SolverKind = 'wasm' | 'script'
 /** From a worker to the pool. */
 export type WorkerReport =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'renderer'; readonly renderer: string | undefined }
+  | { readonly kind: 'traits'; readonly traits: Traits }
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
 
@@ -37,8 +37,15 @@ export interface Solved {
   readonly tries: number
   readonly threads: number
   readonly solver: SolverKind
+  /** undefined: they did not come in time. */
+  readonly traits: Traits | undefined
+}
+
+/** What takes a browser so long to tell that workers look at it, not the page. */
+export interface Traits {
   /** What draws WebGL, if the browser tells. */
   readonly renderer: string | undefined
+  readonly timeZone: string
 }
 
 /** Hears of the tries so far, by all threads together, a few times a second. */

@@ -1,13 +1,13 @@
 /** Workers that solve one puzzle together, each on its own range of counters. The first answer wins. */
 
-import type { OnProgress, Puzzle, Solved, WorkerOrder, WorkerReport } from './job.ts'
+import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } from './job.ts'
 import { rangeStart } from './ranges.ts'
 import { RefusedError } from './refused.ts'
 
 /** Workers of which none has said anything for so long were not allowed to run, or did not arrive. */
 const START_MS_MAX = 8000
-/** An answer does not wait longer than this for the name of the renderer. */
-const RENDERER_WAIT_MS = 300
+/** An answer does not wait longer than this for the traits. */
+const TRAITS_WAIT_MS = 300
 
 type Found = Extract<WorkerReport, { kind: 'found' }>
 
@@ -18,8 +18,8 @@ export class WorkerPool {
   readonly #kernel: Promise<ArrayBuffer | undefined>
   readonly #workers: Worker[] = []
   #alive = 0
-  readonly #renderer: Promise<string | undefined>
-  #seeRenderer!: (renderer: string | undefined) => void
+  readonly #traits: Promise<Traits>
+  #seeTraits!: (traits: Traits) => void
   #onReady: () => void = () => {}
   #onTries: (index: number, report: Extract<WorkerReport, { tries: number }>) => void = () => {}
   #onFailure!: (error: Error) => void
@@ -30,8 +30,8 @@ export class WorkerPool {
    */
   constructor(start: () => Worker, threads: number, kernel: Promise<ArrayBuffer | undefined>) {
     this.#kernel = kernel
-    this.#renderer = new Promise(resolve => {
-      this.#seeRenderer = resolve
+    this.#traits = new Promise(resolve => {
+      this.#seeTraits = resolve
     })
     this.ready = new Promise((resolve, reject) => {
       const timer = setTimeout(() => reject(new Error('no worker started')), START_MS_MAX)
@@ -60,7 +60,7 @@ export class WorkerPool {
     this.#alive++
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       if (data.kind === 'ready') this.#onReady()
-      else if (data.kind === 'renderer') this.#seeRenderer(data.renderer)
+      else if (data.kind === 'traits') this.#seeTraits(data.traits)
       else this.#onTries(index, data)
     }
     worker.onerror = event => {
@@ -71,7 +71,7 @@ export class WorkerPool {
       if (this.#alive === 0)
         this.#onFailure(new RefusedError(event.message || 'a worker could not be loaded'))
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtRenderer: index === 0 }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtTraits: index === 0 }))
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
@@ -92,10 +92,10 @@ export class WorkerPool {
     })
     try {
       const { counter, solver, tries: own } = await answer
-      this.#stop(1) // the first worker may still be asking for the renderer
-      const late = new Promise<undefined>(resolve => setTimeout(resolve, RENDERER_WAIT_MS))
-      const renderer = await Promise.race([this.#renderer, late])
-      return { counter, solver, threads, tries: own * threads, renderer }
+      this.#stop(1) // the first worker may still be looking at the traits
+      const late = new Promise<undefined>(resolve => setTimeout(resolve, TRAITS_WAIT_MS))
+      const traits = await Promise.race([this.#traits, late])
+      return { counter, solver, threads, tries: own * threads, traits }
     } finally {
       this.close()
     }

@@ -1,10 +1,20 @@
-/** What draws WebGL here, for instance "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ..."; undefined if unknown. */
+/** What takes a browser long to tell the first time: on a slow machine 50 ms for the time zone, 100 ms for the renderer. */
+
+import type { Traits } from './solver/job.ts'
 
 const UNMASKED_RENDERER = 0x9246
 const RENDERER = 0x1f01
 
-/** Takes up to a tenth of a second where the GPU process has to start first, so workers ask, not the page. */
-export function rendererName(): string | undefined {
+export function slowTraits(): Traits {
+  return { timeZone: timeZoneName(), renderer: rendererName() }
+}
+
+export function timeZoneName(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone
+}
+
+/** What draws WebGL here, for instance "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ..."; undefined if unknown. */
+function rendererName(): string | undefined {
   try {
     const canvas =
       typeof OffscreenCanvas === 'function' ? new OffscreenCanvas(1, 1) : document.createElement('canvas')
