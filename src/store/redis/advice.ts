@@ -26,7 +26,7 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
   return valkey === undefined ? redis && `Redis ${redis}` : `Valkey ${valkey}`
 }
 
-type Fields = Readonly<Record<string, string>>
+export type Fields = Readonly<Record<string, string>>
 
 function evictionAdvice(policy: string | undefined, bytesMax: number): string[] {
   if (policy !== undefined && policy !== 'noeviction') {
@@ -82,7 +82,8 @@ function clusterAdvice(fields: Fields): string[] {
 
 const CLUSTER_SLOTS = 16384
 
-async function infoOf(ask: Ask, section: string): Promise<Fields> {
+/** What the server does not let be asked is left out. */
+export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await attempt(ask, 'info', section))
 }
 

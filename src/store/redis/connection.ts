@@ -120,6 +120,7 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
     redisOptions: dataOptions(target, patience),
   })
   const isStuck = stuckCheck(patience)
+  const dropped = new WeakSet<Place>()
   const nodeOf = (slot: number): Redis | undefined => {
     const key = cluster.slots[slot]?.[0]
     if (key === undefined || cluster.status !== 'ready') return undefined
@@ -139,7 +140,11 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
     },
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
-    drop: place => place.disconnect(),
+    // Many shards may have this place, and each call adds a listener.
+    drop: place => {
+      if (!dropped.has(place)) place.disconnect()
+      dropped.add(place)
+    },
     unstick: slot => {
       const node = nodeOf(slot)
       if (node !== undefined && isStuck(node)) node.disconnect()

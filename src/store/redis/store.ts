@@ -34,7 +34,6 @@ import {
   type SolutionAdmission,
   type SolutionRequest,
   type Store,
-  StoreSetupError,
 } from '../store.ts'
 import { adviceOn, versionOf } from './advice.ts'
 import { type Connection, connect } from './connection.ts'
@@ -46,6 +45,7 @@ import {
   refundOperation,
   solutionOperation,
 } from './operations.ts'
+import { checkVersion, untilReached } from './reach.ts'
 import { RedisRecords } from './records.ts'
 import { challengeAnswer, firstOf, limitedAnswer, redemptionAnswer, solutionAnswer } from './replies.ts'
 import { runScript } from './run-script.ts'
@@ -71,8 +71,6 @@ export interface RedisStoreOptions {
   readonly onChange?: (up: boolean, cause: string) => void
   readonly onCall?: OnStoreCall
 }
-
-const VERSION_MIN = [6, 2] as const
 
 export class RedisStore implements Store {
   readonly mayBeBridged = true
@@ -111,28 +109,13 @@ export class RedisStore implements Store {
   }
 
   async open(): Promise<void> {
-    const giveUpAt = performance.now() + this.#options.openMs
-    while (!this.#shards.every(shard => shard.isUp)) {
-      const cause = this.#connection.lastError() ?? this.#health.cause()
-      if (performance.now() > giveUpAt || /WRONGPASS|NOAUTH|NOPERM|invalid password/i.test(cause)) {
-        throw new StoreSetupError(`REDIS_URL: cannot use ${this.description}: ${cause}`)
-      }
-      this.#options.onWaiting?.(cause)
-      await new Promise(resolve => setTimeout(resolve, 20))
-    }
-    await this.#checkVersion()
-  }
-
-  async #checkVersion(): Promise<void> {
-    const info = String(await this.#call('info', 'server'))
-    const version = /redis_version:(\d+)\.(\d+)/.exec(info)
-    if (version === null) return
-    const [major, minor] = [Number(version[1]), Number(version[2])]
-    if (major < VERSION_MIN[0] || (major === VERSION_MIN[0] && minor < VERSION_MIN[1])) {
-      throw new StoreSetupError(
-        `REDIS_URL: ${this.description} is version ${major}.${minor}; ${VERSION_MIN.join('.')} or newer is needed`,
-      )
-    }
+    await untilReached({
+      ...this.#options,
+      description: this.description,
+      isReached: () => this.#shards.every(shard => shard.isUp),
+      cause: () => this.#connection.lastError() ?? this.#health.cause(),
+    })
+    await checkVersion((name, ...args) => this.#call(name, ...args), this.description)
   }
 
   /** A line for the log if the server may evict keys, since then marks of single use can vanish; undefined if not. */

@@ -22,7 +22,7 @@ export interface ShardCall {
   readonly newEpoch: string
   /** From the last reply of the same place; '' if there was none. */
   readonly lookedAt: string
-  /** What time it must be there, as far as that is known; '' if it is not. */
+  /** What time it must be there, in milliseconds, and under which epoch, as far as that is known; '' if it is not. */
   readonly expected: string
 }
 

@@ -6,10 +6,10 @@
 -- (A slot that was moved lacks no mark, but from here that looks the same.)
 -- Marks also end early where this server's clock is set ahead, since Redis counts their time by it. So beside the
 -- process stands when somebody last looked: workers do every second, and more than half a minute between two looks is
--- such a step, unless whoever asks has measured that time itself: it was cut off, or no write was taken. If it has
--- measured another time, either the clock was set or this call is late: it waited here while the server stood still.
+-- such a step, unless whoever asks has measured that time itself, since it learned of this epoch: it was cut off, or no
+-- write was taken. If it has measured another time, either the clock was set or this call is late: it waited here while the server stood still.
 -- It is told so, and does not run. Only who was told at once, which no late call is, asks without a time of its own. So does
--- who has none: then nobody asked for so long, and what was issued before is refused too. (What a shorter step takes
+-- who has none, having just begun: nobody else asked for so long, and what was issued before is refused too. (What a shorter step takes
 -- from a mark is less than the minute that marks are kept beyond their time.)
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
@@ -29,9 +29,10 @@ if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
   local noted, noted_at = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+)$')
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
-  local expected = tonumber(ARGV[4])
+  local expected, expecting_epoch = string.match(ARGV[4], '^(%d+) (%d+)$')
   if stepped and expected and epoch_text and noted == process then
-    local vouched = since > 0 and since <= VOUCHED_MAX + STEP and (now - expected + STEP) % WRAP <= 2 * STEP
+    local vouched = expecting_epoch == epoch_text and since > 0 and since <= VOUCHED_MAX + STEP
+      and (now - tonumber(expected) + STEP) % WRAP <= 2 * STEP
     if not vouched then return redis.error_reply('LATE this call is, or the clock of Redis was set') end
     stepped = false
   end

@@ -1,0 +1,12 @@
+/** Sites, API keys and the audit log alone, for commands and the dashboard; the state of requests stays closed. */
+
+import { openSites, prepareDataDir } from './environment.ts'
+import { checkSites } from './inspection.ts'
+import { EmbeddedRecords } from './records.ts'
+
+/** Throws StoreSetupError. */
+export function openEmbeddedSites(dataDir: string): EmbeddedRecords {
+  prepareDataDir(dataDir)
+  checkSites(dataDir)
+  return new EmbeddedRecords(openSites(dataDir))
+}

@@ -1,0 +1,54 @@
+/**
+ * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is looked at: whoever comes without
+ * having known it would take a time in which all workers were cut off for a clock that was set (lua/answers.lua).
+ */
+
+import { Command } from 'ioredis'
+import { withDeadline } from '../deadline.ts'
+import type { SiteStore } from '../store.ts'
+import { connect } from './connection.ts'
+import { checkVersion, untilReached } from './reach.ts'
+import { RedisRecords } from './records.ts'
+import { describeTarget, type RedisTarget } from './target.ts'
+
+export interface RedisSitesOptions {
+  readonly target: RedisTarget
+  readonly keyPrefix: string
+  readonly deadlineMs: number
+  readonly openMs: number
+}
+
+/** Throws StoreSetupError. */
+export async function openRedisSites(
+  options: RedisSitesOptions,
+): Promise<SiteStore & { close(): Promise<void> }> {
+  const { target, keyPrefix, deadlineMs, openMs } = options
+  const connection = connect(target, deadlineMs)
+  const records = new RedisRecords(connection, keyPrefix, deadlineMs)
+  const description = describeTarget(target)
+  const ask = (name: string, ...args: string[]) => {
+    const command = new Command(name, args, { replyEncoding: 'utf8' })
+    return withDeadline(connection.send(command), deadlineMs, name)
+  }
+  let failure = ''
+  try {
+    await untilReached({
+      description,
+      openMs,
+      isReached: () =>
+        records.changesSince(undefined).then(
+          () => true,
+          (error: Error) => {
+            failure = error.message
+            return false
+          },
+        ),
+      cause: () => connection.lastError() ?? failure,
+    })
+    await checkVersion(ask, description)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+  return Object.assign(records, { close: async () => connection.close() })
+}
