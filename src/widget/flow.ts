@@ -82,8 +82,8 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
       nonce,
       counter: solved.counter,
       solveTimeMs,
-      fingerprintHash: fingerprintHash(solved.traits),
-      environment: environmentFlags(solved.traits?.renderer),
+      fingerprintHash: fingerprintHash(solved),
+      environment: environmentFlags(solved.renderer),
     }
     const result = await postSolution(settings, solution)
     if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')

@@ -30,7 +30,7 @@ export async function solveInSlices(
       tries = counter - start + 1
       await turn(channel)
       channel.port1.close()
-      return { counter, tries, threads: 1, solver: kind, traits: slowTraits() }
+      return { counter, tries, threads: 1, solver: kind, ...slowTraits() }
     }
     tries += slice
     if (beganMs - toldMs >= PROGRESS_MS) {

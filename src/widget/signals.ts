@@ -44,7 +44,7 @@ function isNotificationDenied(): boolean {
 }
 
 /** SHA-256 of what tells kinds of browser and device apart; many visitors share each value. */
-export function fingerprintHash(slow: Traits | undefined): string {
+export function fingerprintHash({ renderer, timeZone }: Traits): string {
   const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator
   const { deviceMemory } = navigator as Navigator & Hints
   const traits: unknown[] = [
@@ -55,8 +55,8 @@ export function fingerprintHash(slow: Traits | undefined): string {
     deviceMemory,
     maxTouchPoints,
     [screen.width, screen.height, screen.colorDepth, devicePixelRatio],
-    slow?.timeZone ?? timeZoneName(),
-    slow?.renderer,
+    timeZone ?? timeZoneName(),
+    renderer,
   ]
   return sha256Hex(JSON.stringify(traits))
 }

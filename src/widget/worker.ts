@@ -24,7 +24,7 @@ addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
   if (data.kind === 'solve') return solve(data)
   chosen = chooseSolver(data.kernel)
   warmUp(chosen.solver)
-  if (data.looksAtTraits) report({ kind: 'traits', traits: slowTraits() })
+  if (data.looksAtRenderer) report({ kind: 'renderer', ...slowTraits() })
 })
 
 function warmUp(solver: Solver): void {

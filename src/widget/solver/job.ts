@@ -6,8 +6,8 @@ export type WorkerOrder =
       readonly kind: 'prepare'
       /** The module of the best kernel that the browser takes; without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
-      /** Whether to look at the traits. One worker does. */
-      readonly looksAtTraits: boolean
+      /** Whether to look at the renderer and the time zone. One worker does, since a browser takes long to tell. */
+      readonly looksAtRenderer: boolean
     }
   | {
       readonly kind: 'solve'
@@ -22,7 +22,7 @@ export type SolverKind = 'wasm' | 'script'
 /** From a worker to the pool. */
 export type WorkerReport =
   | { readonly kind: 'ready' }
-  | { readonly kind: 'traits'; readonly traits: Traits }
+  | ({ readonly kind: 'renderer' } & Traits)
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
 
@@ -31,21 +31,22 @@ export interface Puzzle {
   readonly difficulty: number
 }
 
-export interface Solved {
+export interface Solved extends Traits {
   readonly counter: number
   /** By all threads together, about: those that did not find it are taken to be as fast as the one that did. */
   readonly tries: number
   readonly threads: number
   readonly solver: SolverKind
-  /** undefined: they did not come in time. */
-  readonly traits: Traits | undefined
 }
 
-/** What takes a browser so long to tell that workers look at it, not the page. */
+/**
+ * What takes a browser so long to tell that workers look at it, not the page. Either is undefined if it did not come in
+ * time, or from a worker of an older version.
+ */
 export interface Traits {
   /** What draws WebGL, if the browser tells. */
-  readonly renderer: string | undefined
-  readonly timeZone: string
+  readonly renderer?: string | undefined
+  readonly timeZone?: string | undefined
 }
 
 /** Hears of the tries so far, by all threads together, a few times a second. */

@@ -60,7 +60,7 @@ export class WorkerPool {
     this.#alive++
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       if (data.kind === 'ready') this.#onReady()
-      else if (data.kind === 'traits') this.#seeTraits(data.traits)
+      else if (data.kind === 'renderer') this.#seeTraits(data)
       else this.#onTries(index, data)
     }
     worker.onerror = event => {
@@ -71,7 +71,7 @@ export class WorkerPool {
       if (this.#alive === 0)
         this.#onFailure(new RefusedError(event.message || 'a worker could not be loaded'))
     }
-    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtTraits: index === 0 }))
+    this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtRenderer: index === 0 }))
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
@@ -94,8 +94,8 @@ export class WorkerPool {
       const { counter, solver, tries: own } = await answer
       this.#stop(1) // the first worker may still be looking at the traits
       const late = new Promise<undefined>(resolve => setTimeout(resolve, TRAITS_WAIT_MS))
-      const traits = await Promise.race([this.#traits, late])
-      return { counter, solver, threads, tries: own * threads, traits }
+      const { renderer, timeZone } = (await Promise.race([this.#traits, late])) ?? {}
+      return { counter, solver, threads, tries: own * threads, renderer, timeZone }
     } finally {
       this.close()
     }
