@@ -13,8 +13,8 @@ import type { Sample } from './figures.ts'
  * of them have expired, so it always leaves some and looks at many for each that it removes.
  */
 const KEYS_PER_MS = 15
-/** Time to cut all lives short, before the first ends. */
-const [AHEAD_MS, AHEAD_MS_PER_KEY] = [300, 0.025]
+/** Time to cut all lives short, before the first ends, on a machine that may be busy. */
+const [AHEAD_MS, AHEAD_MS_PER_KEY] = [2000, 0.05]
 const IDLE_MS = 500
 const POLL_MS = 50
 const GIVE_UP_MS = 60_000
