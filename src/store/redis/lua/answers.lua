@@ -7,10 +7,11 @@
 -- Marks also end early where this server's clock is set ahead, since Redis counts their time by it. So beside the
 -- process stands when somebody last looked: workers do every second, and more than half a minute between two looks is
 -- such a step, unless whoever asks has measured that time itself, since it learned of this epoch: it was cut off, or no
--- write was taken. If it has measured another time, either the clock was set or this call is late: it waited here while the server stood still.
--- It is told so, and does not run. Only who was told at once, which no late call is, asks without a time of its own. So does
--- who has none, having just begun: nobody else asked for so long, and what was issued before is refused too. (What a shorter step takes
--- from a mark is less than the minute that marks are kept beyond their time.)
+-- write was taken. If it has measured another time, either the clock was set or this call is late: it waited here while
+-- the server stood still. It is told so, and does not run. Only who was told at once, which no late call is, asks again
+-- without a time of its own. So does who has none, having just begun: nobody else asked for so long, and what was issued
+-- before is refused too. (What a shorter step takes from a mark is less than the minute that marks are kept beyond
+-- their time.)
 
 -- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
 -- between are as fast as this: a copy alone takes a fork and several round trips.
