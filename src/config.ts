@@ -1,7 +1,7 @@
 /** Settings -> one frozen Config. Every problem is found before anything starts, and all are listed. */
 
 import { Ajv, type ValidateFunction } from 'ajv'
-import Type from 'typebox'
+import Type from '#typebox'
 import { AddressSet, parseRange } from './domain/address.ts'
 import type { Limits } from './domain/limits.ts'
 import { ConfigError, type Environment, gatherSettings, type SettingValues } from './gather-settings.ts'

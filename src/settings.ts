@@ -1,7 +1,7 @@
 /** The table of settings: validation, `--help` and the README come from it. */
 
 import { availableParallelism } from 'node:os'
-import Type, { type TSchema } from 'typebox'
+import Type, { type TSchema } from '#typebox'
 import { CONTRACT_LIMITS } from './domain/limits.ts'
 
 export interface Setting {

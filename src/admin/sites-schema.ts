@@ -1,6 +1,6 @@
 /** The JSON Schema of a file of sites. A `description` completes "expected ..." in error lines. */
 
-import Type from 'typebox'
+import Type from '#typebox'
 import { SCORE_REASONS, SCORE_WEIGHTS } from '../domain/score.ts'
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'

@@ -1,6 +1,6 @@
 /** The responses of the OpenAPI document: refusals from the table of outcomes, and the headers that they carry. */
 
-import type { TSchema } from 'typebox'
+import type { TSchema } from '#typebox'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import { errorSchema, siteverifyFailureSchema } from './openapi-schemas.ts'
 import type { ErrorStyle } from './replies.ts'

@@ -1,6 +1,6 @@
 /** The forms of what the endpoints answer. (Of what they take: schemas.ts, siteverify.ts.) */
 
-import Type, { type TSchema } from 'typebox'
+import Type, { type TSchema } from '#typebox'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
 import { NONCE } from './schemas.ts'
 import type { SiteverifyCode } from './siteverify-codes.ts'

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import Type from 'typebox'
+import Type from '#typebox'
 import { parseAddress } from '../domain/address.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { isCounter } from '../domain/pow.ts'

@@ -4,7 +4,7 @@
  */
 
 import type { ErrorObject } from 'ajv'
-import Type from 'typebox'
+import Type from '#typebox'
 import { parseAddress } from '../domain/address.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
