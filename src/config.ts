@@ -54,7 +54,8 @@ export interface Config {
 /** `auto`: on while the service runs that made the first start. The primary decides; workers get one of the others. */
 export type DemoMode = 'auto' | 'on' | 'off'
 
-const ajv = new Ajv({ coerceTypes: true, strict: true })
+/** Without the meta-schema, to which a test holds the settings: to compile it takes longer than all of them. */
+const ajv = new Ajv({ coerceTypes: true, strict: true, meta: false, validateSchema: false })
 const validators = new Map<string, ValidateFunction>()
 
 /** Made when it is first asked for: to compile all takes longer than what most commands do. */

@@ -50,7 +50,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     }),
     siteNamedBy: exchange => namedSite(service.sites, exchange),
   })
-  const store = createStore(config, {
+  const store = await createStore(config, {
     sweeps: workerIndex === 0,
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,

@@ -14,7 +14,7 @@ const DEADLINE_MS = 2000
 /** @param env settings of the service whose store it is */
 export async function openEpochs(env: Readonly<Record<string, string>>): Promise<Epochs> {
   const config = loadConfig(env)
-  const store = createStore(config, { sweeps: false, deadlineMs: DEADLINE_MS })
+  const store = await createStore(config, { sweeps: false, deadlineMs: DEADLINE_MS })
   try {
     await store.open()
   } catch (error) {

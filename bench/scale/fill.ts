@@ -68,7 +68,7 @@ async function withStore<Result>(
   act: (store: Store, requestOf: RequestOf) => Promise<Result>,
 ): Promise<Result> {
   const config = loadConfig(env)
-  const store = createStore(config, { sweeps: false, deadlineMs: DEADLINE_MS })
+  const store = await createStore(config, { sweeps: false, deadlineMs: DEADLINE_MS })
   try {
     await store.open()
     return await act(store, requestsOf(config, target.siteKey))

@@ -10,7 +10,7 @@ import { isStateOfThisBoot } from '../store/embedded/environment.ts'
 import { damageOfState } from '../store/embedded/inspection.ts'
 import { createStore } from '../store/open.ts'
 import { openSiteStore } from '../store/open-sites.ts'
-import { RedisStore } from '../store/redis/store.ts'
+import type { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
 import type { Findings } from './check.ts'
 
@@ -31,17 +31,17 @@ export async function checkStore(config: Config, findings: Findings): Promise<vo
 }
 
 async function checkRedis(config: Config, findings: Findings): Promise<void> {
-  const store = createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
+  const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
   try {
     findings.facts.push(['store', store.description])
     await store.open()
-    if (store instanceof RedisStore) {
+    if ('version' in store) {
       const version = await store.version()
       if (version !== undefined) findings.facts.push(['version', version])
     }
     await tryRequests(store, findings)
     await countSites(store, findings)
-    if (store instanceof RedisStore) await adviseOnRedis(store, findings)
+    if ('advice' in store) await adviseOnRedis(store, findings)
   } finally {
     await store.close()
   }
@@ -82,7 +82,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<void> 
       `POWGATE_DATA_DIR: the state is damaged (${damage}): the next start throws it away, and what was issued before is refused`,
     )
   } else if (isStateOfThisBoot(dataDir)) {
-    const store = createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
+    const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
     await tryRequests(store, findings).finally(() => store.close())
   } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])
 }

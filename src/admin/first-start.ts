@@ -12,7 +12,6 @@ import {
   discardDamagedState,
 } from '../store/embedded/inspection.ts'
 import { createStore } from '../store/open.ts'
-import { RedisStore } from '../store/redis/store.ts'
 import { authorInService } from './author.ts'
 import { PROGRAM } from './help.ts'
 import { createSite } from './sites.ts'
@@ -51,7 +50,7 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
   }
   const isNewSecret = isSecretToBeMade(config)
   const secrets = resolveSecrets(config)
-  const store = createStore(config, {
+  const store = await createStore(config, {
     sweeps: false,
     deadlineMs: PATIENT_MS,
     openMs: config.storeWaitMs,
@@ -60,7 +59,7 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
   const sayWaiting = waitingLines(config, log, () => store.description)
   try {
     await store.open()
-    if (store instanceof RedisStore) {
+    if ('evictionWarning' in store) {
       const warning = await store.evictionWarning()
       if (warning !== undefined) log.warn(warning)
     }

@@ -17,7 +17,13 @@ export type ParsedSitesFile =
   /** A line for each mistake, starting with where it is. */
   | { readonly problems: readonly string[] }
 
-const validate = new Ajv({ strict: true, allErrors: true, verbose: true }).compile(SITES_FILE_SCHEMA)
+const validate = new Ajv({
+  strict: true,
+  meta: false,
+  validateSchema: false,
+  allErrors: true,
+  verbose: true,
+}).compile(SITES_FILE_SCHEMA)
 
 /** What passed the schema: an entry's groups may be partial. */
 type FileSite = { siteKey?: string; name: string } & {

@@ -180,7 +180,7 @@ export class Subject {
   async #epoch(siteKey: string, from: string): Promise<number> {
     const config = loadConfig(this.service.env)
     if (config.redis?.kind === 'cluster') {
-      const store = createStore(config, { sweeps: false, deadlineMs: 5000 })
+      const store = await createStore(config, { sweeps: false, deadlineMs: 5000 })
       try {
         await store.open()
         return store.nonceEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
