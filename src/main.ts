@@ -9,12 +9,11 @@ import { Primary } from './cluster.ts'
 import { type Config, localUrl, parseConfig } from './config.ts'
 import { dashboard } from './dashboard/start.ts'
 import { ConfigError, gatherSettings } from './gather-settings.ts'
-import { Lifecycle } from './lifecycle.ts'
+import { Lifecycle, warnOfTestKeys } from './lifecycle.ts'
 import { createLogger, type Logger } from './log.ts'
 import { Totals } from './observe/totals.ts'
 import { secretTexts } from './secrets.ts'
 import { ListenError } from './server.ts'
-import { damageOfFiles } from './store/embedded/inspection.ts'
 import { StoreSetupError } from './store/store.ts'
 import { runWorker } from './worker.ts'
 
@@ -25,15 +24,18 @@ async function runPrimary(): Promise<void> {
     const loaded = parseConfig(values, problems)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values))
     const totals = new Totals()
-    const primary = new Primary(log, totals, () => endIfDamaged(loaded, primary, log))
+    // Only with the embedded store, whose library is not there on every platform.
+    const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
+    const primary = new Primary(log, totals, () =>
+      endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
+    )
     const lifecycle = new Lifecycle(primary, log)
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile it says that the service is not ready.
     const routes = [metricsRoute(totals, primary), ...dashboard(claimed, totals, primary)]
     await startAdminServer(claimed, primary, routes, log)
-    if (loaded.testKeys)
-      log.warn('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
+    if (loaded.testKeys) warnOfTestKeys(log)
     const { store, demo } = await prepareStart(claimed, log)
     const config: Config = { ...claimed, demo }
     await primary.start({ config, settings: values }).catch(error => {
@@ -84,10 +86,10 @@ const INSPECTION_PAUSE_MS = 30_000
 let nextInspectionMs = 0
 
 /** Workers would crash again and again. The next start repairs what can be repaired, or says what to do. */
-function endIfDamaged({ redis, dataDir }: Config, primary: Primary, log: Logger): void {
+function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
   // Looking takes long where there is much, and workers may crash for other reasons.
-  if (redis !== undefined || performance.now() < nextInspectionMs) return
-  const problem = damageOfFiles(dataDir)
+  if (performance.now() < nextInspectionMs) return
+  const problem = inspect()
   nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS
   if (problem === undefined) return
   log.fatal({ problem }, 'the data are damaged, powgate ends')

@@ -24,6 +24,8 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_CONFIG_FILE',
   'POWGATE_DATA_DIR',
   'POWGATE_DEMO',
+  // Listeners of the two kinds do not share a port.
+  'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',
   'POWGATE_REDIS_SHARDS',
 ])

@@ -4,13 +4,6 @@ import { type Config, type DemoMode, localUrl } from '../config.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { Logger } from '../log.ts'
 import { isSecretToBeMade, resolveSecrets } from '../secrets.ts'
-import { discardStaleState, prepareDataDir } from '../store/embedded/environment.ts'
-import {
-  checkRoom,
-  checkSites,
-  discardDamagedLocks,
-  discardDamagedState,
-} from '../store/embedded/inspection.ts'
 import { createStore } from '../store/open.ts'
 import { authorInService } from './author.ts'
 import { PROGRAM } from './help.ts'
@@ -39,12 +32,8 @@ export interface Start {
  */
 export async function prepareStart(config: Config, log: Logger): Promise<Start> {
   if (config.redis === undefined) {
-    prepareDataDir(config.dataDir)
-    checkRoom(config.dataDir)
-    discardDamagedLocks(config.dataDir)
-    checkSites(config.dataDir)
-    discardStaleState(config.dataDir)
-    const damage = discardDamagedState(config.dataDir)
+    const { prepareFiles } = await import('../store/embedded/prepare.ts')
+    const damage = prepareFiles(config.dataDir)
     if (damage !== undefined)
       log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')
   }
