@@ -11,6 +11,10 @@ export type Address = string
 
 const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
 const ADDRESS_BITS = 128
+const V4_FIRST: Address = V4_PREFIX + '\0'.repeat(4)
+const V4_LAST: Address = V4_PREFIX + '\xff'.repeat(4)
+const BEFORE_V4: Address = `${'\0'.repeat(10)}\xff\xfe${'\xff'.repeat(4)}`
+const AFTER_V4: Address = `${'\0'.repeat(9)}\x01${'\0'.repeat(6)}`
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
@@ -141,10 +145,10 @@ export class AddressSet {
 
   /** @param ranges texts that have passed `parseRange` */
   constructor(ranges: readonly string[]) {
-    const parsed = ranges.map(text => {
+    const parsed = ranges.flatMap(text => {
       const range = parseRange(text)
       if (range === undefined) throw new RangeError(`not an address or CIDR: ${text}`)
-      return range
+      return withoutV4(range)
     })
     parsed.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0))
     for (const { start, end } of parsed) {
@@ -174,8 +178,23 @@ export class AddressSet {
   }
 }
 
+interface Range {
+  readonly start: Address
+  readonly end: Address
+}
+
+/** `::/8` is a range of IPv6: it does not contain all of IPv4, though its bytes do. `::ffff:0:0/96` and parts of it do. */
+function withoutV4(range: Range): readonly Range[] {
+  const { start, end } = range
+  if (start > V4_FIRST || end < V4_LAST || (start === V4_FIRST && end === V4_LAST)) return [range]
+  return [
+    { start, end: BEFORE_V4 },
+    { start: AFTER_V4, end },
+  ]
+}
+
 /** First and last address of `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; undefined if the text is neither. */
-export function parseRange(text: string): { start: Address; end: Address } | undefined {
+export function parseRange(text: string): Range | undefined {
   const [base = '', prefixText, ...rest] = text.split('/')
   const address = parseAddress(base)
   if (address === undefined || rest.length > 0) return undefined
@@ -187,7 +206,7 @@ export function parseRange(text: string): { start: Address; end: Address } | und
   return rangeOf(address, isDotted ? prefix + 96 : prefix)
 }
 
-function rangeOf(address: Address, prefixBits: number): { start: Address; end: Address } {
+function rangeOf(address: Address, prefixBits: number): Range {
   let start = ''
   let end = ''
   for (let index = 0; index < 16; index++) {
