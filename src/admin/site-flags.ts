@@ -64,7 +64,7 @@ export const SITE_FLAGS = {
   min: { about: 'Lowest difficulty. A new site has 16.', value: BITS },
   max: { about: 'Highest difficulty. A new site has 28.', value: BITS },
   'require-origin': {
-    about: 'Refuse requests without an Origin header.',
+    about: "Refuse requests without an Origin header (a page of the service's own origin needs none).",
     contradicts: 'no-require-origin',
   },
   'no-require-origin': { about: 'Allow requests without an Origin header, as a new site does.' },

@@ -86,7 +86,7 @@ export class ChallengeEndpoint implements Endpoint {
   #decide(exchange: Exchange, site: Site | null, addressKey: string, admitted: Admitted): void {
     if (site === null) this.#refusals.refuse(exchange, 'site-unknown')
     else if (!site.record.active) this.#refusals.refuse(exchange, 'site-inactive')
-    else if (!site.origins.allows(exchange.origin, site.record.requireOrigin)) {
+    else if (!site.origins.allows(exchange.origin, site.record.requireOrigin && !exchange.isSameOrigin)) {
       this.#refusals.refuse(exchange, 'origin-refused')
     } else this.#issue(exchange, site, addressKey, admitted)
   }

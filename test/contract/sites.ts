@@ -107,6 +107,18 @@ export function siteTests(subject: Subject): void {
     }
   }
 
+  test('§5 rule 2: a page of the own origin, of which browsers send none with a GET, needs none', async () => {
+    const { siteKey } = await subject.createSite({ ...SHOP, requireOrigin: true })
+    const challengeOf = (site: string) =>
+      subject.client.challenge(siteKey, { from: freshAddress(), headers: { 'Sec-Fetch-Site': site } })
+    assert.equal((await challengeOf('same-origin')).status, 200)
+    for (const site of ['same-site', 'cross-site', 'none', ''])
+      assertRefused(await challengeOf(site), 403, 'origin-not-allowed')
+    const headers = { 'Sec-Fetch-Site': 'same-origin', Origin: 'https://other.example' }
+    const other = await subject.client.challenge(siteKey, { from: freshAddress(), headers })
+    assertRefused(other, 403, 'origin-not-allowed')
+  })
+
   test('§5 rule 2: a refused origin spends nothing: the same solution passes from the allowed one', async () => {
     const { siteKey } = await subject.createSite(SHOP)
     const from = freshAddress()
