@@ -23,7 +23,7 @@ export interface ExchangeObserver {
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
   /** Where connections come through it: who knows whom a peer speaks for. */
-  relay: { clientOf(peer: Address): Address } | undefined
+  relay: { clientOf(peer: Address): Address | undefined } | undefined
   /** From now on every answer closes its connection. */
   isDraining: boolean
   /** Exchanges that are not answered yet. */

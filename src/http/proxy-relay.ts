@@ -71,9 +71,9 @@ export class ProxyRelay {
     this.#server.close()
   }
 
-  /** Whom the HTTP server's peer speaks for: itself, unless it is a connection of ours. */
-  clientOf(peer: Address): Address {
-    return this.#clients.get(peer) ?? peer
+  /** Whom the HTTP server's peer speaks for: itself, unless it is a connection of ours; undefined if that one has ended. */
+  clientOf(peer: Address): Address | undefined {
+    return this.#clients.get(peer) ?? (isSlot(peer) ? undefined : peer)
   }
 
   #accept(client: Socket): void {
@@ -163,3 +163,5 @@ function addressOfSocket({ remoteAddress }: Socket): Address | undefined {
 }
 
 function ignore(): void {}
+
+const isSlot = (address: Address) => address >= slotAddress(0) && address <= slotAddress(SLOTS - 1)
