@@ -23,7 +23,7 @@ export const SolutionSchema = Type.Object(
       minimum: 0,
       maximum: COUNTER_MAX,
       description:
-        'SHA-256 of the nonce followed by the counter in decimal starts with at least `difficulty` zero bits.',
+        'SHA-256 of the nonce followed by the counter in decimal starts with at least `difficulty` zero bits. In plain digits: `7.0` and `7e0` are refused.',
     }),
     solveTimeMs: Type.Optional(
       Type.Number({
@@ -95,7 +95,22 @@ export function parseSolution(bytes: Buffer, contentType: string): Parsed<Soluti
   // JSON can spell negative zero, which no counter is.
   if (parsed.ok && !isCounter(parsed.body.counter))
     return wrongField('counter', 'must be an integer from 0 to 2^53 - 1')
+  if (parsed.ok && !isInDigits(parsed.body.counter, bytes))
+    return wrongField('counter', 'must be in plain digits, without a point or an exponent')
   return parsed
+}
+
+const COUNTER_FIELD = /"counter"[ \t\r\n]*:[ \t\r\n]*([^ \t\r\n,}]*)/g
+
+/** Whether the counter is spelled as it is hashed: to JSON `7.0` and `70e-1` are 7 too, and one solution has one spelling. */
+function isInDigits(counter: number, bytes: Buffer): boolean {
+  const digits = String(counter)
+  let isThere = false
+  for (const [, spelling] of bytes.toString('latin1').matchAll(COUNTER_FIELD)) {
+    if (spelling === digits) isThere = true
+    else if (Number(spelling) === counter) return false
+  }
+  return isThere
 }
 
 export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Redemption> {

@@ -69,14 +69,20 @@ const WRONG_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   NaN: () => 'NaN',
 }
 
-/** JSON's other spellings of the same integer. */
-const EQUAL_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
-  'its own': digits => digits,
+/** What JSON takes for the same integer. */
+const OTHER_SPELLINGS: Readonly<Record<string, (digits: string) => string>> = {
   'a float': digits => `${digits}.0`,
   'an exponent of zero': digits => `${digits}e0`,
   'a shifted exponent': digits => `${digits}00E-2`,
   'a positive exponent': digits => `0.${digits}e+${digits.length}`,
   'a float that rounds to it': digits => `${digits}.00000000000000000001`,
+  'a point, and its own before': digits => `${digits},"counter":${digits}.0`,
+  'a point, and its own behind': digits => `${digits}.0,"counter":${digits}`,
+}
+
+/** The same spelling. */
+const EQUAL_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
+  'its own': digits => digits,
   'space around it': digits => ` \n${digits}\t`,
   'a second field': digits => `5,"counter":${digits}`,
 }
@@ -176,6 +182,8 @@ export const SOLUTION_THEFTS: readonly SolutionTheft[] = [
     body: changedNonce(31),
   },
   ...rows('replayed, the counter with', EQUAL_COUNTERS, counterAs, true, NONCE_USED),
+  ...rows('the counter with', OTHER_SPELLINGS, counterAs, false, INVALID_BODY),
+  ...rows('replayed, the counter with', OTHER_SPELLINGS, counterAs, true, INVALID_BODY),
   ...rows('the counter with', WRONG_COUNTERS, counterAs, false, INVALID_BODY),
   ...rows('replayed, the counter with', WRONG_COUNTERS, counterAs, true, INVALID_BODY),
   ...rows('the nonce with', WRONG_NONCES, nonceAs, false, INVALID_BODY),
