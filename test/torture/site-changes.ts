@@ -40,11 +40,11 @@ export class SiteChanges {
     try {
       while (!this.#isOver) {
         const siteKey = await this.#nextSite(store)
-        await this.#until(client, siteKey, 200, 'a site that is active')
+        await this.#until(client, siteKey, '200', 'a site that is active')
         await updateSite(store, siteKey, { name: `changed ${this.#rounds}`, requireOrigin: true })
-        await this.#until(client, siteKey, 403, 'a site that wants an origin')
+        await this.#until(client, siteKey, '403 origin-not-allowed', 'a site that wants an origin')
         await updateSite(store, siteKey, { active: false, requireOrigin: false })
-        await this.#until(client, siteKey, 403, 'a disabled site')
+        await this.#until(client, siteKey, '403 site-inactive', 'a disabled site')
         this.#rounds++
         this.count += 3
         await sleep(CHANGE_MS)
@@ -66,16 +66,17 @@ export class SiteChanges {
     return siteKey
   }
 
-  async #until(client: Client, siteKey: string, status: number, words: string): Promise<void> {
+  async #until(client: Client, siteKey: string, wanted: string, words: string): Promise<void> {
     const startedAtMs = performance.now()
     for (;;) {
       const answer = await client.challenge(siteKey, {
         headers: { 'X-Forwarded-For': `10.200.0.${this.#rounds % 250}` },
       })
-      if (answer.status === status) break
+      const seen = answer.status === 200 ? '200' : `${answer.status} ${answer.json.code}`
+      if (seen === wanted) break
       const waitedMs = performance.now() - startedAtMs
       if (waitedMs > 5 * SEEN_MS) {
-        this.#run.check(false, `${words} is not seen: ${answer.status}`)
+        this.#run.check(false, `${words} is not seen: ${seen}`)
         return
       }
       await sleep(50)

@@ -72,10 +72,17 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const keys = await openKeys(service)
   run.defer(() => keys.close())
   const lifetimes = lifetimesOf(service.env)
-  const base = { port: service.port, site, storeEpoch, lifetimes, connections: CONNECTIONS, pids: [] }
+  const base = {
+    port: service.port,
+    site,
+    storeEpoch,
+    lifetimes,
+    connections: CONNECTIONS,
+    pids: childPids(service.pid),
+  }
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
-  const spec = await halfLoad(run, visitors, base, seconds)
+  const { spec, busyAtMost } = await halfLoad(run, visitors, base, seconds)
   const memory = new Memory(run, service, kept)
   run.defer(() => memory.stop())
   const changes = new SiteChanges(run, service)
@@ -85,6 +92,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   memory.stop()
   visitors.stop()
   checkLoad(run, kind, { result, seconds, changes })
+  run.figure(`${kind}: CPU of the workers, of what they took at capacity`, result.busy / busyAtMost)
   checkMemory(run, kind, memory, result.admitted.count)
   const left = await keys.unbounded(LIFE_SECONDS_MAX)
   run.check(left === baseline, `${kind}: ${left - baseline} entries more that do not expire`)
@@ -99,19 +107,19 @@ async function halfLoad(
   visitors: VisitorsProcess,
   base: Omit<VisitorsSpec, 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>,
   seconds: number,
-): Promise<VisitorsSpec> {
+): Promise<{ spec: VisitorsSpec; busyAtMost: number }> {
   const probe = {
     visitorsPerSecond: Number.POSITIVE_INFINITY,
     warmUpMs: 500,
     measureMs: run.count(5000, 1000),
   }
-  const { served, seconds: probed } = await visitors.run({ ...base, ...probe, connections: 32 })
+  const { served, seconds: probed, busy } = await visitors.run({ ...base, ...probe, connections: 32 })
   const capacity = served / probed
   const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED) / seconds
   // A challenge is about a quarter of a visitor's work.
   const solved = Math.max(capacity / 10, capacity / 2 - unsolved / 4)
   const visitorsPerSecond = solved + unsolved
-  return {
+  const spec = {
     ...base,
     visitorsPerSecond,
     leaveShare: unsolved / visitorsPerSecond,
@@ -119,6 +127,7 @@ async function halfLoad(
     measureMs: seconds * 1000,
     keepsLatencies: false,
   }
+  return { spec, busyAtMost: busy }
 }
 
 function checkLoad(
