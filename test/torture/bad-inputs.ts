@@ -51,6 +51,11 @@ export function badInput(random: Random, genuine: Genuine): BadInput {
   return { family, parts, ending: endingOf(random) }
 }
 
+/** Whole requests with a body of any kind: whatever is in it, there is an answer to wait for. */
+export function mustBeAnswered({ family, ending }: BadInput): boolean {
+  return ending === 'wait' && (family.startsWith('json to ') || family.startsWith('forms to '))
+}
+
 function endingOf(random: Random): BadInput['ending'] {
   if (random.chance(0.85)) return 'wait'
   return random.chance(0.5) ? 'finish' : 'reset'

@@ -30,6 +30,8 @@ export interface Call {
   /** 0: no answer. */
   readonly status: number
   readonly code: string
+  /** Whose it is, where that does not follow from the subject. */
+  readonly of?: string
 }
 
 export class History {
@@ -42,9 +44,10 @@ export class History {
   }
 
   /** @param ending what became of a call that was made at `startedMs` */
-  record(subject: number, attempt: number, startedMs: number, ending: Ending): Call {
+  record(subject: number, attempt: number, startedMs: number, ending: Ending, of?: string): Call {
     const { outcome, status, code } = judged(ending)
-    const call = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
+    const told = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
+    const call = of === undefined ? told : { ...told, of }
     this.calls.push(call)
     return call
   }

@@ -38,9 +38,10 @@ async function main(): Promise<number> {
   return broken.length === 0 ? 0 : 1
 }
 
-/** Rejects at the first Ctrl-C or kill; a second one ends all at once. */
+/** Rejects at the first Ctrl-C, kill, or exception that nobody catches; a second one ends all at once. */
 function signalled(): Promise<never> {
   return new Promise((_, reject) => {
+    process.once('uncaughtException', reject)
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => {
         const error = new Error(`stopped by ${signal}`)

@@ -34,6 +34,8 @@ export interface Figure {
 }
 
 const PROBLEMS_MAX = 5000
+/** As the service logs an exception while it works on a request. */
+const FAULT = 'a request ran into a fault'
 
 export class Run {
   readonly seed: number
@@ -48,6 +50,7 @@ export class Run {
   readonly #endings: (() => unknown)[] = []
   #hasEnded = false
   readonly #histories: History[] = []
+  readonly #services: TestService[] = []
   #moreProblems = 0
 
   constructor(options: RunOptions) {
@@ -119,6 +122,7 @@ export class Run {
   /** A running service, which is stopped when the case has ended. */
   async service(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
     const service = await TestService.start(kind, env)
+    this.#services.push(service)
     this.defer(() => service.stop())
     return service
   }
@@ -139,6 +143,11 @@ export class Run {
     if (this.#moreProblems > 0) this.problems.push(`and ${this.#moreProblems} more`)
     this.#hasEnded = true
     await this.#putAway()
+    // Those are answered with 503 too, which may mean that the store is away.
+    for (const { output } of this.#services) {
+      const at = output.indexOf(FAULT)
+      if (at >= 0) this.problems.push(`a fault of the service: ${output.slice(at - 300, at + 1500)}`)
+    }
     const { historyDir } = this.#options
     if (historyDir === undefined) return
     mkdirSync(historyDir, { recursive: true })

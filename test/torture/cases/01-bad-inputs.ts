@@ -18,7 +18,14 @@ import { v2Header } from '../../support/proxy-header.ts'
 import { RawConnection } from '../../support/raw-http.ts'
 import { type StoreKind, TEST_SECRET, type TestService, type TestSite } from '../../support/service.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
-import { type BadInput, badAdminInput, badInput, badProxyInput, randomOf } from '../bad-inputs.ts'
+import {
+  type BadInput,
+  badAdminInput,
+  badInput,
+  badProxyInput,
+  mustBeAnswered,
+  randomOf,
+} from '../bad-inputs.ts'
 import { KeptMemory } from '../kept-memory.ts'
 import { EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
@@ -159,12 +166,29 @@ async function underPart(run: Run, part: Part): Promise<void> {
   honest.report()
   // In a run too short for that, nothing is warm before its end.
   if (run.isFull) await memory.judge(run, part.name)
+  await checkCounters(run, part, adminPort)
   const left = childPids(service.pid)
   run.check(left.join() === workers.join(), `${part.name}: the workers were ${workers}, they are ${left}`)
   await service.stop()
   run.check(
     !/"level":(50|60)/.test(service.output),
     () => `${part.name}: errors in the log:\n${service.output.slice(-2000)}`,
+  )
+}
+
+/** What the service itself has counted, also of answers that nobody waited for. */
+async function checkCounters(run: Run, { name }: Part, adminPort: number): Promise<void> {
+  const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+  const sumOf = (pattern: RegExp) =>
+    [...metrics.matchAll(pattern)].reduce((sum, [, count]) => sum + Number(count), 0)
+  const answers = sumOf(/^powgate_requests_total\{.*\} (\d+)$/gm)
+  const errors = sumOf(/^powgate_requests_total\{.*status="5\d\d".*\} (\d+)$/gm)
+  const faults = sumOf(/^powgate_faults_total\{.*\} (\d+)$/gm)
+  run.figure(`${name}: answers by the service's own count`, answers)
+  run.check(answers > 0, `${name}: the service has counted no answer`)
+  run.check(
+    errors + faults === 0,
+    `${name}: the service has counted ${errors} answers with 5xx, ${faults} faults`,
   )
 }
 
@@ -181,7 +205,10 @@ class Judge {
   }
 
   see({ index, input, received, isClosed }: Seen): void {
-    if (received === '') this.#silent++
+    if (received === '') {
+      this.#silent++
+      if (mustBeAnswered(input)) this.#note('no answer', index, input, received)
+    }
     for (const [, status] of received.matchAll(STATUS_LINE)) {
       this.#statuses.set(status!, (this.#statuses.get(status!) ?? 0) + 1)
       if (status! >= '500' && !isVersionRefusal(status!, received))

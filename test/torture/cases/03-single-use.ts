@@ -29,7 +29,7 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   const mint = await TokenMint.open(service.url, site, run.random.fork())
   let tokens = 0
   const lanes = Array.from({ length: TOKENS_AT_ONCE }, async () => {
-    while (tokens < TOKENS && !run.isOver(share)) {
+    while (tokens < TOKENS && (tokens === 0 || !run.isOver(share))) {
       const subject = tokens++
       if (subject % 1000 === 0) run.progress(`${kind}: ${subject} tokens`)
       await raceFor(race, subject, mint.mint())

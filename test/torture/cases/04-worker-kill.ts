@@ -19,6 +19,8 @@ const KILL_MS = 2000
 const KILL_MS_BOUNDED = 700
 /** Of the clients, so many hang up before their answer. */
 const HANGS_UP = 1 / 8
+/** The number of an attempt with another key, after the races: whether it is refused as used tells whether somebody was told of a success. */
+const STRANGER = RACERS
 /** Of asking again. */
 const TRIES_MAX = 200
 const RETRY_MS = 50
@@ -41,7 +43,7 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   // A kill loses an answer only now and then. In a short run a success is lost for certain.
   const { seed } = run.random.fork()
   const hangsUp = (subject: number, number: number) =>
-    (subject === 0 && !run.isFull) || randomOf(seed, subject * RACERS + number).chance(HANGS_UP)
+    (subject < 3 && !run.isFull) || randomOf(seed, subject * RACERS + number).chance(HANGS_UP)
   const race: Race = { pool, site, history, racers: RACERS, hasKeys: true, hangsUp }
   const mint = await TokenMint.open(service.url, site, run.random.fork())
   const tokens: string[] = []
@@ -89,12 +91,15 @@ class Killer {
   }
 }
 
-/** Makes every attempt whose end nobody knows once more, until its end is known. Returns how many tokens had no known success before. */
+/** Makes every attempt whose end nobody knows once more, until its end is known. Returns how many tokens had been redeemed and nobody knew. */
 async function askAgain(race: Race, tokens: readonly string[]): Promise<number> {
   const bySubject = race.history.bySubject()
   let lost = 0
   for (const [subject, calls] of bySubject) {
-    if (calls.every(({ outcome }) => outcome !== 'ok')) lost++
+    if (calls.every(({ outcome }) => outcome !== 'ok')) {
+      const stranger = await until(race, subject, tokens[subject]!, STRANGER)
+      if (stranger?.code === 'token-used') lost++
+    }
     for (const { attempt: number } of calls.filter(isOpen))
       await until(race, subject, tokens[subject]!, number)
   }
@@ -105,11 +110,13 @@ function isOpen({ outcome }: Call): boolean {
   return outcome === 'unknown' || outcome === 'failed'
 }
 
-async function until(race: Race, subject: number, token: string, number: number): Promise<void> {
+async function until(race: Race, subject: number, token: string, number: number): Promise<Call | undefined> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    if (!isOpen(await attempt(race, subject, token, number, true))) return
+    const call = await attempt(race, subject, token, number, true)
+    if (!isOpen(call)) return call
     await new Promise(resolve => setTimeout(resolve, RETRY_MS))
   }
+  return undefined
 }
 
 function judge(run: Run, kind: StoreKind, history: History, tokens: number): void {

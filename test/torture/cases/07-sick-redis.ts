@@ -42,7 +42,7 @@ export const sickRedis: TortureCase = {
     const order = shuffled(SICKNESSES, run.random.fork())
     const ward = await Ward.open(run, patient)
     let done = 0
-    while (done < order.length && !run.isOver(0.7)) await ward.treat(order[done++]!)
+    while (done === 0 || (done < order.length && !run.isOver(0.7))) await ward.treat(order[done++]!)
     await ward.close()
     run.size(`${done} sicknesses, one after the other`)
     ward.judgeAll()

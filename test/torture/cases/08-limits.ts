@@ -10,7 +10,7 @@ import { childPids } from '../../../bench/http/processes.ts'
 import { CONTRACT_LIMITS } from '../../../src/domain/limits.ts'
 import { Client } from '../../support/client.ts'
 import { RedisServer } from '../../support/redis.ts'
-import { TestService, type TestSite } from '../../support/service.ts'
+import type { TestService, TestSite } from '../../support/service.ts'
 import { skewedBy, steppedBy } from '../fake-time.ts'
 import type { History } from '../history.ts'
 import { type LimitedCall, limitBreaches } from '../limit-history.ts'
@@ -64,9 +64,7 @@ async function onRedis(run: Run, random: Random): Promise<void> {
   run.defer(() => redis.stop())
   const start = async (env: Record<string, string>, workers: number) => {
     const settings = { ...STRICT, ...env, POWGATE_WORKERS: String(workers), REDIS_URL: redis.url }
-    const service = await TestService.start('embedded', settings)
-    run.defer(() => service.stop())
-    return service
+    return run.service('embedded', settings)
   }
   const [ahead, behind, exact] = await Promise.all([
     start(skewedBy('+5s'), run.count(2, 1)),
@@ -136,6 +134,7 @@ async function load(run: Run, random: Random, { name, services, move }: Scene): 
   const waited = KINDS.reduce((sum, kind) => sum + waits[kind], 0)
   const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waited} clients waited`
   judge(run, name, stage, how)
+  run.check(disturbance.kills > 0 || seconds * 1000 < 2 * KILLS_FROM_MS, `${name}: no worker was killed`)
   // A window is a minute: a short run ends before anybody may ask again.
   if (!run.isFull) return
   for (const kind of KINDS)
@@ -251,9 +250,11 @@ async function waiter(
     if (!(performance.now() + seconds * 1000 < stage.endAt)) return
     await sleep(seconds * 1000)
     let again = await ask(stage, kind, address, site, pool())
-    // What got no answer may have been charged, so that it is asked again at once only once.
-    if (again.call.outcome === 'unknown') again = await ask(stage, kind, address, site, pool())
-    if (again.call.outcome === 'unknown') continue
+    if (again.call.outcome === 'unknown') {
+      again = await ask(stage, kind, address, site, pool())
+      // The first may have taken the only place there was.
+      if (again.call.outcome !== 'admitted') continue
+    }
     run.check(
       again.call.outcome === 'admitted',
       `${kind}: refused after it waited ${seconds} s as it was told to`,
@@ -270,7 +271,7 @@ async function ask(stage: Stage, kind: Kind, address: string, site: TestSite, po
   const call: LimitedCall = { startedMs, endedMs: performance.now(), outcome, labels }
   // Where no connection could be made, nobody was asked.
   if (ending !== 'unreachable') stage.calls.push(call)
-  stage.history.record(stage.calls.length, 0, startedMs, ending)
+  stage.history.record(stage.history.calls.length, 0, startedMs, ending, labels.join(', '))
   const name = typeof ending === 'string' ? ending : String(ending.status)
   stage.outcomes[name] = (stage.outcomes[name] ?? 0) + 1
   return { ending, call }
@@ -348,6 +349,9 @@ async function clockSteps(run: Run, service: TestService, step: (skew: string) =
     await client.verifyToken(apiKey, { token: spent })
     step(skew)
     await sleep(50)
+    const aheadMs = issuedAtMs((await client.challenge(siteKey)).json.nonce) - Date.now()
+    const isAhead = aheadMs > 4000 && aheadMs < 5500
+    run.check(isAhead === (skew === '+5s'), `the clock stepped to ${skew}, and is ${aheadMs} ms ahead`)
     const verified = await client.verify(siteKey, solution)
     run.check(
       verified.json?.passed === true,
@@ -362,6 +366,11 @@ async function clockSteps(run: Run, service: TestService, step: (skew: string) =
     const replayed = await client.verify(siteKey, solution)
     run.check(replayed.status === 400, `a spent nonce after the clock stepped to ${skew}: ${replayed.text}`)
   }
+}
+
+/** A nonce begins with the time, in steps of 512 ms. */
+function issuedAtMs(nonce: string): number {
+  return Number.parseInt(nonce.slice(0, 8), 16) * 512 + Date.UTC(2024, 0, 1)
 }
 
 function sleep(ms: number): Promise<void> {

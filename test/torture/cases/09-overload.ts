@@ -27,6 +27,8 @@ const SHED_MS_MAX = 10
 const BUSY = 0.95
 const GENERATOR_BUSY = 0.9
 const RECOVERY_TRIES = 10
+/** Of what it can serve, in the flood at three times that. */
+const CAME_MIN = 2.7
 
 export const overload: TortureCase = {
   number: 9,
@@ -90,7 +92,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     if (!run.isFull && flood.shed.count > 0) break
   }
   if (flood!.shed.count > 0) tellArithmetic(stage, flood!, capacity)
-  judge(stage, flood!, { peak, unloaded })
+  judge(stage, flood!, { peak, unloaded, capacity })
   await recovers(stage, capacity)
   const unreadyCount = unready.stop()
   run.check(unreadyCount === 0, `${kind}: it said that it was not ready ${unreadyCount} times`)
@@ -142,13 +144,20 @@ function tellArithmetic(
 function judge(
   { run, kind }: Stage,
   result: VisitorsResult,
-  { peak, unloaded }: { peak: number; unloaded: VisitorsResult },
+  { peak, unloaded, capacity }: { peak: number; unloaded: VisitorsResult; capacity: Capacity },
 ): void {
   run.size(`${result.came.toLocaleString('en-US')} visitors, too many, on ${kind}`)
   // On a machine that others use, the worker may have had less to do than it could, or the generator no time to ask for more.
   const isTooMuch = result.busy > BUSY && result.ownBusy < GENERATOR_BUSY
   run.check(result.shed.count > 0 || !(run.isFull || isTooMuch), `${kind}: nothing was refused`)
   run.check(result.served > 0, `${kind}: nobody was served`)
+  const times = result.came / result.seconds / capacity.perSecond
+  run.check(
+    times >= CAME_MIN || !run.isFull,
+    `${kind}: only ${times.toFixed(1)} times as many came as it can serve`,
+  )
+  if (!isTooMuch)
+    run.figure(`${kind}: not more than it could do, so that nothing is judged but answers`, percent(times))
   run.checkTime(
     `${kind}: admitted p99 at 3x`,
     result.admitted.p99Ms,

@@ -6,6 +6,7 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { childPids } from '../../../bench/http/processes.ts'
+import { Client } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { freePort } from '../../support/ports.ts'
 import { TestService, type TestSite } from '../../support/service.ts'
@@ -43,6 +44,7 @@ class Scene {
   readonly used: string
   readonly fresh: string
   #configured: string[] = []
+  #visitors = 0
 
   private constructor(run: Run, service: TestService, site: TestSite, mint: TokenMint) {
     this.run = run
@@ -121,6 +123,16 @@ class Scene {
     )
     const fresh = await this.redeem(this.fresh)
     this.run.check(isTold(fresh), () => `${words}: a token that nobody redeemed: ${JSON.stringify(fresh)}`)
+    await eventually(RECOVERY_MS, 'a visitor is served', () => this.#serves()).catch(error =>
+      this.run.check(false, `${words}: ${(error as Error).message}\n${this.service.output.slice(-2000)}`),
+    )
+  }
+
+  /** One whole flow of somebody who was never seen. */
+  async #serves(): Promise<boolean> {
+    const from = { headers: { 'X-Forwarded-For': `10.10.0.${this.#visitors++ % 256}` } }
+    const token = await new Client(this.service.url).token(this.site.siteKey, from).catch(() => '')
+    return statusOf(await this.redeem(token)) === 200
   }
 
   checkRefused(ending: Ending, words: string): void {
