@@ -14,13 +14,14 @@ import type { Run, TortureCase } from '../run.ts'
 import { Pool } from '../wire.ts'
 
 const KILLS = 20
-const RACERS = 16
-const LANES = 3
+const RACERS = 64
+const LANES = 2
+const WORKERS = { full: 4, bounded: 2 } as const
 const BACK_MS = 60_000
 /** Attempts after the races have numbers of their own. */
 const LATER = 1000
-/** How many tokens are tried again after each restart, the last ones. */
-const AGAIN_MAX = 600
+/** How many tokens are tried again after each restart: the last that had been redeemed, and the last of which that is not known. */
+const AGAIN_MAX = { redeemed: 500, others: 100 } as const
 
 const NO_FILES = ['--appendonly', 'no']
 
@@ -51,6 +52,8 @@ class Races {
   /** undefined: nobody races. */
   mint: TokenMint | undefined
   readonly race: Race
+  readonly #redeemed = new Set<number>()
+  #looked = 0
   #isOn = true
   readonly #lanes: Promise<void>[]
 
@@ -73,12 +76,33 @@ class Races {
     this.race.pool.close()
   }
 
+  /** The tokens whose success is known. */
+  get redeemed(): ReadonlySet<number> {
+    const { calls } = this.race.history
+    for (; this.#looked < calls.length; this.#looked++) {
+      const { outcome, subject } = calls[this.#looked]!
+      if (outcome === 'ok') this.#redeemed.add(subject)
+    }
+    return this.#redeemed
+  }
+
+  /** Of these tokens, those to be tried again. */
+  some(from: number, to: number): { redeemed: number[]; others: number[] } {
+    const all = Array.from({ length: to - from }, (_, offset) => from + offset)
+    const known = this.redeemed
+    return {
+      redeemed: all.filter(subject => known.has(subject)).slice(-AGAIN_MAX.redeemed),
+      others: all.filter(subject => !known.has(subject)).slice(-AGAIN_MAX.others),
+    }
+  }
+
   /** Each of these tokens once more, until it is known what becomes of it. */
-  async again(from: number, to: number, number: number): Promise<Call[]> {
+  async again(tokens: { redeemed: number[]; others: number[] }, number: number): Promise<Call[]> {
+    const subjects = [...tokens.redeemed, ...tokens.others]
     const known: Call[] = []
-    for (let start = from; start < to; start += RACERS) {
-      const subjects = Array.from({ length: Math.min(RACERS, to - start) }, (_, offset) => start + offset)
-      known.push(...(await Promise.all(subjects.map(subject => this.#untilKnown(subject, number)))))
+    for (let start = 0; start < subjects.length; start += RACERS) {
+      const some = subjects.slice(start, start + RACERS)
+      known.push(...(await Promise.all(some.map(subject => this.#untilKnown(subject, number)))))
     }
     return known
   }
@@ -106,6 +130,7 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
   const service = await run.service('embedded', {
     ...UNLIMITED_REDEMPTIONS,
     REDIS_URL: redis.url,
+    POWGATE_WORKERS: String(run.count(WORKERS.full, WORKERS.bounded)),
     POWGATE_STORE_DEADLINE_MS: '1000',
   })
   const site = await service.createSite({ difficulty: EASY })
@@ -113,26 +138,30 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
   const races = racesOn(run, service, site, history)
   const mints = run.random.fork()
   let from = 0
-  let forgotten = 0
+  let [forgotten, others] = [0, 0]
   let kills = 0
   for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver(share)); kills++) {
     races.mint = await currentMint(mints, service, races)
     await pause(run.random.between(100, run.isFull ? 1500 : 700))
+    // Later ones have left no mark that could be lost.
+    const to = races.tokens.length
     await redis.kill()
     await pause(run.random.below(run.isFull ? 800 : 200))
     await redis.boot()
     // Tokens of before are still being raced for meanwhile.
-    const to = races.tokens.length
-    const refused = await races.again(Math.max(from, to - AGAIN_MAX), to, LATER + kills)
+    const tried = races.some(from, to)
+    const refused = await races.again(tried, LATER + kills)
     races.mint = undefined
+    run.check(tried.redeemed.length > 0, `${name}: no token had been redeemed before a kill`)
     const wrong = refused.filter(({ code }) => code !== 'invalid-token')
     run.check(
       wrong.length === 0,
       () =>
         `${name}: after a restart ${wrong.length} tokens of before were not refused as invalid: ${JSON.stringify(wrong[0])}`,
     )
-    forgotten += refused.length
-    from = run.isFull ? Math.max(0, to - 5000) : 0
+    forgotten += tried.redeemed.length
+    others += tried.others.length
+    from = races.tokens.length
     run.progress(`${name}: ${kills + 1} kills, ${to} tokens`)
   }
   await races.stop()
@@ -142,7 +171,7 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
     run,
     name,
     races,
-    `${kills} kills of Redis, ${forgotten} tokens tried again afterwards: all refused as invalid`,
+    `${kills} kills of Redis, ${forgotten} redeemed tokens and ${others} others tried again afterwards: all refused as invalid`,
   )
 }
 
@@ -163,25 +192,33 @@ function currentMint(mints: Random, service: TestService, races: Races): Promise
 
 async function killService(run: Run): Promise<void> {
   const name = 'embedded store'
-  const service = await run.service('embedded', UNLIMITED_REDEMPTIONS)
+  const service = await run.service('embedded', {
+    ...UNLIMITED_REDEMPTIONS,
+    POWGATE_WORKERS: String(run.count(WORKERS.full, WORKERS.bounded)),
+  })
   const site = await service.createSite({ difficulty: EASY })
   const history = run.history('store-kill-embedded')
   const races = racesOn(run, service, site, history)
   races.mint = await currentMint(run.random.fork(), service, races)
-  let kills = 0
+  let [kills, tried] = [0, 0]
   for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver()); kills++) {
     await pause(run.random.between(100, run.isFull ? 1500 : 700))
     const before = races.tokens.length
     await killAll(service)
     await service.boot()
-    await checkKept(run, races, before, kills)
+    tried += await checkKept(run, races, before, kills)
     run.progress(`${name}: ${kills + 1} kills, ${before} tokens`)
   }
   races.mint = undefined
   await loseState(run, service, races)
   await races.stop()
   await service.stop()
-  conclude(run, name, races, `${kills} kills of the whole service: what was redeemed stayed used`)
+  conclude(
+    run,
+    name,
+    races,
+    `${kills} kills of the whole service: ${tried} redeemed tokens tried again, all still used`,
+  )
 }
 
 /** Primary and workers, before any of them can notice. */
@@ -201,11 +238,12 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What was redeemed before is used; what was unknown may be redeemed now, once. */
-async function checkKept(run: Run, races: Races, before: number, kills: number): Promise<void> {
-  const { calls } = races.race.history
-  const redeemed = new Set(calls.filter(({ outcome }) => outcome === 'ok').map(({ subject }) => subject))
-  const again = await races.again(Math.max(0, before - AGAIN_MAX), before, LATER + kills)
+/** What was redeemed before is used; what was unknown may be redeemed now, once. Returns how many of the former were tried. */
+async function checkKept(run: Run, races: Races, before: number, kills: number): Promise<number> {
+  const tried = races.some(0, before)
+  const redeemed = new Set(tried.redeemed)
+  run.check(redeemed.size > 0, 'embedded store: no token had been redeemed before a kill')
+  const again = await races.again(tried, LATER + kills)
   const lost = again.filter(({ subject, code }) => redeemed.has(subject) && code !== 'token-used')
   run.check(
     lost.length === 0,
@@ -213,6 +251,7 @@ async function checkKept(run: Run, races: Races, before: number, kills: number):
   )
   const odd = again.filter(({ outcome, code }) => outcome !== 'ok' && code !== 'token-used')
   run.check(odd.length === 0, () => `embedded store: ${JSON.stringify(odd[0])} of ${odd.length}`)
+  return redeemed.size
 }
 
 /** As after a power failure: another boot of the machine finds files that may never have been written out, whole as they look. */
@@ -220,8 +259,9 @@ async function loseState(run: Run, service: TestService, races: Races): Promise<
   await killAll(service)
   writeFileSync(join(service.dataDir, 'state', 'boot-id'), 'another boot')
   await service.boot()
-  const to = races.tokens.length
-  const again = await races.again(Math.max(0, to - AGAIN_MAX), to, LATER + KILLS)
+  const tried = races.some(0, races.tokens.length)
+  run.check(tried.redeemed.length > 0, 'embedded store: no token had been redeemed before the loss of power')
+  const again = await races.again(tried, LATER + KILLS)
   const accepted = again.filter(({ code }) => code !== 'invalid-token')
   run.check(
     accepted.length === 0,
