@@ -216,8 +216,8 @@ export class VerifyEndpoint implements Endpoint {
   }
 
   /**
-   * Whether the address will have failed, as far as that is known before the store is asked. Who tests failures does
-   * not pay for them at other sites.
+   * Whether the address will have failed, as far as that is known before the store is asked. Who tests failures, or is
+   * on a site's own lists, does not pay for that at other sites.
    */
   #isFailure(attempt: Attempt, site: Site | null): boolean {
     if (site?.test !== undefined) return false
@@ -225,7 +225,7 @@ export class VerifyEndpoint implements Endpoint {
       case 'solved':
         return attempt.score.score < (site?.record.threshold ?? 1)
       case 'failed':
-        return true
+        return attempt.reason === 'proof-wrong'
       default:
         return false
     }

@@ -163,6 +163,18 @@ export function scoreTests(subject: Subject): void {
     }
   })
 
+  test('§4.2 rule 2, decided: who is on a list of one site has failed at no other', async () => {
+    const from = freshAddress()
+    const { siteKey } = await subject.createSite(withRules({ block: [from] }))
+    const other = await subject.createSite()
+    const solution = await subject.client.solved(siteKey, { from })
+    for (let count = 0; count < 3; count++)
+      assertFailedResult(await subject.client.verify(siteKey, solution, { from }))
+    const token = await subject.client.token(other.siteKey, { from })
+    const redemption = await subject.client.verifyToken(other.apiKey, { token }, { from })
+    assert.equal(redemption.json.score, 1)
+  })
+
   test('§4.2 rule 2, decided: the rules come after origin and body', async () => {
     const from = freshAddress()
     const origins = ['https://shop.example']
