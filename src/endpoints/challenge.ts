@@ -52,10 +52,7 @@ export class ChallengeEndpoint implements Endpoint {
 
   /** Every request that names a site is charged; one that names none costs its address alone. */
   #admit(exchange: Exchange, site: Site | null): void {
-    if (exchange.address === undefined) {
-      this.#refusals.refuse(exchange, 'store-unavailable')
-      return
-    }
+    if (exchange.address === undefined) return exchange.drop()
     const addressKey = limitKey(exchange.address, this.#service.settings.ipv6PrefixBits)
     const { limits } = this.#service.settings
     const ownLimit = site?.record.limits?.challenge

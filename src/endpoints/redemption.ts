@@ -124,7 +124,7 @@ export class RedemptionFlow<Asked> {
 
   #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
     const { address } = exchange
-    if (address === undefined) return this.refusals.refuse(exchange, 'store-unavailable')
+    if (address === undefined) return exchange.drop()
     const ownLimit = caller.status === 'known' ? caller.site.record.limits?.redeem : undefined
     if (caller.status === 'known') {
       exchange.siteKey = caller.apiKey.siteKey

@@ -107,10 +107,7 @@ export class VerifyEndpoint implements Endpoint {
 
   #admit(exchange: Exchange, site: Site | null, body: Buffer): void {
     const { address } = exchange
-    if (address === undefined) {
-      this.#refusals.refuse(exchange, 'store-unavailable')
-      return
-    }
+    if (address === undefined) return exchange.drop()
     const addressKey = limitKey(address, this.#service.settings.ipv6PrefixBits)
     const attempt: Attempt =
       site === null

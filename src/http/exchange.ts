@@ -127,6 +127,11 @@ export class Exchange {
     return this.#requestId
   }
 
+  /** For whoever has no address, because it has gone: there is nobody to answer, and no store to blame. */
+  drop(): void {
+    if (!this.#isOver) this.#response.close() // its abort handler runs
+  }
+
   /** Whether it was answered or the client has gone. */
   get isOver(): boolean {
     return this.#isOver

@@ -52,8 +52,9 @@ export function badInput(random: Random, genuine: Genuine): BadInput {
 }
 
 /** Whole requests with a body of any kind: whatever is in it, there is an answer to wait for. */
-export function mustBeAnswered({ family, ending }: BadInput): boolean {
-  return ending === 'wait' && (family.startsWith('json to ') || family.startsWith('forms to '))
+export function mustBeAnswered({ family, parts, ending }: BadInput): boolean {
+  if (ending !== 'wait' || !/^(?:json|forms) to /.test(family)) return false
+  return /^(?:[ -~]+\r\n)+\r\n/.test(parts.join(''))
 }
 
 function endingOf(random: Random): BadInput['ending'] {

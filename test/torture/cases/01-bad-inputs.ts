@@ -186,9 +186,10 @@ async function checkCounters(run: Run, { name }: Part, adminPort: number): Promi
   const faults = sumOf(/^powgate_faults_total\{.*\} (\d+)$/gm)
   run.figure(`${name}: answers by the service's own count`, answers)
   run.check(answers > 0, `${name}: the service has counted no answer`)
+  const which = metrics.split('\n').filter(line => /^powgate_requests_total\{.*status="5/.test(line))
   run.check(
     errors + faults === 0,
-    `${name}: the service has counted ${errors} answers with 5xx, ${faults} faults`,
+    `${name}: the service has counted ${errors} answers with 5xx, ${faults} faults: ${which}`,
   )
 }
 
