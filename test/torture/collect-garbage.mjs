@@ -1,6 +1,6 @@
 /**
  * Loaded into each process of a service before anything else: SIGUSR2 has it collect all of its garbage and write how many bytes
- * of JavaScript it keeps to a file by its process id. See kept-memory.ts.
+ * its JavaScript heap keeps to a file by its process id. See kept-memory.ts.
  */
 
 import { writeFileSync } from 'node:fs'
@@ -12,6 +12,6 @@ v8.setFlagsFromString('--expose-gc')
 const collect = vm.runInNewContext('gc')
 process.on('SIGUSR2', () => {
   collect()
-  const { heapUsed, external } = process.memoryUsage()
-  writeFileSync(join(process.env.KEPT_MEMORY_DIR, String(process.pid)), String(heapUsed + external))
+  const { heapUsed } = process.memoryUsage()
+  writeFileSync(join(process.env.KEPT_MEMORY_DIR, String(process.pid)), String(heapUsed))
 })

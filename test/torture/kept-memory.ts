@@ -25,7 +25,7 @@ export class KeptMemory {
     for (const pid of pids) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGUSR2')
   }
 
-  /** @returns bytes of JavaScript objects and their buffers after its last collection; undefined before the first */
+  /** @returns bytes of JavaScript objects, without the bytes of buffers, after its last collection; undefined before the first */
   bytesOf(pid: number): number | undefined {
     const path = join(this.#dir, String(pid))
     // It may be about to be written.
