@@ -31,6 +31,8 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
 ])
 
 /**
+ * Who is trusted to speak the PROXY protocol is kept with it: of a balancer for TCP, X-Forwarded-For is whatever clients write.
+ *
  * @param env the primary's, whose files are read again
  * @throws ConfigError listing every problem: then nothing changes
  */
@@ -43,7 +45,9 @@ export function reloadSettings(env: Environment, running: Plan): Reload {
   for (const name of Object.keys(SETTINGS) as SettingName[]) {
     if (effective(values, name) === effective(running.settings, name)) continue
     const isKept =
-      NEEDS_RESTART.has(name) || (name === 'REDIS_URL' && isOtherStore(wanted.redis, running.config.redis))
+      NEEDS_RESTART.has(name) ||
+      (name === 'REDIS_URL' && isOtherStore(wanted.redis, running.config.redis)) ||
+      (name === 'POWGATE_TRUSTED_PROXIES' && wanted.proxyProtocol !== running.config.proxyProtocol)
     if (!isKept) {
       changed.push(name)
       continue

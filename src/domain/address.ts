@@ -187,10 +187,11 @@ interface Range {
 function withoutV4(range: Range): readonly Range[] {
   const { start, end } = range
   if (start > V4_FIRST || end < V4_LAST || (start === V4_FIRST && end === V4_LAST)) return [range]
-  return [
+  const parts = [
     { start, end: BEFORE_V4 },
     { start: AFTER_V4, end },
   ]
+  return parts.filter(part => part.start <= part.end)
 }
 
 /** First and last address of `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; undefined if the text is neither. */

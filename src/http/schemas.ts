@@ -100,17 +100,28 @@ export function parseSolution(bytes: Buffer, contentType: string): Parsed<Soluti
   return parsed
 }
 
-const COUNTER_FIELD = /"counter"[ \t\r\n]*:[ \t\r\n]*([^ \t\r\n,}]*)/g
+/** A string, with the colon behind it if it names a field; a bracket; or a number or word. */
+const JSON_TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"(?:[ \t\r\n]*:)?|[{}[\]]|[^"{}[\],: \t\r\n]+/g
 
 /** Whether the counter is spelled as it is hashed: to JSON `7.0` and `70e-1` are 7 too, and one solution has one spelling. */
 function isInDigits(counter: number, bytes: Buffer): boolean {
-  const digits = String(counter)
-  let isThere = false
-  for (const [, spelling] of bytes.toString('latin1').matchAll(COUNTER_FIELD)) {
-    if (spelling === digits) isThere = true
-    else if (Number(spelling) === counter) return false
+  return lastSpellingOf('counter', bytes.toString('latin1')) === String(counter)
+}
+
+/** How the value of an object's field is spelled, if it is no object and no array: of several of a name JSON takes the last. */
+function lastSpellingOf(field: string, json: string): string | undefined {
+  let spelling: string | undefined
+  let depth = 0
+  let isNamed = false
+  for (const [token] of json.matchAll(JSON_TOKEN)) {
+    if (isNamed) spelling = token
+    isNamed = false
+    if (token === '{' || token === '[') depth++
+    else if (token === '}' || token === ']') depth--
+    else if (depth === 1 && token.endsWith(':'))
+      isNamed = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1)) === field
   }
-  return isThere
+  return spelling
 }
 
 export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Redemption> {

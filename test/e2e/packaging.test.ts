@@ -88,6 +88,8 @@ describe('packed and installed as a global command', () => {
     for (const needed of [
       'dist/main.js',
       'dist/admin/cli.js',
+      'dist/typebox.js',
+      'dist/typebox.license',
       'dist/store/redis/lua/turn.lua',
       'README.md',
       'LICENSE',

@@ -105,7 +105,10 @@ test('changed limits hold and the number of workers follows; what needs a restar
 
   // Listeners of that kind could not share the port with those that are there.
   writeFileSync(configFile, 'POWGATE_PROXY_PROTOCOL=on\nPOWGATE_TRUSTED_PROXIES=10.0.0.0/8\n')
-  assert.match(await reload(service, 'all workers are new'), /"settings":\["POWGATE_PROXY_PROTOCOL"\]/)
+  assert.match(
+    await reload(service, 'all workers are new'),
+    /"settings":\["POWGATE_TRUSTED_PROXIES","POWGATE_PROXY_PROTOCOL"\]/,
+  )
   assert.equal(await admitted(), 30)
   await service.stop()
 })

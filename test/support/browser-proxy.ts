@@ -41,6 +41,7 @@ export class FaultyProxy extends LoopbackServer {
   isOffline = false
   /** Each request that came, preflights too, such as `GET /challenge`. */
   readonly requests: string[] = []
+  readonly #times: { readonly asked: string; readonly atMs: number }[] = []
   readonly #servicePort: number
   readonly #faults: { readonly fault: Fault; left: number }[] = []
   /** A connection that is kept alive would fail when the service is restarted. */
@@ -74,9 +75,17 @@ export class FaultyProxy extends LoopbackServer {
     return this.requests.filter(asked => asked === request).length
   }
 
+  /** When those were asked for that `requests` still has, by `performance.now`. */
+  timesOf(request: string): number[] {
+    const times = this.#times.filter(({ asked }) => asked === request).map(({ atMs }) => atMs)
+    return times.slice(times.length - this.count(request))
+  }
+
   async #take(message: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = message.url!.split('?', 1)[0]!
-    this.requests.push(`${message.method} ${path}`)
+    const asked = `${message.method} ${path}`
+    this.requests.push(asked)
+    this.#times.push({ asked, atMs: performance.now() })
     const fault = message.method === 'OPTIONS' ? undefined : this.#nextFault(path)
     const body = await bodyOf(message)
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))

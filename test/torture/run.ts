@@ -146,7 +146,8 @@ export class Run {
     // Those are answered with 503 too, which may mean that the store is away.
     for (const { output } of this.#services) {
       const at = output.indexOf(FAULT)
-      if (at >= 0) this.problems.push(`a fault of the service: ${output.slice(at - 300, at + 1500)}`)
+      if (at >= 0)
+        this.problems.push(`a fault of the service: ${output.slice(Math.max(0, at - 300), at + 1500)}`)
     }
     const { historyDir } = this.#options
     if (historyDir === undefined) return

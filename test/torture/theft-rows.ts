@@ -77,13 +77,16 @@ const OTHER_SPELLINGS: Readonly<Record<string, (digits: string) => string>> = {
   'a positive exponent': digits => `0.${digits}e+${digits.length}`,
   'a float that rounds to it': digits => `${digits}.00000000000000000001`,
   'a point, and its own before': digits => `${digits},"counter":${digits}.0`,
-  'a point, and its own behind': digits => `${digits}.0,"counter":${digits}`,
+  'a point, its name escaped': digits => `5,"x":{"counter":${digits}},"\\u0063ounter":${digits}.0`,
 }
 
 /** The same spelling. */
 const EQUAL_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   'its own': digits => digits,
   'space around it': digits => ` \n${digits}\t`,
+  'a point in another object': digits => `${digits},"x":{"counter":${digits}.0}`,
+  'its name escaped': digits => `5,"\\u0063ounter":${digits}`,
+  'a point, and its own behind': digits => `${digits}.0,"counter":${digits}`,
   'a second field': digits => `5,"counter":${digits}`,
 }
 

@@ -324,7 +324,7 @@ interface Sizes {
 /** A second apart: pages go back to the system bit by bit. */
 const COLLECTIONS = 15
 
-/** Resident memory of processes, in bytes. */
+/** Resident memory of processes, in bytes, without pages of the store's files: those are the system's cache. */
 class Memory {
   readonly #kept: KeptMemory
   readonly #pids: readonly number[]
@@ -369,13 +369,19 @@ class Memory {
   #now(): number[] {
     return this.#pids.map(pid => {
       try {
-        const text = readFileSync(`/proc/${pid}/status`, 'latin1')
-        return Number(/VmRSS:\s+(\d+)/.exec(text)?.[1]) * 1024
+        const all = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1])
+        return (all - residentOfStore(readFileSync(`/proc/${pid}/smaps`, 'latin1'))) * 1024
       } catch {
         return Number.NaN // it has ended, which is noted elsewhere
       }
     })
   }
+}
+
+/** @returns KiB of an LMDB file's pages that a process has touched */
+function residentOfStore(smaps: string): number {
+  const sizes = smaps.matchAll(/\.mdb\n(?:[A-Z]\w+:.*\n)*?Rss:\s+(\d+) kB/g)
+  return [...sizes].reduce((sum, [, kib]) => sum + Number(kib), 0)
 }
 
 const keyring = new Keyring([TEST_SECRET])

@@ -143,6 +143,8 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
   for (; kills < run.count(KILLS, 2) && (kills === 0 || !run.isOver(share)); kills++) {
     races.mint = await currentMint(mints, service, races)
     await pause(run.random.between(100, run.isFull ? 1500 : 700))
+    const isRedeemed = () => races.some(from, races.tokens.length).redeemed.length > 0
+    await eventually(BACK_MS, 'a token is redeemed before a kill', isRedeemed)
     // Later ones have left no mark that could be lost.
     const to = races.tokens.length
     await redis.kill()

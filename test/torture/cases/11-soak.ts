@@ -94,7 +94,13 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
   const flood = { ...base, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32, warmUpMs: 0 }
-  await visitors.run({ ...flood, leaveShare: 0.5, measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000 })
+  const warmUp = {
+    leaveShare: 0.5,
+    measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000,
+    keepsLatencies: false,
+  }
+  const { bad, badAnswers } = await visitors.run({ ...flood, ...warmUp })
+  run.check(bad === 0, `${kind}, at full load: ${bad} bad answers: ${badAnswers.join('\n')}`)
   const { spec, busyAtMost } = await halfLoad(run, visitors, base, seconds)
   const memory = new Memory(run, service, kept)
   run.defer(() => memory.stop())
