@@ -103,9 +103,18 @@ export function parseSolution(bytes: Buffer, contentType: string): Parsed<Soluti
 /** A string, with the colon behind it if it names a field; a bracket; or a number or word. */
 const JSON_TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"(?:[ \t\r\n]*:)?|[{}[\]]|[^"{}[\],: \t\r\n]+/g
 
+const COUNTER_NAME = '"counter":'
+
 /** Whether the counter is spelled as it is hashed: to JSON `7.0` and `70e-1` are 7 too, and one solution has one spelling. */
 function isInDigits(counter: number, bytes: Buffer): boolean {
-  return lastSpellingOf('counter', bytes.toString('latin1')) === String(counter)
+  const json = bytes.toString('latin1')
+  const digits = String(counter)
+  const at = json.indexOf(COUNTER_NAME)
+  const end = at + COUNTER_NAME.length + digits.length
+  const isPlain = json.startsWith(digits, end - digits.length) && (json[end] === ',' || json[end] === '}')
+  // The only one of that name, as JSON.stringify writes it. Without this a body takes 12 us to read, not 4.
+  if (at >= 0 && isPlain && !json.includes('"counter"', end) && !json.includes('\\')) return true
+  return lastSpellingOf('counter', json) === digits
 }
 
 /** How the value of an object's field is spelled, if it is no object and no array: of several of a name JSON takes the last. */
