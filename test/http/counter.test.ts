@@ -23,6 +23,16 @@ const ROWS: readonly [fields: string, isTaken: boolean][] = [
   ['"x":"\\"counter\\":7","counter":7.0', false],
   ['"counter":7,"x":"\\\\"', true],
   ['"é":1,"counter":7', true],
+  ['"counter" :7.0,"x":{"counter":7}', false],
+  ['"counter" :70e-1,"x":{"counter":7}', false],
+  ['"counter": 7', true],
+  ['"counter": 7.0', false],
+  ['"x":"counter","counter":7', true],
+  ['"x":"counter","counter":7.0', false],
+  ['"x":{"y":"counter"},"counter":7e0', false],
+  ['"x":"\\\\","counter":7.0', false],
+  ['"x":[["}"]],"counter" : 7', true],
+  ['"\\u0063ounter" : 7.0', false],
 ]
 
 for (const [fields, isTaken] of ROWS) {
