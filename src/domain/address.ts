@@ -146,7 +146,7 @@ export class AddressSet {
   /** @param ranges texts that have passed `parseRange` */
   constructor(ranges: readonly string[]) {
     const parsed = ranges.flatMap(text => {
-      const range = parseRange(text)
+      const range = readRange(text)
       if (range === undefined) throw new RangeError(`not an address or CIDR: ${text}`)
       return withoutV4(range)
     })
@@ -194,8 +194,17 @@ function withoutV4(range: Range): readonly Range[] {
   return parts.filter(part => part.start <= part.end)
 }
 
-/** First and last address of `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; undefined if the text is neither. */
+/**
+ * First and last address of `a.b.c.d`, `a.b.c.d/n`, `h:h::` or `h:h::/n`; undefined if the text is neither, or starts as an IPv4
+ * address and holds none: of `::ffff:203.0.113.0/24` was meant 120.
+ */
 export function parseRange(text: string): Range | undefined {
+  const range = readRange(text)
+  const startsAsV4 = isV4(parseAddress(text.split('/')[0]!) ?? '')
+  return range !== undefined && startsAsV4 && !isV4(range.start) ? undefined : range
+}
+
+function readRange(text: string): Range | undefined {
   const [base = '', prefixText, ...rest] = text.split('/')
   const address = parseAddress(base)
   if (address === undefined || rest.length > 0) return undefined
