@@ -59,6 +59,11 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       if (up) log.info({ cause }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
+    onForgotten: (shards, of) =>
+      log.warn(
+        { shards, of },
+        'the store has lost its memory, or may have (a restart, a failover, a clock that was set): challenges and tokens from before are refused',
+      ),
   })
   const gate = overloadGate(config, log)
   const eventLog = new EventLog(log, config.logSuccesses)

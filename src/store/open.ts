@@ -10,6 +10,8 @@ export interface OpenOptions {
   readonly sweeps: boolean
   readonly deadlineMs: number
   readonly onChange?: (up: boolean, cause: string) => void
+  /** Told when a store that was up has lost its memory in so many of its shards, or may have. */
+  readonly onForgotten?: (shards: number, of: number) => void
   readonly onCall?: OnStoreCall
   /** How long `open` tries before it gives up; a few seconds if undefined. */
   readonly openMs?: number

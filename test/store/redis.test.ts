@@ -90,7 +90,9 @@ test('redis: SCRIPT FLUSH is healed without a refusal', async () => {
 
 test('redis: after its memory is lost, what was issued before is refused as forgotten', async () => {
   const server = await RedisServer.start()
-  const store = await openStore(server.url, { deadlineMs: 150 })
+  const told: number[][] = []
+  const onForgotten = (...numbers: number[]) => told.push(numbers)
+  const store = await openStore(server.url, { deadlineMs: 150, onForgotten })
   const epoch = store.siteEpoch('site_0000000000000000000000')!
   const redeem = {
     nonce: freshNonce(Date.now()),
@@ -107,6 +109,8 @@ test('redis: after its memory is lost, what was issued before is refused as forg
   assert.notEqual(store.siteEpoch('site_0000000000000000000000'), epoch)
   const again = await redemptionOn(store, { redeem })
   assert.equal(again.status === 'admitted' && again.token, 'forgotten')
+  await eventually(1000, 'the operator is told', () => told.length > 0)
+  assert.deepEqual(told, [[1, 1]])
   await store.close()
   await server.stop()
 })

@@ -16,15 +16,25 @@ const START_MS = 1000
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #tell: (up: boolean, cause: string) => void
+  readonly #tellForgotten: (shards: number) => void
+  #forgotten = 0
   #startedAtMs: number | undefined
   #wereAllUp = false
   #isToldDown = true
   #timer: NodeJS.Timeout | undefined
 
-  /** @param tell told when the first shard goes down, and when all are up again */
-  constructor(shards: readonly Shard[], tell: (up: boolean, cause: string) => void) {
+  /**
+   * @param tell told when the first shard goes down, and when all are up again
+   * @param tellForgotten told how many shards have forgotten, once for those that do so together
+   */
+  constructor(
+    shards: readonly Shard[],
+    tell: (up: boolean, cause: string) => void,
+    tellForgotten: (shards: number) => void,
+  ) {
     this.#shards = shards
     this.#tell = tell
+    this.#tellForgotten = tellForgotten
   }
 
   isReady(): boolean {
@@ -61,6 +71,16 @@ export class ShardHealth {
       if (this.#shards.length === 1) this.#tellDown()
       else this.#timer = setTimeout(() => this.#tellDown(), GATHER_MS).unref()
     }
+  }
+
+  /** A shard has lost its memory, or may have. */
+  forgot(): void {
+    if (this.#forgotten++ > 0) return
+    const tell = () => {
+      this.#tellForgotten(this.#forgotten)
+      this.#forgotten = 0
+    }
+    setTimeout(tell, GATHER_MS).unref()
   }
 
   stop(): void {

@@ -335,7 +335,9 @@ export class Shard {
   }
 
   #learn(reply: Buffer, askedAtMs: number): void {
-    this.epoch = epochOf(reply)
+    const epoch = epochOf(reply)
+    if (this.epoch !== undefined && this.epoch !== epoch) this.#options.onForgotten()
+    this.epoch = epoch
     this.#lastLook.learn(reply, askedAtMs)
   }
 

@@ -69,6 +69,8 @@ export interface RedisStoreOptions {
   readonly clock?: () => number
   /** Told when the store goes away and comes back. */
   readonly onChange?: (up: boolean, cause: string) => void
+  /** Told when so many shards have lost their marks of single use, or may have. */
+  readonly onForgotten?: (shards: number, of: number) => void
   readonly onCall?: OnStoreCall
 }
 
@@ -95,10 +97,15 @@ export class RedisStore implements Store {
           clock: options.clock,
           newEpoch: () => randomInt(2 ** 32),
           onChange: () => this.#health.changed(),
+          onForgotten: () => this.#health.forgot(),
           onCall: options.onCall,
         }),
     )
-    this.#health = new ShardHealth(this.#shards, (up, cause) => options.onChange?.(up, cause))
+    this.#health = new ShardHealth(
+      this.#shards,
+      (up, cause) => options.onChange?.(up, cause),
+      shards => options.onForgotten?.(shards, this.#shards.length),
+    )
     for (const shard of this.#shards) shard.start()
     this.#connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
