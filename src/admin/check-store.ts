@@ -6,8 +6,6 @@ import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
 import { isExpired } from '../domain/site.ts'
-import { isStateOfThisBoot } from '../store/embedded/environment.ts'
-import { damageOfState } from '../store/embedded/inspection.ts'
 import { createStore } from '../store/open.ts'
 import { openSiteStore } from '../store/open-sites.ts'
 import type { RedisStore } from '../store/redis/store.ts'
@@ -57,6 +55,9 @@ async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise
 }
 
 async function checkEmbedded(config: Config, findings: Findings): Promise<void> {
+  // Its library is not there on every platform, and Redis does without.
+  const { isStateOfThisBoot } = await import('../store/embedded/environment.ts')
+  const { damageOfState } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   if (!existsSync(dataDir)) {
