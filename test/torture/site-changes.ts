@@ -8,7 +8,7 @@ import type { Run } from './run.ts'
 
 const CHANGE_MS = 2000
 /** Then those that are there change again: each site has numbers of its own, which are kept, some KiB in every process. */
-const SITES_MAX = 40
+const SITES_MAX = 20
 /** A change is to be seen within two seconds. */
 const SEEN_MS = 2000
 
