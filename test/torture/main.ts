@@ -1,6 +1,6 @@
 /** `npm run torture`: see options.ts for what it does and takes. */
 
-import { existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import { UsageError } from '../../bench/support/arguments.ts'
 import { help, parseOptions } from './options.ts'
 import { verdictText } from './report.ts'
@@ -16,6 +16,7 @@ async function main(): Promise<number> {
   }
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
   const { seed, seconds, historyDir, isJson } = options
+  if (historyDir !== undefined) makeWritable(historyDir)
   process.stderr.write(`seed ${seed}\n`)
   let isStopped = false
   const stopped = signalled().finally(() => {
@@ -36,6 +37,16 @@ async function main(): Promise<number> {
     `${held} of ${options.cases.length} cases hold${broken.length > 0 ? `; broken: ${broken}` : ''}\n`,
   )
   return broken.length === 0 ? 0 : 1
+}
+
+/** So that nobody learns of it after hours. */
+function makeWritable(dir: string): void {
+  try {
+    mkdirSync(dir, { recursive: true })
+    accessSync(dir, constants.W_OK)
+  } catch (error) {
+    throw new UsageError(`--history: ${(error as Error).message}`)
+  }
 }
 
 /** Rejects at the first Ctrl-C, kill, or exception that nobody catches; a second one ends all at once. */

@@ -27,11 +27,11 @@ unknown), and checks the history afterwards. An answer that did not come is unkn
 something did not hold, and prints the seed and the command that repeat it.
 
   --only 3,single-use  these cases (numbers or names); without it, all
-  --seconds S          about so long for each case, and no times are judged; without it, the full sizes
+  --seconds S          at most about so long for each case, in small sizes, and no times are judged; without it, the full sizes
   --seed N             1 to ${SEED_MAX}: the same choices again (what is sent, killed, struck and in which order), not the
                        same timing, which is the machine's; without it, random
   --json               one JSON line a case
-  --history DIR        writes the histories there, one JSON line a call
+  --history DIR        writes the histories of cases 3 to 8 there, one JSON line a call
   --help               this text
 
 The full run takes more than an hour and wants a Linux machine that does nothing else. Needs redis-server, nginx and

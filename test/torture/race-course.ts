@@ -21,6 +21,8 @@ export async function openRaceCourse(run: Run, kind: StoreKind, connections: num
     POWGATE_WORKERS: String(WORKERS),
     // What a busy machine takes is another matter.
     POWGATE_STORE_DEADLINE_MS: '5000',
+    // Those whose answers were lost are asked for again after the race.
+    POWGATE_TOKEN_SECONDS: '3600',
   })
   const site = await service.createSite({ difficulty: EASY })
   const pool = new Pool({ port: service.port, connections, timeoutMs: TIMEOUT_MS })

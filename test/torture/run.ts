@@ -1,6 +1,5 @@
 /** What a case of the torture suite is given, and what it leaves behind. */
 
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { SETTINGS } from '../../src/settings.ts'
 import { type StoreKind, TestService } from '../support/service.ts'
@@ -151,8 +150,11 @@ export class Run {
     }
     const { historyDir } = this.#options
     if (historyDir === undefined) return
-    mkdirSync(historyDir, { recursive: true })
-    for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
+    try {
+      for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
+    } catch (error) {
+      this.problems.push(`the histories could not be written: ${(error as Error).message}`)
+    }
   }
 
   async #putAway(): Promise<void> {

@@ -34,7 +34,7 @@ const UNLIMITED = {
 export const sickRedis: TortureCase = {
   number: 7,
   name: 'sick-redis',
-  aim: `/verify-token never 200 without the store, /challenge and /verify never 503; 503 p99 under ${REFUSAL_MS_MAX} ms; first success within ${FIRST_SUCCESS_MS_MAX} ms of recovery; nothing hangs; no token redeemed twice`,
+  aim: `/verify-token never 200 without the store, /challenge and /verify never 503; 503 p99 under ${REFUSAL_MS_MAX} ms; first success, and the last 503 of any worker, within ${FIRST_SUCCESS_MS_MAX} ms of recovery; nothing hangs; no token redeemed twice`,
   fullSize: `${SICKNESSES.length} sicknesses of Redis or of the way to it, 5 or 10 s each, two workers, store deadline 150 ms`,
   async run(run) {
     const patient = await Patient.start(run.random.fork())
@@ -226,8 +226,9 @@ class Ward {
     const lastMs = last === undefined ? 0 : last.endedMs - wellFromMs
     const firstMs = Math.max(0, (first?.endedMs ?? Number.POSITIVE_INFINITY) - wellFromMs)
     const p99 = percentile(refusals, 0.99)
-    const counts = `503 ${refusals.length} of ${calls.length}, p99 ${p99.toFixed(0)} ms, last ${lastMs.toFixed(0)} ms after`
+    const counts = `503 ${refusals.length} of ${calls.length}, p99 ${p99.toFixed(0)} ms`
     this.#run.checkTime(`${name} (${counts}): first success after`, firstMs, FIRST_SUCCESS_MS_MAX)
+    this.#run.checkTime(`${name}: last 503 of any worker after`, lastMs, FIRST_SUCCESS_MS_MAX)
     if (!this.#run.isFull) return
     this.#run.check(p99 < REFUSAL_MS_MAX, `${name}: p99 of refusals is ${p99.toFixed(0)} ms`)
     if (!isFatal && !name.includes('late'))

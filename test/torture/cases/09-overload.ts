@@ -156,8 +156,11 @@ function judge(
     times >= CAME_MIN || !run.isFull,
     `${kind}: only ${times.toFixed(1)} times as many came as it can serve`,
   )
-  if (!isTooMuch)
+  if (!isTooMuch) {
     run.figure(`${kind}: not more than it could do, so that nothing is judged but answers`, percent(times))
+    run.check(!run.isFull, `${kind}: the worker had less to do than it could, or the generator more`)
+    return
+  }
   run.checkTime(
     `${kind}: admitted p99 at 3x`,
     result.admitted.p99Ms,
