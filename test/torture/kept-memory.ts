@@ -16,7 +16,7 @@ export class KeptMemory {
     KEPT_MEMORY_DIR: this.#dir,
   }
 
-  constructor(run: Run) {
+  constructor(run: Pick<Run, 'defer'>) {
     run.defer(() => rmSync(this.#dir, { recursive: true, force: true }))
   }
 

@@ -1,0 +1,99 @@
+/**
+ * A connection that the service ends leaves nothing behind. What it did leave were 464 bytes each, outside of JavaScript: of a request with
+ * chunks or a body that is too large, and on the embedded store of each client or proxy that says `Connection: close`.
+ */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { after, test } from 'node:test'
+import { childPids } from '../../bench/http/processes.ts'
+import { STORE_KINDS, TestService } from '../support/service.ts'
+import { KeptMemory } from '../torture/kept-memory.ts'
+import { EASY } from '../torture/redemptions.ts'
+
+const CONNECTIONS = 10_000
+/** Code is compiled, heaps and allocators find their size. */
+const WARM_UP = 4500
+/** Half of what such connections left; of those that leave nothing, the process's memory goes up and down by less. */
+const BYTES_MAX = 230
+const LANES = 50
+const COLLECTIONS = 5
+
+const REQUESTS: Readonly<Record<string, (siteKey: string) => string>> = {
+  'Connection: close': siteKey =>
+    `GET /challenge HTTP/1.1\r\nHost: powgate\r\nConnection: close\r\nX-Site-Key: ${siteKey}\r\n\r\n`,
+  chunks: siteKey =>
+    `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n`,
+  'a body that is too large': siteKey =>
+    `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\nContent-Length: 20000\r\n\r\n${'a'.repeat(20_000)}`,
+}
+
+for (const kind of STORE_KINDS) {
+  test(`${kind}: of connections that are ended nothing is kept`, async () => {
+    const kept = new KeptMemory({ defer: ending => after(() => void ending()) })
+    const service = await TestService.start(kind, {
+      ...kept.env,
+      // Or the young objects' share of the heap grows in steps of 15 MiB.
+      NODE_OPTIONS: `${kept.env.NODE_OPTIONS} --max-semi-space-size=1`,
+      POWGATE_WORKERS: '1',
+      POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
+      POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
+      POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
+      POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
+      POWGATE_STORE_DEADLINE_MS: '5000',
+      LOG_LEVEL: 'error',
+    })
+    try {
+      const { siteKey } = await service.createSite({ difficulty: EASY })
+      const [worker] = childPids(service.pid)
+      const requests = Object.entries(REQUESTS).map(([name, make]) => ({ name, request: make(siteKey) }))
+      for (const { request } of requests) await sendAll(service.port, request, WARM_UP / requests.length)
+      for (const { name, request } of requests) {
+        await sendAll(service.port, request, WARM_UP / requests.length)
+        const before = await memoryOf(kept, worker!)
+        await sendAll(service.port, request, CONNECTIONS)
+        const bytes = ((await memoryOf(kept, worker!)) - before) / CONNECTIONS
+        assert.ok(bytes < BYTES_MAX, `${name}: ${bytes.toFixed(0)} bytes are kept of each connection`)
+      }
+    } finally {
+      await service.stop()
+    }
+  })
+}
+
+async function sendAll(port: number, request: string, count: number): Promise<void> {
+  let left = count
+  const lane = async () => {
+    while (left-- > 0) assert.match(await send(port, request), /^HTTP\/1\.1 (?:200|400|413) /)
+  }
+  await Promise.all(Array.from({ length: LANES }, lane))
+}
+
+/** @returns the answer; none if the connection was ended without one */
+function send(port: number, request: string): Promise<string> {
+  return new Promise(resolve => {
+    let received = ''
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+    socket.setEncoding('latin1')
+    socket.on('error', () => {}) // 'close' follows
+    socket.once('connect', () => socket.write(request))
+    socket.once('data', (text: string) => {
+      received = text
+      socket.resetAndDestroy() // leaves no port waiting
+    })
+    socket.once('close', () => resolve(received))
+  })
+}
+
+/** @returns bytes of the process's own, at the least of some moments after its garbage was collected */
+async function memoryOf(kept: KeptMemory, pid: number): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let count = 0; count < COLLECTIONS; count++) {
+    kept.collect([pid])
+    await new Promise(resolve => setTimeout(resolve, 400))
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+    least = Math.min(least, Number(/RssAnon:\s+(\d+)/.exec(status)![1]) * 1024)
+  }
+  return least
+}
