@@ -8,9 +8,12 @@ export interface Slope {
   /** Per unit of time, and half the width of its 95 % confidence interval. */
   readonly perUnit: number
   readonly plusMinus: number
+  /** The same if all stretches were independent: by how much the line through them is uncertain, not what it means. */
+  readonly plusMinusOfLine: number
 }
 
 const STRETCHES = 20
+const UNKNOWN = Number.POSITIVE_INFINITY
 /** Student's t for 97.5 % by degrees of freedom, from 1 on; beyond the last it changes little. */
 const STUDENT = [
   12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.2, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.1,
@@ -19,7 +22,7 @@ const STUDENT = [
 /** @param samples in the order of their times */
 export function slopeOf(samples: readonly { readonly at: number; readonly value: number }[]): Slope {
   const stretches = Math.min(STRETCHES, Math.floor(samples.length / 3))
-  if (stretches < 3) return { perUnit: 0, plusMinus: Number.POSITIVE_INFINITY }
+  if (stretches < 3) return { perUnit: 0, plusMinus: UNKNOWN, plusMinusOfLine: UNKNOWN }
   const means = Array.from({ length: stretches }, (_, index) => {
     const [from, to] = [index, index + 1].map(edge => Math.floor((edge * samples.length) / stretches))
     const part = samples.slice(from, to)
@@ -30,10 +33,17 @@ export function slopeOf(samples: readonly { readonly at: number; readonly value:
   const perUnit = sum(means.map(({ at, value }) => (at - atMean) * (value - valueMean))) / spread
   const residues = means.map(({ at, value }) => value - valueMean - perUnit * (at - atMean))
   const rest = sum(residues.map(residue => residue ** 2))
-  const freedom = independentOf(residues, rest) - 2
-  if (freedom < 1) return { perUnit, plusMinus: Number.POSITIVE_INFINITY }
-  const student = STUDENT[Math.min(Math.floor(freedom), STUDENT.length) - 1]!
-  return { perUnit, plusMinus: student * Math.sqrt(rest / freedom / spread) }
+  const halfWidth = (independent: number) => {
+    const freedom = independent - 2
+    if (freedom < 1) return UNKNOWN
+    const student = STUDENT[Math.min(Math.floor(freedom), STUDENT.length) - 1]!
+    return student * Math.sqrt(rest / freedom / spread)
+  }
+  return {
+    perUnit,
+    plusMinus: halfWidth(independentOf(residues, rest)),
+    plusMinusOfLine: halfWidth(stretches),
+  }
 }
 
 /** How many independent ones are worth as much as these. */
