@@ -37,7 +37,7 @@ const REAPED_BOUNDED_MS = 60_000
 /** Of all of them, while a request of the honest counts. */
 const COUNTED_SHARE = 0.5
 /** In a full run. */
-const COUNTED_MIN = 1000
+const COUNTED_MIN = 500
 const HONEST_PER_SECOND = 200
 const HONEST_CONNECTIONS = 16
 const BASELINE_SECONDS = 15
