@@ -1,6 +1,6 @@
 /**
  * A connection that the service ends leaves nothing behind. What it did leave were 464 bytes each, outside of JavaScript: of a request with
- * chunks or a body that is too large, and on the embedded store of each client or proxy that says `Connection: close`.
+ * chunks, and on the embedded store of each client or proxy that says `Connection: close`. A body that is too large ends its connection too.
  */
 
 import assert from 'node:assert/strict'
