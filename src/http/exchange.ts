@@ -7,6 +7,7 @@
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../domain/address.ts'
 import { clientAddress } from '../domain/client-address.ts'
+import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type Framing, framingOf } from './framing.ts'
 import type { ContentReply, Reply } from './replies.ts'
@@ -52,8 +53,6 @@ const BODY_MS_MAX = 10_000
 /** The same for a client that takes its answer so slowly, beyond what the system's buffers hold. */
 const TAKE_MS_MAX = 15_000
 
-const EMPTY = Buffer.alloc(0)
-
 export class Exchange {
   /** The X-Site-Key header, or the site that an API key belongs to once that is known; empty without either. */
   siteKey: string
@@ -83,6 +82,9 @@ export class Exchange {
   #isBodyPending = false
   /** Whether uWebSockets.js ends the connection with the answer, as the client has asked it to. */
   readonly #isClientsLast: boolean
+  #isInCallback = false
+  /** Whether its head is written, and the connection is yet to be ended. */
+  #isUnended = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
     this.#host = host
@@ -146,7 +148,7 @@ export class Exchange {
    * callback returns, or with undefined if they exceed `bytesMax`.
    */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
-    let before = EMPTY
+    const body = new BodyBytes(bytesMax)
     let excessBytes = 0
     let isDone = false
     this.#isBodyPending = true
@@ -156,27 +158,27 @@ export class Exchange {
         this.#response.close() // its abort handler runs
         return
       }
-      if (excessBytes > 0 || before.length + chunk.byteLength > bytesMax) {
+      if (excessBytes > 0 || !body.add(chunk)) {
         excessBytes += chunk.byteLength
         if (!isLast && excessBytes <= EXCESS_BYTES_MAX) return
-        isDone = true
-        this.#isBodyPending = !isLast
-        this.run(done, undefined)
-      } else if (isLast) {
-        const bytes = Buffer.from(chunk)
-        isDone = true
-        this.#isBodyPending = false
-        this.run(done, before.length === 0 ? bytes : Buffer.concat([before, bytes]))
-      } else {
-        before = Buffer.concat([before, Buffer.from(chunk)]) // copies: uWebSockets.js reuses the chunk's memory
-      }
+      } else if (!isLast) return
+      isDone = true
+      this.#isBodyPending = !isLast
+      this.#runAtOnce(done, excessBytes > 0 ? undefined : body.bytes)
     })
   }
 
   /** Runs the first step, unless another request may be hidden in the body of this one. */
   begin(step: (exchange: Exchange) => void): void {
     if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
-    else this.run(step, this)
+    else this.#runAtOnce(step, this)
+  }
+
+  /** Within a callback of uWebSockets.js. */
+  #runAtOnce<Argument>(step: (argument: Argument) => void, argument: Argument): void {
+    this.#isInCallback = true
+    this.run(step, argument)
+    this.#isInCallback = false
   }
 
   /** Runs a step of the request: whatever it throws becomes an answer, never the end of the process. */
@@ -198,7 +200,7 @@ export class Exchange {
   /** Answers, once; nothing happens if the client has gone. */
   answer(reply: Reply): void {
     if (this.#isOver) return
-    if (this.#isLast()) return this.#answerLast(() => this.answer(reply))
+    if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
     this.#end()
     this.#response.cork(() => this.#write(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
@@ -207,17 +209,24 @@ export class Exchange {
   /** The same with a body that is no JSON. Apart from `answer`, which the three endpoints pay for. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
-    if (this.#isLast()) return this.#answerLast(() => this.answerContent(reply))
+    const isBare = reply.status === 304 || this.#isHead
+    if (this.#isLast(isBare)) return this.#answerLast(() => this.answerContent(reply))
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, 'ok', this.startedAtMs)
   }
 
-  /** Whether the connection must end with the answer, and that is not prepared yet. */
-  #isLast(): boolean {
+  /**
+   * Whether the connection must end with the answer, and that is not prepared yet.
+   *
+   * @param isBare whether the answer has no body
+   */
+  #isLast(isBare: boolean): boolean {
     if (this.#closes) return false
+    // A client that has ended its side too takes an answer at once, or none: uWebSockets.js then ends the connection.
+    if (this.#isClientsLast && !this.#isInCallback) return true
     // Of a body that is much too large, rather than receive the rest of it.
-    return this.#isClientsLast || this.#isBodyPending || this.#framing !== 'length'
+    return this.#isBodyPending || this.#framing !== 'length' || (isBare && this.#host.isDraining)
   }
 
   /**
@@ -231,7 +240,10 @@ export class Exchange {
    */
   #answerLast(answer: () => void): void {
     this.#closes = true
-    setTimeout(answer, 0)
+    setTimeout(() => {
+      answer()
+      if (this.#isUnended) this.#response.close()
+    }, 0)
   }
 
   #writeContent({ status, body, headers }: ContentReply): void {
@@ -280,16 +292,18 @@ export class Exchange {
     })
   }
 
-  /** A length passed to `endWithoutBody` leaves the answer unfinished, and breaks the connection's next request off. */
+  /**
+   * A length passed to `endWithoutBody` leaves the answer unfinished: neither is the connection ended, nor may another request
+   * follow. And it takes no close without a length.
+   */
   #endHead(bytes: number, closes: boolean): void {
-    if (closes) {
-      this.#response.endWithoutBody(bytes, true)
-      return
-    }
+    if (closes) this.#response.writeHeader('Connection', 'close')
     // Writes the length, and tells whether what was answered before has been taken.
     const [isTaken, isEnded] = this.#response.tryEnd('', bytes)
     if (isEnded) return
-    if (isTaken) this.#response.endWithoutBody()
+    // Not within the cork, which would keep what was written.
+    if (closes) this.#isUnended = true
+    else if (isTaken) this.#response.endWithoutBody()
     else this.#response.close()
   }
 
@@ -320,7 +334,7 @@ export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigi
     response.writeHeader('Content-Type', block)
     // Whoever asks on and reads nothing gets no more kept for it than the system's buffers hold.
     const [, isTaken] = response.tryEnd(body, Buffer.byteLength(body))
-    if (!isTaken || host.isDraining) response.close()
+    if (!isTaken) response.close()
     host.observer.shed(part)
   }
 }

@@ -23,6 +23,8 @@ const COLLECTIONS = 5
 const REQUESTS: Readonly<Record<string, (siteKey: string) => string>> = {
   'Connection: close': siteKey =>
     `GET /challenge HTTP/1.1\r\nHost: powgate\r\nConnection: close\r\nX-Site-Key: ${siteKey}\r\n\r\n`,
+  'HEAD and Connection: close': () =>
+    'HEAD /openapi.json HTTP/1.1\r\nHost: powgate\r\nConnection: close\r\n\r\n',
   chunks: siteKey =>
     `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n`,
   'a body that is too large': siteKey =>

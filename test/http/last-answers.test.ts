@@ -1,0 +1,130 @@
+/**
+ * The last answer of a connection is whole, and then the connection ends: also of answers without a body, which are ended another
+ * way, while the service is leaving, and where the client has ended its side with the request.
+ */
+
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { within } from '../support/eventually.ts'
+import { call } from '../support/http.ts'
+import { STORE_KINDS, TestService } from '../support/service.ts'
+
+/** Less than the 8 s after which uWebSockets.js ends any connection. */
+const PROMPT_MS = 5000
+/** Where there are a body, a length and an ETag. */
+const PATH = '/demo'
+const CLOSE = 'Connection: close'
+
+interface Case {
+  readonly request: string
+  readonly answer: RegExp
+  /** Whether the client ends its side with the request. */
+  readonly ends?: true
+}
+
+function get(method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]): string {
+  return `${[`${method} ${path} HTTP/1.1`, 'Host: powgate', ...headers].join('\r\n')}\r\n\r\n`
+}
+
+function post(...headers: readonly string[]): string {
+  return `${['POST /verify-token HTTP/1.1', 'Host: powgate', ...headers, 'Content-Length: 2'].join('\r\n')}\r\n\r\n{}`
+}
+
+const NOT_MODIFIED = /^HTTP\/1\.1 304 Not Modified\r\n(?:[^\r]+\r\n)+\r\n$/
+const HEAD_ALONE =
+  /^HTTP\/1\.1 (?:200 OK|404 Not Found)\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/
+const REFUSAL = /^HTTP\/1\.1 4\d\d [\s\S]+\r\n\r\n\{[\s\S]+\}$/
+
+for (const kind of STORE_KINDS) {
+  test(`${kind}: a connection ends with its last answer, and not before`, async () => {
+    const service = await TestService.start(kind, {
+      POWGATE_WORKERS: '1',
+      POWGATE_DEMO: 'on',
+      POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+      POWGATE_DRAIN_SECONDS: '60',
+    })
+    try {
+      const etag = String((await call(service.url + PATH)).headers.etag)
+      assert.match(etag, /"/)
+      const fresh = `If-None-Match: ${etag}`
+      const cases: Readonly<Record<string, Case>> = {
+        'HEAD and Connection: close': { request: get('HEAD', PATH, CLOSE), answer: HEAD_ALONE },
+        'HEAD of what is not there and Connection: close': {
+          request: get('HEAD', '/', CLOSE),
+          answer: HEAD_ALONE,
+        },
+        '304 and Connection: close': { request: get('GET', PATH, CLOSE, fresh), answer: NOT_MODIFIED },
+        'HEAD with two lengths': {
+          request: get('HEAD', '/', 'Content-Length: 0', 'Content-Length: 0'),
+          answer:
+            /^HTTP\/1\.1 400 Bad Request\r\n(?:[^\r]+\r\n)*Content-Length: [1-9]\d+\r\n(?:[^\r]+\r\n)*\r\n$/,
+        },
+        'two lengths': {
+          request: get('GET', '/', 'Content-Length: 0', 'Content-Length: 0'),
+          answer: REFUSAL,
+        },
+        'a refusal to a client that has ended its side': {
+          request: post(CLOSE),
+          answer: REFUSAL,
+          ends: true,
+        },
+        'a file for a client that has ended its side': {
+          request: get('GET', PATH, CLOSE),
+          answer: /^HTTP\/1\.1 200 OK[\s\S]+<\/html>\s*$/,
+          ends: true,
+        },
+        'HEAD from a client that has ended its side': {
+          request: get('HEAD', PATH, CLOSE),
+          answer: HEAD_ALONE,
+          ends: true,
+        },
+      }
+      for (const [name, { request, answer, ends }] of Object.entries(cases))
+        assert.match(await exchangeOf(service.port, request, ends), answer, name)
+
+      const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)].map(request =>
+        heldBack(service.port, request),
+      )
+      const sends = await Promise.all(waiting)
+      process.kill(service.pid, 'SIGTERM')
+      await new Promise(resolve => setTimeout(resolve, 500))
+      const [head, notModified] = await Promise.all(sends.map(send => send()))
+      assert.match(head!, HEAD_ALONE, 'HEAD while the service leaves')
+      assert.match(notModified!, NOT_MODIFIED, '304 while the service leaves')
+    } finally {
+      await service.stop()
+    }
+  })
+}
+
+/** @returns all that came until the service ended the connection */
+async function exchangeOf(port: number, request: string, ends: true | undefined): Promise<string> {
+  const send = await heldBack(port, request, ends)
+  return send()
+}
+
+/** @returns what sends the request, on a connection that stands */
+function heldBack(port: number, request: string, ends?: true): Promise<() => Promise<string>> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      resolve(() => {
+        let received = ''
+        const ended = new Promise<string>(done => {
+          socket.setEncoding('latin1')
+          socket.on('data', text => (received += text))
+          socket.on('error', () => {}) // 'close' follows
+          socket.once('end', () => socket.end())
+          socket.once('close', () => done(received))
+        })
+        if (ends) socket.end(request)
+        else socket.write(request)
+        return within(PROMPT_MS, ended, () => `the connection ends after ${request}${received}`).finally(() =>
+          socket.destroy(),
+        )
+      })
+    })
+  })
+}
