@@ -287,6 +287,27 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.equal((await redemptionOn(store(), { callerKey, apiKey: undefined })).status, 'admitted')
       })
 
+      test('beyond the limit of the API key do not charge the caller either while others join its slot of time', async () => {
+        const apiKey = { id: freshKey(), limit: 1, siteKey: 'site_0000000000000000000000' }
+        await redemptionOn(store(), { callerKey: freshKey(), apiKey })
+        // On several shards, or on the API key's own.
+        for (let caller = 0; caller < 6; caller++) {
+          // Above 256 requests of 235 ms are one entry, with the time of the last.
+          const request = { callerKey: freshKey(), callerLimit: 300 }
+          const refusals: Promise<{ status: string }>[] = []
+          for (let count = 0; count < 30; count++) {
+            refusals.push(redemptionOn(count % 2 ? store() : other(), { ...request, apiKey }))
+            under.clock.now += 1
+            await new Promise(resolve => setImmediate(resolve))
+          }
+          for (const { status } of await Promise.all(refusals)) assert.equal(status, 'limited')
+          const answers = await Promise.all(
+            Array.from({ length: 301 }, () => redemptionOn(store(), { ...request, apiKey: undefined })),
+          )
+          assert.equal(answers.filter(({ status }) => status === 'admitted').length, 300)
+        }
+      })
+
       test('with no valid API key charge the caller alone', async () => {
         const callerKey = freshKey()
         const request = { callerKey, callerLimit: 2, apiKey: undefined }

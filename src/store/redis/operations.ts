@@ -63,8 +63,8 @@ export function redemptionOperation(
 }
 
 /** 'F' */
-export function refundOperation(chargedAtTime: number): string {
-  return `F${uint24Text(chargedAtTime)}`
+export function refundOperation(chargedAtTime: number, callerLimit: number): string {
+  return `F${uint24Text(chargedAtTime)}${uint24Text(callerLimit)}`
 }
 
 /** 'K' */

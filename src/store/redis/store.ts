@@ -227,7 +227,7 @@ export class RedisStore implements Store {
       } else if (charged.status === 'unavailable') {
         done(charged)
       } else {
-        const refund = refundOperation(firstOf(charge!, chargeAt))
+        const refund = refundOperation(firstOf(charge!, chargeAt), request.callerLimit)
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
           // Who is told to come later must find it so then. (Of what is unknown the charge stays: it may have run.)

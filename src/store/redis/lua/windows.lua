@@ -65,16 +65,17 @@ local function write_window(window)
     .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count), 'EX', '60')
 end
 
--- Takes back one request that was charged at `time`.
-local function refund(key, time)
+-- Takes back one request that was charged at `time`; its entry has the time of the last that joined it.
+local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])
     windows[key] = nil
   end
   local record = call('GET', key) or ''
+  local slot = slot_of(limit)
   for at = #record - WINDOW_ENTRY + 1, WINDOW_HEADER + 1, -WINDOW_ENTRY do
     local entry_time, count = unpack_bytes('>I3I2', record, at)
-    if entry_time == time then
+    if shares_slot(entry_time, time, slot) then
       local total = unpack_bytes('>I4', record)
       local entry = count > 1 and pack('>I3I2', entry_time, count - 1) or ''
       local rest = string.sub(record, WINDOW_HEADER + 1, at - 1) .. entry .. string.sub(record, at + WINDOW_ENTRY)
