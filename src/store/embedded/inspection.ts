@@ -29,14 +29,20 @@ export function checkRoom(dataDir: string): void {
   )
 }
 
-/** @throws StoreSetupError if the sites are damaged */
+/** @throws StoreSetupError if the sites are damaged, or gone */
 export function checkSites(dataDir: string): void {
-  const damage = damageIn(dataDir, 'sites')
+  const damage = damageIn(dataDir, 'sites') ?? lossOfSites(dataDir)
   if (damage === undefined) return
   const path = join(dataDir, 'sites')
   throw new StoreSetupError(
-    `POWGATE_DATA_DIR: the sites in ${path} cannot be used: ${damage}. Put back a copy of that directory; or move it away, start with none, and create them anew from a \`powgate site export\` by \`powgate apply\`. If there never were any, remove it`,
+    `POWGATE_DATA_DIR: the sites in ${path} cannot be used: ${damage}. Put back a copy of that directory; or move it and \`state\` beside it away, start with none, and create them anew from a \`powgate site export\` by \`powgate apply\`. If there never were any, remove both`,
   )
+}
+
+/** A service opens its sites before its state: no first start is one with a state and without sites. */
+function lossOfSites(dataDir: string): string | undefined {
+  const [sites, state] = (['sites', 'state'] as const).map(part => existsSync(join(dataDir, part, FILE)))
+  return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
 /**

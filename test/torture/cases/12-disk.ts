@@ -303,11 +303,23 @@ function knownWrecks(): Wreck[] {
     mustRefuse: true,
     make: dataDir => writeFileSync(join(dataDir, 'secret'), text),
   }))
+  const folders: Wreck[] = ['sites', 'state'].flatMap(part => {
+    const mustRefuse = part === 'sites'
+    const remove = (dataDir: string) => rmSync(join(dataDir, part), { recursive: true })
+    const empty = (dataDir: string) => {
+      remove(dataDir)
+      mkdirSync(join(dataDir, part))
+    }
+    return [
+      { words: `${part} is gone`, mustRefuse, make: remove },
+      { words: `${part} is empty`, mustRefuse, make: empty },
+    ]
+  })
   const files = [SITES_FILE, STATE_FILE].flatMap(file => {
     const isSites = file === SITES_FILE
     return [...cuts(file, isSites), ...replaced(file, isSites)]
   })
-  return [...files, ...secrets]
+  return [...files, ...folders, ...secrets]
 }
 
 /** Pages of random bytes, one in the file or several, or wrong bytes in its first two pages. */
