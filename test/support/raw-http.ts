@@ -41,6 +41,10 @@ export class RawConnection {
     return new RawConnection(socket)
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
   /** Each part goes out in a segment of its own, as far as a test can tell. */
   async send(...parts: readonly (string | Buffer)[]): Promise<void> {
     for (const [index, part] of parts.entries()) {

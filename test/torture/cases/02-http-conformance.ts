@@ -128,13 +128,14 @@ class Victim {
     const fresh = await RawConnection.open(this.#port, VICTIM)
     const first = await fresh.request(this.#request)
     const old = this.#connection
-    const later = await old?.request(this.#request)
     // An idle connection may have been closed by its proxy meanwhile.
-    const isLaterRight = old === undefined || later === undefined || this.#isRight(later)
+    const isIdle = old !== undefined && !old.isClosed
+    const later = isIdle ? await old.request(this.#request) : undefined
+    const isLaterRight = !isIdle || this.#isRight(later)
     old?.close()
     this.#connection = fresh
     if (!this.#isRight(first)) return JSON.stringify(first)
-    return isLaterRight ? '' : JSON.stringify(later)
+    return isLaterRight ? '' : (JSON.stringify(later) ?? 'no answer on the connection that it had')
   }
 
   #isRight(answer: { status: number; body: string } | undefined): boolean {
