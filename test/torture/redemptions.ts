@@ -2,6 +2,7 @@
 
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
+import { mintNonce } from '../../src/domain/nonce.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { Client } from '../support/client.ts'
 import { TEST_SECRET, type TestSite } from '../support/service.ts'
@@ -47,6 +48,14 @@ export class TokenMint {
   /** The same, once the store has drawn this epoch. */
   under(storeEpoch: number): TokenMint {
     return new TokenMint({ ...this.#claims, storeEpoch }, this.#random)
+  }
+
+  /** A challenge of the site that any counter solves. */
+  nonce(siteKey: string): string {
+    const { lifetimes, storeEpoch } = this.#claims
+    const address = parseAddress(VISITOR)!
+    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
+    return mintNonce(keyring, terms, { siteKey, storeEpoch, lifetimes, address }, this.#random.below(2 ** 14))
   }
 
   mint(): string {

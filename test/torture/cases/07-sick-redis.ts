@@ -1,6 +1,7 @@
 /** A steady light load on all endpoints while Redis falls ill, in every way we know of, and is cured again. */
 
 import { untilReady } from '../../proxy/observer.ts'
+import { HONEST_ENVIRONMENT } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { TestService, TestSite } from '../../support/service.ts'
 import type { Call, History } from '../history.ts'
@@ -63,6 +64,8 @@ class Ward {
   readonly #redemptions: History
   readonly #others: Readonly<Record<'challenge' | 'verify' | 'siteverify', History>>
   readonly #minted: Minted[] = []
+  /** When visitors passed. */
+  readonly #passedMs: number[] = []
   #mint: TokenMint
   /** From this token on, marks are still there. */
   #markedFrom = 0
@@ -134,20 +137,35 @@ class Ward {
     if (epoch !== null) this.#mint = this.#mint.under(Number(epoch))
   }
 
-  /** Challenges, and solutions of them that are wrong: they are charged all the same. */
+  /** A challenge, and a solution of another one, which would be found too slowly here; what it passes with is redeemed. */
   async #visit(): Promise<void> {
     const { siteKey } = this.#site
     for (let visit = 0; this.#isOn; visit++) {
       const get = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\n\r\n`
-      const challenged = await this.#call('challenge', visit, get)
-      const nonce = typeof challenged === 'string' ? undefined : /"nonce":"(\w+)"/.exec(challenged.body)?.[1]
-      if (nonce !== undefined) {
-        const body = JSON.stringify({ nonce, counter: 0, fingerprintHash: '0'.repeat(64) })
-        const head = `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json`
-        await this.#call('verify', visit, `${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+      await this.#call('challenge', visit, get)
+      const token = await this.#pass(visit)
+      if (token !== undefined) {
+        this.#passedMs.push(performance.now())
+        const subject = this.#minted.push({ token, calls: [] }) - 1
+        await this.#attempt(subject)
+        await this.#attempt(subject)
       }
       await pause(PAUSE_MS)
     }
+  }
+
+  async #pass(visit: number): Promise<string | undefined> {
+    const { siteKey } = this.#site
+    const nonce = this.#mint.nonce(siteKey)
+    const fingerprintHash = '0'.repeat(64)
+    const body = JSON.stringify({ nonce, counter: 0, fingerprintHash, environment: HONEST_ENVIRONMENT })
+    const head = `POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json`
+    const ending = await this.#call(
+      'verify',
+      visit,
+      `${head}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    return typeof ending === 'string' ? undefined : /"token":"([^"]+)"/.exec(ending.body)?.[1]
   }
 
   async #siteverify(): Promise<void> {
@@ -189,6 +207,8 @@ class Ward {
       // One that does not wait for us may be over before a busy machine gets to ask.
       this.#run.check(during.length > 0 || (endsByItself && !this.#run.isFull), `${name}: nobody asked`)
       this.#checkNone(name, during)
+      const passes = this.#passedMs.filter(ms => ms > struckMs && ms < illUntilMs).length
+      this.#run.check(passes > 0 || !this.#run.isFull, `${name}: no visitor passed without the store`)
     }
     this.#judge(sickness, calls, illUntilMs, wellFromMs)
     // Whatever the store has forgotten: nobody redeems them again (the whole history is looked at in the end).
@@ -298,6 +318,7 @@ class Ward {
       run.check(calls.length > 0, `/${endpoint}: nobody asked`)
       run.check(refused === 0, `/${endpoint}: ${refused} of ${calls.length} were refused with 503`)
     }
+    run.figure('visitors who passed', this.#passedMs.length)
     const all = Object.values(histories).flatMap(({ calls }) => calls)
     const refusals = all.filter(({ status }) => status === 503)
     run.checkTime('p99 of all 503s', percentile(refusals, 0.99), REFUSAL_MS_MAX)
