@@ -24,6 +24,8 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_CONFIG_FILE',
   'POWGATE_DATA_DIR',
   'POWGATE_DEMO',
+  // Limits and spent nonces are kept by it.
+  'POWGATE_IPV6_PREFIX',
   // Listeners of the two kinds do not share a port.
   'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',
