@@ -1,9 +1,10 @@
 /** What is served besides the three endpoints: files with their validators and codings, and pages. */
 
 import { createHash } from 'node:crypto'
-import type { ContentRequest, Exchange } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 import { CODINGS, type Coding, matchesEtag, preferredCoding } from './negotiation.ts'
 import type { HeaderList } from './replies.ts'
+import type { ContentRequest } from './request.ts'
 
 export interface ContentRoute {
   /** May end with `/*`. */

@@ -11,9 +11,10 @@ import { SiteverifyEndpoint } from '../endpoints/siteverify.ts'
 import { VerifyEndpoint } from '../endpoints/verify.ts'
 import { VerifyTokenEndpoint } from '../endpoints/verify-token.ts'
 import type { ContentRoute } from './content.ts'
-import { contentRequest, Exchange, endsPlainly, refuserOf } from './exchange.ts'
+import { Exchange, refuserOf } from './exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
+import { contentRequest, endsPlainly } from './request.ts'
 
 interface Route {
   readonly path: string
