@@ -1,4 +1,4 @@
-/** What has come of a request's body: chunk after chunk, each copied once or twice however many there are. */
+/** A request's body: chunk after chunk, each copied once or twice however many there are. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -9,7 +9,7 @@ export class BodyBytes {
   }
 
   /**
-   * Copies it, since uWebSockets.js reuses the chunk's memory.
+   * Keeps a copy, since uWebSockets.js reuses the chunk's memory.
    *
    * @returns whether there was room
    */
@@ -17,9 +17,8 @@ export class BodyBytes {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false
     if (length > this.#bytes.length) {
-      // Most bodies are one chunk. What grows doubles, since a client may send it byte by byte.
-      const capacity = this.#length === 0 ? length : Math.min(this.#bytesMax, 2 * length)
-      const bytes = Buffer.allocUnsafe(capacity)
+      // A client may send it byte by byte: it doubles.
+      const bytes = Buffer.allocUnsafe(Math.min(this.#bytesMax, 2 * length))
       this.#bytes.copy(bytes, 0, 0, this.#length)
       this.#bytes = bytes
     }
@@ -28,9 +27,15 @@ export class BodyBytes {
     return true
   }
 
-  /** All of it, valid until the next chunk. */
-  get bytes(): Buffer {
-    return this.#bytes.length === this.#length ? this.#bytes : this.#bytes.subarray(0, this.#length)
+  /**
+   * All of it. Most bodies are one chunk, which is not copied.
+   *
+   * @param chunk the last
+   * @returns bytes that are valid as long as the chunk is; undefined if there was no room
+   */
+  with(chunk: ArrayBuffer): Buffer | undefined {
+    if (this.#length === 0 && chunk.byteLength <= this.#bytesMax) return Buffer.from(chunk)
+    return this.add(chunk) ? this.#bytes.subarray(0, this.#length) : undefined
   }
 }
 

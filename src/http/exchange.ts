@@ -159,13 +159,14 @@ export class Exchange {
         this.#response.close() // its abort handler runs
         return
       }
-      if (excessBytes > 0 || !body.add(chunk)) {
+      if (!isLast) {
+        if (excessBytes === 0 && body.add(chunk)) return
         excessBytes += chunk.byteLength
-        if (!isLast && excessBytes <= EXCESS_BYTES_MAX) return
-      } else if (!isLast) return
+        if (excessBytes <= EXCESS_BYTES_MAX) return
+      }
       isDone = true
       this.#isBodyPending = !isLast
-      this.#runAtOnce(done, excessBytes > 0 ? undefined : body.bytes)
+      this.#runAtOnce(done, excessBytes > 0 ? undefined : body.with(chunk))
     })
   }
 
