@@ -83,11 +83,12 @@ test('the domain has no I/O, clock or randomness of its own', () => {
   }
 })
 
-test('only the exchange touches uWebSockets.js requests and responses', () => {
+test('only the exchange, and what reads for it, touches uWebSockets.js requests and responses', () => {
   const touching = filesOf(SRC, '.ts').filter(file => importsOf(file).includes('uWebSockets.js'))
   assert.deepEqual(touching.map(file => relative(SRC, file)).sort(), [
     'http/exchange.ts',
     'http/listener.ts',
+    'http/request-headers.ts',
     'http/routes.ts',
   ])
   const routes = readFileSync(join(SRC, 'http/routes.ts'), 'utf8')

@@ -13,7 +13,7 @@ import { readFileSync } from 'node:fs'
 import { type ContentRoute, StaticFile } from './content.ts'
 import type { Exchange } from './exchange.ts'
 import { type HeaderList, refusalReply } from './replies.ts'
-import type { ContentRequest } from './request.ts'
+import type { ContentRequest } from './request-headers.ts'
 import { BROTLI_ENDING, GZIP_ENDING, type Widget, type WidgetFile } from './widget-files.ts'
 
 /**

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
 import { CODINGS, type Coding, matchesEtag, preferredCoding } from './negotiation.ts'
 import type { HeaderList } from './replies.ts'
-import type { ContentRequest } from './request.ts'
+import type { ContentRequest } from './request-headers.ts'
 
 export interface ContentRoute {
   /** May end with `/*`. */

@@ -1,5 +1,5 @@
 /**
- * One request and its answer. Only this file answers through uWebSockets.js objects (request.ts reads some more), because they
+ * One request and its answer. Only this file answers through uWebSockets.js objects (request-headers.ts reads some more), because they
  * are unforgiving: a request may be read only inside its handler, a response never after its client has gone, body chunks only
  * until their callback returns, and a handler that neither answers nor watches for the abort ends the process.
  */
@@ -11,7 +11,7 @@ import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type Framing, framingOf } from './framing.ts'
 import type { ContentReply, Reply } from './replies.ts'
-import { proxyHeaders } from './request.ts'
+import { proxyHeaders } from './request-headers.ts'
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',

@@ -14,7 +14,7 @@ import type { ContentRoute } from './content.ts'
 import { Exchange, refuserOf } from './exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './replies.ts'
-import { contentRequest, endsPlainly } from './request.ts'
+import { contentRequest, endsPlainly } from './request-headers.ts'
 
 interface Route {
   readonly path: string
