@@ -186,11 +186,11 @@ export function redemptionIn(body: Buffer): Redemption | undefined {
   return parsed.ok ? parsed.body : undefined
 }
 
-const LOG_REQUEST = { kind: LogKind.verification, siteTag: SITE_TAG, addressLimit: 30, siteLimit: 20 }
+const LOG_REQUEST = { siteTag: SITE_TAG, addressLimit: 30, siteLimit: 20 }
 
 /** Charges one verification to an address's log at NOW_MS. */
 export function chargeLog(record: Buffer): ReturnType<typeof admitToLog> {
-  return admitToLog(record, NOW_MS, LOG_REQUEST)
+  return admitToLog(record, NOW_MS, LogKind.verification, LOG_REQUEST)
 }
 
 /**
@@ -202,7 +202,8 @@ export function logOf(length: number, random: () => number): Buffer {
   let record: Buffer | undefined
   for (let index = 0; index < length; index++) {
     const atMs = NOW_MS - Math.floor(((length - index) * 55_000) / length) + (random() % 500)
-    const decision = admitToLog(record, atMs, { ...LOG_REQUEST, siteTag: 1 + (index % 3) })
+    const request = { ...LOG_REQUEST, siteTag: 1 + (index % 3) }
+    const decision = admitToLog(record, atMs, LogKind.verification, request)
     if (!decision.admitted) throw new Error(`the log refuses request ${index + 1}`)
     record = Buffer.from(decision.record)
   }

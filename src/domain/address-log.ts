@@ -19,6 +19,7 @@
  * could yield a second token; it redeems nothing, since redemption counts per nonce too.)
  */
 
+import { ReusedBytes } from './bytes.ts'
 import {
   COUNT_MAX,
   HALF_WRAP,
@@ -38,7 +39,6 @@ export const LogKind = { challenge: 0, verification: 1, failedVerification: 2 } 
 export type LogKind = (typeof LogKind)[keyof typeof LogKind]
 
 export interface LogRequest {
-  readonly kind: LogKind
   /** 1 to 2^21 - 1; 0 when the site is not known. */
   readonly siteTag: number
   readonly addressLimit: number
@@ -86,17 +86,19 @@ const MARK_BIT = 0x800000
 const MARK_LOW_BITS = 0x10000
 
 /** The record under construction: live entries, then what is added. */
-let scratch = Buffer.alloc(4096)
+const construction = new ReusedBytes()
+let scratch = construction.ofLength(4096)
 
 export function admitToLog(
   record: Buffer | undefined,
   nowMs: number,
+  kind: LogKind,
   request: LogRequest,
   spending?: Spending,
 ): LogDecision {
   const length = record?.length ?? 0
   const time = heldTime(nowMs, length === 0 ? undefined : readUInt24(record!, length - ENTRY))
-  if (scratch.length < length + 2 * ENTRY) scratch = Buffer.alloc(2 * length + 2 * ENTRY)
+  if (scratch.length < length + 2 * ENTRY) scratch = construction.ofLength(2 * length + 2 * ENTRY)
   const markHigh = spending === undefined ? 0 : MARK_BIT | Math.floor(spending.mark / MARK_LOW_BITS)
   const markLow = spending === undefined ? 0 : spending.mark % MARK_LOW_BITS
   let end = 0
@@ -117,7 +119,7 @@ export function admitToLog(
     } else {
       if (!isLive(time, entryTime)) continue
       if (label >> KIND_SHIFT === LogKind.failedVerification) failures += count
-      if (isSameEndpoint(label, request.kind)) {
+      if (isSameEndpoint(label, kind)) {
         addressCount += count
         if ((label & TAG_MASK) === request.siteTag) siteCount += count
       }
@@ -126,13 +128,13 @@ export function admitToLog(
   }
   const addressExcess = addressCount - request.addressLimit + 1
   const siteExcess = request.siteLimit === 0 ? 0 : siteCount - request.siteLimit + 1
-  if (addressExcess > 0 || siteExcess > 0) return refusal(end, time, request, addressExcess, siteExcess)
+  if (addressExcess > 0 || siteExcess > 0) return refusal(end, time, kind, request, addressExcess, siteExcess)
   if (spending !== undefined && !isUsed) {
     end = writeEntry(end, (time + spending.keepMs) & WRAP_MASK, markHigh, markLow)
     keepMs = Math.max(keepMs, spending.keepMs)
   }
-  end = addRequest(end, time, request)
-  return { admitted: true, record: scratch.subarray(0, end), keepMs, siteCount, failures, isUsed }
+  end = addRequest(end, time, kind, request)
+  return { admitted: true, record: construction.ofLength(end), keepMs, siteCount, failures, isUsed }
 }
 
 function readCount(record: Buffer, at: number): number {
@@ -156,30 +158,25 @@ function isSameEndpoint(label: number, kind: LogKind): boolean {
 function refusal(
   end: number,
   time: number,
-  request: LogRequest,
+  kind: LogKind,
+  { siteTag }: LogRequest,
   addressExcess: number,
   siteExcess: number,
 ): Refused {
-  const addressMs = excessWaitMs(end, time, request, addressExcess, false)
-  const siteMs = excessWaitMs(end, time, request, siteExcess, true)
+  const addressMs = excessWaitMs(end, time, kind, addressExcess)
+  const siteMs = excessWaitMs(end, time, kind, siteExcess, siteTag)
   return siteMs > addressMs
     ? { admitted: false, retryAfterMs: siteMs, policy: 'address-site' }
     : { admitted: false, retryAfterMs: addressMs, policy: 'address' }
 }
 
-/** How long until `excess` requests of the endpoint (of the site, if `ofSite`) have left the window. */
-function excessWaitMs(
-  end: number,
-  time: number,
-  request: LogRequest,
-  excess: number,
-  ofSite: boolean,
-): number {
+/** How long until `excess` requests of the endpoint (for one site, if there is a tag) have left the window. */
+function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
   for (let at = 0; rest > 0 && at < end; at += ENTRY) {
     const label = readUInt24(scratch, at + LABEL)
-    if (label >= MARK_BIT || !isSameEndpoint(label, request.kind)) continue
-    if (ofSite && (label & TAG_MASK) !== request.siteTag) continue
+    if (label >= MARK_BIT || !isSameEndpoint(label, kind)) continue
+    if (siteTag !== undefined && (label & TAG_MASK) !== siteTag) continue
     rest -= readCount(scratch, at)
     if (rest <= 0) return waitMs(time, readUInt24(scratch, at))
   }
@@ -187,9 +184,9 @@ function excessWaitMs(
 }
 
 /** Returns the record's length. */
-function addRequest(end: number, time: number, request: LogRequest): number {
-  const { kind, siteLimit, addressLimit } = request
-  const label = (kind << KIND_SHIFT) | (siteLimit === 0 ? 0 : request.siteTag)
+function addRequest(end: number, time: number, kind: LogKind, request: LogRequest): number {
+  const { siteLimit, addressLimit, siteTag } = request
+  const label = (kind << KIND_SHIFT) | (siteLimit === 0 ? 0 : siteTag)
   const slot = slotMs(siteLimit === 0 ? addressLimit : Math.min(addressLimit, siteLimit))
   const joined = joinedEntry(end, time, slot, label)
   if (joined === undefined) return writeEntry(end, time, label, 1)

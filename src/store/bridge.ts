@@ -112,8 +112,7 @@ export class BridgedStore implements RequestStore {
     const now = Math.floor(this.#options.monotonicMs())
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor(limit / this.#options.workers))
-    const decision = admitToLog(this.#logs.get(request.addressKey, now), now, {
-      kind,
+    const decision = admitToLog(this.#logs.get(request.addressKey, now), now, kind, {
       siteTag: request.siteTag,
       addressLimit: share(request.addressLimit),
       siteLimit: share(request.siteLimit),

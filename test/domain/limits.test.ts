@@ -3,30 +3,31 @@ import { test } from 'node:test'
 import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
 import { admitToWindow, slotMs, WINDOW_MS } from '../../src/domain/limits.ts'
 
-const challenge = { kind: LogKind.challenge, siteTag: 1, addressLimit: 3, siteLimit: 2 } as const
+const KIND = LogKind.challenge
+const challenge = { siteTag: 1, addressLimit: 3, siteLimit: 2 } as const
 
 test('a window opens exactly 60 seconds after a request left it', () => {
   let record: Buffer | undefined
   for (const now of [1000, 1001]) {
-    const decision = admitToLog(record, now, challenge)
+    const decision = admitToLog(record, now, KIND, challenge)
     assert.ok(decision.admitted)
     record = Buffer.from(decision.record)
   }
-  assert.equal(admitToLog(record, 1000 + WINDOW_MS - 1, challenge).admitted, false)
-  assert.equal(admitToLog(record, 1000 + WINDOW_MS, challenge).admitted, true)
+  assert.equal(admitToLog(record, 1000 + WINDOW_MS - 1, KIND, challenge).admitted, false)
+  assert.equal(admitToLog(record, 1000 + WINDOW_MS, KIND, challenge).admitted, true)
 })
 
 test('the clock stepping back forgets nothing, and wrapping round changes nothing', () => {
   for (const start of [5000, 2 ** 24 - 500, 1_795_235_427_055]) {
     let record: Buffer | undefined
     for (const now of [start, start + 1]) {
-      const decision = admitToLog(record, now, challenge)
+      const decision = admitToLog(record, now, KIND, challenge)
       assert.ok(decision.admitted)
       record = Buffer.from(decision.record)
     }
-    assert.equal(admitToLog(record, start - 4000, challenge).admitted, false, `${start} stepped back`)
-    assert.equal(admitToLog(record, start + 1000, challenge).admitted, false, String(start))
-    assert.equal(admitToLog(record, start + WINDOW_MS + 1, challenge).admitted, true, String(start))
+    assert.equal(admitToLog(record, start - 4000, KIND, challenge).admitted, false, `${start} stepped back`)
+    assert.equal(admitToLog(record, start + 1000, KIND, challenge).admitted, false, String(start))
+    assert.equal(admitToLog(record, start + WINDOW_MS + 1, KIND, challenge).admitted, true, String(start))
   }
 })
 
@@ -35,8 +36,8 @@ test('records stay small: at the contract limits, and at the highest that can be
   for (let index = 0; index < 200; index++) {
     const kind = index % 2 === 0 ? LogKind.challenge : LogKind.verification
     const limits = kind === LogKind.challenge ? [60, 30] : [30, 20]
-    const request = { kind, siteTag: index % 3, addressLimit: limits[0]!, siteLimit: limits[1]! }
-    const decision = admitToLog(log, 1000 + index, request)
+    const request = { siteTag: index % 3, addressLimit: limits[0]!, siteLimit: limits[1]! }
+    const decision = admitToLog(log, 1000 + index, kind, request)
     if (decision.admitted) log = Buffer.from(decision.record)
   }
   assert.equal(log!.length, 8 * (60 + 30))
@@ -44,8 +45,8 @@ test('records stay small: at the contract limits, and at the highest that can be
   let large: Buffer | undefined
   for (let index = 0; index < 40_000; index++) {
     const kind = index % 2 === 0 ? LogKind.challenge : LogKind.verification
-    const request = { kind, siteTag: 1 + (index % 3), addressLimit: 1_000_000, siteLimit: 1_000_000 }
-    const decision = admitToLog(large, 3 * index, request)
+    const request = { siteTag: 1 + (index % 3), addressLimit: 1_000_000, siteLimit: 1_000_000 }
+    const decision = admitToLog(large, 3 * index, kind, request)
     if (decision.admitted) large = Buffer.from(decision.record)
   }
   assert.ok(large!.length <= 8 * 258 * 6, String(large!.length))

@@ -20,6 +20,7 @@ import {
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
+import { copyBytes, ReusedBytes } from '../../domain/bytes.ts'
 import { admitToWindow, type Refused, WINDOW_MS } from '../../domain/limits.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
@@ -38,10 +39,13 @@ import {
   UNAVAILABLE,
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
+import { ADDRESS, API_KEY, CALLER, markKey, REDEEMED, USED, windowKey } from './keys.ts'
 
-/** Kinds of windows and of marks. */
-const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
-const [USED, REDEEMED] = [0x6e, 0x72]
+const IF_ABSENT = { noOverwrite: true }
+
+/** One of each is in use at a time: lmdb takes a value before it returns. */
+const values = new ReusedBytes()
+const records = new ReusedBytes()
 /** Where the record of a window and the claim of a mark start. */
 const RECORD_OFFSET = 4
 const CLAIM_OFFSET = 8
@@ -203,7 +207,7 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
-    const decision = this.#admitAddress(request.addressKey, { ...request, kind: LogKind.challenge })
+    const decision = this.#admitAddress(LogKind.challenge, request)
     if (!decision.admitted) return limited(decision)
     return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
   }
@@ -214,7 +218,7 @@ export class EmbeddedRequests implements RequestStore {
     const isPresent = spend !== undefined && spend.storeEpoch === this.#state.epoch
     const isApart = request.addressLimit > MARKS_LIMIT_MAX
     const spending = isPresent && !isApart ? this.#spending(spend) : undefined
-    const decision = this.#admitAddress(request.addressKey, { ...request, kind }, spending)
+    const decision = this.#admitAddress(kind, request, spending)
     if (!decision.admitted) return limited(decision)
     const { failures } = decision
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
@@ -230,10 +234,9 @@ export class EmbeddedRequests implements RequestStore {
   /** Under a key of the nonce's own. */
   #spendApart(spend: Spend): boolean {
     const key = markKey(USED, spend.nonce)
-    const mark = this.#state.marks.getBinaryFast(key)
-    if (mark !== undefined && !this.#isExpired(mark)) return false
-    this.#mark(key, spend.expiresAtMs, '')
-    return true
+    if (this.#mark(key, spend.expiresAtMs, '', IF_ABSENT)) return true
+    if (!this.#isExpired(this.#state.marks.getBinaryFast(key)!)) return false
+    return this.#mark(key, spend.expiresAtMs, '')
   }
 
   #redemption(request: RedemptionRequest): RedemptionAdmission {
@@ -256,18 +259,19 @@ export class EmbeddedRequests implements RequestStore {
     if (redeem === undefined) return 'untouched'
     if (redeem.storeEpoch !== this.#state.epoch) return 'forgotten'
     const key = markKey(REDEEMED, redeem.nonce)
-    const mark = this.#state.marks.getBinaryFast(key)
-    if (mark !== undefined && !this.#isExpired(mark)) {
-      const claim = mark.toString('latin1', CLAIM_OFFSET)
+    if (this.#mark(key, redeem.expiresAtMs, redeem.claim, IF_ABSENT)) return 'redeemed'
+    const mark = this.#state.marks.getBinaryFast(key)!
+    if (!this.#isExpired(mark)) {
+      const claim = mark.toString('latin1', CLAIM_OFFSET, mark.length)
       return redeem.claim !== '' && claim === redeem.claim ? 'redeemed' : 'used'
     }
     this.#mark(key, redeem.expiresAtMs, redeem.claim)
     return 'redeemed'
   }
 
-  #admitAddress(addressKey: string, request: LogRequest, spending?: Spending) {
-    const key = windowKey(ADDRESS + addressKey)
-    const decision = admitToLog(this.#readWindow(key), this.#nowMs, request, spending)
+  #admitAddress(kind: LogKind, request: LogRequest & { readonly addressKey: string }, spending?: Spending) {
+    const key = windowKey(ADDRESS + request.addressKey)
+    const decision = admitToLog(this.#readWindow(key), this.#nowMs, kind, request, spending)
     if (decision.admitted) this.#writeWindow(key, decision.record, decision.keepMs)
     return decision
   }
@@ -277,17 +281,25 @@ export class EmbeddedRequests implements RequestStore {
     return admitToWindow(record, this.#nowMs, limit, policy)
   }
 
-  /** undefined if it is dead: after hours its times could be mistaken for others. */
+  /**
+   * undefined if it is dead: after hours its times could be mistaken for others.
+   *
+   * @returns a copy, valid until the next call: what lmdb gives is its own, which the next `getBinaryFast` overwrites
+   */
   #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
     if (value === undefined || value.readUInt32BE(0) * 1000 <= this.#nowMs) return undefined
-    return value.subarray(RECORD_OFFSET)
+    const { length } = value
+    const record = records.ofLength(length - RECORD_OFFSET)
+    copyBytes(value, RECORD_OFFSET, length, record, 0)
+    return record
   }
 
   #writeWindow(key: Buffer, record: Buffer, keepMs: number): void {
-    const value = Buffer.allocUnsafe(RECORD_OFFSET + record.length)
+    const { length } = record
+    const value = values.ofLength(RECORD_OFFSET + length)
     value.writeUInt32BE(Math.ceil((this.#nowMs + keepMs) / 1000), 0)
-    record.copy(value, RECORD_OFFSET)
+    copyBytes(record, 0, length, value, RECORD_OFFSET)
     this.#state.windows.putSync(key, value)
   }
 
@@ -295,13 +307,15 @@ export class EmbeddedRequests implements RequestStore {
     mark.readUInt32BE(0) * 1000 <= this.#clocks.wallMs() &&
     mark.readUInt32BE(4) * 1000 <= this.#clocks.monotonicMs()
 
-  #mark(key: Buffer, expiresAtMs: number, claim: string): void {
-    const mark = Buffer.allocUnsafe(CLAIM_OFFSET + claim.length)
+  /** @returns whether it was written: with IF_ABSENT, only where there was none */
+  #mark(key: Buffer, expiresAtMs: number, claim: string, how?: typeof IF_ABSENT): boolean {
+    const mark = values.ofLength(CLAIM_OFFSET + claim.length)
     const restMs = Math.max(0, expiresAtMs - this.#clocks.wallMs())
     mark.writeUInt32BE(Math.ceil((expiresAtMs + MARK_MARGIN_MS) / 1000), 0)
     mark.writeUInt32BE(Math.ceil((this.#nowMs + restMs + MARK_MARGIN_MS) / 1000), 4)
     mark.write(claim, CLAIM_OFFSET, 'latin1')
-    this.#state.marks.putSync(key, mark)
+    // lmdb declares that `putSync` with options returns nothing.
+    return this.#state.marks.putSync(key, mark, how!) as unknown as boolean
   }
 
   /** Looks at up to `count` windows from `start` on: see `sweep`. */
@@ -342,16 +356,4 @@ export class EmbeddedRequests implements RequestStore {
 
 function limited(refused: Refused): Limited {
   return { status: 'limited', retryAfterMs: refused.retryAfterMs, policy: refused.policy }
-}
-
-/** @param name the kind, then the address or key id: one-byte characters */
-function windowKey(name: string): Buffer {
-  return Buffer.from(name, 'latin1')
-}
-
-function markKey(kind: number, nonce: string): Buffer {
-  const key = Buffer.allocUnsafe(1 + nonce.length / 2)
-  key[0] = kind
-  key.write(nonce, 1, 'hex')
-  return key
 }
