@@ -7,9 +7,9 @@
  *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear,
  *           then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
- *           The key stream is HMAC(claims key, "<issuedAtMs>|<nonce>|<counter>"): encrypt-then-MAC, since a score that
- *           the browser can read tells bot authors what works.
- *   hmac    base64url of HMAC-SHA256(token key, every byte before it)
+ *           The key stream is SHA-256(claims key block ++ "<issuedAtMs>|<nonce>|<counter>"), a text that no other token
+ *           has (see `Hmac.innerHash`): encrypt-then-MAC, since a score that the browser can read tells bot authors what works.
+ *   hmac    base64url of HMAC-SHA256(token key, every byte before it): both hashes, since all of it is shown
  *
  * Every field has a fixed width or (the counter) one canonical spelling, so no two field lists share an encoding. The
  * HMAC is compared as text, so the two spare bits of its last character are covered too.
@@ -21,15 +21,17 @@
  */
 
 import type { Address } from './address.ts'
+import { writeField } from './bytes.ts'
 import { writeDecimal } from './decimal.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'
 import type { Lifetimes } from './nonce.ts'
 
-const VERSION = 2
+const VERSION = 3
 const SITE_TAG_BYTES = 10
 const ADDRESS_OFFSET = SITE_TAG_BYTES
-const SCORE_OFFSET = ADDRESS_OFFSET + 16
+const ADDRESS_BYTES = 16
+const SCORE_OFFSET = ADDRESS_OFFSET + ADDRESS_BYTES
 const STORE_EPOCH_OFFSET = SCORE_OFFSET + 2
 const CLAIMS_BYTES = STORE_EPOCH_OFFSET + 4
 const HMAC_CHARACTERS = 43
@@ -77,8 +79,8 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const prefixEnd = writePrefix(message, token)
   sealed[0] = (VERSION << 4) | key.kid
   writeUInt24(sealed, LIFETIMES_OFFSET, packLifetimes(token.lifetimes))
-  claims.write(token.siteTag, 0, SITE_TAG_BYTES, 'latin1')
-  claims.write(token.address, ADDRESS_OFFSET, 16, 'latin1')
+  writeField(claims, 0, token.siteTag, SITE_TAG_BYTES)
+  writeField(claims, ADDRESS_OFFSET, token.address, ADDRESS_BYTES)
   claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
   claims.writeUInt32BE(token.storeEpoch, STORE_EPOCH_OFFSET)
   message.copy(key.tokenStream.message, 0, 0, prefixEnd)
@@ -151,6 +153,6 @@ function tokenHmac(key: SigningKey, text: string): string {
 
 /** Encrypts or decrypts `claims` in place; the prefix lies in the key stream's message. */
 function applyKeyStream(key: SigningKey, prefixLength: number): void {
-  const stream = key.tokenStream.sign(prefixLength, 'binary')
+  const stream = key.tokenStream.innerHash(prefixLength)
   for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
 }
