@@ -40,8 +40,8 @@ export interface Config {
   readonly bodyBytesMax: number
   /** Of each worker; 0: as many as it may open files. */
   readonly connectionsMax: number
-  /** What a turn of a worker's event loop may take while it has too many requests; undefined: all are taken. */
-  readonly overloadTurnMs: number | undefined
+  /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
+  readonly overloadMs: number | undefined
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly drainMs: number
   /** Between saying "not ready" and closing the listeners. */
@@ -130,7 +130,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
     connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
-    overloadTurnMs: number('POWGATE_OVERLOAD_MS') || undefined,
+    overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,

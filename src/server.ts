@@ -132,12 +132,12 @@ export class ListenError extends Error {
 /** Around its capacity a worker may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
-function overloadGate({ overloadTurnMs }: Config, log: Logger): OverloadGate | undefined {
-  if (overloadTurnMs === undefined) return undefined
+function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
+  if (overloadMs === undefined) return undefined
   let toldAtMs = Number.NEGATIVE_INFINITY
   let refusedSince = 0
   return new OverloadGate({
-    turnMsTarget: overloadTurnMs,
+    delayMsTarget: overloadMs,
     onChange: (isShedding, refused) => {
       if (!isShedding) refusedSince += refused
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {

@@ -147,9 +147,9 @@ export const SETTINGS = {
   POWGATE_STORE_WAIT_SECONDS: integer(0, 3600, 30, 'How long a start waits for its store.'),
   POWGATE_OVERLOAD_MS: integer(
     0,
-    1000,
-    4,
-    'With more requests than can be answered: how long a worker works on those it has taken before it looks for others; the rest is refused. 0: all are taken.',
+    10_000,
+    100,
+    'Queueing delay in milliseconds above which a worker refuses requests, challenges first. 0: none are refused.',
   ),
   POWGATE_BODY_MAX_BYTES: integer(1024, 1_048_576, 8192, 'Longest request body.'),
   POWGATE_CONNECTIONS_MAX: integer(

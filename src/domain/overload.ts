@@ -1,155 +1,122 @@
 /**
- * Which requests are shed when more come than can be answered.
+ * Which requests are refused when more come than can be answered.
  *
- *   calm     Nothing is counted and nothing refused. A look every 50 ms asks how long the event loop was idle: never for
- *            a while means that requests come faster than they are answered, a queue that stands. A burst does not.
- *   shedding Every turn of the event loop (it reads what has come, answers it, writes to the store) may take so many
- *            challenges and so many other requests, and the rest is refused at once. A turn that takes longer than its
- *            target lowers the number, one that does not raises it. Who waits, waits for
- *            two turns at most.
+ * Overload is a queueing delay, not a lack of idle time. The event loop works in turns: each reads what has come, answers it
+ * and writes to the store, and what comes meanwhile waits for the next. A timer waits with it, so its lateness is
+ * that delay. As CoDel (RFC 8289) does for packets, only a delay that stays above its target counts: a burst does not.
  *
- * Challenges are refused first: a visitor who gets none costs one short answer, not three long ones, and loses nothing,
- * while a solution or a token that is refused is work lost that a browser and this service have done already: those are
- * refused only when they alone are far too many. But whoever floods with what looks like begun work, or with requests for
- * nothing at all, does not keep challenges out: they have a share.
+ *   level 0   All requests are admitted.
+ *   level 1   When a turn has used up its budget, new work (a challenge, a file) is refused for the rest of the turn.
+ *   level 2   So is begun work: solutions and tokens.
+ *
+ *   up        when every look of an interval has found the delay above the target
+ *   down      when none has for a while, and at level 1 nothing was refused
+ *
+ * New work is refused first. A visitor without a challenge has cost one short answer, and has lost nothing; a refused
+ * solution or token is work lost that a browser and this service have done already.
+ *
+ * A request is refused only in a turn that has used up its budget, so the event loop is never idle while it refuses. Behind a
+ * flood of begun work, or of requests that cannot be refused, challenges have a share of their own.
  */
 
-/** `new` work, a challenge (or a file), or `begun`: solutions and tokens. */
+/** `new` work, a challenge or a file, or `begun`: solutions and tokens. */
 export type WorkKind = 'new' | 'begun'
 
 export interface OverloadOptions {
-  /** What a turn may take while requests are shed, in milliseconds. */
-  readonly turnMsTarget: number
+  /** The queueing delay that a request may have, in milliseconds. */
+  readonly delayMsTarget: number
 }
 
 /** How often `looked` is to be called. */
-export const LOOK_MS = 50
-/** So many looks in a row without idleness are overload, and as many without a refusal are its end. */
-export const LOOKS = 4
-/** Of a look's time. Less is what the measuring leaves. */
-const IDLE_SHARE_MIN = 0.01
+export const LOOK_MS = 20
+/** How long the delay must last before a level goes up. A burst of 5,000 requests is answered within half of it. */
+const INTERVAL_MS = 500
+/** Before a level goes down. */
+const QUIET_MS = 1000
 
-/** One long turn may be a garbage collection, or the machine's other work: no turn takes more than this from what is admitted. */
-const LOWER_MAX = 0.8
-const LOWER_MIN = 0.97
-const RAISE_SHARE = 0.02
-const RAISE_MIN = 0.5
-/** Begun work is refused only where a turn would take so many times its target. */
-const BEGUN_TURNS = 20
-/** A turn, on average: never nothing, so that it is seen when there is room again. */
-const ADMITTED_MIN = 0.05
-/** Of all else in a turn, so many challenges are taken whatever it takes. For each, visitors do two other requests. */
-const NEW_SHARE_MIN = 0.25
+/** Budgets, of the target. A request waits for the rest of one turn and up to two more, where its store is Redis. */
+const BUDGET_SHARE = { new: 0.2, begun: 0.5 }
+/** Of a budget: what is left of it after turns that were too long. */
+const BUDGET_MIN = 0.1
+/** Challenges for each request of another kind, whatever the budget. Of visitors who are served it is one for two. */
+const NEW_PER_OTHER = 0.25
 
 export class Overload {
-  /** Whether `admits` is to be asked. */
-  isShedding = false
-  readonly #turnMsTarget: number
-  readonly #new = new Allowance()
-  readonly #begun = new Allowance()
-  /** Requests of this turn that are of neither kind. */
+  #level: 0 | 1 | 2 = 0
+  readonly #delayMsTarget: number
+  /** Since when every look has found the delay above the target. */
+  #overSinceMs: number | undefined
+  /** When the delay was last above the target, or a request was refused at level 1. */
+  #lastSignMs = 0
+  #turnAtMs = 0
+  readonly #budgetMs = { new: 0, begun: 0 }
+  /** Of the turn: challenges and files that were admitted, and all other requests. */
+  #newAdmitted = 0
   #others = 0
-  #looks = 0
-  #hasShed = false
 
-  constructor({ turnMsTarget }: OverloadOptions) {
-    this.#turnMsTarget = turnMsTarget
+  constructor({ delayMsTarget }: OverloadOptions) {
+    this.#delayMsTarget = delayMsTarget
+  }
+
+  /** Whether `turn`, `admits` and `seen` are to be called. */
+  get isShedding(): boolean {
+    return this.#level > 0
   }
 
   /**
-   * @param idleMs how long the event loop waited for something to do since the last look, `passedMs` ago
-   * @returns whether `isShedding` has changed
+   * All times are of one clock that never steps, in milliseconds.
+   *
+   * @param lateMs how much later this call came than it was due
    */
-  looked(idleMs: number, passedMs: number): boolean {
-    const isAsBefore = this.isShedding ? this.#hasShed : idleMs >= passedMs * IDLE_SHARE_MIN
-    this.#hasShed = false
-    this.#looks = isAsBefore ? 0 : this.#looks + 1
-    if (this.#looks < LOOKS) return false
-    this.#looks = 0
-    this.isShedding = !this.isShedding
-    this.#new.open()
-    this.#begun.open()
-    return true
+  looked(nowMs: number, lateMs: number): void {
+    if (lateMs > this.#delayMsTarget) {
+      this.#overSinceMs ??= nowMs
+      this.#lastSignMs = nowMs
+      if (nowMs - this.#overSinceMs < INTERVAL_MS || this.#level === 2) return
+      this.#level++
+      this.#overSinceMs = undefined
+    } else {
+      this.#overSinceMs = undefined
+      if (this.#level === 0 || nowMs - this.#lastSignMs < QUIET_MS) return
+      this.#level--
+      this.#lastSignMs = nowMs
+    }
   }
 
-  /** A turn begins. @param busyMs what the one before took, without the time that it was idle */
-  turn(busyMs: number): void {
-    if (busyMs > this.#turnMsTarget) {
-      const factor = Math.min(LOWER_MIN, Math.max(LOWER_MAX, this.#turnMsTarget / busyMs))
-      const isTooMuch = busyMs > this.#turnMsTarget * BEGUN_TURNS
-      const newMin = (this.#begun.taken + this.#others) * NEW_SHARE_MIN
-      if (!this.#new.lower(factor, newMin) && isTooMuch) this.#begun.lower(factor)
-    } else if (!this.#begun.raise()) {
-      this.#new.raise()
-    }
-    this.#new.refill()
-    this.#begun.refill()
+  /** A turn begins: its first request has come. */
+  turn(nowMs: number): void {
+    const beforeMs = nowMs - this.#turnAtMs
+    this.#turnAtMs = nowMs
+    this.#budgetMs.new = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.new)
+    this.#budgetMs.begun = budgetAfter(beforeMs, this.#delayMsTarget * BUDGET_SHARE.begun)
+    this.#newAdmitted = 0
     this.#others = 0
   }
 
-  /** A request that is answered in any case. */
+  /** A request that costs as much to refuse as to answer. */
   seen(): void {
     this.#others++
   }
 
-  admits(kind: WorkKind): boolean {
-    const isAdmitted = (kind === 'new' ? this.#new : this.#begun).take()
-    if (!isAdmitted) this.#hasShed = true
-    return isAdmitted
+  admits(kind: WorkKind, nowMs: number): boolean {
+    const isInBudget = nowMs - this.#turnAtMs < this.#budgetMs[kind]
+    if (kind === 'begun') {
+      this.#others++
+      return isInBudget || this.#level < 2
+    }
+    if (!isInBudget && this.#newAdmitted >= this.#others * NEW_PER_OTHER) {
+      if (this.#level === 1) this.#lastSignMs = nowMs
+      return false
+    }
+    this.#newAdmitted++
+    return true
   }
 }
 
-/** How many of a kind a turn may take. */
-class Allowance {
-  #perTurn = Number.POSITIVE_INFINITY
-  /** Of this turn; parts of one are carried over. */
-  #left = Number.POSITIVE_INFINITY
-  #taken = 0
-  #refused = 0
-
-  /** In this turn. */
-  get taken(): number {
-    return this.#taken
-  }
-
-  open(): void {
-    this.#perTurn = Number.POSITIVE_INFINITY
-    this.#left = Number.POSITIVE_INFINITY
-    this.#taken = 0
-    this.#refused = 0
-  }
-
-  take(): boolean {
-    if (this.#left < 1) {
-      this.#refused++
-      return false
-    }
-    this.#left--
-    this.#taken++
-    return true
-  }
-
-  /** @returns whether that was something: less than one a turn, or the least, is not worth taking away */
-  lower(factor: number, min = ADMITTED_MIN): boolean {
-    const isAsked = this.#taken + this.#refused > 0
-    if (!isAsked && this.#perTurn === Number.POSITIVE_INFINITY) return false
-    const wasSome = this.#perTurn >= 1 && this.#perTurn > min
-    // From what there was, where more was allowed.
-    const from = this.#refused > 0 || !isAsked ? this.#perTurn : Math.min(this.#perTurn, this.#taken)
-    this.#perTurn = Math.max(ADMITTED_MIN, min, from * factor)
-    return wasSome
-  }
-
-  /** @returns whether any had been refused */
-  raise(): boolean {
-    if (this.#refused === 0) return false
-    this.#perTurn += Math.max(RAISE_MIN, this.#perTurn * RAISE_SHARE)
-    return true
-  }
-
-  refill(): void {
-    this.#taken = 0
-    this.#refused = 0
-    this.#left = Math.min(this.#left, 1) + this.#perTurn
-  }
+/**
+ * By begun work, refusals and the store's part a turn takes longer than its budget. So the budget becomes smaller where the
+ * turn before took longer than that.
+ */
+function budgetAfter(turnMs: number, budgetMs: number): number {
+  return turnMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / turnMs)
 }

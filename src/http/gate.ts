@@ -1,12 +1,11 @@
-/** Watches the event loop, and refuses what it cannot answer: see domain/overload.ts. */
+/** Measures the queueing delay of the event loop, and refuses what it cannot answer: see domain/overload.ts. */
 
-import { performance } from 'node:perf_hooks'
 import { LOOK_MS, Overload } from '../domain/overload.ts'
 import type { Gate, Part } from './exchange-host.ts'
 
 export interface OverloadGateOptions {
-  /** What a turn of the event loop may take while requests are refused, in milliseconds. */
-  readonly turnMsTarget: number
+  /** The queueing delay that a request may have, in milliseconds. */
+  readonly delayMsTarget: number
   /** @param refused how many have been, since it began */
   readonly onChange: (isShedding: boolean, refused: number) => void
 }
@@ -16,18 +15,17 @@ export class OverloadGate implements Gate {
   readonly #overload: Overload
   readonly #onChange: OverloadGateOptions['onChange']
   #timer: NodeJS.Timeout | undefined
+  #lookedAtMs = 0
   #refused = 0
   #isInTurn = false
-  /** By `performance.eventLoopUtilization`, at the last look and at the begin of the turn. */
-  #lookedAt = performance.eventLoopUtilization()
-  #turnAt = this.#lookedAt
 
-  constructor({ turnMsTarget, onChange }: OverloadGateOptions) {
-    this.#overload = new Overload({ turnMsTarget })
+  constructor({ delayMsTarget, onChange }: OverloadGateOptions) {
+    this.#overload = new Overload({ delayMsTarget })
     this.#onChange = onChange
   }
 
   start(): void {
+    this.#lookedAtMs = performance.now()
     this.#timer = setInterval(() => this.#look(), LOOK_MS).unref()
   }
 
@@ -37,25 +35,23 @@ export class OverloadGate implements Gate {
   }
 
   admits(part: Part): boolean {
-    if (!this.#isInTurn) this.#beginTurn()
+    const nowMs = performance.now()
+    if (!this.#isInTurn) this.#beginTurn(nowMs)
     const isNew = part === 'challenge' || part === 'content'
-    const isAdmitted = this.#overload.admits(isNew ? 'new' : 'begun')
+    const isAdmitted = this.#overload.admits(isNew ? 'new' : 'begun', nowMs)
     if (!isAdmitted) this.#refused++
     return isAdmitted
   }
 
   seen(): void {
-    if (!this.#isInTurn) this.#beginTurn()
+    if (!this.#isInTurn) this.#beginTurn(performance.now())
     this.#overload.seen()
   }
 
-  /** Costs a microsecond or two, while there are too many requests. */
-  #beginTurn(): void {
+  #beginTurn(nowMs: number): void {
     this.#isInTurn = true
     setImmediate(this.#endTurn)
-    const before = this.#turnAt
-    this.#turnAt = performance.eventLoopUtilization()
-    this.#overload.turn(this.#turnAt.active - before.active)
+    this.#overload.turn(nowMs)
   }
 
   readonly #endTurn = (): void => {
@@ -63,13 +59,11 @@ export class OverloadGate implements Gate {
   }
 
   #look(): void {
-    const before = this.#lookedAt
-    const now = performance.eventLoopUtilization()
-    this.#lookedAt = now
-    const idleMs = now.idle - before.idle
-    if (!this.#overload.looked(idleMs, idleMs + now.active - before.active)) return
+    const nowMs = performance.now()
+    this.#overload.looked(nowMs, nowMs - this.#lookedAtMs - LOOK_MS)
+    this.#lookedAtMs = nowMs
     const { isShedding } = this.#overload
-    this.#turnAt = now
+    if (isShedding === this.isShedding) return
     this.isShedding = isShedding
     this.#onChange(isShedding, this.#refused)
     if (isShedding) this.#refused = 0

@@ -1,149 +1,185 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LOOK_MS, LOOKS, Overload } from '../../src/domain/overload.ts'
+import { LOOK_MS, Overload } from '../../src/domain/overload.ts'
 
-const TARGET_MS = 4
+const TARGET_MS = 100
 
-function shedding(): Overload {
-  const overload = new Overload({ turnMsTarget: TARGET_MS })
-  for (let look = 0; look < LOOKS; look++) overload.looked(0, LOOK_MS)
-  assert.ok(overload.isShedding)
-  return overload
-}
+/** Each has one request under way: more cannot wait. */
+const CONNECTIONS = 8000
+/** Milliseconds of a worker: a challenge, a solution or a token, a refusal, and what it cannot refuse. */
+const COST_MS = { new: 0.02, begun: 0.04, refused: 0.007, other: 0.01 }
+const VISITOR_MS = COST_MS.new + 2 * COST_MS.begun
 
-test('sheds when the event loop was not idle for a while, not after a burst', () => {
-  const overload = new Overload({ turnMsTarget: TARGET_MS })
-  for (let round = 0; round < 10; round++) {
-    for (let look = 0; look < LOOKS - 1; look++) assert.equal(overload.looked(0, LOOK_MS), false)
-    assert.equal(overload.looked(LOOK_MS / 50, LOOK_MS), false, 'it was idle')
+/** A worker on a virtual clock: its turns, its look every 20 ms, and visitors who send three requests each. */
+class Worker {
+  readonly overload = new Overload({ delayMsTarget: TARGET_MS })
+  nowMs = 0
+  #lookedAtMs = 0
+  #due = 0
+  #solutions = 0
+  #tokens = 0
+  /** Of the time since `measure`. */
+  sinceMs = 0
+  refused = { new: 0, begun: 0 }
+  admitted = { new: 0, begun: 0 }
+  served = 0
+  turnMsMax = 0
+
+  measure(): void {
+    this.sinceMs = this.nowMs
+    this.refused = { new: 0, begun: 0 }
+    this.admitted = { new: 0, begun: 0 }
+    this.served = 0
+    this.turnMsMax = 0
   }
-  assert.equal(overload.isShedding, false)
-  for (let look = 0; look < LOOKS - 1; look++) assert.equal(overload.looked(0, LOOK_MS), false)
-  assert.equal(overload.looked(0, LOOK_MS), true)
-  assert.equal(overload.isShedding, true)
-})
 
-test('takes everything while turns are short, and is calm again when it has refused nothing for a while', () => {
-  const overload = shedding()
-  for (let turn = 0; turn < 1000; turn++) {
-    overload.turn(TARGET_MS)
-    for (let request = 0; request < 50; request++) assert.ok(overload.admits(request % 2 ? 'new' : 'begun'))
+  get passedMs(): number {
+    return this.nowMs - this.sinceMs
   }
-  for (let look = 0; look < LOOKS - 1; look++) assert.equal(overload.looked(0, LOOK_MS), false)
-  assert.equal(overload.looked(0, LOOK_MS), true)
-  assert.equal(overload.isShedding, false)
-})
 
-test('does not stop while it refuses', () => {
-  const overload = shedding()
-  for (let look = 0; look < 3 * LOOKS; look++) {
-    for (let turn = 0; turn < 20; turn++) {
-      overload.turn(10 * TARGET_MS)
-      for (let request = 0; request < 50; request++) overload.admits('new')
+  /**
+   * Turns for so long. Each takes what came in the turn before; challenges, solutions and tokens come mixed.
+   *
+   * @param load visitors, as a multiple of what the worker can serve
+   * @param flood requests of one kind besides, per millisecond
+   */
+  run(
+    forMs: number,
+    load: number,
+    flood: { kind: 'begun' | 'other'; perMs: number } | undefined = undefined,
+  ): void {
+    const endMs = this.nowMs + forMs
+    let lastMs = 1
+    while (this.nowMs < endMs) {
+      const startMs = this.nowMs
+      this.#due = Math.min(CONNECTIONS, this.#due + (load * lastMs) / VISITOR_MS)
+      this.#turn(Math.min(CONNECTIONS, Math.round((flood?.perMs ?? 0) * lastMs)), flood?.kind)
+      if (this.nowMs === startMs) this.nowMs += 0.5 // it had nothing to do
+      lastMs = this.nowMs - startMs
+      this.turnMsMax = Math.max(this.turnMsMax, lastMs)
+      this.look()
     }
-    assert.equal(overload.looked(LOOK_MS, LOOK_MS), false)
   }
-})
 
-/** Milliseconds of a worker: a challenge, a solution or a token, and a refusal. */
-const COST_MS = { new: 0.02, begun: 0.04, refused: 0.007 }
-
-interface Served {
-  /** Visitors whose token was redeemed, per ms. */
-  readonly visitors: number
-  readonly refusedBegun: number
-  readonly turnMs: number
-}
-
-/** A worker to which visitors come `load` times as fast as it can serve them; the last half of `turns`. */
-function serve(load: number, turns: number): Served {
-  const overload = shedding()
-  const perMs = load / (COST_MS.new + 2 * COST_MS.begun)
-  let [turnMs, due, refusedBegun, tokens, passedMs] = [1, 0, 0, 0, 0]
-  let begun = { solutions: 0, tokens: 0 }
-  for (let turn = 0; turn < turns; turn++) {
-    if (turn === turns / 2) [refusedBegun, tokens, passedMs] = [0, 0, 0]
-    overload.turn(turnMs)
-    due += perMs * turnMs
-    turnMs = 0
-    const next = { solutions: 0, tokens: 0 }
-    for (; due >= 1; due--) {
-      const isTaken = overload.admits('new')
-      turnMs += COST_MS[isTaken ? 'new' : 'refused']
-      if (isTaken) next.solutions++
-    }
-    for (let index = 0; index < begun.solutions + begun.tokens; index++) {
-      const isTaken = overload.admits('begun')
-      turnMs += COST_MS[isTaken ? 'begun' : 'refused']
-      if (!isTaken) refusedBegun++
-      else if (index < begun.solutions) next.tokens++
-      else tokens++
-    }
-    begun = next
-    turnMs = Math.max(turnMs, 0.05)
-    passedMs += turnMs
+  look(): void {
+    const lateMs = this.nowMs - this.#lookedAtMs - LOOK_MS
+    if (lateMs < 0) return
+    this.overload.looked(this.nowMs, lateMs)
+    this.#lookedAtMs = this.nowMs
   }
-  return { visitors: tokens / passedMs, refusedBegun, turnMs: passedMs / (turns / 2) }
-}
 
-test('serves nearly what refusals leave time for, and begun work first', () => {
-  const costMs = COST_MS.new + 2 * COST_MS.begun
-  const capacity = 1 / costMs
-  for (const load of [1.2, 1.5, 2, 3, 6]) {
-    const { visitors, refusedBegun, turnMs } = serve(load, 20_000)
-    const share = COST_MS.refused / costMs
-    const most = (1 - load * share) / (1 - share)
-    const text = `load ${load}: ${(visitors / capacity).toFixed(3)} of at most ${most.toFixed(3)}, turns of ${turnMs.toFixed(2)} ms`
-    assert.ok(visitors / capacity > 0.95 * most, text)
-    assert.ok(visitors / capacity <= most + 0.01, text)
-    assert.ok(turnMs < 1.5 * TARGET_MS, text)
-    assert.ok(refusedBegun < 0.01 * visitors * turnMs * 10_000, `${text}: ${refusedBegun} refused when begun`)
-  }
-})
-
-test('sheds begun work only where it alone is far too much', () => {
-  const overload = shedding()
-  let turnMs = 1
-  let turnsMs = 0
-  for (let turn = 0; turn < 10_000; turn++) {
-    overload.turn(turnMs)
-    const come = Math.round((3 * turnMs) / COST_MS.begun)
-    turnMs = 0
-    for (let index = 0; index < Math.max(1, come); index++)
-      turnMs += overload.admits('begun') ? COST_MS.begun : COST_MS.refused
-    if (turn >= 5000) turnsMs += turnMs
-  }
-  assert.ok(turnsMs / 5000 > 10 * TARGET_MS, `turns of ${turnsMs / 5000} ms`)
-  assert.ok(turnsMs / 5000 < 30 * TARGET_MS, `turns of ${turnsMs / 5000} ms`)
-})
-
-test('a flood of what looks like begun work, or of requests for nothing, leaves challenges a share', () => {
-  for (const flood of ['begun', 'other'] as const) {
-    const overload = shedding()
-    let turnMs = 1
-    let [taken, refused, floods] = [0, 0, 0]
-    for (let turn = 0; turn < 10_000; turn++) {
-      overload.turn(turnMs)
-      // Twice as many as can be answered, and a challenge for every ten of them.
-      const come = Math.max(10, Math.round((2 * turnMs) / COST_MS.refused))
-      turnMs = 0
-      for (let index = 0; index < come; index++) {
-        if (index % 10 === 0) {
-          const isTaken = overload.admits('new')
-          turnMs += isTaken ? COST_MS.new : COST_MS.refused
-          if (turn >= 5000) isTaken ? taken++ : refused++
-        } else {
-          if (flood === 'other') overload.seen()
-          else overload.admits('begun')
-          turnMs += COST_MS.refused
-          if (turn >= 5000) floods++
+  #turn(floods: number, kind: 'begun' | 'other' | undefined): void {
+    const { overload } = this
+    if (overload.isShedding) overload.turn(this.nowMs)
+    const [solutions, tokens, due] = [this.#solutions, this.#tokens, Math.floor(this.#due)]
+    this.#due -= due
+    this.#solutions = 0
+    this.#tokens = 0
+    const total = Math.max(due, solutions, tokens, floods)
+    for (let index = 0; index < total; index++) {
+      const isDue = (count: number) =>
+        Math.floor(((index + 1) * count) / total) > Math.floor((index * count) / total)
+      if (isDue(tokens) && this.#take('begun')) this.served++
+      if (isDue(solutions) && this.#take('begun')) this.#tokens++
+      if (isDue(due) && this.#take('new')) this.#solutions++
+      if (isDue(floods)) {
+        if (kind === 'begun') this.#take('begun')
+        else {
+          if (overload.isShedding) overload.seen()
+          this.nowMs += COST_MS.other
         }
       }
-      turnMs = Math.min(turnMs, 40)
     }
-    assert.ok(
-      taken > 0.9 * (taken + refused),
-      `${flood}: ${taken} of ${taken + refused} challenges, ${floods} others`,
-    )
+  }
+
+  #take(kind: 'new' | 'begun'): boolean {
+    const isAdmitted = !this.overload.isShedding || this.overload.admits(kind, this.nowMs)
+    this.nowMs += isAdmitted ? COST_MS[kind] : COST_MS.refused
+    ;(isAdmitted ? this.admitted : this.refused)[kind]++
+    return isAdmitted
+  }
+}
+
+test('a busy worker is not overloaded: turns of less than the target, for ever', () => {
+  const overload = new Overload({ delayMsTarget: TARGET_MS })
+  for (let nowMs = 0; nowMs < 60_000; nowMs += TARGET_MS + LOOK_MS) {
+    overload.looked(nowMs, TARGET_MS)
+    assert.ok(!overload.isShedding)
+  }
+  const worker = new Worker()
+  worker.run(60_000, 0.97)
+  assert.deepEqual(worker.refused, { new: 0, begun: 0 })
+})
+
+test('a burst is no overload, nor is a pause of the machine', () => {
+  const overload = new Overload({ delayMsTarget: TARGET_MS })
+  let nowMs = 0
+  for (const lateMs of [5000, 0, 250, 240, 0, 400, 0, 0, 101, 99, 500]) {
+    nowMs += LOOK_MS + lateMs
+    overload.looked(nowMs, lateMs)
+    assert.ok(!overload.isShedding, `late by ${lateMs}`)
+  }
+})
+
+test('a delay above the target is overload once it has lasted', () => {
+  const overload = new Overload({ delayMsTarget: TARGET_MS })
+  for (let nowMs = 0; nowMs < 500; nowMs += 125) {
+    overload.looked(nowMs, TARGET_MS + 5)
+    assert.ok(!overload.isShedding)
+  }
+  overload.looked(500, TARGET_MS + 5)
+  assert.ok(overload.isShedding)
+})
+
+for (const load of [1.1, 1.5, 2, 3, 6, 10]) {
+  test(`at ${load} times its capacity it serves what refusals leave time for, and all begun work`, () => {
+    const worker = new Worker()
+    worker.run(5000, load)
+    worker.measure()
+    worker.run(20_000, load)
+    const refusal = COST_MS.refused / VISITOR_MS
+    const most = (1 - load * refusal) / (1 - refusal)
+    const share = (worker.served * VISITOR_MS) / worker.passedMs
+    assert.ok(share > 0.98 * most && share < 1.02 * most, `${share.toFixed(3)} of at most ${most.toFixed(3)}`)
+    if (load > 3)
+      assert.ok(worker.refused.begun < 0.01 * worker.served, `${worker.refused.begun} refused when begun`)
+    else assert.equal(worker.refused.begun, 0)
+    if (load <= 3) assert.ok(worker.turnMsMax < TARGET_MS, `a turn of ${worker.turnMsMax.toFixed(0)} ms`)
+  })
+}
+
+test('nobody is refused any more within a second after the load has gone', () => {
+  const worker = new Worker()
+  worker.run(10_000, 3)
+  assert.ok(worker.refused.new > 0)
+  worker.run(500, 0.3)
+  worker.measure()
+  worker.run(5000, 0.3)
+  assert.deepEqual(worker.refused, { new: 0, begun: 0 })
+  assert.ok(!worker.overload.isShedding)
+})
+
+test('begun work is refused where it alone is too much, and no longer than that', () => {
+  const worker = new Worker()
+  worker.run(10_000, 0.2, { kind: 'begun', perMs: 3 / COST_MS.begun })
+  assert.ok(worker.refused.begun > 0)
+  worker.run(2000, 0.2)
+  worker.measure()
+  worker.run(2000, 0.2)
+  assert.deepEqual(worker.refused, { new: 0, begun: 0 })
+})
+
+test('a flood of what is no challenge leaves challenges a share', () => {
+  for (const flood of [
+    { kind: 'begun', perMs: 2 / COST_MS.begun },
+    { kind: 'other', perMs: 0.9 / COST_MS.other },
+  ] as const) {
+    const worker = new Worker()
+    worker.run(5000, 0.3, flood)
+    worker.measure()
+    worker.run(20_000, 0.3, flood)
+    const { admitted, refused } = worker
+    const share = admitted.new / (admitted.new + refused.new)
+    assert.ok(share > 0.9, `${flood.kind}: ${admitted.new} of ${admitted.new + refused.new} challenges`)
   }
 })
