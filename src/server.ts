@@ -11,7 +11,7 @@ import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { ExchangeHost } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
-import { listen } from './http/listener.ts'
+import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { openapiRoute } from './http/openapi.ts'
 import { buildApp } from './http/routes.ts'
 import { findWidget } from './http/widget-files.ts'
@@ -70,6 +70,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const service = composeService(config, store, both(stats, eventLog))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
+    isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined,
     isDraining: false,
     underWay: 0,

@@ -167,14 +167,24 @@ export class AddressSet {
   }
 
   has(address: Address): boolean {
+    return this.#hasAll(address, address)
+  }
+
+  /** @param text of a range that has passed `parseRange` */
+  covers(text: string): boolean {
+    const { start, end } = readRange(text)!
+    return this.#hasAll(start, end)
+  }
+
+  #hasAll(first: Address, last: Address): boolean {
     let low = 0
     let high = this.#starts.length
     while (low < high) {
       const middle = (low + high) >> 1
-      if (this.#starts[middle]! <= address) low = middle + 1
+      if (this.#starts[middle]! <= first) low = middle + 1
       else high = middle
     }
-    return low > 0 && address <= this.#ends[low - 1]!
+    return low > 0 && last <= this.#ends[low - 1]!
   }
 }
 

@@ -22,16 +22,19 @@ const HOP_CHARACTERS_MAX = 53
  * @param trusted addresses of trusted proxies
  */
 export function clientAddress(peer: Address, forwardedFor: string, trusted: AddressSet): Address {
-  if (forwardedFor === '' || !trusted.has(peer)) return peer
-  let client = peer
+  return trusted.has(peer) ? (forwardedAddress(forwardedFor, trusted) ?? peer) : peer
+}
+
+/** The client's address by the header of a trusted peer; undefined: it is the peer's. */
+export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Address | undefined {
+  if (forwardedFor === '') return undefined
+  let client: Address | undefined
   let end = forwardedFor.length
   for (let hops = 0; end >= 0; hops++) {
-    if (hops === HOPS_MAX) return peer
+    if (hops === HOPS_MAX) return undefined
     const comma = end === 0 ? -1 : forwardedFor.lastIndexOf(',', end - 1)
-    const hop = parseHop(forwardedFor.slice(comma + 1, end))
-    if (hop === undefined) return peer
-    client = hop
-    if (!trusted.has(hop)) return hop
+    client = parseHop(forwardedFor.slice(comma + 1, end))
+    if (client === undefined || !trusted.has(client)) return client
     end = comma
   }
   return client

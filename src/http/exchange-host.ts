@@ -22,6 +22,8 @@ export interface ExchangeObserver {
 /** What a server tells its exchanges. */
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
+  /** Whether every connection comes from one of them: see `isEveryPeerTrusted` in listener.ts. */
+  readonly isEveryPeerTrusted: boolean
   /** Where connections come through it: who knows whom a peer speaks for. */
   relay: { clientOf(peer: Address): Address | undefined } | undefined
   /** From now on every answer closes its connection. */
@@ -40,7 +42,7 @@ export interface Gate {
   /** Whether `admits` is to be asked. */
   readonly isShedding: boolean
   admits(part: Part): boolean
-  /** Of what costs as much to refuse as to answer. */
+  /** Of a request that costs as much to refuse as to answer. */
   seen(): void
 }
 

@@ -6,12 +6,12 @@
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
 import { type Address, addressFromBytes } from '../domain/address.ts'
-import { clientAddress } from '../domain/client-address.ts'
+import { forwardedAddress } from '../domain/client-address.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import { type Framing, framingOf } from './framing.ts'
+import type { Framing } from './framing.ts'
 import type { ContentReply, Reply } from './replies.ts'
-import { proxyHeaders } from './request-headers.ts'
+import { readHead, readProxyHead } from './request-headers.ts'
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -54,6 +54,10 @@ const BODY_MS_MAX = 10_000
 /** The same for a client that takes its answer so slowly, beyond what the system's buffers hold. */
 const TAKE_MS_MAX = 15_000
 
+/** Whose answer is written now: `cork` calls back before it returns. */
+let corked: Exchange | undefined
+let corkedReply: Reply | undefined
+
 export class Exchange {
   /** The X-Site-Key header, or the site that an API key belongs to once that is known; empty without either. */
   siteKey: string
@@ -76,7 +80,7 @@ export class Exchange {
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
-  #framing: Framing = 'length'
+  readonly #framing: Framing
   /** Whether its answer is the last of the connection. */
   #closes = false
   #isOver = false
@@ -92,23 +96,23 @@ export class Exchange {
     this.#response = response
     this.#rules = rules
     const { isCrossOrigin } = rules
-    // Each header costs a copy: 0.08 us.
-    this.siteKey = isCrossOrigin ? request.getHeader('x-site-key') : ''
-    this.origin = isCrossOrigin ? request.getHeader('origin') : ''
-    this.isSameOrigin =
-      isCrossOrigin && this.origin === '' && request.getHeader('sec-fetch-site') === 'same-origin'
-    this.authorization = isCrossOrigin ? '' : request.getHeader('authorization')
-    this.contentType = request.getHeader('content-type')
+    const peer = host.isEveryPeerTrusted ? undefined : this.#peer()
+    const isTrusted = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
+    const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
+    this.siteKey = isCrossOrigin ? head.siteKey : ''
+    this.origin = isCrossOrigin ? head.origin : ''
+    this.isSameOrigin = isCrossOrigin && head.origin === '' && head.fetchSite === 'same-origin'
+    this.authorization = isCrossOrigin ? '' : head.authorization
+    this.contentType = head.contentType
     // As uWebSockets.js has it: a value of five characters is `close`.
-    this.#isClientsLast = request.getHeader('connection').length === 5
+    this.#isClientsLast = head.connection.length === 5
+    if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
     const method = request.getMethod()
     this.#isHead = method === 'head'
-    if (method === 'post') {
-      const coding = request.getHeader('transfer-encoding')
-      if (coding !== '') this.#framing = framingOf(coding)
-    }
-    this.address = this.#addressOf(request)
-    if (this.#framing === 'chunks' && method !== 'post') this.#framing = 'ambiguous'
+    this.#framing = head.framing === 'chunks' && method !== 'post' ? 'ambiguous' : head.framing
+    this.address = isTrusted
+      ? (forwardedAddress(head.forwardedFor, host.trustedProxies) ?? peer ?? this.#peer())
+      : peer
     host.underWay++
     response.onAborted(() => {
       if (!this.#isOver) host.observer.aborted(rules.part)
@@ -116,16 +120,11 @@ export class Exchange {
     })
   }
 
-  #addressOf(request: HttpRequest): Address | undefined {
-    const { trustedProxies, relay } = this.#host
-    let peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
-    if (peer !== undefined && relay !== undefined) peer = relay.clientOf(peer)
-    if (peer === undefined) return undefined
-    if (trustedProxies.isEmpty || !trustedProxies.has(peer)) return peer
-    const { forwardedFor, requestId, framing } = proxyHeaders(request)
-    this.#framing = framing
-    if (REQUEST_ID.test(requestId)) this.#requestId = requestId
-    return clientAddress(peer, forwardedFor, trustedProxies)
+  /** Who is at the other end of the connection. Takes 2 us: a system call, an ArrayBuffer and a Buffer. */
+  #peer(): Address | undefined {
+    const { relay } = this.#host
+    const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
+    return peer === undefined || relay === undefined ? peer : relay.clientOf(peer)
   }
 
   /** Names this request in the log, and in its answer if anybody asked before that. */
@@ -204,7 +203,9 @@ export class Exchange {
     if (this.#isOver) return
     if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
     this.#end()
-    this.#response.cork(() => this.#write(reply))
+    corked = this
+    corkedReply = reply
+    this.#response.cork(Exchange.#writeCorked)
     this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
   }
 
@@ -255,6 +256,11 @@ export class Exchange {
     for (const [name, value] of headers) response.writeHeader(name, value)
     if (status === 304 || this.#isHead) this.#endHead(Buffer.byteLength(body), closes)
     else this.#endWith(body, closes)
+  }
+
+  /** One function for all answers, in place of a closure for each: 0.6 us. */
+  static #writeCorked(): void {
+    corked!.#write(corkedReply!)
   }
 
   #write({ status, body, headers }: Reply): void {

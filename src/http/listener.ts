@@ -98,6 +98,19 @@ export async function listen(
   return { close, connections: () => relay.connections, refusedConnections }
 }
 
+const LOOPBACK_V4 = '127.0.0.0/8'
+
+/**
+ * Whether every peer is a trusted proxy, so that its address need not be asked for. Only on a loopback listener, and with all of
+ * 127.0.0.0/8 trusted: what connects there runs on this machine, and could send from a trusted address.
+ */
+export function isEveryPeerTrusted(
+  options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
+): boolean {
+  const { host, trustedProxies, proxyProtocol } = options
+  return host.startsWith('127.') && !proxyProtocol && trustedProxies.covers(LOOPBACK_V4)
+}
+
 function listenHttp(app: TemplatedApp, host: string, port: number): Promise<object | false> {
   return new Promise(resolve => app.listen(host, port, resolve))
 }

@@ -1,5 +1,5 @@
 /**
- * What is read of a request besides an exchange's own headers. Within its handler: uWebSockets.js takes a request back when that
+ * What is read of a request's head. All within its handler: uWebSockets.js takes a request back when that
  * returns.
  */
 
@@ -7,15 +7,115 @@ import type { HttpRequest } from 'uWebSockets.js'
 import type { ExchangeHost } from './exchange-host.ts'
 import { type Framing, framingOf } from './framing.ts'
 
+/** Header values, empty when absent. Of a header that comes twice, the first counts, unless said otherwise. */
+export interface RequestHead {
+  siteKey: string
+  origin: string
+  fetchSite: string
+  authorization: string
+  contentType: string
+  connection: string
+  framing: Framing
+  /** All X-Forwarded-For lines in order, joined. Only of a trusted proxy. */
+  forwardedFor: string
+  /** The last one: proxies add a line after the client's. Only of a trusted proxy. */
+  requestId: string
+}
+
+/** Reads by name: 0.08 us for each header that is asked for, however many there are. */
+export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
+  const coding = request.getMethod() === 'post' ? request.getHeader('transfer-encoding') : ''
+  return {
+    siteKey: isCrossOrigin ? request.getHeader('x-site-key') : '',
+    origin: isCrossOrigin ? request.getHeader('origin') : '',
+    fetchSite: isCrossOrigin ? request.getHeader('sec-fetch-site') : '',
+    authorization: isCrossOrigin ? '' : request.getHeader('authorization'),
+    contentType: request.getHeader('content-type'),
+    connection: request.getHeader('connection'),
+    framing: coding === '' ? 'length' : framingOf(coding),
+    forwardedFor: '',
+    requestId: '',
+  }
+}
+
+/** Under construction, by the header's position in the switch below. */
+let head: { -readonly [Name in keyof RequestHead]: RequestHead[Name] | undefined }
+let lengths = 0
+
+/**
+ * Reads all headers, of a trusted proxy's request: `getHeader` gives only the first line of X-Forwarded-For. All
+ * in one pass with one function, which takes 0.9 us less than a pass besides reads by name.
+ *
+ * On a proxy's connection the requests of several clients follow each other, so here a second length is looked for.
+ */
+export function readProxyHead(request: HttpRequest): RequestHead {
+  lengths = 0
+  head = {
+    siteKey: undefined,
+    origin: undefined,
+    fetchSite: undefined,
+    authorization: undefined,
+    contentType: undefined,
+    connection: undefined,
+    framing: 'length',
+    forwardedFor: '',
+    requestId: '',
+  }
+  request.forEach(takeHeader)
+  head.siteKey ??= ''
+  head.origin ??= ''
+  head.fetchSite ??= ''
+  head.authorization ??= ''
+  head.contentType ??= ''
+  head.connection ??= ''
+  if (lengths > 1) head.framing = 'ambiguous'
+  return head as RequestHead
+}
+
+/** By the length of the name first: a name is text that V8 has not seen before, so each comparison reads it. */
+function takeHeader(name: string, value: string): void {
+  switch (name.length) {
+    case 6:
+      if (name === 'origin') head.origin ??= value
+      break
+    case 10:
+      if (name === 'x-site-key') head.siteKey ??= value
+      else if (name === 'connection') head.connection ??= value
+      break
+    case 12:
+      if (name === 'content-type') head.contentType ??= value
+      else if (name === 'x-request-id') head.requestId = value
+      break
+    case 13:
+      if (name === 'authorization') head.authorization ??= value
+      break
+    case 14:
+      if (name === 'sec-fetch-site') head.fetchSite ??= value
+      else if (name === 'content-length') lengths++
+      break
+    case 15:
+      if (name === 'x-forwarded-for')
+        head.forwardedFor = head.forwardedFor === '' ? value : `${head.forwardedFor},${value}`
+      break
+    case 17:
+      if (name === 'transfer-encoding') {
+        lengths++
+        head.framing = framingOf(value)
+      }
+  }
+}
+
 /** Whether it is plain where the request ends, so that it can be answered without an exchange. */
 export function endsPlainly(request: HttpRequest, { trustedProxies }: ExchangeHost): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true
-  let lengths = 0
-  request.forEach(name => {
-    if (name === 'content-length') lengths++
-  })
+  lengths = 0
+  request.forEach(countLength)
   return lengths < 2
+}
+
+function countLength(name: string): void {
+  if (name === 'content-length') lengths++
 }
 
 /** What files and pages are chosen by. The three endpoints do without, so an exchange does not read it. */
@@ -35,34 +135,4 @@ export function contentRequest(request: HttpRequest): ContentRequest {
     acceptEncoding: request.getHeader('accept-encoding'),
     ifNoneMatch: request.getHeader('if-none-match'),
   }
-}
-
-/**
- * What a trusted proxy says: all X-Forwarded-For lines in order, joined, and the last X-Request-Id, because proxies that add a
- * line do so after the client's. `getHeader` gives only the first.
- *
- * Only on a proxy's connection do the requests of several clients follow each other, and here all lines are looked at
- * anyway (1.9 us): so here is where a second length is found.
- */
-export function proxyHeaders(request: HttpRequest): ProxyHeaders {
-  let forwardedFor = ''
-  let requestId = ''
-  let lengths = 0
-  let framing: Framing = 'length'
-  request.forEach((name, value) => {
-    if (name === 'x-forwarded-for') forwardedFor = forwardedFor === '' ? value : `${forwardedFor},${value}`
-    else if (name === 'x-request-id') requestId = value
-    else if (name === 'content-length') lengths++
-    else if (name === 'transfer-encoding') {
-      lengths++
-      framing = framingOf(value)
-    }
-  })
-  return { forwardedFor, requestId, framing: lengths > 1 ? 'ambiguous' : framing }
-}
-
-export interface ProxyHeaders {
-  readonly forwardedFor: string
-  readonly requestId: string
-  readonly framing: Framing
 }

@@ -27,6 +27,7 @@ export function startRefusingServer(trustedProxies: readonly string[] = []): Pro
   let seen = 0
   const host: ExchangeHost = {
     trustedProxies: new AddressSet(trustedProxies),
+    isEveryPeerTrusted: false,
     relay: undefined,
     isDraining: false,
     underWay: 0,
