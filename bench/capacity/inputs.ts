@@ -47,7 +47,7 @@ function storeCosts(cases: readonly unknown[], kind: StoreKind): StoreCosts | un
     const found = cases.find(one => at(one, 'endpoint') === endpoint && at(one, 'server') === kind)
     if (found === undefined) return undefined
     if (at(found, 'isOk') === false) throw new Error(`the bench failed at ${endpoint} on ${kind}`)
-    const workerUs = spreadAt(found, 'figures.workerUs')
+    const workerUs = spreadAt(found, 'figures.cpuUs')
     costs[endpoint] =
       kind === 'redis' ? { workerUs, redisUs: spreadAt(found, 'figures.redisUs') } : { workerUs }
   }

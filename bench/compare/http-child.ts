@@ -6,7 +6,8 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type LoadResult, runLoad } from '../http/load.ts'
-import { type HttpOrder, MARKERS, type MeasureOrder } from './http.ts'
+import { MARKERS } from '../http/traffic.ts'
+import type { HttpOrder, MeasureOrder } from './http.ts'
 import { obey } from './tree-process.ts'
 
 type ServerModule = Pick<typeof import('../http/server.ts'), 'startService'>
@@ -52,8 +53,8 @@ async function measure(
     const wanted = Math.ceil(((warmUpMs + measureMs) / 1000) * REQUESTS_PER_SECOND_MAX)
     const count = Math.max(REQUESTS_MIN, Math.min(REQUESTS_MAX, wanted))
     const traffic = buildTraffic({ endpoint, count, target: service.target, isForwarded: true })
-    const { port, workerPid, redisPid } = service
-    const pids = redisPid === undefined ? [workerPid] : [workerPid, redisPid]
+    const { port, workerPids, primaryPid, redisPids } = service
+    const pids = [...workerPids, primaryPid, ...redisPids]
     const marker = MARKERS[endpoint]
     const result = await runLoad(
       { port, connections, warmUpMs, measureMs, recycles: false, marker, pids },

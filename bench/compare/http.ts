@@ -1,4 +1,4 @@
-/** Both trees' services under the load of bench/http: CPU time per request of the worker and of Redis. */
+/** Both trees' services under the load of bench/http: CPU time per request of all their processes and of Redis. */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,15 +23,8 @@ export interface MeasureOrder {
   readonly measureMs: number
 }
 
-/** What a body must contain to be of the expected kind; with status 200 a failed verification is one too. */
-export const MARKERS: Readonly<Record<Endpoint, string>> = {
-  challenge: '"nonce":"',
-  verify: '"passed":true',
-  'verify-token': '"success":true',
-}
-
 const CHILD = fileURLToPath(new URL('./http-child.ts', import.meta.url))
-const CONNECTIONS = 128
+const CONNECTIONS = 64
 /** Load before what is measured, as a share of it. */
 const WARM_UP_SHARE = 0.5
 /** Files of a revision that this bench cannot do without. */
@@ -42,7 +35,7 @@ const NO_GENERATOR = 'has no load generator to compare with'
 interface Load {
   readonly endpoint: Endpoint
   readonly store: StoreKind
-  readonly names: { readonly worker: string; readonly redis: string | undefined }
+  readonly names: { readonly service: string; readonly redis: string | undefined }
   readonly pairs: { readonly old: LoadResult; readonly new: LoadResult }[]
   problem?: { readonly side: Side; readonly text: string }
 }
@@ -56,7 +49,7 @@ export function checkLoadGenerator(root: string, revision: string): void {
 
 /** The names of all cases that the options ask for. */
 export function httpNames(options: Options): string[] {
-  return loadsOf(options).flatMap(({ names }) => wanted(options, [names.worker, names.redis ?? []].flat()))
+  return loadsOf(options).flatMap(({ names }) => wanted(options, [names.service, names.redis ?? []].flat()))
 }
 
 export async function compareHttp(
@@ -98,9 +91,9 @@ function loadsOf(options: Options): Load[] {
     .map(({ endpoint, store }) => {
       const prefix = `/${endpoint} on ${store}`
       const redis = store === 'redis' ? `${prefix}, Redis` : undefined
-      return { endpoint, store, names: { worker: `${prefix}, worker`, redis }, pairs: [] }
+      return { endpoint, store, names: { service: `${prefix}, service`, redis }, pairs: [] }
     })
-    .filter(({ names }) => wanted(options, [names.worker, names.redis ?? []].flat()).length > 0)
+    .filter(({ names }) => wanted(options, [names.service, names.redis ?? []].flat()).length > 0)
 }
 
 function wanted({ filter }: Options, names: readonly string[]): string[] {
@@ -132,28 +125,31 @@ async function measureLoad(
   }
 }
 
-function progress({ names, pairs, problem }: Load, pair: number, { repeat }: Options): string {
-  const head = `${names.worker}, pair ${pair + 1} of ${repeat}`
+function progress({ names, store, pairs, problem }: Load, pair: number, { repeat }: Options): string {
+  const head = `${names.service}, pair ${pair + 1} of ${repeat}`
   if (problem !== undefined) return `${head}: ${problem.side} failed: ${problem.text}`
-  const [old, now] = [pairs.at(-1)!.old, pairs.at(-1)!.new].map(result => cpuUs(result, 0))
+  const [old, now] = [pairs.at(-1)!.old, pairs.at(-1)!.new].map(result => cpuUs(result, 'service', store))
   return `${head}: ${old!.toFixed(2)} -> ${now!.toFixed(2)} us`
 }
 
-/** @param index of the process: 0 the worker, 1 Redis */
-function cpuUs({ usages, answers }: LoadResult, index: number): number {
-  return (usages[index]!.cpuMs / answers) * 1000
+/** Redis, if it is the store, is the last of the processes. */
+function cpuUs({ usages, answers }: LoadResult, part: 'service' | 'redis', store: StoreKind): number {
+  const ofRedis = store === 'redis' ? usages.slice(-1) : []
+  const measured = part === 'redis' ? ofRedis : usages.slice(0, usages.length - ofRedis.length)
+  return (measured.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / answers) * 1000
 }
 
-function casesOf({ names, pairs, problem }: Load, options: Options): Case[] {
-  return [names.worker, names.redis].flatMap((name, index): Case[] => {
+function casesOf({ names, store, pairs, problem }: Load, options: Options): Case[] {
+  return (['service', 'redis'] as const).flatMap((part): Case[] => {
+    const name = names[part]
     if (name === undefined || !name.includes(options.filter)) return []
     const head = { part: 'http', name, unit: 'us' } as const
     if (problem !== undefined) return [{ ...head, olds: [], news: [], problem }]
     return [
       {
         ...head,
-        olds: pairs.map(pair => cpuUs(pair.old, index)),
-        news: pairs.map(pair => cpuUs(pair.new, index)),
+        olds: pairs.map(pair => cpuUs(pair.old, part, store)),
+        news: pairs.map(pair => cpuUs(pair.new, part, store)),
       },
     ]
   })

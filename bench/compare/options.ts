@@ -27,8 +27,8 @@ export interface Options {
 }
 
 export const HELP = `
-Measures this tree against another revision of it: CPU time per request of the worker and of Redis, and the steps of the
-verify path in process. The revision is put into a temporary worktree and built there; both are measured in turn by this
+Measures this tree against another revision of it: CPU time per request of the service, with one worker, and of Redis, and the
+steps of the verify path in process. The revision is put into a temporary worktree and built there; both are measured in turn by this
 tree's bench, with requests that each mints by itself. Uncommitted changes of this tree count.
 
   npm run bench:compare -- REV [options]

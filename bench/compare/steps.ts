@@ -136,7 +136,8 @@ async function tokens(load: LoadModule) {
 
 function solutionBytes(nonce: string): Buffer {
   const fingerprintHash = 'ab'.repeat(32)
-  const environment = { webdriver: false, noPlugins: false }
+  const flags = ['webdriver', 'chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied', 'zeroScreen']
+  const environment = Object.fromEntries([...flags, 'noLanguages'].map(flag => [flag, false]))
   return Buffer.from(
     JSON.stringify({ nonce, counter: COUNTER, solveTimeMs: 140, fingerprintHash, environment }),
   )

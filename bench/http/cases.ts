@@ -3,7 +3,7 @@
  *
  *   for each repetition, endpoint:
  *     full load, for each store:   fresh server and store -> build requests -> seed (/verify) -> load -> stop
- *                bare server:      the same requests, as often as it takes
+ *                bare server:      after the first store, the same requests, as often as it takes
  *     fixed rate, for each server: the same, at a rate that the slowest of them can keep
  *
  * The ratio to the bare server is taken within a repetition, moments apart, because a shared machine's speed drifts.
@@ -59,8 +59,8 @@ export class Bench {
   readonly #load: LoadProcess
   readonly #listener: BenchListener
   readonly #slot = new ServerSlot()
-  /** Of good answers of the service. */
-  readonly #bodyBytes: Partial<Record<Endpoint, number>> = {}
+  /** Of the service's answers. */
+  readonly #answerBytes: Partial<Record<Endpoint, number>> = {}
 
   /** @param listener told of each run as it ends */
   constructor(options: Options, load: LoadProcess, listener: BenchListener) {
@@ -93,15 +93,17 @@ export class Bench {
     const { seconds, warmUpSeconds } = this.#options
     const count = requestCount(seconds + warmUpSeconds)
     const runs: Run[] = []
+    let bare: Run | undefined
     for (const kind of this.#options.stores) {
       // Challenges are cheaper than what follows them: as many as will be needed are sent in the same time.
       const msMax = (seconds + warmUpSeconds) * 1000 + SEED_START_MS
       runs.push(
         await this.#onService(endpoint, kind, count, msMax, server => this.#run(endpoint, kind, server)),
       )
+      // After the first store, hence moments apart from the second, too.
+      bare ??= await this.#onBare(endpoint, server => this.#run(endpoint, 'bare', server))
     }
-    const bare = await this.#onBare(endpoint, server => this.#run(endpoint, 'bare', server))
-    const all = [bare, ...runs.map(run => comparedWith(bare, run))]
+    const all = [bare!, ...runs.map(run => comparedWith(bare!, run))]
     for (const run of all) this.#listener.onRun(run)
     return all
   }
@@ -132,7 +134,6 @@ export class Bench {
   ): Promise<RunOf<Measured>> {
     const { isForwarded, isSeeded, connections } = this.#options
     const service = await this.#slot.start(() => startService(kind, isForwarded))
-    this.#bodyBytes[endpoint] = service.bodyBytes[endpoint]
     const traffic = { endpoint, count, target: service.target, isForwarded }
     const measured = await attempted(async () => {
       await this.#load.build(traffic)
@@ -152,17 +153,18 @@ export class Bench {
     endpoint: Endpoint,
     measure: (server: RunningServer) => Promise<Attempt<Measured>>,
   ): Promise<RunOf<Measured>> {
-    const server = await this.#slot.start(() => startBare(this.#bodyBytes[endpoint]!))
+    const server = await this.#slot.start(() => startBare(this.#answerBytes[endpoint] ?? 0))
     const measured = await attempted(() => measure(server))
     await this.#slot.stop()
     return { endpoint, server: 'bare', ...measured }
   }
 
   async #run(endpoint: Endpoint, kind: ServerKind, server: RunningServer): Promise<Attempt<Figures>> {
-    const { redisPorts = [] } = server
+    const { redisPorts, ownPids } = server
     const result = await this.#load.run({ ...this.#specOf(endpoint, kind, server), redisPorts })
-    const { sent, ranOut } = result
-    return { figures: figuresOf(result), failure: failureOf(result), sent, ranOut }
+    const { sent, ranOut, answerBytes } = result
+    if (kind !== 'bare') this.#answerBytes[endpoint] = Math.round(answerBytes)
+    return { figures: figuresOf(result, ownPids.length), failure: failureOf(result), sent, ranOut }
   }
 
   async #pace(
@@ -173,10 +175,11 @@ export class Bench {
   ): Promise<Attempt<LatencyFigures>> {
     const result = await this.#load.pace({ ...this.#specOf(endpoint, kind, server), ratePerSecond })
     const { sent, ranOut } = result
-    return { figures: latencyFiguresOf(result, ratePerSecond), failure: failureOf(result), sent, ranOut }
+    const figures = latencyFiguresOf(result, server.ownPids.length, ratePerSecond)
+    return { figures, failure: failureOf(result), sent, ranOut }
   }
 
-  #specOf(endpoint: Endpoint, kind: ServerKind, { port, workerPid, redisPid }: RunningServer) {
+  #specOf(endpoint: Endpoint, kind: ServerKind, { port, ownPids, redisPids }: RunningServer) {
     return {
       port,
       connections: this.#options.connections,
@@ -184,7 +187,7 @@ export class Bench {
       measureMs: this.#options.seconds * 1000,
       recycles: kind === 'bare',
       marker: kind === 'bare' ? '' : MARKERS[endpoint],
-      pids: redisPid === undefined ? [workerPid] : [workerPid, redisPid],
+      pids: [...ownPids, ...redisPids],
     }
   }
 }
@@ -219,6 +222,6 @@ function rateFrom(runs: readonly Run[]): number {
 
 function comparedWith(bare: Run, run: Run): Run {
   if (bare.figures === undefined || run.figures === undefined) return run
-  const timesBare = run.figures.workerUs / bare.figures.workerUs
+  const timesBare = run.figures.cpuUs / bare.figures.cpuUs
   return { ...run, figures: { ...run.figures, timesBare } }
 }

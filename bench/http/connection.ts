@@ -47,6 +47,11 @@ export class Connection {
     return this.#sinceMs
   }
 
+  /** Of the answer that was just read, its head included. */
+  get lastBytes(): number {
+    return this.#length
+  }
+
   /** Start of the answer that was just read. */
   get lastAnswer(): string {
     return this.#bytes.toString('latin1', 0, Math.min(this.#length, SHOWN_BYTES_MAX))

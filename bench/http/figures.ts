@@ -1,13 +1,14 @@
 /** What is reported of one run, from what the load generator measured. */
 
-import type { LoadResult } from './load.ts'
+import type { LoadResult, MeasuredUsage } from './load.ts'
 import type { PacedResult } from './paced-load.ts'
 
 /** In the closed loop, at full load. */
 export interface Figures {
   readonly requests: number
   readonly requestsPerSecond: number
-  readonly workerUs: number
+  /** CPU time of all processes of the server, without Redis. */
+  readonly cpuUs: number
   /** Only with Redis, as all that starts so. */
   readonly redisUs?: number
   /** Operations that went out together: requests by script calls. */
@@ -16,8 +17,10 @@ export interface Figures {
   readonly redisCommands?: number
   readonly redisInBytes?: number
   readonly redisOutBytes?: number
-  /** Worker CPU against the bare server's; not of the bare server itself. */
+  /** `cpuUs` against the bare server's; not of the bare server itself. */
   readonly timesBare?: number
+  /** Of a whole answer, its head included. */
+  readonly answerBytes: number
   /** CPU time over measured time. */
   readonly workerBusy: number
   readonly generatorBusy: number
@@ -46,7 +49,7 @@ export interface LatencyFigures {
   readonly ownDelayP99Ms: number
   /** Requests that waited for a connection, of all. */
   readonly waitedShare: number
-  readonly workerUs: number
+  readonly cpuUs: number
   readonly redisUs?: number
   readonly workerBusy: number
   readonly generatorBusy: number
@@ -55,27 +58,38 @@ export interface LatencyFigures {
 
 const MEBIBYTE = 2 ** 20
 
-/** @param result its processes are the worker and, if there is one, Redis */
-export function figuresOf(result: LoadResult): Figures {
+/** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
+export function figuresOf(result: LoadResult, own: number): Figures {
   const { answers, measuredMs } = result
-  const [worker, redis] = result.usages
+  const { worker, redis, ...costs } = costsOf(result.usages, own, answers)
   return {
     requests: answers,
     requestsPerSecond: (answers / measuredMs) * 1000,
-    workerUs: (worker!.cpuMs / answers) * 1000,
-    workerBusy: worker!.cpuMs / measuredMs,
+    ...costs,
+    answerBytes: result.answerBytes,
+    workerBusy: worker.cpuMs / measuredMs,
     generatorBusy: result.generatorBusy,
     othersBusy: result.othersBusy,
     latencyP50Ms: result.latencyP50Ms,
     latencyP99Ms: result.latencyP99Ms,
-    workerMibBefore: worker!.residentBytesBefore / MEBIBYTE,
-    workerMibAfter: worker!.residentBytesAfter / MEBIBYTE,
+    workerMibBefore: worker.residentBytesBefore / MEBIBYTE,
+    workerMibAfter: worker.residentBytesAfter / MEBIBYTE,
     ...(redis !== undefined && {
-      redisUs: (redis.cpuMs / answers) * 1000,
       redisMibBefore: redis.residentBytesBefore / MEBIBYTE,
       redisMibAfter: redis.residentBytesAfter / MEBIBYTE,
     }),
     ...redisFiguresOf(result),
+  }
+}
+
+function costsOf(usages: readonly MeasuredUsage[], own: number, requests: number) {
+  const cpuMs = usages.slice(0, own).reduce((sum, usage) => sum + usage.cpuMs, 0)
+  const redis = usages[own]
+  return {
+    worker: usages[0]!,
+    redis,
+    cpuUs: (cpuMs / requests) * 1000,
+    ...(redis !== undefined && { redisUs: (redis.cpuMs / requests) * 1000 }),
   }
 }
 
@@ -89,10 +103,10 @@ function redisFiguresOf({ answers, redis }: LoadResult) {
   }
 }
 
-/** @param result its processes are the worker and, if there is one, Redis */
-export function latencyFiguresOf(result: PacedResult, wantedPerSecond: number): LatencyFigures {
+/** @param result its processes are the `own` of the server, the worker first, and Redis if there is one */
+export function latencyFiguresOf(result: PacedResult, own: number, wantedPerSecond: number): LatencyFigures {
   const { requests, measuredMs } = result
-  const [worker, redis] = result.usages
+  const { worker, redis: _, ...costs } = costsOf(result.usages, own, requests)
   return {
     requests,
     wantedPerSecond,
@@ -104,9 +118,8 @@ export function latencyFiguresOf(result: PacedResult, wantedPerSecond: number): 
     ownDelayP50Ms: result.ownDelayP50Ms,
     ownDelayP99Ms: result.ownDelayP99Ms,
     waitedShare: result.waitedShare,
-    workerUs: (worker!.cpuMs / requests) * 1000,
-    ...(redis !== undefined && { redisUs: (redis.cpuMs / requests) * 1000 }),
-    workerBusy: worker!.cpuMs / measuredMs,
+    ...costs,
+    workerBusy: worker.cpuMs / measuredMs,
     generatorBusy: result.generatorBusy,
     othersBusy: result.othersBusy,
   }

@@ -42,6 +42,8 @@ export interface LoadResult extends Stretch {
   readonly sent: number
   /** The requests were used up before the time was. */
   readonly ranOut: boolean
+  /** Of a whole answer, on average. */
+  readonly answerBytes: number
   readonly latencyP50Ms: number
   readonly latencyP99Ms: number
   /** Within the measured time; only with `redisPorts`. */
@@ -84,6 +86,7 @@ class Load implements ConnectionOwner {
   #sent = 0
   #underWay = 0
   #answers = 0
+  #answerBytes = 0
   #badAnswers = 0
   #badAnswer = ''
   #ranOut = false
@@ -136,6 +139,7 @@ class Load implements ConnectionOwner {
     }
     if (this.#phase === 'measuring') {
       this.#answers++
+      this.#answerBytes += connection.lastBytes
       this.#latencies.record(Math.max(1, Math.round(latencyMs * 1e6)))
     }
     if (this.#phase === 'ending') {
@@ -198,6 +202,7 @@ class Load implements ConnectionOwner {
       answers: this.#answers,
       sent: this.#sent,
       ranOut: this.#ranOut,
+      answerBytes: this.#answerBytes / this.#answers,
       latencyP50Ms: this.#latencies.percentile(50) / 1e6,
       latencyP99Ms: this.#latencies.percentile(99) / 1e6,
       ...(countsFrom && countsTo && { redis: countsBetween(countsFrom, countsTo) }),

@@ -26,9 +26,9 @@ export interface Options {
 }
 
 export const HELP = `
-Measures the service over HTTP on loopback: CPU time per request of one worker and of Redis, beside a bare
-uWebSockets.js server that answers the same requests with a constant body of the same size: at full load (a closed
-loop). Then latencies of the same servers at a fixed rate, counted from when each request was due (an open loop).
+Measures the service over HTTP on loopback: CPU time per request of all its processes, with one worker, and of Redis,
+beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes: at full
+load (a closed loop). Then latencies of the same servers at a fixed rate, counted from when each request was due (an open loop).
 
   npm run bench:http -- [options]
 
@@ -37,7 +37,7 @@ loop). Then latencies of the same servers at a fixed rate, counted from when eac
   --seconds N                   measured time of a case, 0.1 to 60, default 3
   --warmup N                    seconds of load before it, 0 to 60, default 3: compilation by V8 takes over 1 s
   --repeat N                    repetitions, each on a fresh server and store, 1 to 100, default 5
-  --connections N               1 to 512, each with one request under way, default 128
+  --connections N               1 to 512, each with one request under way, default 64
   --direct                      no X-Forwarded-For: one client address, limits raised
   --no-seed                     /verify from addresses that the store has never seen; otherwise each has fetched a
                                 challenge before, as visitors have
@@ -81,7 +81,7 @@ function parsed(args: readonly string[]) {
         seconds: { type: 'string', default: '3' },
         warmup: { type: 'string', default: '3' },
         repeat: { type: 'string', default: '5' },
-        connections: { type: 'string', default: '128' },
+        connections: { type: 'string', default: '64' },
         direct: { type: 'boolean', default: false },
         'no-seed': { type: 'boolean', default: false },
         'no-latency': { type: 'boolean', default: false },

@@ -106,9 +106,9 @@ function percent(share: number): string {
 export function progressLine({ endpoint, server, figures, failure }: Run): string {
   if (failure !== undefined) return `${endpoint} on ${server}: FAILED: ${failure}`
   if (figures === undefined) return `${endpoint} on ${server}: nothing measured`
-  const { requestsPerSecond, workerUs, timesBare } = figures
+  const { requestsPerSecond, cpuUs, timesBare } = figures
   const ratio = timesBare === undefined ? '' : `, ${timesBare.toFixed(2)} x bare`
-  return `${endpoint} on ${server}: ${requestsPerSecond.toFixed(0)}/s, ${workerUs.toFixed(2)} us${ratio}`
+  return `${endpoint} on ${server}: ${requestsPerSecond.toFixed(0)}/s, ${cpuUs.toFixed(2)} us${ratio}`
 }
 
 export function latencyProgressLine({ endpoint, server, figures, failure }: LatencyRun): string {

@@ -11,32 +11,26 @@ import type { RedisServer } from '../../test/support/redis.ts'
 import { RedisCluster } from '../../test/support/redis-cluster.ts'
 import { type StoreKind, TEST_SECRET, TestService } from '../../test/support/service.ts'
 import { childPids } from './processes.ts'
-import type { Endpoint, TrafficTarget } from './traffic.ts'
+import type { TrafficTarget } from './traffic.ts'
 
 /** `cluster`: a Redis Cluster of three primaries. */
 export type ServiceKind = StoreKind | 'cluster'
 
 export interface RunningServer {
   readonly port: number
-  /** The only worker, or the first. */
-  readonly workerPid: number
-  /** The only Redis, or the first of a Cluster; undefined without Redis. */
-  readonly redisPid: number | undefined
-  /** Of all its Redis servers. */
-  readonly redisPorts?: readonly number[]
+  /** All processes of the server itself, the first worker first. */
+  readonly ownPids: readonly number[]
+  /** Its Redis servers; empty without Redis. */
+  readonly redisPids: readonly number[]
+  readonly redisPorts: readonly number[]
   stop(): Promise<void>
 }
 
 export interface RunningService extends RunningServer {
   readonly target: TrafficTarget
-  /** How long the body of a good answer is. */
-  readonly bodyBytes: Readonly<Record<Endpoint, number>>
   readonly workerPids: readonly number[]
   /** Of the process that supervises the workers. */
   readonly primaryPid: number
-  /** Empty without Redis. */
-  readonly redisPids: readonly number[]
-  readonly redisPorts: readonly number[]
   /** The service's settings, with which its store can be opened. */
   readonly env: Readonly<Record<string, string>>
 }
@@ -53,12 +47,13 @@ function environment(isForwarded: boolean): Record<string, string> {
     // What is measured is the store: an outage must show, and a pause of a busy machine must not become one.
     POWGATE_FAIL_OPEN: 'none',
     POWGATE_STORE_DEADLINE_MS: '2000',
+    POWGATE_OVERLOAD_MS: '0',
     // Requests are built some time before they are sent.
     POWGATE_CHALLENGE_SECONDS: '600',
     POWGATE_LIMIT_REDEEM_ADDRESS: UNLIMITED,
     POWGATE_LIMIT_REDEEM_API_KEY: UNLIMITED,
     ...(isForwarded
-      ? { POWGATE_TRUSTED_PROXIES: '127.0.0.1/32' }
+      ? { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' }
       : {
           POWGATE_LIMIT_CHALLENGE_ADDRESS: UNLIMITED,
           POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: UNLIMITED,
@@ -116,17 +111,15 @@ async function running(
     const workerPids = childPids(service.pid)
     const workers = Number(service.env.POWGATE_WORKERS)
     if (workerPids.length !== workers) throw new Error(`${workerPids.length} processes, ${workers} workers`)
-    const redisPids = redis.map(({ pid }) => pid)
     return {
       port: service.port,
-      workerPid: workerPids[0]!,
+      ownPids: [...workerPids, service.pid],
       workerPids,
       primaryPid: service.pid,
-      redisPid: redisPids[0],
-      redisPids,
+      redisPids: redis.map(({ pid }) => pid),
       redisPorts: redis.map(({ port }) => port),
       env: service.env,
-      ...(await prepare(service)),
+      target: await prepare(service),
       stop: () => service.stop(),
     }
   } catch (error) {
@@ -135,8 +128,8 @@ async function running(
   }
 }
 
-/** Makes a site and takes one visitor through the whole flow, which tells the store's epoch and the answers' sizes. */
-async function prepare(service: TestService): Promise<Pick<RunningService, 'target' | 'bodyBytes'>> {
+/** Makes a site and takes one visitor through the whole flow, which tells the store's epoch. */
+async function prepare(service: TestService): Promise<TrafficTarget> {
   const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
   const apiKeys = [apiKey, ...(await moreApiKeys(service, siteKey, API_KEYS - 1))]
   const client = new Client(service.url)
@@ -146,17 +139,10 @@ async function prepare(service: TestService): Promise<Pick<RunningService, 'targ
   const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
   const verification = good('/verify', await client.verify(siteKey, solution))
   const { token } = verification.json
-  const redemption = good('/verify-token', await client.verifyToken(apiKey, { token }))
+  good('/verify-token', await client.verifyToken(apiKey, { token }))
   const reading = readToken(new Keyring([TEST_SECRET]), token)
   if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
-  return {
-    target: { secret: TEST_SECRET, siteKey, apiKeys, storeEpoch: reading.claims.storeEpoch },
-    bodyBytes: {
-      challenge: challenge.text.length,
-      verify: verification.text.length,
-      'verify-token': redemption.text.length,
-    },
-  }
+  return { secret: TEST_SECRET, siteKey, apiKeys, storeEpoch: reading.claims.storeEpoch }
 }
 
 function good(path: string, answer: Answer): Answer {
@@ -177,8 +163,8 @@ async function moreApiKeys(service: TestService, siteKey: string, count: number)
 
 const BARE = new URL('./bare.ts', import.meta.url).pathname
 
-export async function startBare(bodyBytes: number): Promise<RunningServer> {
-  const child = fork(BARE, [String(bodyBytes)])
+export async function startBare(answerBytes: number): Promise<RunningServer> {
+  const child = fork(BARE, [String(answerBytes)])
   const ended = once(child, 'exit')
   const port = await Promise.race([
     once(child, 'message').then(([port]) => port as number),
@@ -186,8 +172,9 @@ export async function startBare(bodyBytes: number): Promise<RunningServer> {
   ])
   return {
     port,
-    workerPid: child.pid!,
-    redisPid: undefined,
+    ownPids: [child.pid!],
+    redisPids: [],
+    redisPorts: [],
     stop: async () => {
       child.kill()
       await ended

@@ -3,6 +3,7 @@
 import type { Report, ReportPart, ReportTable } from '../support/html-report.ts'
 import type { Spread } from '../support/statistics.ts'
 import { type Column, renderTable, spreadText } from '../support/table.ts'
+import { BARE_US, BUDGETS } from './budgets.ts'
 import type { Options } from './options.ts'
 import { BUSY_MIN, type CaseReport, type LatencyReport } from './report.ts'
 
@@ -11,16 +12,33 @@ const right = (title: string): Column => ({ title, align: 'right' })
 
 function loadTable(cases: readonly CaseReport[]): ReportTable {
   const numbers = [
-    'worker us/request',
+    'CPU us/request',
     'x bare',
+    'budget',
     'Redis us/request',
+    'budget',
     'requests/s',
     'busy',
     'p50 ms',
     'p99 ms',
   ]
   const columns = [left('endpoint'), left('server'), ...[...numbers, 'worker MiB'].map(right), left('notes')]
-  return { kind: 'table', title: 'At full load', columns, rows: cases.map(loadRow) }
+  return { kind: 'table', title: 'At full load', columns, rows: cases.map(one => loadRow(one, cases)) }
+}
+
+/** The budgets of the service, and of Redis on a core as fast as this one; empty where there is none. */
+function budgetsOf({ endpoint, server, figures }: CaseReport, cases: readonly CaseReport[]): string[] {
+  if (server === 'bare') return ['', '']
+  const budget = BUDGETS[endpoint]
+  const bare = cases.find(one => one.endpoint === endpoint && one.server === 'bare')?.figures.cpuUs
+  const hasRedis = server === 'redis' && bare !== undefined
+  const ofRedis = hasRedis ? budgetText(figures.redisUs, (budget.redisUs * bare.median) / BARE_US, 2) : ''
+  return [budgetText(figures.timesBare, budget[server], 1), ofRedis]
+}
+
+function budgetText(spent: Spread | undefined, budget: number, digits: number): string {
+  const isOver = spent !== undefined && spent.median > budget
+  return `${isOver ? 'OVER ' : ''}${budget.toFixed(digits)}`
 }
 
 function text(spread: Spread | undefined, digits: number): string {
@@ -31,14 +49,18 @@ function percent(share: Spread | undefined): string {
   return share === undefined ? '-' : `${(share.median * 100).toFixed(0)}%`
 }
 
-function loadRow({ endpoint, server, notes, figures }: CaseReport): string[] {
+function loadRow(report: CaseReport, cases: readonly CaseReport[]): string[] {
+  const { endpoint, server, notes, figures } = report
+  const [budget, redisBudget] = budgetsOf(report, cases)
   const { workerMibBefore: before, workerMibAfter: after } = figures
   return [
     endpoint,
     server,
-    text(figures.workerUs, 2),
+    text(figures.cpuUs, 2),
     text(figures.timesBare, 2),
+    budget!,
     text(figures.redisUs, 2),
+    redisBudget!,
     text(figures.requestsPerSecond, 0),
     percent(figures.workerBusy),
     text(figures.latencyP50Ms, 2),
@@ -92,7 +114,9 @@ function loadLegend({ repeat, seconds, warmUpSeconds, connections, isForwarded, 
   const clients = isForwarded ? 'distinct client addresses behind a proxy' : 'one client address'
   const seeds = isForwarded && isSeeded ? ', which have fetched a challenge before they come to /verify' : ''
   return `Median (range) of ${repeat} x ${seconds} s after ${warmUpSeconds} s of the same load, ${connections} connections, ${clients}${seeds}; Node.js ${process.version}.
-us/request: CPU time, user and system. busy: CPU time of the worker over measured time; under ${BUSY_MIN * 100}% it is marked.
+us/request: CPU time, user and system, of all processes of the server. x bare: taken within a repetition. Redis' budget is
+for a core that runs the bare server at ${BARE_US} us, scaled to this one. OVER: the median is above the budget.
+busy: CPU time of the worker over measured time; under ${BUSY_MIN * 100}% it is marked.
 Latencies here are those of a closed loop: the load waits when the server does. MiB: resident before and after.`
 }
 
@@ -146,7 +170,7 @@ export function pageOf(
   return {
     title: 'powgate over HTTP',
     intro:
-      'The service on loopback, beside a bare uWebSockets.js server that answers the same requests with a constant body of the same size. Ratios are taken within a repetition; they count, not the absolutes.',
+      'The service on loopback, beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes. Ratios are taken within a repetition; they count, not the absolutes.',
     parts: [...barsOf(cases, latencies), ...sections.flatMap(partsOf)],
   }
 }
@@ -158,13 +182,13 @@ function partsOf({ table, legend }: Section): ReportPart[] {
 function barsOf(cases: readonly CaseReport[], latencies: readonly LatencyReport[]): ReportPart[] {
   const bar = (endpoint: string, server: string, spread: Spread | undefined) =>
     spread === undefined ? [] : [{ label: server, group: endpoint, ...spread }]
-  const cpu = cases.flatMap(({ endpoint, server, figures }) => bar(endpoint, server, figures.workerUs))
+  const cpu = cases.flatMap(({ endpoint, server, figures }) => bar(endpoint, server, figures.cpuUs))
   const redis = cases.flatMap(({ endpoint, server, figures }) => bar(endpoint, server, figures.redisUs))
   const p99 = latencies.flatMap(({ endpoint, server, figures }) =>
     bar(endpoint, server, figures.latencyP99Ms),
   )
   const parts: ReportPart[] = [
-    { kind: 'bars', title: 'CPU time of the worker per request', unit: 'us', bars: cpu },
+    { kind: 'bars', title: 'CPU time of the server per request', unit: 'us', bars: cpu },
     { kind: 'bars', title: 'CPU time of Redis per request', unit: 'us', bars: redis },
     { kind: 'bars', title: 'Latency at a fixed rate, 99%', unit: 'ms', bars: p99, isLog: true },
   ]

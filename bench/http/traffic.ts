@@ -158,11 +158,13 @@ function challengeWriter(spec: TrafficSpec): Writer {
 
 function verifyWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
   const mint = nonceMinter(spec, epochOf)
-  const rest = `"solveTimeMs":40,"environment":${JSON.stringify(HONEST_ENVIRONMENT)}}`
+  const environment = JSON.stringify(HONEST_ENVIRONMENT)
   return numbers => {
     const { id, address, index } = numbers
     const fingerprint = id.toString(16).padStart(64, '5eed')
-    const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},"fingerprintHash":"${fingerprint}",${rest}`
+    // The fields and their order are those of src/widget/flow.ts.
+    const claims = `"solveTimeMs":40,"fingerprintHash":"${fingerprint}","environment":${environment}`
+    const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},${claims}}`
     const head = `POST /verify HTTP/1.1\r\n${visitorHeaders(spec, index)}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(spec, address)}\r\n${body}`
   }

@@ -216,7 +216,7 @@ test('a step that is missing or does something else is not measured', async () =
   assert.match(missing!.problem!.text, /pow\.ts/)
 })
 
-test('a tree under load beside itself: the worker and Redis, and a tree without a load generator', async () => {
+test('a tree under load beside itself: the service and Redis, and a tree without a load generator', async () => {
   const args = ['HEAD', '--endpoint', 'verify', '--store', 'redis', '--repeat', '2', '--seconds', '0.3']
   const compare = (old: string) =>
     compareHttp(parseOptions(args)!, { old, new: ROOT }, new AbortController().signal, () => {})
@@ -224,7 +224,7 @@ test('a tree under load beside itself: the worker and Redis, and a tree without 
   assert.deepEqual(
     cases.map(({ name, problem }) => [name, problem]),
     [
-      ['/verify on redis, worker', undefined],
+      ['/verify on redis, service', undefined],
       ['/verify on redis, Redis', undefined],
     ],
   )

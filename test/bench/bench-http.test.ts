@@ -3,10 +3,11 @@ import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { answerLength, isGoodAnswer } from '../../bench/http/answers.ts'
 import type { LatencyRun } from '../../bench/http/cases.ts'
@@ -17,6 +18,7 @@ import { childPids } from '../../bench/http/processes.ts'
 import { parseBytes, parseCalls } from '../../bench/http/redis-counters.ts'
 import { type CaseReport, type LatencyReport, reportLatencies } from '../../bench/http/report.ts'
 import { sendAll } from '../../bench/http/send-all.ts'
+import { startBare } from '../../bench/http/server.ts'
 import {
   buildTraffic,
   ENDPOINTS,
@@ -26,6 +28,7 @@ import {
 } from '../../bench/http/traffic.ts'
 import { UsageError } from '../../bench/support/arguments.ts'
 import { spreadOf } from '../../bench/support/statistics.ts'
+import { eventually } from '../support/eventually.ts'
 
 const MAIN = new URL('../../bench/http/main.ts', import.meta.url).pathname
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -67,13 +70,26 @@ test('a short run measures every case on both stores, at full load and at a fixe
     )
   }
   for (const measured of report.cases) {
-    const names = ['requests', 'requestsPerSecond', 'workerUs', 'workerBusy', 'latencyP50Ms', 'latencyP99Ms']
+    const names = [
+      'requests',
+      'requestsPerSecond',
+      'cpuUs',
+      'answerBytes',
+      'workerBusy',
+      'latencyP50Ms',
+      'latencyP99Ms',
+    ]
     if (measured.server !== 'bare') names.push('timesBare')
     if (measured.server === 'redis') names.push('redisUs', 'redisBatch', 'redisCommands', 'redisInBytes')
     checkFigures(measured, names)
     const { redisBatch, redisCommands } = measured.figures
     assert.ok(redisBatch === undefined || redisBatch.median >= 1, 'operations go out together, not in parts')
     assert.ok(redisCommands === undefined || redisCommands.median >= 1)
+  }
+  for (const endpoint of ENDPOINTS) {
+    const sizes = report.cases.filter(one => one.endpoint === endpoint).map(one => one.figures.answerBytes!)
+    const [bare, embedded] = sizes.map(({ median }) => Math.round(median))
+    assert.equal(bare, embedded, `${endpoint}: the bare server answers with as many bytes`)
   }
   for (const measured of report.latencies) {
     checkFigures(measured, ['latencyP50Ms', 'latencyP99Ms', 'latencyP999Ms', 'latencyMaxMs', 'ratePerSecond'])
@@ -310,6 +326,33 @@ test('no request comes twice, whether or not addresses differ', () => {
   assert.equal(distinct('verify', { addresses: 1000 }), count)
   assert.equal(distinct('verify-token', { isForwarded: false }), count)
   assert.equal(distinct('challenge', { addresses: 1000 }), 1000)
+})
+
+test('a solution has the fields that the widget sends, in its order', () => {
+  const [text] = textsOf({ endpoint: 'verify', count: 1, isForwarded: true })
+  const body = text!.slice(text!.indexOf('\r\n\r\n') + 4)
+  assert.equal(JSON.stringify(JSON.parse(body)), body)
+  const fields = ['nonce', 'counter', 'solveTimeMs', 'fingerprintHash', 'environment']
+  assert.deepEqual(Object.keys(JSON.parse(body)), fields)
+})
+
+test('the bare server reads a body to its end, and answers with as many bytes as it is told', async () => {
+  const bare = await startBare(500)
+  const socket = connect({ port: bare.port, host: '127.0.0.1' })
+  try {
+    let answer = ''
+    socket.setEncoding('latin1').on('data', text => (answer += text))
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    await eventually(5000, 'the first answer', () => answer.length === 500)
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nab')
+    await sleep(100)
+    assert.equal(answer.length, 500)
+    socket.write('cd')
+    await eventually(5000, 'the second answer', () => answer.length === 1000)
+  } finally {
+    socket.destroy()
+    await bare.stop()
+  }
 })
 
 test('requests come from the addresses and sites that are asked for', () => {

@@ -54,7 +54,7 @@ function httpFigures(servers: readonly string[] = ['bare', 'embedded', 'redis'])
       isOk: true,
       notes: [],
       figures: {
-        workerUs: { median: 10 * (index + 1), min: 9 * (index + 1), max: 12 * (index + 1) },
+        cpuUs: { median: 10 * (index + 1), min: 9 * (index + 1), max: 12 * (index + 1) },
         ...(server === 'redis' && { redisUs: exactly(5 * (index + 1)) }),
       },
     })),
