@@ -9,6 +9,7 @@ import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
 import { spellingOf } from './spelling.ts'
+import { usualRedemption, usualSolution } from './usual-body.ts'
 
 const Flag = Type.Optional(Type.Boolean())
 
@@ -92,7 +93,20 @@ export type Parsed<Body> =
   | { readonly ok: false; readonly refusal: Refusal }
 
 export function parseSolution(bytes: Buffer, contentType: string): Parsed<Solution> {
-  const parsed = parseBody(bytes, contentType, validateSolution)
+  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  const body = usualSolution(bytes)
+  return body === undefined ? parseSolutionGenerally(bytes) : { ok: true, body }
+}
+
+export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Redemption> {
+  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+  const body = usualRedemption(bytes)
+  return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
+}
+
+/** In any order and spelling that JSON allows. */
+export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
+  const parsed = parseBody(bytes, validateSolution)
   // JSON can spell negative zero, which no counter is.
   if (parsed.ok && !isCounter(parsed.body.counter))
     return wrongField('counter', 'must be an integer from 0 to 2^53 - 1')
@@ -101,8 +115,8 @@ export function parseSolution(bytes: Buffer, contentType: string): Parsed<Soluti
   return parsed
 }
 
-export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Redemption> {
-  const parsed = parseBody(bytes, contentType, validateRedemption)
+export function parseRedemptionGenerally(bytes: Buffer): Parsed<Redemption> {
+  const parsed = parseBody(bytes, validateRedemption)
   if (
     parsed.ok &&
     parsed.body.expectedIp !== undefined &&
@@ -134,8 +148,7 @@ export function readJson(bytes: Buffer): Parsed<unknown> {
   return { ok: true, body: value }
 }
 
-function parseBody<Body>(bytes: Buffer, contentType: string, validate: ValidateFunction<Body>): Parsed<Body> {
-  if (!isJsonType(contentType)) return refused({ reason: 'content-type' })
+function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>): Parsed<Body> {
   const json = readJson(bytes)
   if (!json.ok) return json
   const value = json.body

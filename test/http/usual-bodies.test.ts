@@ -1,0 +1,217 @@
+/**
+ * Bodies as the widget and most backends write them are read a way of their own: what comes out must be what the general
+ * way makes of them, however a body is changed. POWGATE_TEST_BODIES says how many are tried at each endpoint.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import {
+  type Parsed,
+  parseRedemption,
+  parseRedemptionGenerally,
+  parseSolution,
+  parseSolutionGenerally,
+} from '../../src/http/schemas.ts'
+import { usualRedemption, usualSolution } from '../../src/http/usual-body.ts'
+import { counters, nonces, seeded } from '../support/arbitraries.ts'
+
+const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 12_000)
+const JSON_TYPE = 'application/json'
+
+/** A name and the spelling of its value. */
+type Member = readonly [name: string, value: string]
+
+const FLAGS = [
+  'webdriver',
+  'chromeAbsent',
+  'swiftShader',
+  'noPlugins',
+  'notificationDenied',
+  'zeroScreen',
+  'noLanguages',
+]
+
+const fingerprints = fc.tuple(nonces, nonces).map(halves => halves.join(''))
+
+const environments = fc
+  .array(fc.boolean(), { minLength: FLAGS.length, maxLength: FLAGS.length })
+  .map(values => JSON.stringify(Object.fromEntries(FLAGS.map((name, index) => [name, values[index]]))))
+
+const solutions: fc.Arbitrary<readonly Member[]> = fc
+  .tuple(nonces, counters, fc.nat(), fingerprints, environments)
+  .map(([nonce, counter, solveTimeMs, fingerprint, environment]) => [
+    ['nonce', `"${nonce}"`],
+    ['counter', String(counter)],
+    ['solveTimeMs', String(solveTimeMs)],
+    ['fingerprintHash', `"${fingerprint}"`],
+    ['environment', environment],
+  ])
+
+const tokens = fc
+  .tuple(nonces, counters, fc.base64String({ minLength: 48, maxLength: 48 }), fingerprints)
+  .map(([nonce, counter, claims, hmac]) => {
+    const sealed = claims.replaceAll('+', '-').replaceAll('/', '_')
+    return `1767268800000|${nonce}|${counter}|${sealed}|${hmac.slice(0, 43)}`
+  })
+
+const redemptions: fc.Arbitrary<readonly Member[]> = fc
+  .tuple(tokens, fc.option(fc.oneof(fc.ipV4(), fc.ipV6()), { nil: undefined }))
+  .map(([token, expectedIp]) =>
+    expectedIp === undefined
+      ? [['token', `"${token}"`]]
+      : [
+          ['token', `"${token}"`],
+          ['expectedIp', `"${expectedIp}"`],
+        ],
+  )
+
+const NUMBERS = [
+  ...['7', '7.0', '7e0', '0', '-0', '01', '00', '-1', '1.5', '0.0', '+1', '0x1', ''],
+  ...['9007199254740991', '9007199254740992', '9007199254740993', '12345678901234567', '1e400'],
+  '9'.repeat(310), // Infinity, to JavaScript
+]
+const VALUES = [
+  ...['null', 'true', 'false', '{}', '[]', '""', '"7"', '"::"', '"1.2.3.4"', '"01.2.3.4"', '"fe80::1%1"'],
+  ...['"::ffff:1.2.3.4"', '"1:2"', `"${'a'.repeat(1025)}"`, '{"webdriver":true}', '{"webdriver":"true"}'],
+  ...['{"__proto__":{}}', '{"webdriver":true,"webdriver":false}'],
+]
+
+/** Members put in another order, left out, doubled, added, or with another value. */
+const memberChanges = fc.oneof(
+  { weight: 2, arbitrary: fc.constant((members: readonly Member[]) => members) },
+  fc.nat(9).map(at => (members: readonly Member[]) => {
+    const index = at % members.length
+    return [...members.slice(index), ...members.slice(0, index)]
+  }),
+  fc.nat(9).map(at => (members: readonly Member[]) => members.toSpliced(at % members.length, 1)),
+  fc.nat(9).map(at => (members: readonly Member[]) => [...members, members[at % members.length]!]),
+  fc.constantFrom('x', '__proto__', 'expectedIp', 'idempotencyKey').map(name => {
+    return (members: readonly Member[]) => [...members, [name, '"1.2.3.4"'] as const]
+  }),
+  {
+    weight: 4,
+    arbitrary: fc
+      .tuple(fc.nat(9), fc.constantFrom(...NUMBERS, ...NUMBERS, ...VALUES))
+      .map(([at, value]) => (members: readonly Member[]) => {
+        const index = at % members.length
+        return members.with(index, [members[index]![0], value])
+      }),
+  },
+)
+
+/** Of a body as latin1, a character for each byte. */
+type TextChange = (text: string) => string
+
+const PIECES = [
+  ...['"', '\\', ',', ':', '{', '}', '[', '|', '0', '1', 'a', 'A', 'g', '-', '.', 'e', ' ', '\t', '\n', '\r'],
+  ...['\0', '\x7f', '\xa0', '\xff', '\xc3', '\xc3\xa9', '\xed\xa0\x80', '\xe2\x80\xa8', '\xef\xbb\xbf'],
+  ...['true', 'false', '\\u0061', '__proto__'],
+]
+
+/** Where a text is changed: 0 is its start, 1 (which does not occur) its end. */
+const places = fc.nat(0xffff).map(part => part / 0x10000) // fc.double has mostly numbers close to 0
+
+function splice(text: string, place: number, deleted: number, inserted: string): string {
+  const at = Math.floor(place * (text.length + 1))
+  return text.slice(0, at) + inserted + text.slice(at + deleted)
+}
+
+const textChanges: fc.Arbitrary<TextChange> = fc.oneof(
+  fc.tuple(places, fc.constantFrom(0, 1), fc.constantFrom(...PIECES)).map(([place, deleted, piece]) => {
+    return (text: string) => splice(text, place, deleted, piece)
+  }),
+  fc.tuple(places, fc.nat(7)).map(([place, bit]) => (text: string) => {
+    const at = Math.floor(place * text.length)
+    return splice(
+      text,
+      at / (text.length + 1),
+      1,
+      String.fromCharCode((text.charCodeAt(at) || 0) ^ (1 << bit)),
+    )
+  }),
+  fc.tuple(places, fc.integer({ min: 1, max: 40 })).map(([place, length]) => {
+    return (text: string) => splice(text, place, length, '')
+  }),
+  fc.tuple(places, fc.integer({ min: 1, max: 40 })).map(([place, length]) => (text: string) => {
+    const at = Math.floor(place * (text.length + 1))
+    return text.slice(0, at + length) + text.slice(at)
+  }),
+  // One character in capitals, or as an escape.
+  places.map(place => (text: string) => {
+    const at = Math.floor(place * text.length)
+    return text.slice(0, at) + text.slice(at, at + 1).toUpperCase() + text.slice(at + 1)
+  }),
+  places.map(place => (text: string) => {
+    const at = Math.floor(place * text.length)
+    const escaped = `\\u${text.charCodeAt(at).toString(16).padStart(4, '0')}`
+    return text.slice(0, at) + escaped + text.slice(at + 1)
+  }),
+  // Space where JSON allows some.
+  fc.constantFrom(' ', '\n', '\t').map(space => (text: string) => text.replaceAll(/[:,]/g, `$&${space}`)),
+  fc.constantFrom('\xef\xbb\xbf', ' ', '\n', '\0').map(first => (text: string) => first + text),
+  fc.constantFrom('\n', ' ', '\0', ',', '}', '\xff').map(last => (text: string) => text + last),
+)
+
+/** Bodies of which up to two members, then up to two places of the text are changed; some are not changed at all. */
+function changed(members: fc.Arbitrary<readonly Member[]>): fc.Arbitrary<Buffer> {
+  const ofMembers = fc.array(memberChanges, { maxLength: 2 })
+  const ofText = fc.array(textChanges, { maxLength: 2 })
+  return fc.tuple(members, ofMembers, ofText).map(([original, memberChange, textChange]) => {
+    let all = original
+    for (const change of memberChange) if (all.length > 0) all = change(all)
+    let text = `{${all.map(([name, value]) => `"${name}":${value}`).join(',')}}`
+    for (const change of textChange) text = change(text)
+    return Buffer.from(text, 'latin1')
+  })
+}
+
+interface Reader<Body> {
+  readonly members: fc.Arbitrary<readonly Member[]>
+  readonly parse: (bytes: Buffer, contentType: string) => Parsed<Body>
+  readonly parseGenerally: (bytes: Buffer) => Parsed<Body>
+  readonly usual: (bytes: Buffer) => Body | undefined
+}
+
+function compare<Body>(name: string, { members, parse, parseGenerally, usual }: Reader<Body>) {
+  test(`property: ${name} is read as the general way reads it, however its text is changed`, () => {
+    const counts = { usual: 0, general: 0, refused: 0 }
+    fc.assert(
+      fc.property(changed(members), bytes => {
+        const expected = parseGenerally(bytes)
+        const actual = parse(bytes, JSON_TYPE)
+        assert.deepEqual(actual, expected)
+        // The order of fields too.
+        assert.equal(JSON.stringify(actual), JSON.stringify(expected))
+        counts[usual(bytes) !== undefined ? 'usual' : expected.ok ? 'general' : 'refused']++
+      }),
+      seeded(BODIES),
+    )
+    for (const [way, count] of Object.entries(counts))
+      assert.ok(count > BODIES / 20, `${way}: ${count} of ${BODIES}`)
+  })
+
+  test(`property: ${name} goes the fast way where nothing is changed, and needs its content type`, () => {
+    fc.assert(
+      fc.property(members, original => {
+        const bytes = Buffer.from(`{${original.map(([field, value]) => `"${field}":${value}`).join(',')}}`)
+        assert.notEqual(usual(bytes), undefined)
+        assert.deepEqual(parse(bytes, 'text/plain'), { ok: false, refusal: { reason: 'content-type' } })
+      }),
+      seeded(1000),
+    )
+  })
+}
+
+compare('a solution', {
+  members: solutions,
+  parse: parseSolution,
+  parseGenerally: parseSolutionGenerally,
+  usual: usualSolution,
+})
+compare('a redemption', {
+  members: redemptions,
+  parse: parseRedemption,
+  parseGenerally: parseRedemptionGenerally,
+  usual: usualRedemption,
+})
