@@ -33,6 +33,12 @@ export interface ListenOptions {
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
+/**
+ * Sockets that listen on the port. uWebSockets.js has a fixed backlog of 512 connections for each, which 10,000 new ones a
+ * second fill within a turn of 50 ms; whoever comes then waits a second for the next try. The kernel spreads them.
+ */
+const LISTENERS = 8
+
 export interface Listener {
   /** Accepts no more; connections go on. Resolves when it is so. */
   close(): Promise<void>
@@ -66,11 +72,15 @@ export async function listen(
   }
   app.filter(count)
   if (!proxyProtocol) {
-    const socket = await listenHttp(app, options.host, options.port)
-    if (socket === false) return undefined
+    const sockets: object[] = []
+    while (sockets.length < LISTENERS) {
+      const socket = await listenHttp(app, options.host, options.port)
+      if (socket === false) return undefined
+      sockets.push(socket)
+    }
     const close = async () => {
       await untilNobodyWaits()
-      us_listen_socket_close(socket)
+      for (const socket of sockets) us_listen_socket_close(socket)
     }
     return { close, connections: () => connections, refusedConnections }
   }
