@@ -15,7 +15,7 @@ async function main(): Promise<number> {
     return 0
   }
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
-  const { seed, seconds, historyDir, isJson } = options
+  const { seed, seconds, historyDir, isJson, repeat } = options
   if (historyDir !== undefined) makeWritable(historyDir)
   process.stderr.write(`seed ${seed}\n`)
   let isStopped = false
@@ -27,7 +27,7 @@ async function main(): Promise<number> {
   for (const one of options.cases) {
     if (isStopped) break
     const onProgress = (text: string) => process.stderr.write(`${one.number} ${one.name}: ${text}\n`)
-    const verdict = await runCase(one, { seed, seconds, historyDir, onProgress }, stopped)
+    const verdict = await runCase(one, { seed, seconds, historyDir, repeat, onProgress }, stopped)
     process.stdout.write(`${isJson ? JSON.stringify(verdict) : verdictText(verdict)}\n`)
     if (!verdict.holds) broken.push(one.number)
   }

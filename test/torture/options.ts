@@ -12,6 +12,7 @@ export interface Options {
   readonly seed: number
   readonly isJson: boolean
   readonly historyDir: string | undefined
+  readonly repeat: number
 }
 
 const SEED_MAX = 2 ** 32 - 1
@@ -30,6 +31,8 @@ something did not hold, and prints the seed and the command that repeat it.
   --seconds S          at most about so long for each case, in small sizes, and no times are judged; without it, the full sizes
   --seed N             1 to ${SEED_MAX}: the same choices again (what is sent, killed, struck and in which order), not the
                        same timing, which is the machine's; without it, random
+  --repeat N           case 9 in full measures everything N times on the same service and tells medians and ranges; 1 if
+                       not given
   --json               one JSON line a case
   --history DIR        writes the histories of cases 3 to 8 there, one JSON line a call
   --help               this text
@@ -51,6 +54,7 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     seed: values.seed === undefined ? randomInt(1, 2 ** 31) : integer('--seed', values.seed, 1, SEED_MAX),
     isJson: values.json,
     historyDir: values.history,
+    repeat: values.repeat === undefined ? 1 : integer('--repeat', values.repeat, 1, 100),
   }
 }
 
@@ -62,6 +66,7 @@ function parsed(args: readonly string[]) {
         only: { type: 'string' },
         seconds: { type: 'string' },
         seed: { type: 'string' },
+        repeat: { type: 'string' },
         json: { type: 'boolean', default: false },
         history: { type: 'string' },
         help: { type: 'boolean', default: false },

@@ -23,6 +23,7 @@ export function verdictOf(
   bound?: number,
 ): Verdict {
   const seconds = bound === undefined ? '' : ` --seconds ${bound}`
+  const repeat = run.repetitions === 1 ? '' : ` --repeat ${run.repetitions}`
   return {
     number,
     name,
@@ -33,7 +34,7 @@ export function verdictOf(
     figures: Object.fromEntries(run.figures.map(({ name: figure, value }) => [figure, value])),
     problems: run.problems,
     seed: run.seed,
-    command: `npm run torture -- --only ${number}${seconds} --seed ${run.seed}`,
+    command: `npm run torture -- --only ${number}${seconds}${repeat} --seed ${run.seed}`,
   }
 }
 

@@ -21,6 +21,8 @@ export interface RunOptions {
   readonly seed: number
   /** A bound for the case; undefined: the full size. */
   readonly seconds: number | undefined
+  /** How often a full run repeats what it measures, where a case does so; once if undefined. */
+  readonly repeat?: number
   /** Where histories are written; undefined: nowhere. */
   readonly historyDir: string | undefined
   readonly onProgress: (text: string) => void
@@ -61,6 +63,11 @@ export class Run {
   /** Whether nothing bounds it: times are judged in such a run only, on a machine that does nothing else. */
   get isFull(): boolean {
     return this.#options.seconds === undefined
+  }
+
+  /** How often a case measures the same, of those that tell medians. */
+  get repetitions(): number {
+    return this.isFull ? (this.#options.repeat ?? 1) : 1
   }
 
   /** How long something may go on that goes on for `full` seconds in a full run. @param share of what the case may take */

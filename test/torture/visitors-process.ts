@@ -1,21 +1,29 @@
 /** Visitors in a process of their own, which has its CPU time for itself. This file is also the entry of that process. */
 
 import { type ChildProcess, fork } from 'node:child_process'
+import { type BurstsResult, type BurstsSpec, sendBursts } from './bursts.ts'
 import { Visitors, type VisitorsResult, type VisitorsSpec } from './visitors.ts'
 
-/** Infinity goes over no channel. */
-type Order = Omit<VisitorsSpec, 'visitorsPerSecond'> & { readonly visitorsPerSecond: number | 'all' }
-type Answer = { readonly result: VisitorsResult } | { readonly problem: string }
+type Order =
+  | { readonly type: 'visitors'; readonly spec: VisitorsSpec }
+  | { readonly type: 'bursts'; readonly spec: BurstsSpec }
+type Answer = { readonly result: unknown } | { readonly problem: string }
 
 export class VisitorsProcess {
-  readonly #process: ChildProcess = fork(new URL(import.meta.url).pathname, ['visitors'])
+  /** What is sent is cloned as it is, so that Infinity stays what it is. */
+  readonly #process: ChildProcess = fork(new URL(import.meta.url).pathname, ['visitors'], {
+    serialization: 'advanced',
+  })
 
-  run(spec: VisitorsSpec): Promise<VisitorsResult> {
-    const { visitorsPerSecond } = spec
-    const order: Order = {
-      ...spec,
-      visitorsPerSecond: visitorsPerSecond === Infinity ? 'all' : visitorsPerSecond,
-    }
+  async run(spec: VisitorsSpec): Promise<VisitorsResult> {
+    return (await this.#ask({ type: 'visitors', spec })) as VisitorsResult
+  }
+
+  async burst(spec: BurstsSpec): Promise<BurstsResult> {
+    return (await this.#ask({ type: 'bursts', spec })) as BurstsResult
+  }
+
+  #ask(order: Order): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const onExit = () => reject(new Error('the visitors have ended'))
       this.#process.once('exit', onExit)
@@ -33,15 +41,16 @@ export class VisitorsProcess {
   }
 }
 
+function obey(order: Order): Promise<unknown> {
+  return order.type === 'visitors' ? new Visitors(order.spec).run() : sendBursts(order.spec)
+}
+
 if (process.argv[2] === 'visitors' && process.send !== undefined) {
   process.on('message', (order: Order) => {
-    const { visitorsPerSecond } = order
-    new Visitors({ ...order, visitorsPerSecond: visitorsPerSecond === 'all' ? Infinity : visitorsPerSecond })
-      .run()
-      .then(
-        result => process.send!({ result } satisfies Answer),
-        (error: Error) => process.send!({ problem: error.stack ?? error.message } satisfies Answer),
-      )
+    obey(order).then(
+      result => process.send!({ result } satisfies Answer),
+      (error: Error) => process.send!({ problem: error.stack ?? error.message } satisfies Answer),
+    )
   })
   process.on('disconnect', () => process.exit())
 }

@@ -16,7 +16,7 @@ import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 import { SiteChanges } from '../site-changes.ts'
 import { slopeOf } from '../slope.ts'
-import type { VisitorsResult, VisitorsSpec } from '../visitors.ts'
+import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'
 
 /** Of the load, on each store. */
@@ -69,9 +69,9 @@ const TRIES_FOR_HALF = 4
 export const soak: TortureCase = {
   number: 11,
   name: 'soak',
-  aim: "no failed request at half load; after warm-up no growth of a worker's own memory that can be told from zero (where no line tells, less than 5 %; of the primary's, which fills its history: less than 512 KiB a minute), and of its living objects none above 1/8 byte a request; store keys back to baseline after expiry",
+  aim: "nobody refused and no other failure at half load, with the gate as shipped; after warm-up no growth of a worker's own memory that can be told from zero (where no line tells, less than 5 %; of the primary's, which fills its history: less than 512 KiB a minute), and of its living objects none above 1/8 byte a request; store keys back to baseline after expiry",
   fullSize:
-    '4 minutes at full load, then 10 minutes at half load on each store, with site changes every 2 s, 1,000,000 unsolved challenges on each',
+    '4 minutes at full load, then 10 minutes at half of its CPU time on each store, with site changes every 2 s, 1,000,000 unsolved challenges on each',
   async run(run) {
     for (const kind of STORE_KINDS) await onStore(run, kind)
   },
@@ -170,12 +170,15 @@ function checkLoad(
   kind: StoreKind,
   { result, seconds, changes }: { result: VisitorsResult; seconds: number; changes: SiteChanges },
 ): void {
-  const { came, served, left, admitted, shed, bad, badAnswers } = result
+  const { came, served, left, admitted, bad, badAnswers } = result
   run.size(
     `${seconds.toFixed(0)} s on ${kind}: ${admitted.count.toLocaleString('en-US')} requests, ${served.toLocaleString('en-US')} visitors with a token, ${left.toLocaleString('en-US')} who left their challenge unsolved, ${changes.count} site changes`,
   )
   run.check(bad === 0, `${kind}: ${bad} bad answers: ${badAnswers.join('\n')}`)
-  run.check(shed.count === 0, `${kind}: ${shed.count} requests were refused at half load`)
+  // As shipped in a full run; in a bounded one no gate is there that could refuse.
+  const refused = refusalsOf(result)
+  run.figure(`${kind}: requests refused at half load`, refused)
+  run.check(refused === 0, `${kind}: ${refused} requests were refused at half load`)
   const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED)
   run.check(
     left >= 0.95 * unsolved || !run.isFull,

@@ -1,0 +1,261 @@
+/**
+ * Visitors who come whether the service keeps up or not: fewer than it can serve, of whom none is refused, and more, of
+ * whom as many are served as arithmetic allows.
+ *
+ * With `f` the cost of a refusal against that of a visitor who is served, `x` times as many visitors as can be served
+ * leave `(1 - x f) / (1 - f)` of one core for those who are.
+ */
+
+import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
+import { TARGET_MS } from './closed-loops.ts'
+import type { RefusalCosts } from './refusals.ts'
+import { CAPACITY_CONNECTIONS, checkAnswers, microsecondsOf, type Stage } from './stage.ts'
+
+/** Whether visitors share connections that are kept open, or each opens one for its three requests. */
+export type Form = keyof RefusalCosts
+const FORMS: readonly Form[] = ['kept', 'short-lived']
+
+const CALM_TIMES = [0.5, 0.9]
+const CALM_SECONDS = 60
+const FLOOD_TIMES = [1.5, 2, 3]
+/** Where others use the machine, its capacity is not what it was a moment ago. */
+const FLOOD_TIMES_BOUNDED = [3, 6, 12]
+/** So many that those who wait do so at the service: in a tenth of a second fewer come. */
+const CONNECTIONS: Readonly<Record<Form, number>> = { kept: 8000, 'short-lived': 4000 }
+const FEW_SHARE = 0.3
+const GOODPUT_MIN = 0.95
+const P99_TARGETS = 3
+const CALM_AFTER_MS = 1000
+/** Of a core: a worker that has more than this to do has too much; a generator, and it is the limit. */
+const BUSY = 0.95
+const GENERATOR_BUSY = 0.9
+const RECOVERY_TRIES = 10
+
+interface Capacity {
+  readonly form: Form
+  /** Visitors. */
+  readonly perSecond: number
+  /** CPU time of the worker for each of them. */
+  readonly microseconds: number
+}
+
+/** One repetition of a full run; `judgeOpenLoops` is for all of them. */
+export async function openLoops(stage: Stage, refusalCosts: RefusalCosts): Promise<void> {
+  const calm = await capacityOf(stage, 'kept')
+  for (const times of CALM_TIMES) await calmLoop(stage, calm, times)
+  for (const form of FORMS) {
+    const capacity = await capacityOf(stage, form)
+    for (const times of FLOOD_TIMES)
+      await floodLoop(stage, { capacity, times, refusalUs: refusalCosts[form] })
+  }
+  await dropToFew(stage, await capacityOf(stage, 'kept'))
+}
+
+/** Nothing is judged by the clock: somebody is served, who has begun is not refused, and soon nobody is. */
+export async function boundedOpenLoops(stage: Stage, refusalCosts: RefusalCosts): Promise<void> {
+  const { run, kind } = stage
+  const capacity = await capacityOf(stage, 'kept')
+  let isIgnored = false
+  for (const times of FLOOD_TIMES_BOUNDED) {
+    const flood = await floodLoop(stage, { capacity, times, refusalUs: refusalCosts.kept })
+    const waitedMs = flood.admitted.p50Ms - flood.ownLateP50Ms
+    const isTooMuch = flood.busy > BUSY && flood.ownBusy < GENERATOR_BUSY && waitedMs > 2 * TARGET_MS
+    run.check(flood.served > 0, `${kind}, ${times}x: nobody was served`)
+    run.check(
+      begunOf(flood) === 0,
+      `${kind}, ${times}x: ${begunOf(flood)} were refused after their challenge`,
+    )
+    if (refusalsOf(flood) > 0) return await soonCalm(stage, capacity)
+    isIgnored ||= isTooMuch
+  }
+  run.check(!isIgnored, `${kind}: nothing was refused`)
+  run.figure(`${kind}: judged of the flood`, 'answers only: it was not more than the worker could do')
+}
+
+/** The first time in a form warms it up. */
+const warmed = new WeakMap<Stage, Set<Form>>()
+
+async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
+  const { run, kind, rows, visitors, base } = stage
+  const spec = {
+    ...base,
+    isShortLived: form === 'short-lived',
+    connections: CAPACITY_CONNECTIONS,
+    visitorsPerSecond: Number.POSITIVE_INFINITY,
+    warmUpMs: run.count(500, 100),
+    measureMs: run.count(3000, 500),
+  }
+  const forms = warmed.get(stage) ?? new Set()
+  warmed.set(stage, forms)
+  if (!forms.has(form)) await visitors.run(spec)
+  forms.add(form)
+  const result = await visitors.run(spec)
+  const name = `${kind}: capacity, ${form}`
+  checkAnswers(run, name, result)
+  const perSecond = result.served / result.seconds
+  const microseconds = microsecondsOf(result, result.served)
+  rows.add(name, {
+    'visitors/s': perSecond,
+    'us of a visitor': microseconds,
+    refused: refusalsOf(result),
+    'worker busy': result.busy,
+    'load busy': result.ownBusy,
+  })
+  run.check(refusalsOf(result) === 0 || !run.isFull, `${name}: ${refusalsOf(result)} were refused`)
+  run.progress(`${name}: ${perSecond.toFixed(0)} visitors/s, ${microseconds.toFixed(0)} us each`)
+  return { form, perSecond, microseconds }
+}
+
+/** At so many times capacity. */
+function specOf(
+  { base }: Stage,
+  { form, perSecond }: Capacity,
+  times: number,
+): Omit<VisitorsSpec, 'measureMs'> {
+  const visitorsPerSecond = times * perSecond
+  return {
+    ...base,
+    isShortLived: form === 'short-lived',
+    visitorsPerSecond,
+    // Each is used every second, so that none is closed for being idle.
+    connections: Math.min(CONNECTIONS[form], Math.max(CAPACITY_CONNECTIONS, Math.ceil(visitorsPerSecond))),
+    warmUpMs: 0,
+  }
+}
+
+async function calmLoop(stage: Stage, capacity: Capacity, times: number): Promise<void> {
+  const { run, kind, rows, visitors } = stage
+  const measureMs = run.seconds(CALM_SECONDS) * 1000
+  const result = await visitors.run({ ...specOf(stage, capacity, times), measureMs })
+  const name = `${kind}: ${times}x, ${capacity.form}`
+  checkAnswers(run, name, result)
+  const refused = refusalsOf(result)
+  rows.add(name, { ...loadColumns(result, capacity), ...latencyColumns(result), refused })
+  run.progress(`${name}: ${refused} refused, p99 ${result.admitted.p99Ms.toFixed(1)} ms`)
+  run.check(refused === 0, `${name}: ${refused} were refused`)
+  run.check(result.served > 0, `${name}: nobody was served`)
+}
+
+interface Flood {
+  readonly capacity: Capacity
+  readonly times: number
+  readonly refusalUs: number
+}
+
+const floodName = ({ kind }: Stage, form: Form, times: number) => `${kind}: ${times}x, ${form}`
+
+async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): Promise<VisitorsResult> {
+  const { run, rows, visitors } = stage
+  const warmUpMs = run.count(2000, 300)
+  const measureMs = run.count(8000, 1000)
+  const result = await visitors.run({ ...specOf(stage, capacity, times), warmUpMs, measureMs })
+  const { came, served, seconds, shed, connecting } = result
+  const name = floodName(stage, capacity.form, times)
+  checkAnswers(run, name, result)
+  run.size(`${came.toLocaleString('en-US')} visitors, ${name}`)
+  const reached = came / seconds / capacity.perSecond
+  const f = refusalUs / capacity.microseconds
+  const possible = reached <= 1 ? reached : Math.max(0, (1 - reached * f) / (1 - f))
+  const goodput = served / seconds / capacity.perSecond
+  rows.add(name, {
+    ...loadColumns(result, capacity),
+    'possible x': possible,
+    'of possible': goodput / possible,
+    f,
+    ...latencyColumns(result),
+    refused: shed.count,
+    'refused p50 ms': shed.p50Ms,
+    'refused p99 ms': shed.p99Ms,
+    'refused after challenge': begunOf(result),
+    ...(capacity.form === 'short-lived' && {
+      'connecting p50 ms': connecting.p50Ms,
+      'connecting p99 ms': connecting.p99Ms,
+    }),
+  })
+  run.progress(
+    `${name}: ${reached.toFixed(2)}x came, ${goodput.toFixed(2)} of ${possible.toFixed(2)} served, ${shed.count} refused`,
+  )
+  return result
+}
+
+/** Refused when they had a challenge already. */
+const begunOf = ({ shedOf }: VisitorsResult) => shedOf.verify + shedOf.redeem
+
+const loadColumns = ({ came, served, seconds, busy, ownBusy }: VisitorsResult, { perSecond }: Capacity) => ({
+  'came x': came / seconds / perSecond,
+  'served x': served / seconds / perSecond,
+  'worker busy': busy,
+  'load busy': ownBusy,
+})
+
+/** Of admitted requests: without what the load itself was late, and that. */
+const latencyColumns = ({ admitted, ownLateP50Ms, ownLateP99Ms }: VisitorsResult) => ({
+  'admitted p50 ms': Math.max(0, admitted.p50Ms - ownLateP50Ms),
+  'admitted p99 ms': Math.max(0, admitted.p99Ms - ownLateP99Ms),
+  'raw p50 ms': admitted.p50Ms,
+  'raw p99 ms': admitted.p99Ms,
+  'own p50 ms': ownLateP50Ms,
+  'own p99 ms': ownLateP99Ms,
+})
+
+const dropName = ({ kind }: Stage) => `${kind}: from 3x down to ${FEW_SHARE}x`
+
+async function dropToFew(stage: Stage, capacity: Capacity): Promise<void> {
+  const { run, rows, visitors } = stage
+  const after = { visitorsPerSecond: FEW_SHARE * capacity.perSecond, ms: 3000 }
+  const spec = { ...specOf(stage, capacity, 3), warmUpMs: 1000, measureMs: 3000, after }
+  const result = await visitors.run(spec)
+  checkAnswers(run, dropName(stage), result)
+  rows.add(dropName(stage), {
+    'last refusal after ms': result.lastShedMs,
+    'refused before': result.shed.count,
+  })
+  run.progress(`${dropName(stage)}: the last refusal after ${result.lastShedMs.toFixed(0)} ms`)
+}
+
+/** Once there are fewer again, nobody is refused. On a machine that others use, that may take a few tries. */
+async function soonCalm(stage: Stage, capacity: Capacity): Promise<void> {
+  const { run, kind, visitors } = stage
+  const few = { ...specOf(stage, capacity, FEW_SHARE), measureMs: 500 }
+  for (let count = 1; count <= RECOVERY_TRIES; count++) {
+    const result = await visitors.run(few)
+    checkAnswers(run, `${kind}, after the flood`, result)
+    if (refusalsOf(result) > 0 || result.served === 0) continue
+    run.figure(`${kind}: nobody is refused any more after`, `${count / 2} s`)
+    return
+  }
+  run.check(false, `${kind}: some are still refused at ${FEW_SHARE} times capacity`)
+}
+
+/** Of a full run: medians of all its repetitions. */
+export function judgeOpenLoops(stage: Stage): void {
+  const { run, rows } = stage
+  for (const form of FORMS)
+    for (const times of FLOOD_TIMES) judgeFlood(stage, floodName(stage, form, times), times)
+  const lastMs = rows.median(dropName(stage), 'last refusal after ms')
+  const text = `${dropName(stage)}: the last refusal came after ${lastMs.toFixed(0)} ms`
+  run.check(lastMs <= CALM_AFTER_MS, text)
+  run.check(rows.median(dropName(stage), 'refused before') > 0, `${dropName(stage)}: nothing was refused`)
+}
+
+function judgeFlood({ run, rows }: Stage, name: string, times: number): void {
+  const of = (column: string) => rows.median(name, column)
+  const reached = of('came x')
+  if (of('load busy') > GENERATOR_BUSY && reached < times)
+    run.figure(
+      `${name}: more than the generator can make`,
+      `it made ${reached.toFixed(2)}x, and is judged by that`,
+    )
+  const share = of('of possible')
+  run.check(
+    share >= GOODPUT_MIN,
+    `${name}: goodput ${share.toFixed(3)} of what is possible at ${reached.toFixed(2)}x`,
+  )
+  const p50Ms = of('admitted p50 ms')
+  run.check(p50Ms <= TARGET_MS, `${name}: admitted p50 ${p50Ms.toFixed(1)} ms, more than ${TARGET_MS}`)
+  const p99Ms = of('admitted p99 ms')
+  const maxMs = P99_TARGETS * TARGET_MS
+  run.check(p99Ms <= maxMs, `${name}: admitted p99 ${p99Ms.toFixed(1)} ms, more than ${maxMs}`)
+  const begun = rows.max(name, 'refused after challenge')
+  run.check(begun === 0, `${name}: up to ${begun} visitors were refused after their challenge`)
+}

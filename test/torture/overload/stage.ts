@@ -1,0 +1,118 @@
+/** The service that case 9 overloads, and what is watched of it meanwhile. */
+
+import { LoadProcess } from '../../../bench/http/load-process.ts'
+import { childPids } from '../../../bench/http/processes.ts'
+import type { TrafficTarget } from '../../../bench/http/traffic.ts'
+import { createApiKey } from '../../../src/admin/sites.ts'
+import { noteSecret } from '../../support/canaries.ts'
+import { lifetimesOf } from '../../support/lifetimes.ts'
+import { freePort } from '../../support/ports.ts'
+import { type StoreKind, TEST_SECRET, type TestService } from '../../support/service.ts'
+import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../support/steady-load.ts'
+import { EASY } from '../redemptions.ts'
+import { type Run, SHEDS_AS_SHIPPED } from '../run.ts'
+import type { VisitorsResult, VisitorsSpec } from '../visitors.ts'
+import { VisitorsProcess } from '../visitors-process.ts'
+import type { Rows } from './rows.ts'
+
+/** A closed loop that keeps one worker busy, also where it waits for Redis, and no queue worth the name. */
+export const CAPACITY_CONNECTIONS = 128
+/** One key redeems no more than a million tokens a minute. */
+const API_KEYS = 8
+
+export interface Stage {
+  readonly run: Run
+  readonly kind: StoreKind
+  readonly rows: Rows
+  readonly service: TestService
+  readonly visitors: VisitorsProcess
+  readonly load: LoadProcess
+  readonly target: TrafficTarget
+  /** Of visitors; how many come, and for how long, is left to say. */
+  readonly base: Omit<VisitorsSpec, 'connections' | 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>
+  /** Checks what must hold of the whole time, and stops everything. */
+  end(): Promise<void>
+}
+
+const settings = (adminPort: number) => ({
+  ...STEADY_LOAD_SETTINGS,
+  ...SHEDS_AS_SHIPPED,
+  POWGATE_WORKERS: '1',
+  POWGATE_ADMIN_PORT: String(adminPort),
+  // Requests of closed loops are built for challenges of this lifetime.
+  POWGATE_CHALLENGE_SECONDS: '600',
+  // A busy machine is another matter.
+  POWGATE_STORE_DEADLINE_MS: '5000',
+})
+
+/** @param env settings besides */
+export async function startStage(
+  run: Run,
+  kind: StoreKind,
+  rows: Rows,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Stage> {
+  const adminPort = await freePort()
+  const service = await run.service(kind, { ...settings(adminPort), ...env })
+  const site = await service.createSite({ difficulty: EASY })
+  const storeEpoch = await storeEpochOf(service.url, site)
+  const visitors = new VisitorsProcess()
+  run.defer(() => visitors.stop())
+  const load = new LoadProcess()
+  run.defer(() => load.stop())
+  const pids = childPids(service.pid)
+  const unready = watchReadiness(adminPort)
+  run.defer(() => unready.stop())
+  const end = async () => {
+    const unreadyCount = unready.stop()
+    run.check(unreadyCount === 0, `${kind}: it said that it was not ready ${unreadyCount} times`)
+    const isSame = pids.join() === childPids(service.pid).join()
+    run.check(isSame, `${kind}: a worker was replaced while there was too much to do`)
+    visitors.stop()
+    load.stop()
+    await service.stop()
+  }
+  const { siteKey } = site
+  const target = { secret: TEST_SECRET, siteKey, apiKeys: await moreApiKeys(service, siteKey), storeEpoch }
+  const base = { port: service.port, site, storeEpoch, lifetimes: lifetimesOf(service.env), pids }
+  return { run, kind, rows, service, visitors, load, target, base, end }
+}
+
+async function moreApiKeys(service: TestService, siteKey: string): Promise<string[]> {
+  const store = await service.openSites()
+  try {
+    const apiKeys: string[] = []
+    while (apiKeys.length < API_KEYS) apiKeys.push((await createApiKey(store, siteKey)).apiKey)
+    for (const apiKey of apiKeys) noteSecret('api key', apiKey)
+    return apiKeys
+  } finally {
+    await store.close()
+  }
+}
+
+/** Asks ten times a second. */
+function watchReadiness(adminPort: number): { stop(): number } {
+  let unready = 0
+  const timer = setInterval(() => {
+    fetch(`http://127.0.0.1:${adminPort}/readyz`).then(
+      ({ ok }) => {
+        if (!ok) unready++
+      },
+      () => unready++,
+    )
+  }, 100)
+  return {
+    stop() {
+      clearInterval(timer)
+      return unready
+    },
+  }
+}
+
+/** What one visitor of the measured time has cost, CPU time in microseconds. @param count of the visitors */
+export const microsecondsOf = ({ busy, seconds }: VisitorsResult, count: number) =>
+  (busy * seconds * 1e6) / count
+
+export function checkAnswers(run: Run, name: string, { bad, badAnswers }: VisitorsResult): void {
+  run.check(bad === 0, () => `${name}: ${bad} other answers, such as ${badAnswers[0]}`)
+}

@@ -1,0 +1,105 @@
+/** One connection of a visitor, with one request under way at most. */
+
+import { connect, type Socket } from 'node:net'
+import type { Step } from './visitor-requests.ts'
+
+export interface LineOwner {
+  /** Told once. */
+  connected(line: Line): void
+  answered(line: Line, answer: string): void
+  /** The connection has ended, and not by `close`. */
+  lost(line: Line, why: string): void
+}
+
+/** Answers of the service are shorter; longer ones come in pieces. */
+const READ_BYTES = 2048
+const LENGTH_NAME = 'Content-Length: '
+
+export class Line {
+  /** Of the request that was sent last. */
+  visitor = 0
+  step: Step = 'challenge'
+  sentAtMs = 0
+  readonly openedAtMs = performance.now()
+  readonly #owner: LineOwner
+  readonly #socket: Socket
+  #isBusy = false
+  #isClosed = false
+  #received = ''
+
+  constructor(owner: LineOwner, port: number) {
+    this.#owner = owner
+    const callback = (length: number, bytes: Uint8Array) =>
+      this.#take((bytes as Buffer).toString('latin1', 0, length))
+    const onread = { buffer: Buffer.allocUnsafe(READ_BYTES), callback }
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
+    let why = 'it was closed'
+    this.#socket.once('connect', () => owner.connected(this))
+    this.#socket.once('error', error => {
+      why = error.message
+    })
+    this.#socket.once('close', () => {
+      if (!this.#isClosed) owner.lost(this, why)
+    })
+  }
+
+  /** Whether an answer is awaited. */
+  get isBusy(): boolean {
+    return this.#isBusy
+  }
+
+  send(visitor: number, step: Step, text: string): void {
+    this.visitor = visitor
+    this.step = step
+    this.#isBusy = true
+    this.#received = ''
+    this.sentAtMs = performance.now()
+    this.#socket.write(text, 'latin1')
+  }
+
+  /** With a reset, which leaves no port in TIME_WAIT: in a minute there are more connections than ports. */
+  close(): void {
+    this.#isClosed = true
+    this.#socket.resetAndDestroy()
+  }
+
+  #take(text: string): boolean {
+    const answer = this.#received === '' ? text : this.#received + text
+    this.#received = answer
+    const headEnd = answer.indexOf('\r\n\r\n')
+    if (headEnd < 0 || !this.#isBusy) return true
+    const at = answer.indexOf(LENGTH_NAME) + LENGTH_NAME.length
+    if (answer.length < headEnd + 4 + Number.parseInt(answer.slice(at, at + 8), 10)) return true
+    this.#isBusy = false
+    this.#owner.answered(this, answer)
+    return true
+  }
+}
+
+/** Opens some, a few hundred at a time: a listener's backlog holds 512, and who does not fit waits for a second. */
+export async function openLines(owner: LineOwner, port: number, count: number): Promise<Line[]> {
+  const lines: Line[] = []
+  let connected = 0
+  return await new Promise((resolve, reject) => {
+    const more = () => {
+      while (lines.length < count && lines.length - connected < CONNECTING_MAX)
+        lines.push(new Line(counting, port))
+    }
+    const counting: LineOwner = {
+      connected(line) {
+        connected++
+        owner.connected(line)
+        if (connected === count) resolve(lines)
+        else more()
+      },
+      answered: (line, answer) => owner.answered(line, answer),
+      lost(line, why) {
+        owner.lost(line, why)
+        if (connected < count) reject(new Error(`a connection could not be opened: ${why}`))
+      },
+    }
+    more()
+  })
+}
+
+const CONNECTING_MAX = 200

@@ -1,0 +1,87 @@
+/** What visitors send, and which of the answers says that the service is overloaded. */
+
+import { parseAddress } from '../../src/domain/address.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { type Lifetimes, mintNonce } from '../../src/domain/nonce.ts'
+import { FINGERPRINT, HONEST_ENVIRONMENT } from '../support/client.ts'
+import { TEST_SECRET, type TestSite } from '../support/service.ts'
+
+export type Step = 'challenge' | 'verify' | 'redeem'
+
+export interface RequestTarget {
+  readonly site: TestSite
+  readonly storeEpoch: number
+  readonly lifetimes: Lifetimes
+}
+
+const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
+const ENVIRONMENT = JSON.stringify(HONEST_ENVIRONMENT)
+/** Backends that redeem tokens. */
+const CALLERS = 250
+/** Of a visitor's number, what goes into the nonce. */
+const RANDOM_BITS = 0x3fff
+
+/** The address of one of 16 million visitors. No other traffic of the suite comes from there. */
+export const addressOf = (visitor: number) =>
+  `11.${(visitor >> 16) & 0xff}.${(visitor >> 8) & 0xff}.${visitor & 0xff}`
+
+export function challengeText(siteKey: string, address: string): string {
+  return `GET /challenge HTTP/1.1\r\nX-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}\r\n`
+}
+
+/** Solutions are of nonces that are minted here with a difficulty of 0 bits, as another host would mint them. (1.5 us each: not worth minting ahead.) */
+export class VisitorRequests {
+  readonly #target: RequestTarget
+  readonly #keyring = new Keyring([TEST_SECRET])
+  #redeemed = 0
+
+  constructor(target: RequestTarget) {
+    this.#target = target
+  }
+
+  challenge(visitor: number): string {
+    return challengeText(this.#target.site.siteKey, addressOf(visitor))
+  }
+
+  verify(visitor: number): string {
+    const { site, storeEpoch, lifetimes } = this.#target
+    const text = addressOf(visitor)
+    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
+    const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(text)! }
+    const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_BITS)
+    const body = `{"nonce":"${nonce}","counter":7,"fingerprintHash":"${FINGERPRINT}","environment":${ENVIRONMENT}}`
+    return `POST /verify HTTP/1.1\r\nX-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${text}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
+  }
+
+  redeem(visitor: number, token: string): string {
+    const body = `{"token":"${token}","expectedIp":"${addressOf(visitor)}"}`
+    const caller = `172.16.0.${this.#redeemed++ % CALLERS}`
+    return `POST /verify-token HTTP/1.1\r\nAuthorization: Bearer ${this.#target.site.apiKey}\r\nX-Forwarded-For: ${caller}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
+  }
+}
+
+/** Tells well-formed refusals for overload. They are constants, so that each needs to be looked at once. */
+export class OverloadAnswers {
+  readonly #known: Partial<Record<Step, string>> = {}
+
+  has(answer: string, step: Step): boolean {
+    if (answer === this.#known[step]) return true
+    if (!answer.startsWith('HTTP/1.1 503 ') || !isWellFormed(answer, step)) return false
+    this.#known[step] = answer
+    return true
+  }
+}
+
+/** As README and the interface have it: code, Retry-After, CORS for browsers and none for backends. */
+function isWellFormed(answer: string, step: Step): boolean {
+  const hasRetry = /\r\nRetry-After: [1-9]\d*\r\n/.test(answer)
+  const hasCors = answer.includes('\r\nAccess-Control-Allow-Origin: *\r\n')
+  const body = answer.slice(answer.indexOf('\r\n\r\n') + 4)
+  const isRedemption = step === 'redeem'
+  return (
+    hasRetry &&
+    hasCors === !isRedemption &&
+    body.includes('"code":"overloaded"') &&
+    body.startsWith('{"success":false,') === isRedemption
+  )
+}
