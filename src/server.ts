@@ -133,12 +133,13 @@ export class ListenError extends Error {
 /** Around its capacity a worker may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
-function overloadGate({ overloadMs }: Config, log: Logger): OverloadGate | undefined {
+function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
   let toldAtMs = Number.NEGATIVE_INFINITY
   let refusedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
+    turnsPerRequest: redis === undefined ? 1 : 2,
     onChange: (isShedding, refused) => {
       if (!isShedding) refusedSince += refused
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {

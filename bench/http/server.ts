@@ -38,7 +38,7 @@ export interface RunningService extends RunningServer {
 /** What the settings allow at most. */
 const UNLIMITED = '1000000'
 /** A service at full load redeems for many customers. */
-const API_KEYS = 32
+const API_KEYS = 1
 
 /** By default one worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {

@@ -6,6 +6,8 @@ import type { Gate, Part } from './exchange-host.ts'
 export interface OverloadGateOptions {
   /** The queueing delay that a request may have, in milliseconds. */
   readonly delayMsTarget: number
+  /** How many turns of the event loop a request takes: one, or two where its store answers in a later one. */
+  readonly turnsPerRequest: number
   /** @param refused how many have been, since it began */
   readonly onChange: (isShedding: boolean, refused: number) => void
 }
@@ -13,14 +15,16 @@ export interface OverloadGateOptions {
 export class OverloadGate implements Gate {
   isShedding = false
   readonly #overload: Overload
+  readonly #turnsPerRequest: number
   readonly #onChange: OverloadGateOptions['onChange']
   #timer: NodeJS.Timeout | undefined
   #lookedAtMs = 0
   #refused = 0
   #isInTurn = false
 
-  constructor({ delayMsTarget, onChange }: OverloadGateOptions) {
+  constructor({ delayMsTarget, turnsPerRequest, onChange }: OverloadGateOptions) {
     this.#overload = new Overload({ delayMsTarget })
+    this.#turnsPerRequest = turnsPerRequest
     this.#onChange = onChange
   }
 
@@ -60,7 +64,8 @@ export class OverloadGate implements Gate {
 
   #look(): void {
     const nowMs = performance.now()
-    this.#overload.looked(nowMs, nowMs - this.#lookedAtMs - LOOK_MS)
+    const lateMs = nowMs - this.#lookedAtMs - LOOK_MS
+    this.#overload.looked(nowMs, lateMs * this.#turnsPerRequest)
     this.#lookedAtMs = nowMs
     const { isShedding } = this.#overload
     if (isShedding === this.isShedding) return

@@ -7,10 +7,10 @@ import { STORE_KINDS, type StoreKind } from '../../support/service.ts'
 import { bursts } from '../overload/bursts.ts'
 import { closedLoops } from '../overload/closed-loops.ts'
 import { gateCost } from '../overload/gate-cost.ts'
-import { boundedOpenLoops, judgeOpenLoops, openLoops } from '../overload/open-loops.ts'
+import { boundedOpenLoops, calmLoops, judgeOpenLoops, openLoops } from '../overload/open-loops.ts'
 import { measureRefusals, type RefusalCosts } from '../overload/refusals.ts'
 import { Rows } from '../overload/rows.ts'
-import { startStage } from '../overload/stage.ts'
+import { SHORT_LIVES, startStage } from '../overload/stage.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 export const overload: TortureCase = {
@@ -27,17 +27,21 @@ export const overload: TortureCase = {
 
 async function onStore(run: Run, kind: StoreKind, costs: RefusalCosts): Promise<void> {
   const rows = new Rows()
-  const stage = await startStage(run, kind, rows)
+  const closed = await startStage(run, kind, rows)
+  for (let count = 0; count < run.repetitions; count++) {
+    await closedLoops(closed)
+    await bursts(closed)
+  }
+  await closed.end()
+  const open = await startStage(run, kind, rows, SHORT_LIVES)
   try {
-    for (let count = 0; count < run.repetitions; count++) {
-      await closedLoops(stage)
-      await bursts(stage)
-      await (run.isFull ? openLoops(stage, costs) : boundedOpenLoops(stage, costs))
-    }
-    if (run.isFull) judgeOpenLoops(stage)
+    if (run.isFull) await calmLoops(open)
+    for (let count = 0; count < run.repetitions; count++)
+      await (run.isFull ? openLoops(open, costs) : boundedOpenLoops(open, costs))
+    if (run.isFull) judgeOpenLoops(open)
   } finally {
     rows.tell(run)
   }
-  await stage.end()
-  await gateCost(stage)
+  await open.end()
+  await gateCost(open)
 }

@@ -15,13 +15,15 @@ import { CAPACITY_CONNECTIONS, checkAnswers, microsecondsOf, type Stage } from '
 export type Form = keyof RefusalCosts
 const FORMS: readonly Form[] = ['kept', 'short-lived']
 
-const CALM_TIMES = [0.5, 0.9]
+const CALM_TIMES = [0.5, 0.9] as const
 const CALM_SECONDS = 60
 const FLOOD_TIMES = [1.5, 2, 3]
 /** Where others use the machine, its capacity is not what it was a moment ago. */
 const FLOOD_TIMES_BOUNDED = [3, 6, 12]
 /** So many that those who wait do so at the service: in a tenth of a second fewer come. */
 const CONNECTIONS: Readonly<Record<Form, number>> = { kept: 8000, 'short-lived': 4000 }
+/** With more than this in the middle a queue is building up. */
+const SERVED_WHOLE_MS = 10
 const FEW_SHARE = 0.3
 const GOODPUT_MIN = 0.95
 const P99_TARGETS = 3
@@ -39,16 +41,22 @@ interface Capacity {
   readonly microseconds: number
 }
 
+/** Once for all repetitions of a full run. It fills the store with what visitors of a minute leave. */
+export async function calmLoops(stage: Stage): Promise<void> {
+  const closed = await capacityOf(stage, 'kept')
+  await calmLoop(stage, closed, CALM_TIMES[0])
+  await calmLoop(stage, await openCapacityOf(stage, closed), CALM_TIMES[1])
+}
+
 /** One repetition of a full run; `judgeOpenLoops` is for all of them. */
 export async function openLoops(stage: Stage, refusalCosts: RefusalCosts): Promise<void> {
-  const calm = await capacityOf(stage, 'kept')
-  for (const times of CALM_TIMES) await calmLoop(stage, calm, times)
   for (const form of FORMS) {
-    const capacity = await capacityOf(stage, form)
+    const closed = await capacityOf(stage, form)
+    const capacity = form === 'kept' ? await openCapacityOf(stage, closed) : closed
     for (const times of FLOOD_TIMES)
       await floodLoop(stage, { capacity, times, refusalUs: refusalCosts[form] })
+    if (form === 'kept') await dropToFew(stage, capacity)
   }
-  await dropToFew(stage, await capacityOf(stage, 'kept'))
 }
 
 /** Nothing is judged by the clock: somebody is served, who has begun is not refused, and soon nobody is. */
@@ -104,6 +112,28 @@ async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
   run.check(refusalsOf(result) === 0 || !run.isFull, `${name}: ${refusalsOf(result)} were refused`)
   run.progress(`${name}: ${perSecond.toFixed(0)} visitors/s, ${microseconds.toFixed(0)} us each`)
   return { form, perSecond, microseconds }
+}
+
+/**
+ * The most that is served whole where visitors come by the clock, over as many connections as in a flood: each answer may
+ * have to wake the load's process then, which takes the worker a few microseconds, and the processor forgets a
+ * connection before it is used again.
+ */
+async function openCapacityOf(stage: Stage, closed: Capacity): Promise<Capacity> {
+  const { run, kind, rows, visitors } = stage
+  const name = `${kind}: capacity, ${closed.form}, open loop`
+  for (let times = 1; times > 0.5; times -= 0.05) {
+    const spec = { ...specOf(stage, closed, times), warmUpMs: 500, measureMs: run.count(3000, 500) }
+    const result = await visitors.run(spec)
+    checkAnswers(run, name, result)
+    if (refusalsOf(result) > 0 || result.admitted.p50Ms > SERVED_WHOLE_MS) continue
+    const perSecond = result.served / result.seconds
+    const microseconds = microsecondsOf(result, result.served)
+    rows.add(name, { 'visitors/s': perSecond, 'of a closed loop': times, 'us of a visitor': microseconds })
+    run.progress(`${name}: ${perSecond.toFixed(0)} visitors/s, ${microseconds.toFixed(0)} us each`)
+    return { form: closed.form, perSecond, microseconds }
+  }
+  throw new Error(`${name}: not even half of a closed loop's visitors are served`)
 }
 
 /** At so many times capacity. */

@@ -4,6 +4,7 @@ import { LoadProcess } from '../../../bench/http/load-process.ts'
 import { spreadOf } from '../../../bench/support/statistics.ts'
 import { lifetimesOf } from '../../support/lifetimes.ts'
 import type { Run } from '../run.ts'
+import type { VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'
 import { type ChildServer, challengeAnswer, startBareOf, startRefusing } from './child-server.ts'
 import { spreadText } from './rows.ts'
@@ -39,13 +40,15 @@ export async function measureRefusals(run: Run): Promise<RefusalCosts> {
     measureMs: run.count(3000, 300),
     pids: [refusing.pid],
   }
-  const costOf = async (isShortLived: boolean) => {
-    const result = await visitors.run({ ...spec, isShortLived })
+  const costOf = async (more: Partial<VisitorsSpec>) => {
+    const result = await visitors.run({ ...spec, ...more })
     const isRefusing = result.bad === 0 && result.shed.count > 0
     run.check(isRefusing, `the refusing server answered something else, such as ${result.badAnswers[0]}`)
     return microsecondsOf(result, result.shed.count)
   }
-  const costs = { kept: await costOf(false), 'short-lived': await costOf(true) }
+  // Over as many connections as in a flood, of which each is used once a second or less.
+  const kept = { connections: run.count(8000, 500), visitorsPerSecond: run.count(30_000, 3000) }
+  const costs = { kept: await costOf(kept), 'short-lived': await costOf({ isShortLived: true }) }
   run.figure(
     'a refused visitor',
     `kept connections ${costs.kept.toFixed(1)} us | connections of their own ${costs['short-lived'].toFixed(1)} us`,

@@ -34,6 +34,9 @@ export interface Stage {
   end(): Promise<void>
 }
 
+/** What visitors leave in the store is gone after two minutes, so that it has its size for the most of a run. */
+export const SHORT_LIVES = { POWGATE_CHALLENGE_SECONDS: '30', POWGATE_TOKEN_SECONDS: '30' }
+
 const settings = (adminPort: number) => ({
   ...STEADY_LOAD_SETTINGS,
   ...SHEDS_AS_SHIPPED,
