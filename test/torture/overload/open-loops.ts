@@ -192,6 +192,9 @@ async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): P
     'possible x': possible,
     'of possible': goodput / possible,
     f,
+    // By what the worker's time leaves for refusals: beside visitors one costs more than alone.
+    'us of a refusal here':
+      microsecondsOf(result, shed.count) - (capacity.microseconds * served) / shed.count,
     ...latencyColumns(result),
     refused: shed.count,
     'refused p50 ms': shed.p50Ms,
