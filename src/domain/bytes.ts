@@ -35,13 +35,12 @@ export function copyBytes(from: Buffer, start: number, end: number, to: Buffer, 
   else for (let index = start; index < end; index++) to[at + index - start] = from[index]!
 }
 
-/** Writes a text of one-byte characters: 32 of them in 30 ns, by `Buffer.write` in 80. */
-export function writeText(bytes: Uint8Array, at: number, text: string): void {
-  for (let index = 0; index < text.length; index++) bytes[at + index] = text.charCodeAt(index)
-}
-
-/** The same for a field of fixed width. @throws RangeError for any other length */
-export function writeField(bytes: Uint8Array, at: number, text: string, width: number): void {
+/**
+ * Writes a text of one-byte characters: 32 of them in 30 ns, by `Buffer.write` in 80.
+ *
+ * @param width of the field, where it is fixed; a text of another length throws a RangeError
+ */
+export function writeText(bytes: Uint8Array, at: number, text: string, width = text.length): void {
   if (text.length !== width) throw new RangeError(`a field of ${width} bytes cannot hold ${text.length}`)
-  writeText(bytes, at, text)
+  for (let index = 0; index < width; index++) bytes[at + index] = text.charCodeAt(index)
 }

@@ -27,7 +27,7 @@
 import { hash } from 'node:crypto'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Address } from './address.ts'
-import { writeField } from './bytes.ts'
+import { writeText } from './bytes.ts'
 import type { Keyring, SigningKey } from './keyring.ts'
 
 const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
@@ -159,7 +159,7 @@ function writeHeader(terms: NonceTerms, kid: number, randomBits: number): void {
 function writeMessage(key: SigningKey, binding: NonceBinding): void {
   const { message } = key.nonceMac
   for (let index = 0; index < HEADER_BYTES; index++) message[index] = bytes[index]!
-  writeField(message, HEADER_BYTES, binding.siteKey, SITE_KEY_BYTES)
+  writeText(message, HEADER_BYTES, binding.siteKey, SITE_KEY_BYTES)
   message.writeUInt32BE(binding.storeEpoch, STORE_EPOCH_OFFSET)
   message.writeUInt32BE(binding.lifetimes.challengeLifetimeMs, LIFETIMES_OFFSET)
   message.writeUInt32BE(binding.lifetimes.tokenLifetimeMs, LIFETIMES_OFFSET + 4)
@@ -170,8 +170,8 @@ const addressInput = addressMessage.subarray(SITE_MAC_BYTES)
 
 /** @param mac of header, site, epoch and lifetimes, as one-byte characters; what the nonce shows of it is left out */
 function macOfAddress(mac: string, address: Address): string {
-  writeField(addressMessage, 0, mac, MAC_BYTES)
-  writeField(addressMessage, MAC_BYTES, address, ADDRESS_BYTES)
+  writeText(addressMessage, 0, mac, MAC_BYTES)
+  writeText(addressMessage, MAC_BYTES, address, ADDRESS_BYTES)
   return hash('sha256', addressInput, 'binary')
 }
 

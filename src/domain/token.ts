@@ -21,7 +21,7 @@
  */
 
 import type { Address } from './address.ts'
-import { writeField } from './bytes.ts'
+import { writeText } from './bytes.ts'
 import { writeDecimal } from './decimal.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'
@@ -79,8 +79,8 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const prefixEnd = writePrefix(message, token)
   sealed[0] = (VERSION << 4) | key.kid
   writeUInt24(sealed, LIFETIMES_OFFSET, packLifetimes(token.lifetimes))
-  writeField(claims, 0, token.siteTag, SITE_TAG_BYTES)
-  writeField(claims, ADDRESS_OFFSET, token.address, ADDRESS_BYTES)
+  writeText(claims, 0, token.siteTag, SITE_TAG_BYTES)
+  writeText(claims, ADDRESS_OFFSET, token.address, ADDRESS_BYTES)
   claims.writeUInt16BE(Math.round(token.score * SCORE_SCALE), SCORE_OFFSET)
   claims.writeUInt32BE(token.storeEpoch, STORE_EPOCH_OFFSET)
   message.copy(key.tokenStream.message, 0, 0, prefixEnd)

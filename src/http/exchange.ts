@@ -99,13 +99,13 @@ export class Exchange {
     const peer = host.isEveryPeerTrusted ? undefined : this.#peer()
     const isTrusted = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
-    this.siteKey = isCrossOrigin ? head.siteKey : ''
-    this.origin = isCrossOrigin ? head.origin : ''
-    this.isSameOrigin = isCrossOrigin && head.origin === '' && head.fetchSite === 'same-origin'
-    this.authorization = isCrossOrigin ? '' : head.authorization
-    this.contentType = head.contentType
+    this.siteKey = (isCrossOrigin && head.siteKey) || ''
+    this.origin = (isCrossOrigin && head.origin) || ''
+    this.isSameOrigin = isCrossOrigin && this.origin === '' && head.fetchSite === 'same-origin'
+    this.authorization = (!isCrossOrigin && head.authorization) || ''
+    this.contentType = head.contentType ?? ''
     // As uWebSockets.js has it: a value of five characters is `close`.
-    this.#isClientsLast = head.connection.length === 5
+    this.#isClientsLast = head.connection?.length === 5
     if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
     const method = request.getMethod()
     this.#isHead = method === 'head'
