@@ -10,7 +10,7 @@
  *   level 2   So is begun work: solutions and tokens.
  *
  *   up        when every look of an interval has found the delay above the target
- *   down      when none has for a while, and at level 1 nothing was refused
+ *   down      when none has for a while, and at level 1 next to nothing was refused
  *
  * New work is refused first. A visitor without a challenge has cost one short answer, and has lost nothing; a refused
  * solution or token is work lost that a browser and this service have done already.
@@ -22,25 +22,16 @@
 /** `new` work, a challenge or a file, or `begun`: solutions and tokens. */
 export type WorkKind = 'new' | 'begun'
 
-export interface OverloadOptions {
-  /** The queueing delay that a request may have, in milliseconds. */
-  readonly delayMsTarget: number
-}
-
 /** How often `looked` is to be called. */
 export const LOOK_MS = 20
-/**
- * By level: how long the delay must last before the next one. A burst of 5,000 requests is answered within half of the
- * first; what had begun when level 1 was reached, within the second.
- */
+/** By level: how long the delay must last before the next one. A burst of 5,000 requests is answered within half of the first. */
 const INTERVALS_MS = [500, 2000]
 /** By level, before it goes down. */
 const QUIET_MS = [0, 1000, 5000]
+/** Of new work, meanwhile: a few long turns below capacity must not keep a worker at level 1. */
+const REFUSED_SHARE_MAX = 0.02
 
-/**
- * Budgets, of the target. Turns of three to ten times the budget of new work are what comes of it under 1.5 to 6 times
- * the load. With 0.2 in its place as many visitors are served, and wait four times as long.
- */
+/** Budgets, of the target. With 0.2 for new work as many visitors are served, and wait four times as long. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
 /** Of a budget: what is left of it after turns that were too long. */
 const BUDGET_MIN = 0.1
@@ -52,15 +43,18 @@ export class Overload {
   readonly #delayMsTarget: number
   /** Since when every look has found the delay above the target. */
   #overSinceMs: number | undefined
-  /** When the delay was last above the target, or a request was refused at level 1. */
-  #lastSignMs = 0
+  /** Since when no look has found it there; of that time, new work, and how much of it was refused. */
+  #quietSinceMs = 0
+  #newSeen = 0
+  #newRefused = 0
   #turnAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   /** Of the turn: challenges and files that were admitted, and all other requests. */
   #newAdmitted = 0
   #others = 0
 
-  constructor({ delayMsTarget }: OverloadOptions) {
+  /** @param delayMsTarget the queueing delay that a request may have, in milliseconds */
+  constructor(delayMsTarget: number) {
     this.#delayMsTarget = delayMsTarget
   }
 
@@ -77,16 +71,22 @@ export class Overload {
   looked(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
       this.#overSinceMs ??= nowMs
-      this.#lastSignMs = nowMs
+      this.#startQuiet(nowMs)
       if (this.#level === 2 || nowMs - this.#overSinceMs < INTERVALS_MS[this.#level]!) return
       this.#level++
       this.#overSinceMs = undefined
     } else {
       this.#overSinceMs = undefined
-      if (this.#level === 0 || nowMs - this.#lastSignMs < QUIET_MS[this.#level]!) return
-      this.#level--
-      this.#lastSignMs = nowMs
+      if (this.#level === 0 || nowMs - this.#quietSinceMs < QUIET_MS[this.#level]!) return
+      if (this.#level === 2 || this.#newRefused <= this.#newSeen * REFUSED_SHARE_MAX) this.#level--
+      this.#startQuiet(nowMs)
     }
+  }
+
+  #startQuiet(nowMs: number): void {
+    this.#quietSinceMs = nowMs
+    this.#newSeen = 0
+    this.#newRefused = 0
   }
 
   /** A turn begins: its first request has come. */
@@ -110,8 +110,9 @@ export class Overload {
       this.#others++
       return isInBudget || this.#level < 2
     }
+    this.#newSeen++
     if (!isInBudget && this.#newAdmitted >= this.#others * NEW_PER_OTHER) {
-      if (this.#level === 1) this.#lastSignMs = nowMs
+      this.#newRefused++
       return false
     }
     this.#newAdmitted++

@@ -23,7 +23,7 @@ export class OverloadGate implements Gate {
   #isInTurn = false
 
   constructor({ delayMsTarget, turnsPerRequest, onChange }: OverloadGateOptions) {
-    this.#overload = new Overload({ delayMsTarget })
+    this.#overload = new Overload(delayMsTarget)
     this.#turnsPerRequest = turnsPerRequest
     this.#onChange = onChange
   }

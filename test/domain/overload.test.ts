@@ -12,7 +12,7 @@ const VISITOR_MS = COST_MS.new + 2 * COST_MS.begun
 
 /** A worker on a virtual clock: its turns, its look every 20 ms, and visitors who send three requests each. */
 class Worker {
-  readonly overload = new Overload({ delayMsTarget: TARGET_MS })
+  readonly overload = new Overload(TARGET_MS)
   nowMs = 0
   #lookedAtMs = 0
   #due = 0
@@ -101,7 +101,7 @@ class Worker {
 }
 
 test('a busy worker is not overloaded: turns of less than the target, for ever', () => {
-  const overload = new Overload({ delayMsTarget: TARGET_MS })
+  const overload = new Overload(TARGET_MS)
   for (let nowMs = 0; nowMs < 60_000; nowMs += TARGET_MS + LOOK_MS) {
     overload.looked(nowMs, TARGET_MS)
     assert.ok(!overload.isShedding)
@@ -112,7 +112,7 @@ test('a busy worker is not overloaded: turns of less than the target, for ever',
 })
 
 test('a burst is no overload, nor is a pause of the machine', () => {
-  const overload = new Overload({ delayMsTarget: TARGET_MS })
+  const overload = new Overload(TARGET_MS)
   let nowMs = 0
   for (const lateMs of [5000, 0, 250, 240, 0, 400, 0, 0, 101, 99, 500]) {
     nowMs += LOOK_MS + lateMs
@@ -122,7 +122,7 @@ test('a burst is no overload, nor is a pause of the machine', () => {
 })
 
 test('a delay above the target is overload once it has lasted', () => {
-  const overload = new Overload({ delayMsTarget: TARGET_MS })
+  const overload = new Overload(TARGET_MS)
   for (let nowMs = 0; nowMs < 500; nowMs += 125) {
     overload.looked(nowMs, TARGET_MS + 5)
     assert.ok(!overload.isShedding)

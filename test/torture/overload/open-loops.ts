@@ -192,9 +192,7 @@ async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): P
     'possible x': possible,
     'of possible': goodput / possible,
     f,
-    // By what the worker's time leaves for refusals: beside visitors one costs more than alone.
-    'us of a refusal here':
-      microsecondsOf(result, shed.count) - (capacity.microseconds * served) / shed.count,
+    'us of a refusal here': refusalUsOf(result, capacity),
     ...latencyColumns(result),
     refused: shed.count,
     'refused p50 ms': shed.p50Ms,
@@ -210,6 +208,10 @@ async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): P
   )
   return result
 }
+
+/** What the worker's time leaves for each refusal beside visitors; 0 if there was none. */
+const refusalUsOf = ({ busy, seconds, served, shed }: VisitorsResult, { microseconds }: Capacity) =>
+  shed.count === 0 ? 0 : (busy * seconds * 1e6 - microseconds * served) / shed.count
 
 /** Refused when they had a challenge already. */
 const begunOf = ({ shedOf }: VisitorsResult) => shedOf.verify + shedOf.redeem

@@ -44,6 +44,8 @@ const settings = (adminPort: number) => ({
   POWGATE_ADMIN_PORT: String(adminPort),
   // Requests of closed loops are built for challenges of this lifetime.
   POWGATE_CHALLENGE_SECONDS: '600',
+  // What so many leave in ten minutes is more than the default bound; full, the embedded store refuses.
+  POWGATE_STATE_MAX_MB: '8192',
   // A busy machine is another matter.
   POWGATE_STORE_DEADLINE_MS: '5000',
 })
