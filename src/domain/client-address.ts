@@ -16,12 +16,9 @@ const HOPS_MAX = 32
 /** `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535` */
 const HOP_CHARACTERS_MAX = 53
 
-/** @param peer address of the TCP connection, trusted or not; the others as below */
-export function clientAddress(peer: Address, forwardedFor: string, trusted: AddressSet): Address {
-  return trusted.has(peer) ? (forwardedAddress(forwardedFor, trusted) ?? peer) : peer
-}
-
 /**
+ * The client's address, by the header of a trusted proxy.
+ *
  * @param forwardedFor all X-Forwarded-For values of a trusted peer's request, joined with ',' (empty when there is none)
  * @param trusted addresses of trusted proxies
  * @returns undefined: the client is the peer

@@ -11,8 +11,8 @@ import {
   parseAddress,
   parseRange,
 } from '../../src/domain/address.ts'
-import { clientAddress } from '../../src/domain/client-address.ts'
 import { addresses, seeded } from '../support/arbitraries.ts'
+import { clientAddress } from '../support/client-address.ts'
 
 test('parsing and formatting', () => {
   const rows: [text: string, canonical: string | undefined][] = [

@@ -15,6 +15,7 @@ import {
 } from '../../src/http/schemas.ts'
 import { usualRedemption, usualSolution } from '../../src/http/usual-body.ts'
 import { counters, nonces, seeded } from '../support/arbitraries.ts'
+import { HONEST_ENVIRONMENT } from '../support/client.ts'
 
 const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 12_000)
 const JSON_TYPE = 'application/json'
@@ -22,15 +23,8 @@ const JSON_TYPE = 'application/json'
 /** A name and the spelling of its value. */
 type Member = readonly [name: string, value: string]
 
-const FLAGS = [
-  'webdriver',
-  'chromeAbsent',
-  'swiftShader',
-  'noPlugins',
-  'notificationDenied',
-  'zeroScreen',
-  'noLanguages',
-]
+/** In the widget's order. */
+const FLAGS = Object.keys(HONEST_ENVIRONMENT)
 
 const fingerprints = fc.tuple(nonces, nonces).map(halves => halves.join(''))
 
