@@ -51,8 +51,16 @@ const EXCESS_BYTES_MAX = 2 ** 20
  * than 16 KB/s of a body, but not one that sends a large body at just that pace.
  */
 const BODY_MS_MAX = 10_000
+/** The same for a body in more chunks: each takes 1 us, and 80,000 of one byte can come in one read. */
+const CHUNKS_MAX = 10_000
 /** The same for a client that takes its answer so slowly, beyond what the system's buffers hold. */
 const TAKE_MS_MAX = 15_000
+
+/**
+ * The share of answers without a body that end their connection. uWebSockets.js does not tell whether the client takes such an
+ * answer, and keeps it until then. This share bounds what is kept for one connection: 32 answers on average, 10 KB.
+ */
+const BARE_LAST_SHARE = 1 / 32
 
 /** Whose answer is written now: `cork` calls back before it returns. */
 let corked: Exchange | undefined
@@ -150,14 +158,17 @@ export class Exchange {
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     const body = new BodyBytes(bytesMax)
     let excessBytes = 0
+    let chunks = 0
     let isDone = false
     this.#isBodyPending = true
     this.#response.onData((chunk, isLast) => {
-      if (isDone || this.#isOver) return
-      if (!isLast && performance.now() - this.startedAtMs > BODY_MS_MAX) {
+      if (this.#isOver) return
+      const isLate = !isLast && performance.now() - this.startedAtMs > BODY_MS_MAX
+      if (++chunks > CHUNKS_MAX || (isLate && !isDone)) {
         this.#response.close() // its abort handler runs
         return
       }
+      if (isDone) return
       if (!isLast) {
         if (excessBytes === 0 && body.add(chunk)) return
         excessBytes += chunk.byteLength
@@ -202,6 +213,7 @@ export class Exchange {
   answer(reply: Reply): void {
     if (this.#isOver) return
     if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
+    if (this.#mustWait()) return void setImmediate(() => this.answer(reply))
     this.#end()
     corked = this
     corkedReply = reply
@@ -214,6 +226,7 @@ export class Exchange {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
     if (this.#isLast(isBare)) return this.#answerLast(() => this.answerContent(reply))
+    if (this.#mustWait()) return void setImmediate(() => this.answerContent(reply))
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
     this.#host.observer.answered(this.#rules.part, reply.status, 'ok', this.startedAtMs)
@@ -229,7 +242,8 @@ export class Exchange {
     // A client that has ended its side too takes an answer at once, or none: uWebSockets.js then ends the connection.
     if (this.#isClientsLast && !this.#isInCallback) return true
     // Of a body that is much too large, rather than receive the rest of it.
-    return this.#isBodyPending || this.#framing !== 'length' || (isBare && this.#host.isDraining)
+    if (this.#isBodyPending || this.#framing !== 'length') return true
+    return isBare && (this.#host.isDraining || Math.random() < BARE_LAST_SHARE)
   }
 
   /**
@@ -247,6 +261,15 @@ export class Exchange {
       answer()
       if (this.#isUnended) this.#response.close()
     }, 0)
+  }
+
+  /**
+   * Whether the answer must wait for the end of the event-loop turn. uWebSockets.js reads up to 512 KiB at once. That holds 10,000
+   * pipelined requests, and while they were answered nobody else would be served for a second. While an answer is pending,
+   * uWebSockets.js closes a connection that brings another request. Requests with `Connection: close` end after 16 KiB of answers.
+   */
+  #mustWait(): boolean {
+    return this.#isInCallback && !this.#isClientsLast
   }
 
   #writeContent({ status, body, headers }: ContentReply): void {
@@ -306,13 +329,11 @@ export class Exchange {
    */
   #endHead(bytes: number, closes: boolean): void {
     if (closes) this.#response.writeHeader('Connection', 'close')
-    // Writes the length, and tells whether what was answered before has been taken.
-    const [isTaken, isEnded] = this.#response.tryEnd('', bytes)
+    const [, isEnded] = this.#response.tryEnd('', bytes) // writes the length
     if (isEnded) return
     // Not within the cork, which would keep what was written.
     if (closes) this.#isUnended = true
-    else if (isTaken) this.#response.endWithoutBody()
-    else this.#response.close()
+    else this.#response.endWithoutBody()
   }
 
   #fail(error: unknown): void {

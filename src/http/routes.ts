@@ -92,15 +92,22 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
   }
 }
 
+/**
+ * One refusal in so many is made by an exchange. That answer waits for the end of the turn, and uWebSockets.js closes the
+ * connection if another request follows. So no connection has more refused in one turn, where it can pipeline 10,000.
+ */
+const REFUSALS_PER_EXCHANGE = 64
+
 /** The handler, or a refusal where there are more requests than can be answered. */
 function unlessOverloaded(handler: Handler, reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
   const { gate } = host
   if (gate === undefined) return handler
   const refuse = refuserOf(reply, host, rules)
   const refuseCarefully = always(reply, host, rules)
+  let refusals = 0
   return (response, request) => {
     if (!gate.isShedding || gate.admits(rules.part)) handler(response, request)
-    else if (endsPlainly(request, host)) refuse(response)
+    else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host)) refuse(response)
     else refuseCarefully(response, request)
   }
 }
