@@ -66,6 +66,12 @@ export const SLOW_KINDS: readonly SlowKind[] = [
   { name: 'says nothing after an answer', group: 'idle', start: ANSWERED },
 ]
 
+const NOT_MODIFIED = 'GET /widget.js HTTP/1.1\r\nHost: powgate\r\nIf-None-Match: *\r\n\r\n'
+const WRONG_METHOD = 'HEAD /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
+const INVALID = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Length: 2\r\n\r\n{}'
+/** As many bytes as uWebSockets.js reads at once, and as few. */
+const [PIPELINED_BYTES, SPARSE_BYTES] = [500_000, 16_000]
+
 /** They ask for so much that the system's buffers overflow. */
 export const DEAF_KINDS: readonly SlowKind[] = [
   { name: 'files', text: LONG_ANSWER },
@@ -74,11 +80,15 @@ export const DEAF_KINDS: readonly SlowKind[] = [
   { name: 'errors', text: ANSWERED },
   // Refused, where there are more than can be answered.
   { name: 'challenges', text: `${LINE}\r\n` },
-].map(({ name, text }) => ({
+  { name: '304s, all at once', text: NOT_MODIFIED, bytes: PIPELINED_BYTES },
+  { name: 'heads, all at once', text: HEAD_ANSWER, bytes: PIPELINED_BYTES },
+  { name: 'wrong methods, all at once', text: WRONG_METHOD, bytes: PIPELINED_BYTES },
+  { name: 'invalid bodies, all at once', text: INVALID, bytes: PIPELINED_BYTES },
+].map(({ name, text, bytes = SPARSE_BYTES }) => ({
   name: `takes no answer: ${name}`,
   group: 'readers',
   start: text,
-  drip: { text: text.repeat(Math.ceil(16_000 / text.length)), everyMs: 20 },
+  drip: { text: text.repeat(Math.ceil(bytes / text.length)), everyMs: 20 },
   isDeaf: true,
 }))
 
