@@ -1,5 +1,6 @@
 /** Entry: checks the configuration, prepares the store, then forks workers, until a signal says stop. */
 
+import './supported-node.ts'
 import cluster from 'node:cluster'
 import { createServer } from 'node:net'
 import { prepareStart } from './admin/first-start.ts'

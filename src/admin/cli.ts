@@ -7,6 +7,7 @@
  *   exit 2   the call could not be understood; nothing was opened or changed
  */
 
+import '../supported-node.ts'
 import { readFileSync } from 'node:fs'
 import { scrub } from '../log/redaction.ts'
 import { readInput, UsageError } from './command.ts'
