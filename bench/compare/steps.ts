@@ -15,6 +15,7 @@ export type LoadModule = <Module>(path: string) => Promise<Module>
 const SITE_KEY = 'site_0123456789ABCDEFabcdef'
 const SECRET = 'a secret for the bench, long enough to be accepted'
 const TERMS = { issuedAtMs: Date.UTC(2026, 0, 1), difficulty: 0 }
+const LATEST_MS = TERMS.issuedAtMs + 5000
 const COUNTER = 180_227
 const RANDOM_BITS = 5
 const STORE_EPOCH = 7
@@ -48,12 +49,12 @@ export const STEPS: Readonly<Record<string, (load: LoadModule) => Promise<Step>>
     const { keyring, binding, mintNonce, readNonce } = await nonces(load)
     return {
       run: () => mintNonce(keyring, TERMS, binding, RANDOM_BITS),
-      isRight: result => isReadingGenuine(readNonce(keyring, result as string, binding)),
+      isRight: result => isReadingGenuine(readNonce(keyring, result as string, binding, LATEST_MS)),
     }
   },
   'read a nonce': async load => {
     const { keyring, binding, nonce, readNonce } = await nonces(load)
-    return { run: () => readNonce(keyring, nonce, binding), isRight: isReadingGenuine }
+    return { run: () => readNonce(keyring, nonce, binding, LATEST_MS), isRight: isReadingGenuine }
   },
   'proof check': async load => {
     const { nonce } = await nonces(load)
@@ -93,7 +94,7 @@ async function wholeVerification(load: LoadModule): Promise<Step> {
       const parsed = parseSolution(bytes, JSON_TYPE)
       if (!parsed.ok) return undefined
       const { body } = parsed
-      const reading = readNonce(keyring, body.nonce, binding)
+      const reading = readNonce(keyring, body.nonce, binding, LATEST_MS)
       if (reading.status !== 'genuine' || !checkProof(body.nonce, body.counter, reading.difficulty))
         return undefined
       return mintToken(keyring, { ...claims, score: scoreOf(SIGNALS).score })

@@ -143,7 +143,7 @@ export function bindingFor(address: Address): NonceBinding {
 
 /** undefined unless it is genuine. */
 export function termsOf(nonce: string, binding: NonceBinding) {
-  const reading = readNonce(KEYRING, nonce, binding)
+  const reading = readNonce(KEYRING, nonce, binding, NOW_MS)
   return reading.status === 'genuine' ? reading : undefined
 }
 

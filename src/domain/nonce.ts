@@ -16,8 +16,10 @@
  * has a fixed length, and 29 of its 32 bytes are never shown (see `Hmac.innerHash`). Those bytes are the key of the second,
  * a key of this nonce's own, before a message of fixed length, of whose digest 5 bytes are shown.
  *
- * Two MACs tell "another site's or forged" from "another address" without any state. A forger who is told which of
- * the two failed needs about 2^39 requests for one header, all of them before that header expires.
+ * Two MACs tell "another site's or forged" from "another address" without any state. A forger who is told which of the two failed
+ * finds the site MAC of one header with about 2^23 requests, and all addresses can search together. The address MAC takes 2^39 more
+ * from one address. Both searches must end before the header expires, so of a header from the future no MAC is told apart.
+ * A forged header may state any difficulty: who has made 2^39 requests is not held up by 2^16 hashes.
  *
  * The store epoch is drawn anew whenever a store has lost its memory: a nonce whose single use might have been
  * forgotten no longer verifies. Nor does one that was issued under other lifetimes: what is remembered of it, and of its
@@ -99,21 +101,28 @@ export function mintNonce(
 }
 
 /**
- * What a nonce says of itself, if it is ours.
+ * What a nonce says of itself, if this service issued it.
  *
  * @param nonce 32 lowercase hexadecimal characters
+ * @param latestMs Unix milliseconds; a nonce of a later time is genuine or forged, but never of another address
  */
-export function readNonce(keyring: Keyring, nonce: string, binding: NonceBinding): NonceReading {
+export function readNonce(
+  keyring: Keyring,
+  nonce: string,
+  binding: NonceBinding,
+  latestMs: number,
+): NonceReading {
   if (nonce.length !== NONCE_LENGTH || bytes.write(nonce, 'hex') !== NONCE_BYTES) return FORGED
   const high = bytes.readUInt32BE(0)
   const low = bytes.readUInt32BE(4)
+  const atMs = issuedAtMs(high, low)
   for (const key of keyring.candidates((low >>> NONCE_RANDOM_BITS) & 0x0f)) {
     writeMessage(key, binding)
     const mac = key.nonceMac.innerHash(MESSAGE_BYTES)
     if (differs(mac, HEADER_BYTES, SITE_MAC_BYTES)) continue
     if (differs(macOfAddress(mac, binding.address), ADDRESS_MAC_OFFSET, ADDRESS_MAC_BYTES))
-      return OTHER_ADDRESS
-    return { status: 'genuine', issuedAtMs: issuedAtMs(high, low), difficulty: difficultyOf(low) }
+      return atMs > latestMs ? FORGED : OTHER_ADDRESS
+    return { status: 'genuine', issuedAtMs: atMs, difficulty: difficultyOf(low) }
   }
   return FORGED
 }

@@ -169,7 +169,8 @@ export class VerifyEndpoint implements Endpoint {
     if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
       return refused({ reason: 'store-unavailable' })
     const binding = { siteKey: record.siteKey, storeEpoch, lifetimes: settings, address }
-    const reading = readNonce(this.#service.keyring, parsed.body.nonce, binding)
+    const latestMs = this.#service.now() + CLOCK_SKEW_MS
+    const reading = readNonce(this.#service.keyring, parsed.body.nonce, binding, latestMs)
     switch (reading.status) {
       case 'genuine':
         return this.#evaluateSolution(site, parsed.body, reading, { address: addressEpoch, site: siteEpoch })
@@ -182,9 +183,10 @@ export class VerifyEndpoint implements Endpoint {
 
   /** On a Cluster the address that a nonce was issued to may have another epoch than the one that brings it. */
   #isOfOtherShard(nonce: string, siteKey: string, address: Address): boolean {
-    const { settings: lifetimes } = this.#service
+    const { settings: lifetimes, keyring, now } = this.#service
     for (const storeEpoch of this.#service.store.nonceEpochs(siteKey)) {
-      const { status } = readNonce(this.#service.keyring, nonce, { siteKey, storeEpoch, lifetimes, address })
+      const binding = { siteKey, storeEpoch, lifetimes, address }
+      const { status } = readNonce(keyring, nonce, binding, now() + CLOCK_SKEW_MS)
       if (status === 'other-address') return true
     }
     return false

@@ -14,6 +14,7 @@ const binding = {
   address: `${'\0'.repeat(10)}\xff\xff\x7f\0\0\x01`,
 }
 const terms = { issuedAtMs: Date.UTC(2026, 10, 21, 12, 34, 56, 789), difficulty: 18 }
+const LATEST_MS = terms.issuedAtMs + 5000
 
 const bindings = fc.record({
   siteKey: siteKeys,
@@ -31,7 +32,10 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
     fc.property(allTerms, bindings, fc.nat(0x3fff), (someTerms, someBinding, random) => {
       const nonce = mintNonce(keyring, someTerms, someBinding, random)
       assert.match(nonce, /^[0-9a-f]{32}$/)
-      assert.deepEqual(readNonce(keyring, nonce, someBinding), { status: 'genuine', ...someTerms })
+      assert.deepEqual(readNonce(keyring, nonce, someBinding, someTerms.issuedAtMs), {
+        status: 'genuine',
+        ...someTerms,
+      })
       assert.deepEqual(nonceTerms(nonce), { ...someTerms })
     }),
     seeded(3000),
@@ -40,12 +44,25 @@ test('property: a nonce reads back what was minted, and is 32 lowercase hex char
 
 test('another address is told apart; another site, epoch or secret is forged', () => {
   const nonce = mintNonce(keyring, terms, binding, 5)
-  const read = (change: object, ring = keyring) => readNonce(ring, nonce, { ...binding, ...change }).status
+  const read = (change: object, ring = keyring) =>
+    readNonce(ring, nonce, { ...binding, ...change }, LATEST_MS).status
   assert.equal(read({}), 'genuine')
   assert.equal(read({ address: `${binding.address.slice(0, 15)}\x02` }), 'other-address')
   assert.equal(read({ siteKey: 'site_0123456789ABCDEFabcdeg' }), 'forged')
   assert.equal(read({ storeEpoch: 1 }), 'forged')
   assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
+})
+
+test('of a time that is not there yet, another address is not told from a forgery', () => {
+  const other = { ...binding, address: `${binding.address.slice(0, 15)}\x02` }
+  for (const [aheadMs, status] of [
+    [0, 'other-address'],
+    [1, 'forged'],
+  ] as const) {
+    const nonce = mintNonce(keyring, { ...terms, issuedAtMs: LATEST_MS + aheadMs }, binding, 5)
+    assert.equal(readNonce(keyring, nonce, binding, LATEST_MS).status, 'genuine')
+    assert.equal(readNonce(keyring, nonce, other, LATEST_MS).status, status)
+  }
 })
 
 test('every byte flipped: refused; the header and the site MAC as forged, the address MAC as another address', () => {
@@ -56,7 +73,7 @@ test('every byte flipped: refused; the header and the site MAC as forged, the ad
       flipped[index]! ^= 1 << bit
       const expected = index < 11 ? 'forged' : 'other-address'
       assert.equal(
-        readNonce(keyring, flipped.toString('hex'), binding).status,
+        readNonce(keyring, flipped.toString('hex'), binding, Number.POSITIVE_INFINITY).status,
         expected,
         `byte ${index} bit ${bit}`,
       )
@@ -67,18 +84,18 @@ test('every byte flipped: refused; the header and the site MAC as forged, the ad
 test('truncated or extended: forged', () => {
   const nonce = mintNonce(keyring, terms, binding, 5)
   for (let length = 0; length < 32; length++) {
-    assert.equal(readNonce(keyring, nonce.slice(0, length), binding).status, 'forged')
+    assert.equal(readNonce(keyring, nonce.slice(0, length), binding, LATEST_MS).status, 'forged')
   }
-  assert.equal(readNonce(keyring, `${nonce}0`, binding).status, 'forged')
+  assert.equal(readNonce(keyring, `${nonce}0`, binding, LATEST_MS).status, 'forged')
 })
 
 test('rotation: the first secret signs, all verify, a removed one no longer does', () => {
   const old = mintNonce(new Keyring([SECRETS[0]!]), terms, binding, 5)
   const rotated = new Keyring([SECRETS[1]!, SECRETS[0]!])
-  assert.equal(readNonce(rotated, old, binding).status, 'genuine')
+  assert.equal(readNonce(rotated, old, binding, LATEST_MS).status, 'genuine')
   const fresh = mintNonce(rotated, terms, binding, 5)
-  assert.equal(readNonce(new Keyring([SECRETS[1]!]), fresh, binding).status, 'genuine')
-  assert.equal(readNonce(new Keyring([SECRETS[0]!]), fresh, binding).status, 'forged')
+  assert.equal(readNonce(new Keyring([SECRETS[1]!]), fresh, binding, LATEST_MS).status, 'genuine')
+  assert.equal(readNonce(new Keyring([SECRETS[0]!]), fresh, binding, LATEST_MS).status, 'forged')
 })
 
 test('two secrets that share a key id both verify', () => {
@@ -92,7 +109,7 @@ test('two secrets that share a key id both verify', () => {
   const both = new Keyring([first!, second!])
   for (const secret of [first!, second!]) {
     assert.equal(
-      readNonce(both, mintNonce(new Keyring([secret]), terms, binding, 1), binding).status,
+      readNonce(both, mintNonce(new Keyring([secret]), terms, binding, 1), binding, LATEST_MS).status,
       'genuine',
     )
   }

@@ -53,7 +53,7 @@ export class NonceObserver {
       lifetimes: lifetimesOf(),
       address: parseAddress(address)!,
     }
-    const { status } = readNonce(keyring, nonce, binding)
+    const { status } = readNonce(keyring, nonce, binding, Number.POSITIVE_INFINITY)
     assert.notEqual(status, 'forged', `${nonce} is not of this site`)
     return status === 'genuine'
   }
