@@ -62,6 +62,10 @@ const TAKE_MS_MAX = 15_000
  */
 const BARE_LAST_SHARE = 1 / 32
 
+/** In one turn of the event loop, of all connections. A client that pipelines fewer than that is served as usual. */
+const ANSWERS_AT_ONCE_MAX = 16
+let answersAtOnce = 0
+
 /** Whose answer is written now: `cork` calls back before it returns. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
@@ -264,12 +268,15 @@ export class Exchange {
   }
 
   /**
-   * Whether the answer must wait for the end of the event-loop turn. uWebSockets.js reads up to 512 KiB at once. That holds 10,000
-   * pipelined requests, and while they were answered nobody else would be served for a second. While an answer is pending,
-   * uWebSockets.js closes a connection that brings another request. Requests with `Connection: close` end after 16 KiB of answers.
+   * Whether the answer must wait for the end of the event-loop turn, since many were given at once in this one. uWebSockets.js reads
+   * up to 512 KiB at once. That holds 10,000 pipelined requests, and while they were answered nobody else would be served for a
+   * second. While an answer is pending, uWebSockets.js closes a connection that brings another request. Requests with
+   * `Connection: close` end after 16 KiB of answers anyway.
    */
   #mustWait(): boolean {
-    return this.#isInCallback && !this.#isClientsLast
+    if (!this.#isInCallback || this.#isClientsLast) return false
+    if (answersAtOnce === 0) setImmediate(() => (answersAtOnce = 0))
+    return ++answersAtOnce > ANSWERS_AT_ONCE_MAX
   }
 
   #writeContent({ status, body, headers }: ContentReply): void {

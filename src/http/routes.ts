@@ -103,12 +103,12 @@ function unlessOverloaded(handler: Handler, reply: Reply, host: ExchangeHost, ru
   const { gate } = host
   if (gate === undefined) return handler
   const refuse = refuserOf(reply, host, rules)
-  const refuseCarefully = always(reply, host, rules)
+  const refuseLater = (exchange: Exchange) => void setImmediate(() => exchange.answer(reply))
   let refusals = 0
   return (response, request) => {
     if (!gate.isShedding || gate.admits(rules.part)) handler(response, request)
     else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host)) refuse(response)
-    else refuseCarefully(response, request)
+    else new Exchange(response, request, host, rules).begin(refuseLater)
   }
 }
 

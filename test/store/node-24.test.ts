@@ -25,7 +25,12 @@ test('the embedded store holds on Node.js 24', () => {
   // Without it the runner would report to this one's runner, in a format of its own.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const args = ['--import', 'tsx', '--test', '--test-reporter=tap', 'test/store/embedded.test.ts']
-  const { status, stdout } = spawnSync(node, args, { encoding: 'utf8', env })
+  const { status, stdout } = spawnSync(node, args, {
+    encoding: 'utf8',
+    env,
+    timeout: 300_000,
+    killSignal: 'SIGKILL',
+  })
   assert.match(stdout, /^# pass [1-9]\d/m)
   assert.equal(status, 0, stdout)
 })
