@@ -58,12 +58,12 @@ const TAKE_MS_MAX = 15_000
 
 /**
  * The share of answers without a body that end their connection. uWebSockets.js does not tell whether the client takes such an
- * answer, and keeps it until then. This share bounds what is kept for one connection: 32 answers on average, 10 KB.
+ * answer, and keeps it until then. This share bounds what is kept for one connection: 64 answers on average, 20 KB.
  */
-const BARE_LAST_SHARE = 1 / 32
+const BARE_LAST_SHARE = 1 / 64
 
 /** In one turn of the event loop, of all connections. A client that pipelines fewer than that is served as usual. */
-const ANSWERS_AT_ONCE_MAX = 16
+const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
 /** Whose answer is written now: `cork` calls back before it returns. */
