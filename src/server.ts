@@ -1,6 +1,6 @@
 /** Composition root of a worker: store, keys, log and routes come together here. */
 
-import { randomBytes, randomFillSync } from 'node:crypto'
+import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import type { Config } from './config.ts'
 import { demoRoutes } from './demo/routes.ts'
 import { demoApiKey } from './demo/site.ts'
@@ -178,7 +178,7 @@ function composeService(config: Config, store: Store, events: Events): Service {
     sites: new Directory(store, () => performance.now()),
     loads: new LoadTracker(store, () => performance.now()),
     keyUses: new KeyUses(store),
-    fingerprints: new FingerprintWatch(config.workers),
+    fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,
     randomBits: randomBitPool(),
     events,

@@ -1,5 +1,5 @@
 /**
- * How many addresses lately sent the same fingerprint to the same site.
+ * How many networks lately sent the same fingerprint to the same site.
  *
  * Each worker watches the connections that the kernel hands it, a random sample, and multiplies by the number of
  * workers: common devices share a fingerprint anyway, so only large counts mean anything, and those are estimated well
@@ -10,6 +10,9 @@
  * The counts live in a table of fixed size: a flood of made-up fingerprints takes no memory, and a visit makes no
  * garbage (0.6 us a visit, where a map of objects took 1.0, all fingerprints different). Where two fingerprints meet in a slot, the one with more visits stays (Boyer and Moore's majority vote), since
  * only frequent ones matter.
+ *
+ * Which bit a network sets depends on a secret of the process. With a known function, 64 chosen addresses would set all
+ * bits and so lower the score of everybody with that device.
  */
 
 const BITS = 64
@@ -37,23 +40,28 @@ function emptyHalf(): Half {
 
 export class FingerprintWatch {
   readonly #workers: number
+  readonly #secret: number
   #present = emptyHalf()
   #before = emptyHalf()
   #turnsAtMs = 0
 
-  /** @param workers how many workers share the traffic */
-  constructor(workers: number) {
+  /**
+   * @param workers how many workers share the traffic
+   * @param secret 32 random bits
+   */
+  constructor(workers: number, secret: number) {
     this.#workers = workers
+    this.#secret = secret
   }
 
   /**
-   * Notes one sighting and estimates the number of addresses; 1 if the fingerprint is just popular.
+   * Notes one sighting and estimates the number of networks; 1 if the fingerprint is just popular.
    *
    * @param siteTag any number that stands for the site
    * @param fingerprint hexadecimal, in upper or lower case
-   * @param addressHash any well-mixed unsigned 32-bit hash of the address
+   * @param network the visitor's, as text: an IPv4 address, or the first 48 bits of an IPv6 address
    */
-  note(siteTag: number, fingerprint: string, addressHash: number, nowMs: number): number {
+  note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
     const { slots } = this.#present
     const siteVisits =
@@ -68,7 +76,7 @@ export class FingerprintWatch {
       slots[at + TAG] = tag
       slots[at + LOW] = slots[at + HIGH] = 0
     }
-    const bit = addressHash % BITS
+    const bit = hashOf(network, network.length, this.#secret) % BITS
     if (bit < 32) slots[at + LOW]! |= 1 << bit
     else slots[at + HIGH]! |= 1 << (bit - 32)
     slots[at + VISITS]!++
@@ -106,12 +114,15 @@ function countVisit(sites: Half['sites'], siteTag: number): number {
 /** Of a hash any part is as good as the whole; whoever makes up fingerprints that agree in it sends one fingerprint. */
 const FINGERPRINT_CHARACTERS = 16
 
-/** FNV-1a of site and fingerprint in lower case, then mixed (murmur3's finaliser), so that any of its bits will do. */
 function tagOf(siteTag: number, fingerprint: string): number {
-  let hash = Math.imul(0x811c9dc5 ^ siteTag, 0x01000193)
-  const length = Math.min(FINGERPRINT_CHARACTERS, fingerprint.length)
+  return hashOf(fingerprint, Math.min(FINGERPRINT_CHARACTERS, fingerprint.length), siteTag)
+}
+
+/** FNV-1a of a text in lower case, then murmur3's finaliser, so that any of its bits will do. */
+function hashOf(text: string, length: number, seed: number): number {
+  let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193)
   for (let index = 0; index < length; index++)
-    hash = Math.imul(hash ^ (fingerprint.charCodeAt(index) | 0x20), 0x01000193)
+    hash = Math.imul(hash ^ (text.charCodeAt(index) | 0x20), 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
   return (hash ^ (hash >>> 16)) >>> 0

@@ -13,7 +13,6 @@
 
 import { type Address, limitKey } from '../domain/address.ts'
 import { timeText } from '../domain/decimal.ts'
-import { fnv1a } from '../domain/hash.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
@@ -65,6 +64,9 @@ interface Epochs {
 
 /** At a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
+
+/** One customer of an access provider has at most this much of IPv6, and any number of addresses in it. */
+const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
@@ -274,9 +276,9 @@ export class VerifyEndpoint implements Endpoint {
     { solution, signals }: Solved,
     addressFailures: number,
   ): ScoreSignals {
-    const { fingerprints, settings, now } = this.#service
-    const addressHash = fnv1a(limitKey(address, settings.ipv6PrefixBits))
-    const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, addressHash, now())
+    const { fingerprints, now } = this.#service
+    const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
+    const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, now())
     if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
       return signals
     return { ...signals, fingerprintAddresses, addressFailures }

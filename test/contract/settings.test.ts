@@ -14,6 +14,7 @@ import {
   assertPassed,
   assertRedeemed,
   assertRefused,
+  freshFingerprint,
   onEachStore,
   type Subject,
 } from './support.ts'
@@ -74,6 +75,22 @@ function settingTests(subject: Subject): void {
     const { siteKey } = subject.site
     const solution = await subject.client.solved(siteKey, through('203.0.113.9'))
     assertPassed(await subject.client.verify(siteKey, solution, through('::ffff:cb00:7109')))
+  })
+
+  test('§2.4 score, decided: the addresses of one /48 do not make a fingerprint common', async () => {
+    const { siteKey, apiKey } = await subject.createSite({
+      difficulty: { base: 16, min: 16, max: 16 },
+      threshold: 0,
+    })
+    const fingerprintHash = freshFingerprint()
+    const submit = async (visitor: ReturnType<typeof through>) => {
+      const solution = await subject.client.solved(siteKey, visitor, { fingerprintHash })
+      return (await subject.client.verify(siteKey, solution, visitor)).json.token
+    }
+    const ofOneNetwork = Array.from({ length: 64 }, (_, index) => `2001:db8:5:${index.toString(16)}::1`)
+    await Promise.all(ofOneNetwork.map(address => submit(through(address))))
+    const token = await submit(through('203.0.113.10'))
+    assert.equal((await subject.client.verifyToken(apiKey, { token })).json.score, 1)
   })
 
   test('§8, decided: IPv4 counts per address, IPv6 per /64', async () => {

@@ -6,7 +6,6 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
-import { fnv1a } from '../../src/domain/hash.ts'
 import { addLoad, decayedRate, type LoadState } from '../../src/domain/load.ts'
 import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
@@ -159,28 +158,30 @@ test('load: the rate follows within seconds and decays; the usual rate follows a
   assert.ok(later.rate < 1)
 })
 
+const SECRET = 1
+
 test('fingerprints: one visitor is one; many addresses are counted within a quarter; old ones are forgotten', () => {
-  const watch = new FingerprintWatch(2)
-  assert.equal(watch.note(1, 'f', fnv1a('a'), 0), 1)
-  assert.equal(watch.note(1, 'f', fnv1a('a'), 1), 1)
+  const watch = new FingerprintWatch(2, SECRET)
+  assert.equal(watch.note(1, 'f', 'a', 0), 1)
+  assert.equal(watch.note(1, 'f', 'a', 1), 1)
   let estimate = 0
-  for (let index = 0; index < 60; index++) estimate = watch.note(1, 'f', fnv1a(`address ${index}`), 2)
+  for (let index = 0; index < 60; index++) estimate = watch.note(1, 'f', `address ${index}`, 2)
   assert.ok(estimate > 60 * 2 * 0.75 && estimate < 60 * 2 * 1.25, String(estimate))
-  assert.equal(watch.note(2, 'f', fnv1a('a'), 2), 1)
-  watch.note(1, 'g', 1, 300_001)
-  watch.note(1, 'g', 1, 600_002)
-  assert.equal(watch.note(1, 'f', fnv1a('a'), 600_003), 1)
+  assert.equal(watch.note(2, 'f', 'a', 2), 1)
+  watch.note(1, 'g', 'a', 300_001)
+  watch.note(1, 'g', 'a', 600_002)
+  assert.equal(watch.note(1, 'f', 'a', 600_003), 1)
 })
 
 test('a fingerprint that is common because the device is popular is not suspicious on a busy site', () => {
-  const watch = new FingerprintWatch(4)
+  const watch = new FingerprintWatch(4, SECRET)
   let popular = 0
   let botnet = 0
   for (let visit = 0; visit < 3000; visit++) {
-    const addressHash = fnv1a(`address ${visit}`)
-    if (visit % 10 === 0) popular = watch.note(1, 'phone', addressHash, visit)
-    else if (visit % 10 < 4) botnet = watch.note(1, 'image', addressHash, visit)
-    else watch.note(1, `browser ${visit}`, addressHash, visit)
+    const address = `address ${visit}`
+    if (visit % 10 === 0) popular = watch.note(1, 'phone', address, visit)
+    else if (visit % 10 < 4) botnet = watch.note(1, 'image', address, visit)
+    else watch.note(1, `browser ${visit}`, address, visit)
   }
   assert.equal(popular, 1)
   assert.ok(botnet > 256)

@@ -2,7 +2,6 @@
 
 import { difficultyFor } from '../../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../../src/domain/fingerprints.ts'
-import { fnv1a } from '../../../src/domain/hash.ts'
 import type { Case } from '../case.ts'
 import { addressKeyOf, DIFFICULTY, INPUTS, NOW_MS, SITE_TAG, scoreFor, THRESHOLD, visits } from '../inputs.ts'
 import { seededRandom } from '../random.ts'
@@ -47,12 +46,12 @@ export const JUDGING_CASES: readonly Case[] = [
     step: () => {
       const all = visits().map(({ solution, address }) => ({
         fingerprint: solution.fingerprintHash,
-        addressHash: fnv1a(addressKeyOf(address)),
+        network: addressKeyOf(address),
       }))
-      const watch = new FingerprintWatch(2)
+      const watch = new FingerprintWatch(2, 1)
       const step = (index: number) => {
-        const { fingerprint, addressHash } = all[index]!
-        return watch.note(SITE_TAG, fingerprint, addressHash, NOW_MS) >= 1 ? 1 : 0
+        const { fingerprint, network } = all[index]!
+        return watch.note(SITE_TAG, fingerprint, network, NOW_MS) >= 1 ? 1 : 0
       }
       return { kind: 'sync', count: INPUTS, step }
     },
