@@ -3,7 +3,7 @@
 import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import type { Config } from './config.ts'
 import { demoRoutes } from './demo/routes.ts'
-import { demoApiKey } from './demo/site.ts'
+import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
 import type { Events, Service } from './endpoints/service.ts'
@@ -175,7 +175,7 @@ function composeService(config: Config, store: Store, events: Events): Service {
       monotonicMs: () => performance.now(),
       wallMs: Date.now,
     }),
-    sites: new Directory(store, () => performance.now()),
+    sites: new Directory(store, () => performance.now(), config.demo === 'on' ? undefined : DEMO_SITE_KEY),
     loads: new LoadTracker(store, () => performance.now()),
     keyUses: new KeyUses(store),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),

@@ -63,7 +63,7 @@ export type LogDecision =
       readonly keepMs: number
       /** Requests of this endpoint for this site in the window, before this one. */
       readonly siteCount: number
-      /** Failed verifications of the address in the window, before this one. */
+      /** Failed verifications of the address for this site in the window, before this one. */
       readonly failures: number
       /** The nonce to be spent was spent before. */
       readonly isUsed: boolean
@@ -118,10 +118,11 @@ export function admitToLog(
       if (label === markHigh && count === markLow) isUsed = true
     } else {
       if (!isLive(time, entryTime)) continue
-      if (label >> KIND_SHIFT === LogKind.failedVerification) failures += count
+      const isOfSite = (label & TAG_MASK) === request.siteTag
+      if (isOfSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
       if (isSameEndpoint(label, kind)) {
         addressCount += count
-        if ((label & TAG_MASK) === request.siteTag) siteCount += count
+        if (isOfSite) siteCount += count
       }
     }
     end = writeEntry(end, entryTime, label, count)

@@ -217,8 +217,8 @@ export class VerifyEndpoint implements Endpoint {
   }
 
   /**
-   * Whether the address will have failed, as far as that is known before the store is asked. Who tests failures, or is
-   * on a site's own lists, does not pay for that at other sites.
+   * Whether the address will have failed, as far as that is known before the store is asked. A test site's failures and
+   * those of a site's IP rules do not count.
    */
   #isFailure(attempt: Attempt, site: Site | null): boolean {
     if (site?.test !== undefined) return false

@@ -24,10 +24,11 @@ export class SiteDirectory {
   #revision: number | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(store: SiteStore, now: () => number) {
+  /** @param hiddenSiteKey of a site that is taken for unknown, with its API keys, though the store has it */
+  constructor(store: SiteStore, now: () => number, hiddenSiteKey?: string) {
     this.#store = store
     const readSite = async (siteKey: string) => {
-      const record = await store.readSite(siteKey)
+      const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
     }
     this.#sites = new Cache(readSite, now)

@@ -13,6 +13,7 @@ import {
   assertRedeemed,
   assertRefused,
   freshFingerprint,
+  QUICK_DIFFICULTY,
   type Subject,
   wrongCounter,
 } from './support.ts'
@@ -104,6 +105,24 @@ export function scoreTests(subject: Subject): void {
     const { json } = await subject.client.verify(siteKey, solution, { from })
     const redemption = await subject.client.verifyToken(apiKey, { token: json.token }, { from })
     assert.equal(redemption.json.score, rounded(1 - 3 * SCORE_WEIGHTS.recentFailure))
+  })
+
+  test('§2.4 score, decided: failed verifications count at their site only', async () => {
+    const [first, second] = [await subject.createSite(), await subject.createSite()]
+    const from = freshAddress()
+    const solution = await subject.client.solved(first.siteKey, { from })
+    const wrong = { ...solution, counter: wrongCounter(solution.nonce) }
+    for (let count = 0; count < 6; count++)
+      assertFailedResult(await subject.client.verify(first.siteKey, wrong, { from }))
+    const challenge = await subject.client.challenge(second.siteKey, { from })
+    assert.equal(challenge.json.difficulty, QUICK_DIFFICULTY.base)
+    const { json } = await subject.client.verify(
+      second.siteKey,
+      await subject.client.solved(second.siteKey, { from }),
+      { from },
+    )
+    const redemption = await subject.client.verifyToken(second.apiKey, { token: json.token }, { from })
+    assert.equal(redemption.json.score, 1)
   })
 
   test('§2.3 passed: webdriver fails at the default threshold, and the solved nonce is spent', async () => {

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
-import { DEMO_SITE_KEY } from '../../src/demo/site.ts'
+import { DEMO_SITE_KEY, demoApiKey } from '../../src/demo/site.ts'
 import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { type Answer, call, freshAddress } from '../support/http.ts'
-import { STORE_KINDS, TestService } from '../support/service.ts'
+import { STORE_KINDS, TEST_SECRET, TestService } from '../support/service.ts'
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -204,13 +204,16 @@ describe('a first start', () => {
     }
   })
 
-  test('the second start has no demo, and keeps the site that it had', async () => {
+  test('the second start has no demo, keeps the site that it had, and does not know its keys', async () => {
     await service.end()
     await service.boot()
     for (const path of DEMO_PATHS) assert.equal((await call(service.url + path)).status, 404, path)
     const store = await service.openSites()
+    const client = new Client(service.url)
+    assert.equal((await client.challenge(DEMO_SITE_KEY)).json.code, 'site-unknown')
+    assert.equal((await client.verifyToken(demoApiKey(TEST_SECRET), { token: 'abc' })).status, 401)
     const sites = await store.listSites()
-    assert.deepEqual(sites.map(({ name }) => name).sort(), ['demo', 'demo page', 'test'])
+    assert.deepEqual(sites.map(({ name }) => name).sort(), ['demo', 'demo page'])
     await store.close()
   })
 })

@@ -106,10 +106,11 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
       end
     elseif (time - entries[index]) % WRAP < WINDOW then
       local count = entries[index + 2]
-      if entry_label >= 2 * KIND then failures = failures + count end
+      local of_site = entry_label % KIND == tag
+      if of_site and entry_label >= 2 * KIND then failures = failures + count end
       if (entry_label < KIND) == challenge then
         address_count = address_count + count
-        if entry_label % KIND == tag then site_count = site_count + count end
+        if of_site then site_count = site_count + count end
       end
     else
       dead = true
