@@ -4,7 +4,8 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { type Address, formatAddress } from '../domain/address.ts'
+import { type Address, formatAddress, limitKey } from '../domain/address.ts'
+import { admitToWindow } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ContentReply, HeaderList } from '../http/replies.ts'
@@ -51,9 +52,31 @@ export function demoRoutes(listener: Listener, apiKey: string): ContentRoute[] {
       path: '/demo/submit',
       methods: ['post'],
       handle: (exchange, asked) =>
-        handleSubmit(exchange, asked, form => redeemForm(listener, apiKey, form, exchange.address)),
+        handleSubmit(exchange, asked, form =>
+          isAdmitted(exchange.address)
+            ? redeemForm(listener, apiKey, form, exchange.address)
+            : Promise.resolve(
+                refusedForm(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.'),
+              ),
+        ),
     },
   ]
+}
+
+/** Of one visitor to one worker. */
+const FORMS_PER_MINUTE = 10
+const VISITORS_MAX = 10_000
+const visitors = new Map<string, Buffer>()
+
+/** Keeps one visitor from using up what the demo may redeem for all. */
+function isAdmitted(address: Address | undefined): boolean {
+  if (address === undefined) return false
+  const key = limitKey(address, 64)
+  const decision = admitToWindow(visitors.get(key), Date.now(), FORMS_PER_MINUTE, 'address')
+  if (!decision.admitted) return false
+  if (visitors.size >= VISITORS_MAX) visitors.clear()
+  visitors.set(key, decision.record)
+  return true
 }
 
 function file(path: string, content: StaticFile, cacheControl: string): ContentRoute {

@@ -6,6 +6,7 @@
 
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
+import { CONTRACT_LIMITS } from '../domain/limits.ts'
 import {
   type ApiKeyRecord,
   apiKeyId,
@@ -43,6 +44,8 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     origins: [],
     threshold: 0, // everybody passes, and sees the score
     ipRules: { allow: [], block: [] },
+    // A limit of its own counts apart: who floods the demo uses up nothing of a backend on the same address.
+    limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,
     updatedAt: now,
   }
