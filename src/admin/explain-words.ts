@@ -92,6 +92,11 @@ export const REFUSAL_WORDS: Readonly<Record<Reason, RefusalWords>> = {
     advice:
       'A phone that changed networks is normal. If it happens to many: does POWGATE_TRUSTED_PROXIES name every proxy?',
   },
+  'sent-by-page': {
+    meaning: 'A page in a browser asked to redeem a token.',
+    advice:
+      'Redeem on the backend: the API key must not be in a page. If a backend sends Origin, leave it out.',
+  },
   'credentials-missing': {
     meaning: 'The backend sent no Authorization header.',
     advice: 'It must send "Authorization: Bearer" and the API key.',

@@ -138,6 +138,16 @@ export function limitKey(address: Address, v6PrefixBits: number): string {
   return key
 }
 
+/**
+ * Where requests of an address are counted that are refused before anything of theirs is looked at: foreign pages, and
+ * callers without a valid key. They neither see nor use up the limits of those who are served behind the same address.
+ *
+ * @param key from `limitKey`
+ */
+export function windowOfRefused(key: string): string {
+  return `${key}r`
+}
+
 /** A sorted, merged set of address ranges, for block lists, allow lists and trusted proxies. */
 export class AddressSet {
   readonly #starts: Address[] = []

@@ -76,6 +76,11 @@ export const OUTCOMES = {
     message: 'The challenge was requested from another IP address.',
   },
 
+  'sent-by-page': {
+    status: 400,
+    code: 'sent-by-page',
+    message: 'A page in a browser sent this (Origin or Sec-Fetch-Site says so); only backends redeem tokens.',
+  },
   'credentials-missing': {
     status: 401,
     code: 'missing-credentials',

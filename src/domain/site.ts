@@ -113,6 +113,19 @@ export function compileSite(record: SiteRecord): Site {
   }
 }
 
+/** Why a site serves no request of a page, whatever else is in it; undefined: it does. */
+export function siteRefusal(
+  site: Site | null,
+  origin: string,
+  mayLackOrigin: boolean,
+): 'site-unknown' | 'site-inactive' | 'origin-refused' | undefined {
+  if (site === null) return 'site-unknown'
+  if (!site.record.active) return 'site-inactive'
+  return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
+    ? undefined
+    : 'origin-refused'
+}
+
 /** The settings in their usual order, whatever the order of what is given; a group that says nothing is left out. */
 export function orderedSettings(settings: SiteSettings): SiteSettings {
   const { name, active, plan, origins, requireOrigin, threshold, difficulty, ipRules } = settings

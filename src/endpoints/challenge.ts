@@ -1,15 +1,17 @@
 /**
  * GET /challenge: issues a proof-of-work challenge, bound to the site and to the requesting address.
  *
- *   site key -> site -> limits -> active? -> origin -> difficulty -> nonce
- *   400         403/503  429/503   403        403
+ *   site key -> site, active?, origin -> limits  -> difficulty -> nonce
+ *   400         503                      429/503 403
+ *
+ * What is refused for its site or origin is charged too, in a window of its own, and refused after that.
  */
 
-import { limitKey } from '../domain/address.ts'
+import { limitKey, windowOfRefused } from '../domain/address.ts'
 import { timeText } from '../domain/decimal.ts'
 import { difficultyFor } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
-import { isSiteKey, type Site } from '../domain/site.ts'
+import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
@@ -53,11 +55,12 @@ export class ChallengeEndpoint implements Endpoint {
   /** Every request that names a site is charged; one that names none costs its address alone. */
   #admit(exchange: Exchange, site: Site | null): void {
     if (exchange.address === undefined) return exchange.drop()
+    const refusal = siteRefusal(site, exchange.origin, exchange.isSameOrigin)
     const addressKey = limitKey(exchange.address, this.#service.settings.ipv6PrefixBits)
     const { limits } = this.#service.settings
     const ownLimit = site?.record.limits?.challenge
     const request = {
-      addressKey,
+      addressKey: refusal === undefined ? addressKey : windowOfRefused(addressKey),
       siteTag: site?.logTag ?? 0,
       addressLimit: limits.challengeAddress,
       siteLimit: site === null ? 0 : (ownLimit ?? limits.challengeAddressSite),
@@ -71,21 +74,14 @@ export class ChallengeEndpoint implements Endpoint {
             this.#refusals.limit(exchange, admission, ownLimit)
             break
           case 'admitted':
-            this.#decide(exchange, site, addressKey, admission)
+            if (refusal === undefined) this.#issue(exchange, site!, addressKey, admission)
+            else this.#refusals.refuse(exchange, refusal)
             break
           default:
             this.#refusals.unavailable(exchange, ownLimit)
         }
       }),
     )
-  }
-
-  #decide(exchange: Exchange, site: Site | null, addressKey: string, admitted: Admitted): void {
-    if (site === null) this.#refusals.refuse(exchange, 'site-unknown')
-    else if (!site.record.active) this.#refusals.refuse(exchange, 'site-inactive')
-    else if (!site.origins.allows(exchange.origin, site.record.requireOrigin && !exchange.isSameOrigin)) {
-      this.#refusals.refuse(exchange, 'origin-refused')
-    } else this.#issue(exchange, site, addressKey, admitted)
   }
 
   #issue(exchange: Exchange, site: Site, addressKey: string, admitted: Admitted): void {

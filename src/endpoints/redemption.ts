@@ -7,11 +7,11 @@
  *
  *   evaluate: what is asked -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400, spend nothing)
  *
- * Fails closed: whatever cannot be told is 503. Credentials that name no valid key cost the caller's address alone.
+ * Fails closed: whatever cannot be told is 503. Callers without a valid key are counted apart, so that others behind a backend's address cannot stop it.
  */
 
 import { hash } from 'node:crypto'
-import { type Address, limitKey, parseAddress } from '../domain/address.ts'
+import { type Address, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
@@ -135,8 +135,8 @@ export class RedemptionFlow<Asked> {
         ? this.#evaluate(exchange, caller, asked)
         : { verdict: 'refused', refusal: { reason: caller.reason } }
     const request = {
-      callerKey: limitKey(address, this.#service.settings.ipv6PrefixBits),
-      callerLimit: this.#service.settings.limits.redeemAddress,
+      callerKey: this.#callerKey(address, caller),
+      callerLimit: ownLimit ?? this.#service.settings.limits.redeemAddress,
       apiKey:
         caller.status === 'known'
           ? {
@@ -170,6 +170,14 @@ export class RedemptionFlow<Asked> {
         }
       }),
     )
+  }
+
+  /** The window of an address's calls. A site with a limit of its own has one of its own. */
+  #callerKey(address: Address, caller: Caller): string {
+    const key = limitKey(address, this.#service.settings.ipv6PrefixBits)
+    if (caller.status === 'refused') return windowOfRefused(key)
+    const { limits, siteKey } = caller.site.record
+    return limits?.redeem === undefined ? key : `${key}s${siteKey}`
   }
 
   /**

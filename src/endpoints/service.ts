@@ -95,15 +95,15 @@ export class Refusals {
   readonly #endpoint: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
-  /** Which of them a site may have its own of. */
-  readonly #sitePolicy: Policy
+  /** Which of them a site's own limit replaces. */
+  readonly #sitePolicies: readonly Policy[]
 
   constructor(service: Service, endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
     this.#service = service
     this.#endpoint = endpoint
     this.#style = style
     this.#policies = policies
-    this.#sitePolicy = 'api-key' in policies ? 'api-key' : 'address-site'
+    this.#sitePolicies = 'api-key' in policies ? ['address', 'api-key'] : ['address-site']
   }
 
   refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
@@ -125,7 +125,9 @@ export class Refusals {
   }
 
   #policiesWith(siteLimit: number | undefined): PolicyList {
-    return siteLimit === undefined ? this.#policies : { ...this.#policies, [this.#sitePolicy]: siteLimit }
+    if (siteLimit === undefined) return this.#policies
+    const own = this.#sitePolicies.map(policy => [policy, siteLimit] as const)
+    return { ...this.#policies, ...Object.fromEntries(own) }
   }
 
   /** The answer to a fault of ours. */

@@ -1,10 +1,11 @@
 /**
  * POST /siteverify: /verify-token for backends that speak the field names of the large hosted CAPTCHAs.
  *
- *   body read -> secret -> redemption.ts
- *   413          200
+ *   a page? -> body read -> secret -> redemption.ts
+ *   400        413          200
  *
- * Every verdict is 200, as theirs is.
+ * Every verdict is 200, as theirs is. A page could post a form here without a preflight; that is refused, so that no visitor
+ * can be made to use up what a backend behind the same address may redeem.
  */
 
 import { apiKeyId, type Site } from '../domain/site.ts'
@@ -38,6 +39,7 @@ export class SiteverifyEndpoint implements Endpoint {
   }
 
   handle(exchange: Exchange): void {
+    if (exchange.isOfPage) return this.#refusals.refuse(exchange, 'sent-by-page')
     exchange.readBody(this.#bodyBytesMax, body => {
       if (body === undefined) this.#refusals.refuse(exchange, 'body-too-large')
       else this.#redeem(exchange, body)

@@ -3,6 +3,8 @@
  *
  *   Authorization -> body read -> redemption.ts
  *   401              413
+ *
+ * A page cannot call it: its browser asks first whether it may send Authorization, and that preflight is answered with 405.
  */
 
 import { formatAddress } from '../domain/address.ts'

@@ -2,22 +2,22 @@
  * POST /verify: checks a solution and issues a token.
  *
  *   site key -> body read -> site -> [ evaluate: everything that needs no store ] -> limits, nonce -> score -> token
- *   400         413          403/503                                                429/503  400      200     200
+ *   400         413          503                                                    429/503  400      200     200
  *
- *   evaluate: active? -> origin -> content type, body -> IP rules -> nonce    -> proof
- *             403        403       400                   200 failed  400/403     200 failed
+ *   evaluate: site, active?, origin -> content type, body -> IP rules -> nonce    -> proof
+ *             403                      400                   200 failed  400/403     200 failed
  *
- * The store is asked once, whatever `evaluate` finds, because every request that names a known site is charged; the
- * answer "limited" comes before all others.
+ * The store is asked once, whatever `evaluate` finds, because every request is charged; the answer "limited" comes before
+ * all others. What is refused for its site or origin is charged in a window of its own.
  */
 
-import { type Address, limitKey } from '../domain/address.ts'
+import { type Address, limitKey, windowOfRefused } from '../domain/address.ts'
 import { timeText } from '../domain/decimal.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
 import { type Score, type ScoreReason, type ScoreSignals, scoreOf } from '../domain/score.ts'
-import { isSiteKey, type Site } from '../domain/site.ts'
+import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS, type Reply } from '../http/replies.ts'
@@ -111,14 +111,15 @@ export class VerifyEndpoint implements Endpoint {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
     const addressKey = limitKey(address, this.#service.settings.ipv6PrefixBits)
+    const siteReason = siteRefusal(site, exchange.origin, false)
     const attempt: Attempt =
-      site === null
-        ? { verdict: 'refused', refusal: { reason: 'site-unknown' } }
-        : this.#evaluate(exchange, site, address, addressKey, body)
+      siteReason === undefined
+        ? this.#evaluate(exchange, site!, address, addressKey, body)
+        : refused({ reason: siteReason })
     const { limits } = this.#service.settings
     const ownLimit = site?.record.limits?.verify
     const request = {
-      addressKey,
+      addressKey: siteReason === undefined ? addressKey : windowOfRefused(addressKey),
       siteTag: site?.logTag ?? 0,
       addressLimit: limits.verifyAddress,
       siteLimit: site === null ? 0 : (ownLimit ?? limits.verifyAddressSite),
@@ -152,9 +153,6 @@ export class VerifyEndpoint implements Endpoint {
 
   #evaluate(exchange: Exchange, site: Site, address: Address, addressKey: string, body: Buffer): Attempt {
     const { record } = site
-    if (!record.active) return refused({ reason: 'site-inactive' })
-    if (!site.origins.allows(exchange.origin, record.requireOrigin))
-      return refused({ reason: 'origin-refused' })
     const parsed = parseSolution(body, exchange.contentType)
     if (!parsed.ok) return refused(parsed.refusal)
     const { nonce } = parsed.body

@@ -78,8 +78,8 @@ export class Exchange {
   apiKeyId = ''
   /** Header values, empty when absent; what the path does not ask for is not read. */
   readonly origin: string
-  /** Whether a browser says that its page is of the service's own origin, and why it sends no Origin: Fetch Metadata. */
-  readonly isSameOrigin: boolean
+  /** The Sec-Fetch-Site header (Fetch Metadata). */
+  readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
   /** undefined if the client was gone before its address could be read. */
@@ -112,8 +112,8 @@ export class Exchange {
     const isTrusted = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
-    this.origin = (isCrossOrigin && head.origin) || ''
-    this.isSameOrigin = isCrossOrigin && this.origin === '' && head.fetchSite === 'same-origin'
+    this.origin = head.origin ?? ''
+    this.#fetchSite = head.fetchSite ?? ''
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
     // As uWebSockets.js has it: a value of five characters is `close`.
@@ -137,6 +137,17 @@ export class Exchange {
     const { relay } = this.#host
     const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
     return peer === undefined || relay === undefined ? peer : relay.clientOf(peer)
+  }
+
+  /** Whether a page of the service's own origin sent this: its browser leaves Origin out of a GET. */
+  get isSameOrigin(): boolean {
+    return this.origin === '' && this.#fetchSite === 'same-origin'
+  }
+
+  /** Whether a page in a browser sent this to another origin, or by POST: no backend sends these headers. */
+  get isOfPage(): boolean {
+    if (this.origin !== '') return true
+    return this.#fetchSite !== '' && this.#fetchSite !== 'same-origin' && this.#fetchSite !== 'none'
   }
 
   /** Names this request in the log, and in its answer if anybody asked before that. */

@@ -69,6 +69,7 @@ export const REFUSALS = {
     reasons: [
       ...JSON_REASONS,
       ...REDEMPTION_REASONS,
+      'sent-by-page',
       'body-not-form',
       'token-missing',
       'expected-ip-malformed',

@@ -32,8 +32,8 @@ export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestH
   const coding = request.getMethod() === 'post' ? request.getHeader('transfer-encoding') : ''
   return {
     siteKey: isCrossOrigin ? request.getHeader('x-site-key') : '',
-    origin: isCrossOrigin ? request.getHeader('origin') : '',
-    fetchSite: isCrossOrigin ? request.getHeader('sec-fetch-site') : '',
+    origin: request.getHeader('origin'),
+    fetchSite: request.getHeader('sec-fetch-site'),
     authorization: isCrossOrigin ? '' : request.getHeader('authorization'),
     contentType: request.getHeader('content-type'),
     connection: request.getHeader('connection'),

@@ -72,6 +72,7 @@ export function siteverifyMessage(reason: Reason): string {
 /** Those services answer 200 whatever the verdict; what is no verdict keeps its status. */
 export function siteverifyStatus(reason: Reason): number {
   const { status } = OUTCOMES[reason]
-  const isVerdict = reason !== 'length-ambiguous' && (status === 400 || status === 401)
+  const isVerdict =
+    reason !== 'length-ambiguous' && reason !== 'sent-by-page' && (status === 400 || status === 401)
   return isVerdict ? 200 : status
 }

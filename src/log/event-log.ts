@@ -56,6 +56,7 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'nonce-expired': 'nonces',
   'nonce-used': 'nonces',
   'nonce-other-address': 'nonces',
+  'sent-by-page': 'credentials',
   'credentials-missing': 'credentials',
   'credentials-malformed': 'credentials',
   'api-key-unknown': 'credentials',

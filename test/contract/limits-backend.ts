@@ -99,6 +99,16 @@ export function backendLimitTests(subject: Subject): void {
     assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
   })
 
+  test('§8 /verify-token, decided: callers without a valid key count apart', async () => {
+    const { apiKey } = await subject.createSite()
+    const from = freshAddress()
+    const wrongKey = `${apiKey.slice(0, -2)}${apiKey.endsWith('AA') ? 'BB' : 'AA'}`
+    const wrong = await requestsUntilLimited(() => ask(wrongKey, from), 401)
+    assert.equal(wrong.admitted, PER_ADDRESS)
+    assertLimited(wrong.refusal, 'address', POLICIES)
+    assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
+  })
+
   test("§8: a backend's requests and a browser's from one address are counted apart", async () => {
     const { siteKey, apiKey } = await subject.createSite()
     const from = freshAddress()

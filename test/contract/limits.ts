@@ -79,23 +79,30 @@ export function limitTests(subject: Subject): void {
       assert.equal(answers.filter(answer => answer.status === 429).length, 100 - perAddress)
     })
 
-    test(`§8 ${path}, decided: an unknown site key costs the address's global limit only`, async () => {
+    test(`§8 ${path}, decided: unknown and disabled sites count together and apart: ${perAddress} requests/min per IP`, async () => {
       const from = freshAddress()
-      const { admitted, refusal } = await requestsUntilLimited(
-        () => ask(subject, UNKNOWN_SITE_KEY, from),
-        403,
+      const disabled = await subject.createSite({ active: false })
+      assertRefused(await ask(subject, disabled.siteKey, from), 403, 'site-inactive')
+      const unknown = await requestsUntilLimited(() => ask(subject, UNKNOWN_SITE_KEY, from), 403)
+      assert.equal(unknown.admitted, perAddress - 1)
+      assertLimited(unknown.refusal, 'address', policies)
+      const { siteKey } = await subject.createSite()
+      assert.equal(
+        (await admittedOf(siteKey, from)).admitted,
+        perSite,
+        'a site is served as if nothing had been',
       )
-      assert.equal(admitted, perAddress)
-      assertLimited(refusal, 'address', policies)
-      assertRefused(await ask(subject, subject.site.siteKey, from), 429, 'rate-limited')
     })
 
-    test(`§8 ${path}, decided: what is refused for its origin is charged`, async () => {
+    test(`§8 ${path}, decided: a foreign page counts apart, and learns nothing of the visitor's own requests`, async () => {
       const { siteKey } = await subject.createSite({ origins: ['https://shop.example'] })
       const from = freshAddress()
-      const headers = { Origin: 'https://other.example' }
-      const { admitted } = await requestsUntilLimited(() => ask(subject, siteKey, from, headers), 403)
-      assert.equal(admitted, perSite)
+      const askFrom = (Origin: string) => ask(subject, siteKey, from, { Origin })
+      const own = await requestsUntilLimited(() => askFrom('https://shop.example'), status)
+      assert.equal(own.admitted, perSite)
+      const foreign = await requestsUntilLimited(() => askFrom('https://other.example'), 403)
+      assert.equal(foreign.admitted, perSite)
+      assertLimited(foreign.refusal, 'address-site', policies)
     })
 
     test(`§8 ${path}, decided: a missing or malformed site key, preflight, 404, 405 and 413 are not charged`, async () => {

@@ -47,7 +47,7 @@ export function siteSettingTests(subject: Subject): void {
     assertLimited(verifications.refusal, 'address-site', { address: 30, 'address-site': 3 })
     const redemptions = await requestsUntilLimited(() => redeem(apiKey, freshAddress()), 400)
     assert.equal(redemptions.admitted, 4)
-    assertLimited(redemptions.refusal, 'api-key', { address: 100, 'api-key': 4 })
+    assertLimited(redemptions.refusal, 'api-key', { address: 4, 'api-key': 4 })
     assert.equal((await challenge(subject.site.siteKey, from)).status, 200, 'another site has the usual ones')
   })
 
@@ -60,6 +60,23 @@ export function siteSettingTests(subject: Subject): void {
     const verifications = await requestsUntilLimited(() => verify(siteKey, from), 400)
     assert.equal(verifications.admitted, 30)
     assertLimited(verifications.refusal, 'address', { address: 30, 'address-site': 1000 })
+  })
+
+  test('§8, decided: the redemption limit of a site holds for the address of its backend too', async () => {
+    const { siteKey, apiKey } = await subject.createSite({ limits: { redeem: 250 } })
+    const store = await subject.service.openSites()
+    const second = await createApiKey(store, siteKey).finally(() => store.close())
+    const from = freshAddress()
+    // The site's own limit neither fills nor sees what others redeem from this address.
+    const usual = await requestsUntilLimited(() => redeem(subject.site.apiKey, from), 400)
+    assert.equal(usual.admitted, 100)
+    let next = 0
+    const redemptions = await requestsUntilLimited(
+      () => redeem(next++ % 2 === 0 ? apiKey : second.apiKey, from),
+      400,
+    )
+    assert.equal(redemptions.admitted, 250)
+    assertLimited(redemptions.refusal, 'address', { address: 250, 'api-key': 250 })
   })
 
   test('§8, decided: what a site does not set of its own is as usual, also once it is dropped', async () => {

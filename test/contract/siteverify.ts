@@ -188,18 +188,30 @@ export function siteverifyTests(subject: Subject): void {
     })
   }
 
+  test('/siteverify refuses what a page in a browser sends, and charges nobody for it', async () => {
+    const { siteKey, apiKey } = await subject.createSite()
+    const from = freshAddress()
+    const fields = { secret: apiKey, response: await subject.client.token(siteKey, { from }) }
+    const marks = [{ Origin: 'https://shop.example' }, { 'Sec-Fetch-Site': 'cross-site' }]
+    for (let count = 0; count < 110; count++) {
+      const answer = await subject.client.siteverify(fields, { from, headers: marks[count % 2]! })
+      assert.equal(answer.status, 400, answer.text)
+      assert.deepEqual(answer.json['error-codes'], ['bad-request'])
+    }
+    assertSiteverified(
+      await subject.client.siteverify(fields, { from, headers: { 'Sec-Fetch-Site': 'none' } }),
+    )
+  })
+
   test('/siteverify has no CORS, and its preflight is a wrong method', async () => {
     const headers = { Origin: 'https://any.example', 'Access-Control-Request-Method': 'POST' }
     const answers = [
-      await subject.client.siteverify(
-        { secret: subject.site.apiKey, response: await freshToken() },
-        { headers },
-      ),
+      await subject.client.siteverify({ secret: subject.site.apiKey, response: 'x' }, { headers }),
       await call(`${subject.service.url}/siteverify`, { method: 'OPTIONS', headers }),
     ]
     assert.deepEqual(
       answers.map(({ status }) => status),
-      [200, 405],
+      [400, 405],
     )
     for (const answer of answers) {
       const names = Object.keys(answer.headers)

@@ -31,6 +31,7 @@ const REFUSALS: Record<Reason, string> = {
   'nonce-used': 'A solution sent twice: a retry, or a replay.',
   'nonce-other-address':
     'Asked for from one address, solved from another: changing networks, a proxy that is not trusted, or a solver farm.',
+  'sent-by-page': 'A page in a browser tries to redeem a token, which only a backend may.',
   'credentials-missing': 'A backend calls without an API key.',
   'credentials-malformed': 'An Authorization header that is no API key.',
   'api-key-unknown': 'An API key that nobody created.',
