@@ -206,5 +206,7 @@ export function limitAdvice(endpoint: string, policy: string): string {
   const setting = variable === undefined ? '' : ` (${variable})`
   if (policy === 'api-key')
     return `The limit is per ${words}${setting}: a backend with more visitors than that needs it raised, or a second key.`
+  if (endpoint === 'verify-token' || endpoint === 'siteverify')
+    return `The limit is per ${words}${setting}: a backend with more visitors than that needs powgate site update SITE_KEY --limit-redeem N.`
   return `The limit is per ${words}${setting}. One visitor does not reach it: a bot, or many people behind one address, for whom it can be raised.`
 }

@@ -81,7 +81,10 @@ export const SITE_FLAGS = {
     value: PER_MINUTE,
   },
   'limit-verify': { about: 'The same for /verify.', value: PER_MINUTE },
-  'limit-redeem': { about: 'The same for /verify-token, of each API key.', value: PER_MINUTE },
+  'limit-redeem': {
+    about: 'The same for /verify-token: of each API key, and of each address of a backend.',
+    value: PER_MINUTE,
+  },
   'fail-open': {
     about: 'Endpoint that keeps answering while Redis is away, whatever the service does.',
     value: ENDPOINT,

@@ -11,7 +11,7 @@
  * garbage (0.6 us a visit, where a map of objects took 1.0, all fingerprints different). Where two fingerprints meet in a slot, the one with more visits stays (Boyer and Moore's majority vote), since
  * only frequent ones matter.
  *
- * Which bit a network sets depends on a secret of the process. With a known function, 64 chosen addresses would set all
+ * Which bit a network sets depends on a secret that each worker draws. With a known function, 64 chosen addresses would set all
  * bits and so lower the score of everybody with that device.
  */
 

@@ -38,7 +38,7 @@ export interface SiteLimits {
   challenge?: number
   /** /verify, of one address at this site. */
   verify?: number
-  /** /verify-token, of each API key of this site. */
+  /** /verify-token and /siteverify, of each API key of this site, and of each address that uses one. */
   redeem?: number
 }
 
