@@ -1,0 +1,85 @@
+/**
+ * Makes the pictures in docs/images/: the widget in the demo page, and the dashboard of a service under a small load.
+ *
+ *   npm run screenshots              after five minutes of load
+ *   npm run screenshots -- 60        after 60 seconds
+ */
+
+import { mkdirSync } from 'node:fs'
+import { freshFingerprint } from '../test/contract/support.ts'
+import { LOAD_ENV, SiteLoad } from '../test/dashboard/load.ts'
+import { launchBrowser, openPage } from '../test/support/browser.ts'
+import { Client } from '../test/support/client.ts'
+import { freshAddress } from '../test/support/http.ts'
+import { freePort } from '../test/support/ports.ts'
+import { TestService } from '../test/support/service.ts'
+
+const LOAD_SECONDS = 300
+/** Of the load's rise and fall. */
+const WAVE_MS = 100_000
+const images = new URL('../docs/images/', import.meta.url).pathname
+const adminPort = await freePort()
+const service = await TestService.start('embedded', {
+  ...LOAD_ENV,
+  POWGATE_ADMIN_PORT: String(adminPort),
+  POWGATE_DEMO: 'on',
+  POWGATE_LIMIT_REDEEM_API_KEY: '10000',
+})
+const client = new Client(service.url)
+
+/** One visitor, from the challenge to the redemption. */
+async function visit({ site }: SiteLoad): Promise<void> {
+  const from = { from: freshAddress() }
+  const solution = await client.solved(site.siteKey, from, { fingerprintHash: freshFingerprint() })
+  const { token } = (await client.verify(site.siteKey, solution, from)).json
+  await client.verifyToken(site.apiKey, { token, expectedIp: from.from }, { from: freshAddress() })
+}
+
+/** Visitors of three sites. Most pass, some fail, some are refused, and some never come back with their token. */
+async function load(seconds: number): Promise<void> {
+  const sites = await Promise.all(
+    ['shop.example', 'forum.example', 'news.example'].map(name => SiteLoad.create(service, name)),
+  )
+  const startedAtMs = performance.now()
+  const sinceMs = () => performance.now() - startedAtMs
+  const visitors = sites.map(async (site, index) => {
+    for (let round = 0; sinceMs() < seconds * 1000; round++) {
+      for (let visits = index; visits < 3; visits++) await visit(site)
+      if (round % 3 === index) await site.failures(1)
+      if (round % 7 === index) await site.passes(1)
+      if (round % 11 === index) await site.refusals(1)
+      if (round % 13 === index) await site.redemptions(1)
+      if (round % 40 === index) await site.limited(2)
+      const pauseMs = 900 + 700 * Math.sin((sinceMs() / WAVE_MS) * 2 * Math.PI)
+      await new Promise(resolve => setTimeout(resolve, pauseMs))
+    }
+  })
+  await Promise.all(visitors)
+}
+
+const browser = await launchBrowser()
+try {
+  await load(Number(process.argv[2] ?? LOAD_SECONDS))
+  mkdirSync(images, { recursive: true })
+  const options = (width: number, height: number) => ({
+    colorScheme: 'light' as const,
+    viewport: { width, height },
+  })
+
+  const { page: demo } = await openPage(browser, `${service.url}/demo`, options(680, 620))
+  await demo.fill('#name', 'Ada')
+  await demo.fill('#message', 'Is this table still for sale?')
+  await demo.locator('#message').blur()
+  await demo.locator('pow-gate[state=verified]').waitFor()
+  await demo.locator('#form').screenshot({ path: `${images}widget.png` })
+
+  const url = `http://127.0.0.1:${adminPort}/dashboard`
+  const { page: dashboard } = await openPage(browser, url, options(1200, 640))
+  await dashboard.locator('body[data-loaded]').waitFor()
+  await dashboard.screenshot({ path: `${images}dashboard.png` })
+} finally {
+  await browser.close()
+  await service.stop()
+}
+// The HTTP client of the tests keeps its connections.
+process.exit(0)
