@@ -1,17 +1,14 @@
-/** Rules about the tree itself. (Function and file lengths are the linter's.) */
+/** Rules about the tree itself. (Function and file lengths are the linter's, the documentation is docs.test.ts'.) */
 
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseConfig } from '../src/config.ts'
-import { OUTCOMES } from '../src/domain/outcome.ts'
-import { SCORE_WEIGHTS } from '../src/domain/score.ts'
-import { SETTING_GROUPS, SETTINGS, type Setting, type SettingName } from '../src/settings.ts'
+import { SETTING_GROUPS, SETTINGS, type Setting } from '../src/settings.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')
-const readme = () => readFileSync(join(ROOT, 'README.md'), 'utf8')
 
 function filesOf(folder: string, extension: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -108,51 +105,12 @@ test('each Lua operation names the number of its keys, has a header, and is load
   }
 })
 
-test('versions are pinned exactly, and every dependency is explained in the README', () => {
+test('versions are pinned exactly', () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const versions: Record<string, string> = { ...manifest.dependencies, ...manifest.devDependencies }
   for (const [name, version] of Object.entries(versions)) {
     assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+$/, name)
-    assert.ok(readme().includes(`\`${name}\``), `the README does not explain ${name}`)
   }
-})
-
-/** A setting as the README lists it: the same words as in `powgate serve --help`. */
-function settingRow(name: SettingName): string {
-  const { fallback, expects, about }: Setting = SETTINGS[name]
-  const defaultText = name === 'POWGATE_WORKERS' ? 'cores' : fallback === '' ? '-' : `\`${fallback}\``
-  return `| \`${name}\` | ${defaultText} | ${name === 'REDIS_URL' ? 'see below' : expects} | ${about} |`
-}
-
-test('the README has no text that was to be filled in later', () => {
-  assert.doesNotMatch(readme(), /@\w*@|TODO|FIXME|TBD/)
-})
-
-test('the README: every block of code ends, and every link within it leads to a heading', () => {
-  const headings = new Set<string>()
-  const links: string[] = []
-  let block: string | undefined
-  for (const [index, line] of readme().split('\n').entries()) {
-    const fence = /^ *```(\w*)$/.exec(line)
-    if (fence === null)
-      assert.doesNotMatch(line, /```/, `line ${index + 1}: a fence stands alone on its line`)
-    else if (block === undefined) block = `line ${index + 1}`
-    else {
-      assert.equal(fence[1], '', `line ${index + 1}: a block begins in that of ${block}`)
-      block = undefined
-    }
-    if (block !== undefined) continue
-    const heading = /^#+ (.*)$/.exec(line)
-    if (heading !== null) {
-      // As code hosts make them.
-      const words = heading[1]!.toLowerCase().replace(/[^\w\- ]/g, '')
-      headings.add(words.replaceAll(' ', '-'))
-    }
-    links.push(...Array.from(line.matchAll(/\]\(#([^)]+)\)/g), ([, anchor]) => anchor!))
-  }
-  assert.equal(block, undefined, `the block of ${block} does not end`)
-  assert.ok(links.length > 50)
-  for (const anchor of links) assert.ok(headings.has(anchor), `#${anchor} is no heading`)
 })
 
 test('every default is what its setting expects', () => {
@@ -165,21 +123,4 @@ test('every default is what its setting expects', () => {
 test('every setting is in one group of the help', () => {
   const grouped = Object.values(SETTING_GROUPS).flat()
   assert.deepEqual([...grouped].sort(), Object.keys(SETTINGS).sort())
-})
-
-test('the README lists every setting with its default, every outcome code, and every score weight', () => {
-  const text = readme()
-  const rows = text
-    .split('\n')
-    .filter(line => /^\| `(HOST|PORT|REDIS_URL|LOG_LEVEL|POWGATE_[A-Z0-9_]+)` \|/.test(line))
-  assert.deepEqual(
-    rows,
-    Object.keys(SETTINGS).map(name => settingRow(name as SettingName)),
-  )
-  for (const { status, code } of Object.values(OUTCOMES)) {
-    assert.ok(text.includes(`| ${status} | \`${code}\` |`), `no row for ${status} ${code}`)
-  }
-  for (const [reason, weight] of Object.entries(SCORE_WEIGHTS)) {
-    assert.ok(text.includes(`| \`${reason}\` | ${weight} |`), `no row for ${reason} ${weight}`)
-  }
 })

@@ -1,4 +1,4 @@
-/** The capacity page: Markdown for the README, and the same as a report. Assumptions come first. */
+/** The capacity page: Markdown for docs/measurements.md, and the same as a report. Assumptions come first. */
 
 import type { StoreKind } from '../../test/support/service.ts'
 import type { Report, ReportPart } from '../support/html-report.ts'
@@ -118,7 +118,7 @@ function assumptionsOf({ surroundings, assumptions, measurements, capacity }: Ca
         )
         .join(
           ', ',
-        )}, active in the last minute; after a verification they stay for ${REMEMBERED_SECONDS} s, which the plan counts. The marks of redeemed tokens come on top.`,
+        )}, active in the last minute. After a verification they stay for ${REMEMBERED_SECONDS} s, which the plan counts. Redemption records come on top.`,
     )
   } else lines.push('Redis memory was not measured.')
   return lines
@@ -135,7 +135,7 @@ function attackerLines(
   const native =
     nativeBlocksPerSecond === undefined
       ? 'The rate of native code was not measured: there is no openssl program here.'
-      : `Native code: openssl does ${millions(nativeBlocksPerSecond)} million SHA-256 blocks a second on one thread here, in one stream; two interleaved streams are assumed to do ${twoStreamFactor} times that, which was not measured here (published native code with two streams reaches 34 MH/s a thread). GPUs do more than either.`
+      : `Native code: openssl does ${millions(nativeBlocksPerSecond)} million SHA-256 blocks a second on one thread here, in one stream. Two interleaved streams are assumed to do ${twoStreamFactor} times that, which was not measured here. Published native code with two streams reaches 34 MH/s a thread. GPUs do more than either.`
   return [browser, native]
 }
 

@@ -7,7 +7,7 @@
 
 import type { Environment } from '../protocol/wire.ts'
 
-/** What each signal takes off where the site says nothing else. The README's table is held to this one by a test. */
+/** What each signal takes off where the site says nothing else; docs/limits-and-score.md has the same table. */
 export const SCORE_WEIGHTS = {
   webdriver: 0.6,
   chromeAbsent: 0.15,

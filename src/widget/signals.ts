@@ -1,6 +1,6 @@
 /**
  * What the widget tells the service about the browser: seven yes-or-no answers and one hash. What is read for them is
- * listed in the README ("What leaves the browser"); nothing is stored, and no value that goes into the hash is sent.
+ * listed in docs/widget.md ("What leaves the browser"); nothing is stored, and no value that goes into the hash is sent.
  */
 
 import type { Environment } from '../protocol/wire.ts'

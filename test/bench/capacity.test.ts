@@ -229,10 +229,10 @@ test('the page replaces what is between its markers, and nothing else', () => {
 
 test('from files to a page, to JSON and to a report', async () => {
   const http = file('http.json', httpFigures())
-  const readme = file('README.md', `before\n${START_MARKER}\n${END_MARKER}\nafter\n`)
+  const page = file('page.md', `before\n${START_MARKER}\n${END_MARKER}\nafter\n`)
   const report = join(folder, 'report.html')
   const args = ['--http', http, '--solver', file('solver.json', SOLVER), '--price', '0.1']
-  const { stdout } = await runBench(...args, '--json', '--write', readme, '--report', report)
+  const { stdout } = await runBench(...args, '--json', '--write', page, '--report', report)
   const { capacity, assumptions, surroundings } = JSON.parse(stdout) as CapacityPage
   assert.equal(assumptions.pricePerHour, 0.1)
   assert.match(surroundings.sources[1]!, /^`bench:solver` of \d{4}-\d\d-\d\d, a browser CPU$/)
@@ -243,7 +243,7 @@ test('from files to a page, to JSON and to a report', async () => {
     }
   }
   assert.match(
-    readFileSync(readme, 'utf8'),
+    readFileSync(page, 'utf8'),
     /^before\n<!-- capacity[^>]*-->\n\nAssumed.*\n\n<!-- \/capacity -->\nafter\n$/s,
   )
   assert.match(readFileSync(report, 'utf8'), /100 \(90-120\)/)

@@ -1,5 +1,5 @@
 /**
- * A master secret is replaced on two hosts that share one Redis, while visitors come. The steps are the README's; at no
+ * A master secret is replaced on two hosts that share one Redis, while visitors come. The steps are those of docs/deploy.md; at no
  * moment does one host sign with what the other cannot verify, and nothing that was issued before a step is refused after.
  */
 

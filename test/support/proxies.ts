@@ -1,4 +1,4 @@
-/** Real nginx and HAProxy on loopback, in front of one service. The README shows the same settings. */
+/** Real nginx and HAProxy on loopback, in front of one service. docs/proxies.md shows the same settings. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** A restricted user of Redis, as the README says one is made. */
+/** A restricted user of Redis, made as docs/redis.md says. */
 
 import { readFileSync } from 'node:fs'
 import type { RedisServer } from './redis.ts'
@@ -6,32 +6,17 @@ import type { RedisServer } from './redis.ts'
 export const USER = 'powgate'
 export const PASSWORD = 'a password, with: / @ and %'
 
-const README = new URL('../../README.md', import.meta.url)
+const PAGE = new URL('../../docs/redis.md', import.meta.url)
 
-/** What may be done by whom, from the README: `ACL SETUSER powgate on >... ~pg:* ...`, without name and password. */
-export function rulesOf(readme: string): string[] {
-  const line = /^ACL SETUSER powgate (.*)$/m.exec(readme)?.[1]
-  return line === undefined ? RULES : line.split(' ').filter(rule => !/^(reset|on|>.*)$/.test(rule))
+/** What the user may do: `ACL SETUSER powgate on >... ~pg:* ...` of the page, without name and password. */
+function rules(): string[] {
+  const line = /^ACL SETUSER powgate (.*)$/m.exec(readFileSync(PAGE, 'utf8'))
+  if (line === null) throw new Error(`${PAGE.pathname} has no ACL SETUSER`)
+  return line[1]!.split(' ').filter(rule => !/^(reset|on|>.*)$/.test(rule))
 }
-
-export const RULES = [
-  ...['resetchannels', '~pg:*', '-@all', '+@read', '+@write', '-@dangerous'],
-  ...[
-    '+eval',
-    '+evalsha',
-    '+time',
-    '+info',
-    '+select',
-    '+asking',
-    '+cluster|slots',
-    '+cluster|info',
-    '+config|get',
-  ],
-]
 
 /** On every server: the users of a Cluster, or of replicas, are each server's own. */
 export async function makeUser(servers: readonly RedisServer[], password = PASSWORD): Promise<void> {
-  const rules = rulesOf(readFileSync(README, 'utf8'))
   for (const server of servers)
-    await server.ask('acl', 'setuser', USER, 'reset', 'on', `>${password}`, ...rules)
+    await server.ask('acl', 'setuser', USER, 'reset', 'on', `>${password}`, ...rules())
 }

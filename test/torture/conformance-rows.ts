@@ -1,6 +1,6 @@
 /**
  * Requests that servers read in different ways, and what becomes of each: from a visitor and from a trusted proxy
- * straight to powgate, and behind nginx and HAProxy. The README's table is made of this one (a test compares them).
+ * straight to powgate, and behind nginx and HAProxy. The table of docs/proxies.md is made of this one (a test compares them).
  */
 
 /** How a request reaches powgate. */

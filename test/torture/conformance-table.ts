@@ -1,4 +1,4 @@
-/** The README's table of requests that servers read in different ways. */
+/** The table of requests that servers read in different ways, as docs/proxies.md has it. */
 
 import { type Row, SECTIONS, WAYS } from './conformance-rows.ts'
 

@@ -72,7 +72,7 @@ export class OverloadAnswers {
   }
 }
 
-/** As README and the interface have it: code, Retry-After, CORS for browsers and none for backends. */
+/** As docs/limits-and-score.md and the interface have it: code, Retry-After, CORS for browsers and none for backends. */
 function isWellFormed(answer: string, step: Step): boolean {
   const hasRetry = /\r\nRetry-After: [1-9]\d*\r\n/.test(answer)
   const hasCors = answer.includes('\r\nAccess-Control-Allow-Origin: *\r\n')

@@ -56,7 +56,7 @@ async function verifiedOn(
 let lastAddress = 0
 const nextAddress = () => `198.51.100.${1 + (lastAddress++ % 250)}`
 
-/** Everything is forbidden but what the table of the README says that a mode needs. */
+/** Everything is forbidden but what the table of docs/widget.md says that a mode needs. */
 const strict = (more: string) =>
   `default-src 'none'; script-src 'self' ${gateway.origin()}; connect-src ${gateway.origin()}${more}`
 const TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types powgate"

@@ -1,0 +1,235 @@
+/** The documentation: links lead somewhere, tables equal the code's, examples are well-formed, and pages stay short. */
+
+import assert from 'node:assert/strict'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { test } from 'node:test'
+import { positionalWord } from '../src/admin/command.ts'
+import { COMMANDS } from '../src/admin/commands.ts'
+import { parseSitesFile } from '../src/admin/parse-sites-file.ts'
+import { OUTCOMES } from '../src/domain/outcome.ts'
+import { SCORE_WEIGHTS } from '../src/domain/score.ts'
+import { TEST_KEYS } from '../src/domain/test-keys.ts'
+import { SITEVERIFY_CODES } from '../src/http/siteverify-codes.ts'
+import { exposition } from '../src/observe/exposition.ts'
+import { Totals } from '../src/observe/totals.ts'
+import { SETTINGS, type Setting, type SettingName } from '../src/settings.ts'
+import { EMPTY_STATS } from './support/empty-stats.ts'
+import { PrometheusText } from './support/prometheus-text.ts'
+
+const ROOT = new URL('..', import.meta.url).pathname
+const PAGES = ['.', 'docs'].flatMap(folder =>
+  readdirSync(join(ROOT, folder))
+    .filter(name => name.endsWith('.md'))
+    .map(name => join(folder, name)),
+)
+const README_LINES_MAX = 200
+const README_BYTES_MAX = 12 * 1024
+const PAGE_LINES_MAX = 300
+const PICTURE_BYTES_MAX = 150 * 1024
+/** Tables of figures, which nobody reads from end to end. */
+const UNBOUNDED = 'docs/measurements.md'
+
+const textOf = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+
+interface Page {
+  /** Lines outside of blocks of code. */
+  readonly prose: readonly string[]
+  readonly blocks: readonly { readonly language: string; readonly text: string }[]
+}
+
+function read(page: string): Page {
+  const prose: string[] = []
+  const blocks: { language: string; text: string }[] = []
+  let block: { language: string; text: string } | undefined
+  for (const [index, line] of textOf(page).split('\n').entries()) {
+    const about = `${page}, line ${index + 1}`
+    const fence = /^ *```(\w*)$/.exec(line)
+    if (fence === null) {
+      assert.doesNotMatch(line, /```/, `${about}: a fence stands alone on its line`)
+      if (block === undefined) prose.push(line)
+      else block.text += `${line}\n`
+    } else if (block === undefined) {
+      block = { language: fence[1]!, text: '' }
+      blocks.push(block)
+    } else {
+      assert.equal(fence[1], '', `${about}: a block begins within another`)
+      block = undefined
+    }
+  }
+  assert.equal(block, undefined, `${page}: a block does not end`)
+  return { prose, blocks }
+}
+
+/** As code hosts make them. */
+function anchorsOf(page: string): Set<string> {
+  const headings = read(page).prose.filter(line => /^#+ /.test(line))
+  return new Set(
+    headings.map(line =>
+      line
+        .replace(/^#+ /, '')
+        .toLowerCase()
+        .replace(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}
+
+/** The rows of all tables of a page whose first cell is code that matches, as cells. */
+function rows(page: string, first: RegExp): string[][] {
+  return read(page)
+    .prose.filter(line => line.startsWith('| '))
+    .map(line =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map(cell => cell.trim()),
+    )
+    .filter(([cell]) => first.test(cell!))
+}
+
+const codes = (cell: string) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code]) => code!)
+
+test('every relative link and anchor leads to a file and a heading', () => {
+  let links = 0
+  for (const page of PAGES) {
+    for (const [, target] of read(page)
+      .prose.join('\n')
+      .matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^https?:/.test(target!)) continue
+      links++
+      const [path, anchor] = target!.split('#')
+      const file = path === '' ? page : relative(ROOT, resolve(ROOT, dirname(page), path!))
+      assert.ok(existsSync(join(ROOT, file)), `${page}: there is no ${target}`)
+      if (anchor !== undefined) assert.ok(anchorsOf(file).has(anchor), `${page}: ${target} is no heading`)
+    }
+  }
+  assert.ok(links > 80)
+})
+
+test('every page of docs/ is in the index of the README, and says in its first lines what it is for', () => {
+  const readme = textOf('README.md')
+  for (const page of PAGES.filter(page => page.startsWith('docs/'))) {
+    assert.ok(readme.includes(`](${page})`), `the README does not link to ${page}`)
+    assert.match(textOf(page), /^# .+\n\nFor (?:.+\n){1,5}\n/, page)
+  }
+})
+
+test('the README takes five minutes, and a page one reading', () => {
+  const readme = textOf('README.md')
+  assert.ok(Buffer.byteLength(readme) <= README_BYTES_MAX, 'README.md: bytes')
+  for (const page of PAGES.filter(page => page !== UNBOUNDED)) {
+    const linesMax = page === 'README.md' ? README_LINES_MAX : PAGE_LINES_MAX
+    const lines = textOf(page).split('\n').length
+    assert.ok(lines <= linesMax, `${page}: ${lines} lines, at most ${linesMax} are allowed`)
+  }
+  for (const name of readdirSync(join(ROOT, 'docs/images')))
+    assert.ok(statSync(join(ROOT, 'docs/images', name)).size <= PICTURE_BYTES_MAX, name)
+})
+
+test('no page has text that was to be filled in later', () => {
+  for (const page of PAGES) assert.doesNotMatch(textOf(page), /@\w*@|TODO|FIXME|TBD/, page)
+})
+
+test('every path of the tree that a page names is there', () => {
+  for (const page of PAGES) {
+    for (const [, path] of read(page)
+      .prose.join('\n')
+      .matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g))
+      assert.ok(existsSync(join(ROOT, path!)), `${page}: there is no ${path}`)
+  }
+})
+
+test('every example in JSON is JSON, and the sites file is one', () => {
+  const examples = PAGES.flatMap(page => read(page).blocks.filter(({ language }) => language === 'json'))
+  for (const { text } of examples) assert.doesNotThrow(() => JSON.parse(text), text)
+  const files = examples.filter(({ text }) => text.includes('"powgate-sites"'))
+  assert.equal(files.length, 1)
+  assert.doesNotThrow(() => parseSitesFile(Buffer.from(files[0]!.text)))
+})
+
+/** A setting as it is documented: the same words as in `powgate serve --help`. */
+function settingRow(name: SettingName): string[] {
+  const { fallback, expects, about }: Setting = SETTINGS[name]
+  const defaultText = name === 'POWGATE_WORKERS' ? 'cores' : fallback === '' ? '-' : `\`${fallback}\``
+  return [`\`${name}\``, defaultText, name === 'REDIS_URL' ? 'see below' : expects, about]
+}
+
+test('configuration.md lists every setting with its default', () => {
+  assert.deepEqual(
+    rows('docs/configuration.md', /^`[A-Z0-9_]+`$/),
+    Object.keys(SETTINGS).map(name => settingRow(name as SettingName)),
+  )
+})
+
+test('integrate.md lists every code with its status, those of /siteverify, and the test keys', () => {
+  const listed = rows('docs/integrate.md', /^\d{3}$/).map(([status, code]) => `${status} ${codes(code!)}`)
+  const known = Object.values(OUTCOMES).map(({ status, code }) => `${status} ${code}`)
+  assert.deepEqual([...listed].sort(), [...new Set(known)].sort())
+
+  const siteverify = rows('docs/integrate.md', /^`[a-z]+-[a-z-]+`(, `[a-z-]+`)*$/).flatMap(([cell]) =>
+    codes(cell!),
+  )
+  assert.deepEqual([...siteverify].sort(), [...SITEVERIFY_CODES].sort())
+
+  const keys = rows('docs/integrate.md', /^(passes|fails|used)$/)
+  const listedKeys = keys.map(([outcome, site, , api]) => [outcome, ...codes(site!), ...codes(api!)])
+  assert.deepEqual(
+    listedKeys,
+    Object.entries(TEST_KEYS).map(([outcome, { siteKey, apiKey }]) => [outcome, siteKey, apiKey]),
+  )
+})
+
+test('limits-and-score.md lists every signal with its weight', () => {
+  assert.deepEqual(
+    rows('docs/limits-and-score.md', /^`[a-z][A-Za-z]+`$/).map(([signal, weight]) => [
+      signal,
+      Number(weight),
+    ]),
+    Object.entries(SCORE_WEIGHTS).map(([signal, weight]) => [`\`${signal}\``, weight]),
+  )
+})
+
+test('command-line.md lists every command', () => {
+  const expected = COMMANDS.map(({ name, positionals, about }) => {
+    return [`\`${[name, ...positionals.map(positionalWord)].join(' ')}\``, about]
+  })
+  assert.deepEqual(rows('docs/command-line.md', /^`[a-z]/), expected)
+})
+
+test('monitoring.md lists every metric with its type and labels', async () => {
+  const totals = new Totals()
+  totals.take('0', { ...EMPTY_STATS, aborted: { challenge: 1 }, faults: { challenge: 1 } }, 0)
+  const text = await exposition({
+    total: totals.current(),
+    workers: totals.workers(),
+    restarts: { crash: 0, hang: 0, roll: 0 },
+    primary: { residentBytes: 1, heapBytes: 1 },
+    build: { version: '1.2.3', node: 'v20.0.0' },
+  })
+  const known = [...new PrometheusText(text).families.values()].map(({ name, type, samples }) => {
+    const labels = new Set(samples.flatMap(sample => Object.keys(sample.labels)))
+    labels.delete('le')
+    return [name, type, [...labels].sort().join()].join(' ')
+  })
+  const listed = rows('docs/monitoring.md', /^`(powgate|process|nodejs)_/).map(([name, type, labels]) =>
+    [...codes(name!), type, codes(labels!).sort().join()].join(' '),
+  )
+  assert.deepEqual(listed.sort(), known.sort())
+})
+
+test('architecture.md lists every folder of src/ and of the top level, and every dependency', () => {
+  const made = textOf('.gitignore').split('\n')
+  const foldersIn = (folder: string) =>
+    readdirSync(join(ROOT, folder), { withFileTypes: true })
+      .filter(entry => entry.isDirectory() && !entry.name.startsWith('.') && !made.includes(`${entry.name}/`))
+      .map(entry => `${join(folder, entry.name)}/`)
+  const folders = [...foldersIn('.').filter(folder => folder !== 'src/'), ...foldersIn('src')]
+  const listed = rows('docs/architecture.md', /^`[\w/]+\/`$/).map(([folder]) => folder)
+  assert.deepEqual(listed.sort(), folders.map(folder => `\`${folder}\``).sort())
+
+  const { dependencies, devDependencies } = JSON.parse(textOf('package.json'))
+  const explained = codes(read('docs/architecture.md').prose.join('\n'))
+  for (const name of Object.keys({ ...dependencies, ...devDependencies }))
+    assert.ok(explained.includes(name), `${name} is not explained`)
+})
