@@ -6,6 +6,7 @@ import { existsSync, rmSync, writeFileSync } from 'node:fs'
 const NEEDED = [
   { program: 'redis-server', package: 'redis-server' },
   { program: 'openssl', package: 'openssl' },
+  { program: 'curl', package: 'curl' },
   { program: 'ps', package: 'procps' },
   { program: 'ss', package: 'iproute2' },
   { program: 'chromium', package: 'chromium' },

@@ -9,6 +9,7 @@ import { KEY_COMMANDS } from './key-commands.ts'
 import { SERVE_COMMAND } from './serve-command.ts'
 import { SITE_COMMANDS } from './site-commands.ts'
 import { SITES_FILE_COMMANDS } from './sites-file-commands.ts'
+import { SOLVE_COMMAND } from './solve-command.ts'
 import { TRY_COMMAND } from './try-command.ts'
 import { WIDGET_COMMAND } from './widget-command.ts'
 
@@ -22,5 +23,6 @@ export const COMMANDS: readonly Command[] = [
   AUDIT_COMMAND,
   EXPLAIN_COMMAND,
   TRY_COMMAND,
+  SOLVE_COMMAND,
   WIDGET_COMMAND,
 ]

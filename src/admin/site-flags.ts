@@ -16,7 +16,7 @@ export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
 export const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-const BITS: FlagValue = {
+export const BITS: FlagValue = {
   placeholder: 'BITS',
   expects: `an integer from ${DIFFICULTY_MIN} to ${DIFFICULTY_MAX}`,
   accepts: text => /^\d{2}$/.test(text) && Number(text) >= DIFFICULTY_MIN && Number(text) <= DIFFICULTY_MAX,

@@ -1,20 +1,19 @@
 /** Solving where a person watches: a line on the terminal that tells how far it is. */
 
 import { availableParallelism } from 'node:os'
-import type { Challenge } from '../protocol/wire.ts'
-import { type Solved, solve } from './solve.ts'
+import { type Puzzle, type Solved, solve } from './solve.ts'
 
 const CLEAR_LINE = '\r\x1b[K'
 
 /** Solves on all cores. The line goes to stderr, and only to a terminal: it is no part of the result. */
-export async function solveWithProgress(challenge: Challenge): Promise<Solved> {
+export async function solveWithProgress(puzzle: Puzzle): Promise<Solved> {
   const threads = availableParallelism()
-  if (!process.stderr.isTTY) return solve(challenge, { threads })
+  if (!process.stderr.isTTY) return solve(puzzle, { threads })
   const onProgress = (hashes: number, ms: number) => {
-    process.stderr.write(`${CLEAR_LINE}solving: ${progressText(challenge.difficulty, hashes, ms)}`)
+    process.stderr.write(`${CLEAR_LINE}solving: ${progressText(puzzle.difficulty, hashes, ms)}`)
   }
   try {
-    return await solve(challenge, { threads, onProgress })
+    return await solve(puzzle, { threads, onProgress })
   } finally {
     process.stderr.write(CLEAR_LINE)
   }

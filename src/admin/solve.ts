@@ -8,6 +8,9 @@ import type { Race, RaceMessage } from './solve-worker.ts'
 const BLOCK_SIZE = 4096
 const PROGRESS_MS = 100
 
+/** What of a challenge its solving takes. */
+export type Puzzle = Pick<Challenge, 'nonce' | 'difficulty'>
+
 export interface Solved {
   readonly counter: number
   /** Counters tried by all threads, rounded up to whole blocks. */
@@ -26,7 +29,7 @@ export interface SolveOptions {
 }
 
 export async function solve(
-  { nonce, difficulty }: Pick<Challenge, 'nonce' | 'difficulty'>,
+  { nonce, difficulty }: Puzzle,
   { threads, onProgress }: SolveOptions,
 ): Promise<Solved> {
   const claimedBlocks = new Int32Array(new SharedArrayBuffer(4))

@@ -1,8 +1,11 @@
 /** The commands against a running service: what they change is seen, and `try` goes the whole way. */
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
 import { solve } from '../../src/admin/solve.ts'
 import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
 import { Client } from '../support/client.ts'
@@ -11,6 +14,7 @@ import { freePort } from '../support/ports.ts'
 import { STORE_KINDS, TestService } from '../support/service.ts'
 import { Powgate } from './cli-process.ts'
 
+const run = promisify(execFile)
 const SEEN_WITHIN_MS = 2000
 /** Each from an address of its own, so over a connection of its own: enough to meet every worker. */
 const PROBES = 16
@@ -122,6 +126,31 @@ for (const kind of STORE_KINDS) {
       assert.match(run.out, /\[Ksolving: [\d.]+ of about 4\.19 million hashes, [\d.]+ MH\/s, [\d.]+ s\r/)
       for (const line of run.out.split(/[\r\n]/).filter(line => line.includes('solving'))) {
         assert.ok(line.length < 80, line)
+      }
+    })
+
+    test('the example with curl in the README is what happens', async () => {
+      const { siteKey, apiKey } = await powgate.json('site', 'create', '--name', 'by hand')
+      const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+      const [, block] = /^### With curl\n+```sh\n(.*?)```$/ms.exec(readme)!
+      const real = new Map([
+        ['http://localhost:8080', service.url],
+        ['site_...', siteKey],
+        ['sk_...', apiKey],
+        ['npm run -s powgate --', `'${process.execPath}' dist/admin/cli.js`],
+      ])
+      const shown = (text: string) => JSON.parse(text.slice(text.indexOf('# ') + 2))
+      for (const step of block!.trim().split('\n\n')) {
+        let command = step.slice(0, step.lastIndexOf('\n# '))
+        for (const [example, value] of real) command = command.replaceAll(example, value)
+        const { stdout } = await run('sh', ['-c', command.replace(/^curl/, 'curl -sS')])
+        const [expected, got] = [shown(step), JSON.parse(stdout)]
+        assert.deepEqual(Object.keys(got), Object.keys(expected), `${command}\n${stdout}`)
+        if (typeof got === 'number') real.set(`"counter": ${expected}`, `"counter": ${got}`)
+        if (got.nonce)
+          real.set(expected.nonce, got.nonce).set(` ${expected.difficulty}`, ` ${got.difficulty}`)
+        if (got.token) real.set(expected.token, got.token)
+        if (got.success) assert.deepEqual([got.score, got.ip], [expected.score, expected.ip])
       }
     })
 
