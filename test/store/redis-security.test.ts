@@ -94,6 +94,12 @@ describe('one server over TLS, a restricted user', () => {
 
   test('every call goes through', () => withStore(settings(), exercise))
 
+  test('the settings of Redis, passwords among them, may not be read', async () => {
+    for (const command of ['config get requirepass', 'config get masterauth', 'acl list', 'debug sleep 0'])
+      assert.match(String(await server.ask('acl', 'dryrun', USER, ...command.split(' '))), /no permissions/)
+    assert.equal(await server.ask('acl', 'dryrun', USER, 'get', 'pg:x'), 'OK')
+  })
+
   test('by name, with the credentials in the URL', async () => {
     const credentials = `${USER}:${encodeURIComponent(PASSWORD)}`
     const REDIS_URL = `rediss://${credentials}@localhost:${server.port}`

@@ -11,11 +11,10 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     infoOf(ask, 'memory'),
     kind === 'cluster' ? fieldsOf(await attempt(ask, 'cluster', 'info')) : {},
   ])
-  const policy = memory.maxmemory_policy ?? (await setting(ask, 'maxmemory-policy'))
   return [
-    ...evictionAdvice(policy, Number(memory.maxmemory ?? 0)),
-    ...persistenceAdvice(persistence, await setting(ask, 'save')),
-    ...replicaAdvice(replication, kind, await setting(ask, 'min-replicas-to-write')),
+    ...evictionAdvice(memory),
+    ...persistenceAdvice(persistence),
+    ...replicaAdvice(replication, kind),
     ...clusterAdvice(cluster),
   ]
 }
@@ -28,43 +27,45 @@ export async function versionOf(ask: Ask): Promise<string | undefined> {
 
 export type Fields = Readonly<Record<string, string>>
 
-function evictionAdvice(policy: string | undefined, bytesMax: number): string[] {
-  if (policy !== undefined && policy !== 'noeviction') {
+function evictionAdvice({ maxmemory_policy: policy, maxmemory }: Fields): string[] {
+  if (policy === undefined)
+    return [
+      'Redis does not say whether it may evict keys (INFO memory): see that maxmemory-policy is noeviction',
+    ]
+  if (policy !== 'noeviction') {
     return [
       `Redis may evict keys (maxmemory-policy ${policy}): set noeviction, or tokens could be redeemed twice`,
     ]
   }
-  return bytesMax === 0 && policy !== undefined
+  return maxmemory === '0'
     ? [
         'Redis has no memory limit: set maxmemory (with noeviction), so that it refuses before the host runs out',
       ]
     : []
 }
 
-function persistenceAdvice(fields: Fields, save: string | undefined): string[] {
+/** Whether it takes snapshots INFO does not tell, and CONFIG GET would tell passwords too. */
+function persistenceAdvice(fields: Fields): string[] {
   if (fields.aof_enabled === undefined) return []
   const lines: string[] = []
-  if (fields.aof_enabled === '0' && save === '')
+  if (fields.aof_enabled === '0')
     lines.push(
-      'Redis keeps nothing on disk: sites and API keys are lost when it restarts; set appendonly yes',
-    )
-  else if (fields.aof_enabled === '0')
-    lines.push(
-      'Redis saves snapshots only: changes of sites since the last one are lost in a crash; set appendonly yes',
+      'Redis keeps no append-only file: changes of sites since its last snapshot, if it takes any, are lost in a crash; set appendonly yes',
     )
   if (fields.rdb_last_bgsave_status === 'err' || fields.aof_last_write_status === 'err')
     lines.push('Redis fails to write to its disk: look at its log')
   return lines
 }
 
-function replicaAdvice(fields: Fields, kind: RedisTarget['kind'], minReplicas: string | undefined): string[] {
+function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string[] {
   const { role } = fields
   if (role === undefined) return []
   if (role !== 'master') return [`this Redis is a replica (role ${role}): REDIS_URL must name the primary`]
   const replicas = Number(fields.connected_slaves ?? 0)
   if (kind === 'standalone' && replicas === 0) return []
   if (replicas === 0) return ['the primary that answered has no replica: nothing can take its place']
-  return minReplicas === '0'
+  // INFO counts them where min-replicas-to-write asks for some.
+  return fields.min_slaves_good_slaves === undefined
     ? [
         'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10',
       ]
@@ -85,12 +86,6 @@ const CLUSTER_SLOTS = 16384
 /** What the server does not let be asked is left out. */
 export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await attempt(ask, 'info', section))
-}
-
-/** undefined if it cannot be told: managed servers often forbid CONFIG. */
-async function setting(ask: Ask, name: string): Promise<string | undefined> {
-  const reply = await attempt(ask, 'config', 'get', name)
-  return Array.isArray(reply) && typeof reply[1] === 'string' ? reply[1] : undefined
 }
 
 async function attempt(ask: Ask, name: string, ...args: string[]): Promise<unknown> {
