@@ -10,14 +10,19 @@
 import { readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import type { Plan, Primary } from './cluster.ts'
+import { Keyring } from './domain/keyring.ts'
 import { ConfigError } from './gather-settings.ts'
 import type { Logger } from './log.ts'
+import type { SettingsInUse } from './observe/exposition.ts'
 import { reloadSettings } from './reload.ts'
+import { resolveSecrets } from './secrets.ts'
 
 /** A terminal signals all processes of its group, and npm passes the signal on: that is one signal, not two. */
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
+  /** For /metrics; undefined until the service has started. */
+  settings: SettingsInUse | undefined
   readonly #primary: Primary
   readonly #log: Logger
   /** Who reads the log is at a terminal, unless it has been closed meanwhile. */
@@ -43,8 +48,14 @@ export class Lifecycle {
 
   /** The service runs; a SIGHUP that came too early is made up for. */
   started(plan: Plan): void {
-    this.#plan = plan
+    this.#takesEffect(plan)
     if (this.#isAskedAgain) void this.#reload()
+  }
+
+  #takesEffect(plan: Plan): void {
+    this.#plan = plan
+    const { kid } = new Keyring(resolveSecrets(plan.config)).signing
+    this.settings = { keyId: kid, isLastReloadDone: true, reloadedAtSeconds: Date.now() / 1000 }
   }
 
   async #stop(signal: string): Promise<void> {
@@ -90,20 +101,22 @@ export class Lifecycle {
     this.#isRolling = true
     do {
       this.#isAskedAgain = false
-      this.#plan = await this.#roll(this.#plan)
+      const plan = await this.#roll(this.#plan)
+      if (plan !== undefined) this.#takesEffect(plan)
+      else this.settings = { ...this.settings!, isLastReloadDone: false }
     } while (this.#isAskedAgain && !this.#isStopping)
     this.#isRolling = false
   }
 
-  /** @returns what workers are told from now on */
-  async #roll(running: Plan): Promise<Plan> {
+  /** @returns what workers are told from now on; undefined if they could not be renewed */
+  async #roll(running: Plan): Promise<Plan | undefined> {
     let plan: ReturnType<typeof reloadSettings>
     try {
       plan = reloadSettings(process.env, running)
     } catch (error) {
       const problems = error instanceof ConfigError ? error.problems : [(error as Error).message]
       for (const problem of problems) this.#log.error({ problem }, 'nothing is changed: a setting is wrong')
-      return running
+      return undefined
     }
     const { changed, kept } = plan
     if (kept.length > 0) this.#log.warn({ settings: kept }, 'settings that change only with a restart stay')
@@ -117,7 +130,7 @@ export class Lifecycle {
     this.#log.level = plan.config.logLevel
     const isDone = await this.#primary.roll(plan)
     if (!isDone && !this.#isStopping) this.#log.level = before
-    return isDone ? plan : running
+    return isDone ? plan : undefined
   }
 
   /** The primary cannot be trusted any more: its workers finish what is under way, and a service manager starts it anew. */

@@ -34,7 +34,7 @@ async function runPrimary(): Promise<void> {
     // Before the store is touched: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile it says that the service is not ready.
-    const routes = [metricsRoute(totals, primary), ...dashboard(claimed, totals, primary)]
+    const routes = [metricsRoute(totals, primary, lifecycle), ...dashboard(claimed, totals, primary)]
     await startAdminServer(claimed, primary, routes, log)
     if (loaded.testKeys) warnOfTestKeys(log)
     const { store, demo } = await prepareStart(claimed, log)

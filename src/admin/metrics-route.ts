@@ -1,6 +1,8 @@
 /** GET /metrics: what all workers have counted until now, for Prometheus. */
 
-import { CONTENT_TYPE, exposition } from '../observe/exposition.ts'
+import cluster from 'node:cluster'
+import { CONTENT_TYPE, exposition, type SettingsInUse } from '../observe/exposition.ts'
+import { cpuMicroseconds } from '../observe/stats.ts'
 import type { Totals } from '../observe/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute } from './admin-route.ts'
@@ -9,6 +11,7 @@ import type { Supervisor } from './server.ts'
 export function metricsRoute(
   totals: Totals,
   supervisor: Pick<Supervisor, 'askStats' | 'restarts'>,
+  lifecycle: { readonly settings: SettingsInUse | undefined },
 ): AdminRoute {
   return {
     path: '/metrics',
@@ -19,7 +22,15 @@ export function metricsRoute(
         total: totals.current(),
         workers: totals.workers(),
         restarts: supervisor.restarts(),
-        primary: { residentBytes: rss, heapBytes: heapUsed },
+        primary: {
+          pid: process.pid,
+          residentBytes: rss,
+          heapBytes: heapUsed,
+          cpuMicroseconds: cpuMicroseconds(),
+          startedAtSeconds: performance.timeOrigin / 1000,
+        },
+        pidOf: worker => cluster.workers?.[worker]?.process.pid,
+        settings: lifecycle.settings,
         build: { version: VERSION, node: process.version },
       })
       response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })

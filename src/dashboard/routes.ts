@@ -1,4 +1,4 @@
-/** The dashboard: one page with its script, its style and its data, and the file for Grafana. */
+/** The dashboard: one page with its script, its style and its data, and the files for Grafana and Prometheus. */
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -31,8 +31,9 @@ const HTML = 'text/html; charset=utf-8'
 const SCRIPT = 'text/javascript; charset=utf-8'
 const STYLE = 'text/css; charset=utf-8'
 const JSON_TYPE = 'application/json'
+const YAML = 'application/yaml'
 
-/** @param assets the folder with app.js, app.css and grafana.json */
+/** @param assets the folder with app.js, app.css, grafana.json and alerts.yml */
 export function dashboardRoutes(
   { history, siteNames, state }: DashboardSources,
   assets = new URL('.', import.meta.url),
@@ -43,6 +44,7 @@ export function dashboardRoutes(
     constant('/dashboard/app.js', SCRIPT, readFileSync(new URL('app.js', assets))),
     constant('/dashboard/app.css', STYLE, readFileSync(new URL('app.css', assets))),
     constant('/grafana.json', JSON_TYPE, readFileSync(new URL('grafana.json', assets))),
+    constant('/alerts.yml', YAML, readFileSync(new URL('alerts.yml', assets))),
     {
       path: '/dashboard/data.json',
       handle: async (_, response, query) => {

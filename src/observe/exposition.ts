@@ -5,6 +5,7 @@
 
 import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import type { JudgementReason } from '../endpoints/service.ts'
+import { openFilesOf } from '../open-files.ts'
 import { RESTART_CAUSES, type Restarts } from './restarts.ts'
 import type { Histogram, StatsSnapshot } from './snapshot.ts'
 import type { WorkerStats } from './totals.ts'
@@ -14,8 +15,26 @@ export interface ExpositionInput {
   readonly total: StatsSnapshot
   readonly workers: readonly WorkerStats[]
   readonly restarts: Restarts
-  readonly primary: { readonly residentBytes: number; readonly heapBytes: number }
+  readonly primary: {
+    readonly pid: number
+    readonly residentBytes: number
+    readonly heapBytes: number
+    readonly cpuMicroseconds: number
+    readonly startedAtSeconds: number
+  }
+  /** undefined if it has gone. */
+  pidOf(worker: string): number | undefined
+  readonly settings: SettingsInUse | undefined
   readonly build: { readonly version: string; readonly node: string }
+}
+
+/** By Unix time. */
+export interface SettingsInUse {
+  /** Of the key that signs. */
+  readonly keyId: number
+  /** Whether they are what was last asked for: by the start, or by a SIGHUP. */
+  readonly isLastReloadDone: boolean
+  readonly reloadedAtSeconds: number
 }
 
 /** Prometheus' text format, which prom-client writes. */
@@ -43,7 +62,8 @@ export async function exposition(input: ExpositionInput): Promise<string> {
   const { AggregatorRegistry } = await import('prom-client')
   const { total } = input
   const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...connectionMetrics(input)]
-  metrics.push(...storeMetrics(total), ...judgementMetrics(total), ...processMetrics(input))
+  metrics.push(...storeMetrics(total), ...judgementMetrics(total))
+  metrics.push(...settingsMetrics(input), ...(await processMetrics(input)))
   const present = metrics.filter(({ values }) => values.length > 0)
   return AggregatorRegistry.aggregate<typeof CONTENT_TYPE>([present]).metrics()
 }
@@ -156,7 +176,7 @@ const REASONS = Object.keys({ ...SCORE_WEIGHTS, ...FAILURES })
 
 function judgementMetrics({ difficulties, scores, scoreSum, reasons }: StatsSnapshot): Metric[] {
   return [
-    histogram('powgate_challenge_difficulty_bits', 'Difficulty of issued challenges, in bits.', [
+    histogram('powgate_challenge_difficulty', 'Difficulty of issued challenges, in bits.', [
       [{}, difficultyHistogram(difficulties)],
     ]),
     histogram(
@@ -172,14 +192,34 @@ function judgementMetrics({ difficulties, scores, scoreSum, reasons }: StatsSnap
   ]
 }
 
-function processMetrics({ workers, primary }: ExpositionInput): Metric[] {
+function settingsMetrics({ settings }: ExpositionInput): Metric[] {
+  if (settings === undefined) return []
+  const { keyId, isLastReloadDone, reloadedAtSeconds } = settings
+  return [
+    gauge('powgate_signing_key_info', 'Id of the key that signs challenges and tokens; always 1.', [
+      { labels: { id: keyId }, value: 1 },
+    ]),
+    gauge('powgate_config_last_reload_successful', 'Whether the last SIGHUP renewed all workers (1 or 0).', [
+      one(isLastReloadDone ? 1 : 0),
+    ]),
+    gauge('powgate_config_last_reload_success_timestamp_seconds', 'When settings last took effect.', [
+      one(reloadedAtSeconds),
+    ]),
+  ]
+}
+
+async function processMetrics({ workers, primary, pidOf, total }: ExpositionInput): Promise<Metric[]> {
   const processes = [
     { labels: { process: 'primary' }, ...primary },
-    ...workers.map(({ number, snapshot }) => ({
+    ...workers.map(({ worker, number, snapshot }) => ({
       labels: { process: `worker-${number}` },
+      pid: pidOf(worker),
       ...snapshot.gauges,
     })),
   ]
+  const files = await Promise.all(processes.map(({ pid }) => openFilesOf(pid)))
+  const ofFiles = (field: 'open' | 'max') =>
+    processes.flatMap(({ labels }, index) => (files[index] ? [{ labels, value: files[index][field] }] : []))
   const lags = workers.flatMap(({ number, snapshot }) =>
     Object.entries(snapshot.gauges.eventLoopLagSeconds).map(([stat, value]) => ({
       labels: { worker: number, stat },
@@ -192,6 +232,14 @@ function processMetrics({ workers, primary }: ExpositionInput): Metric[] {
       'How much later than asked a worker ran its timers over the last 10 to 20 seconds: mean, p99 and max.',
       lags,
     ),
+    counter('process_cpu_seconds_total', 'Processor time, user and system, of all processes together.', [
+      one((total.cpuMicroseconds + primary.cpuMicroseconds) / 1e6),
+    ]),
+    gauge('process_start_time_seconds', 'When the primary started, in Unix time.', [
+      one(primary.startedAtSeconds),
+    ]),
+    gauge('process_open_fds', 'Open files of each process, connections among them.', ofFiles('open')),
+    gauge('process_max_fds', 'Files that each process may open.', ofFiles('max')),
     gauge(
       'process_resident_memory_bytes',
       'Resident memory of each process.',

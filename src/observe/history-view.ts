@@ -106,6 +106,8 @@ export interface LastMinute {
   readonly failed: number
   readonly redeemed: number
   readonly refused: number
+  /** Of `refused`, those of redemptions; null for one site, of which that is not known. */
+  readonly redemptionsRefused: number | null
   /** Of all sites. */
   readonly faults: number
   /** Milliseconds, of all sites; null without requests. */

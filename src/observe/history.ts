@@ -149,6 +149,8 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
+      redemptionsRefused:
+        site === null ? sum(all.matching(/^answers\/(?:verify-token|siteverify) \d+ (?!ok$)/)) : null,
       faults: sum(all.matching('faults/')),
       p99: byEndpoint(endpoint => all.quantile(`latencies/${endpoint}`, this.#bounds(endpoint), 0.99)),
       storeP99: all.quantile('storeLatency', this.#latest?.storeLatency?.bounds ?? [], 0.99),

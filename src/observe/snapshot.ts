@@ -44,6 +44,8 @@ export interface StatsSnapshot {
   readonly storeOutages: number
   /** Connections that were one too many. */
   readonly connectionsRefused: number
+  /** Processor time of the process, user and system. */
+  readonly cpuMicroseconds: number
   /** Issued, by bits. */
   readonly difficulties: Readonly<Record<string, number>>
   /** Scored verifications in tenths, as in SiteStats. */

@@ -124,6 +124,7 @@ export class Stats implements Events, ExchangeObserver {
       storeBatch: this.#storeBatch.snapshot(),
       storeOutages: this.#storeOutages,
       connectionsRefused: this.#sources.connections().refused,
+      cpuMicroseconds: cpuMicroseconds(),
       limited,
       ...this.#sitesSnapshot(),
       gauges: this.#gauges(),
@@ -198,6 +199,12 @@ export class Stats implements Events, ExchangeObserver {
     this.#limited.set(endpoint, tally)
     return tally
   }
+}
+
+/** Of this process, since its start. */
+export function cpuMicroseconds(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
 }
 
 interface AnswerCount {

@@ -65,8 +65,8 @@ export class CounterNames {
 
 type Increases = Map<string, number>
 
-/** Not counters, or fractions, which would be cut off. */
-const NOT_COUNTED = new Set(['bounds', 'gauges', 'sites', 'scoreSum'])
+/** Not counters, fractions, which would be cut off, or not shown. */
+const NOT_COUNTED = new Set(['bounds', 'gauges', 'sites', 'scoreSum', 'cpuMicroseconds'])
 
 /**
  * What grew, as `<name>` or `<name>/<key>`. What is smaller than before has started anew, so it grew from zero. Fields

@@ -27,6 +27,7 @@ export class SnapshotSum {
   readonly #storeBatch = new HistogramSum(BATCH_BOUNDS, OPERATIONS)
   #storeOutages = 0
   #connectionsRefused = 0
+  #cpuMicroseconds = 0
   readonly #difficulties: Counts = {}
   readonly #scores: number[] = new Array(SCORE_BUCKETS).fill(0)
   #scoreHundredths = 0
@@ -48,6 +49,7 @@ export class SnapshotSum {
     this.#storeBatch.add(sent.storeBatch)
     this.#storeOutages += countOf(sent.storeOutages)
     this.#connectionsRefused += countOf(sent.connectionsRefused)
+    this.#cpuMicroseconds += countOf(sent.cpuMicroseconds)
     addCounts(this.#difficulties, sent.difficulties)
     addList(this.#scores, sent.scores)
     this.#scoreHundredths += Math.round(countOf(sent.scoreSum) * HUNDREDTHS)
@@ -70,6 +72,7 @@ export class SnapshotSum {
       storeBatch: this.#storeBatch.snapshot(),
       storeOutages: this.#storeOutages,
       connectionsRefused: this.#connectionsRefused,
+      cpuMicroseconds: this.#cpuMicroseconds,
       difficulties: { ...this.#difficulties },
       scores: [...this.#scores],
       scoreSum: this.#scoreHundredths / HUNDREDTHS,

@@ -1,6 +1,7 @@
-/** The dashboard for Grafana: complete, and asking only for what /metrics has. */
+/** The dashboard for Grafana and the rules for Prometheus: complete, and asking only for what /metrics has. */
 
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { call } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
@@ -32,6 +33,7 @@ const answer = await get('/grafana.json')
 const dashboard = answer.json
 const panels: Panel[] = dashboard.panels
 const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+const rules = (await get('/alerts.yml')).text
 const metrics = new PrometheusText((await get('/metrics')).text)
 
 test('it is a dashboard of Grafana 10 or newer with a choice of data source and hosts', () => {
@@ -78,6 +80,7 @@ test('every query names a metric that /metrics has, with labels that it has', ()
     }
   }
   for (const name of named) assert.ok(labelsOf(name).size >= 0)
+  for (const [name] of rules.matchAll(/\bpowgate_\w+/g)) assert.ok(labelsOf(name).size >= 0)
   const families = [...metrics.families.keys()]
   const shown = families.filter(family => [...named].some(name => familyOf(name) === family))
   assert.deepEqual(
@@ -85,6 +88,20 @@ test('every query names a metric that /metrics has, with labels that it has', ()
     [],
     'all metrics are shown',
   )
+})
+
+test('the README lists every metric with its type and its labels', () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const rows = [...readme.matchAll(/^\| `((?:powgate|process|nodejs)_\w+)` \| (\w+) \|([^|]*)\|/gm)]
+  assert.deepEqual(
+    rows.map(([, name, type]) => `${name} ${type}`).sort(),
+    [...metrics.families.values()].map(({ name, type }) => `${name} ${type}`).sort(),
+  )
+  for (const [, name, , labels] of rows) {
+    const listed = [...labels!.matchAll(/`(\w+)`/g)].map(([, label]) => label)
+    const told = metrics.samples(name!).flatMap(sample => Object.keys(sample.labels))
+    assert.deepEqual(listed.sort(), [...new Set(told)].filter(label => label !== 'le').sort(), name)
+  }
 })
 
 test('counters and histograms are only looked at as rates, and labels grouped by exist', () => {

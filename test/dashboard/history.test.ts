@@ -259,6 +259,8 @@ describe('the whole service', () => {
         'verify 200 failed': 2,
         'verify 429 rate-limited': 1,
         'verify-token 200 ok': 5,
+        'verify-token 400 token-used': 2,
+        'siteverify 200 token-expired': 1,
         'siteverify 200 ok': 2,
         'content 200 ok': 1000,
         'other 404 not-found': 7,
@@ -275,13 +277,15 @@ describe('the whole service', () => {
       [traffic.challenges, traffic.passed, traffic.failed, traffic.redeemed],
       [[10], [6], [2], [7]],
     )
-    assert.deepEqual(traffic.refused, [15])
+    assert.deepEqual(traffic.refused, [18])
     assert.deepEqual(
       traffic.refusals.map(({ name, total }) => [name, total]),
       [
         ['not-found', 7],
         ['site-unknown', 4],
         ['rate-limited', 4],
+        ['token-used', 2],
+        ['token-expired', 1],
       ],
     )
     assert.deepEqual(
@@ -296,7 +300,8 @@ describe('the whole service', () => {
       [[3], [2], [2], [2], [2]],
     )
     assert.deepEqual(store.batch, [2.5])
-    assert.equal(lastMinute.faults, 2)
+    assert.deepEqual([lastMinute.faults, lastMinute.redeemed, lastMinute.redemptionsRefused], [2, 7, 3])
+    assert.equal(history.view('30m', siteKeyOf(0)).lastMinute.redemptionsRefused, null)
   })
 
   test('fields that are missing or not known yet do no harm', () => {

@@ -43,6 +43,7 @@ export function emptySnapshot(): Mutable<StatsSnapshot> {
     storeBatch: histogram(BATCH_BOUNDS),
     storeOutages: 0,
     connectionsRefused: 0,
+    cpuMicroseconds: 0,
     difficulties: {},
     scores: new Array<number>(11).fill(0),
     scoreSum: 0,

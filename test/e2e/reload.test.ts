@@ -14,10 +14,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { childPids } from '../../bench/http/processes.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
 import { Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../support/http.ts'
+import { freePort } from '../support/ports.ts'
 import { listeningPids } from '../support/processes.ts'
+import { PrometheusText } from '../support/prometheus-text.ts'
 import { TestService } from '../support/service.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -57,7 +60,23 @@ async function serves(service: TestService): Promise<boolean> {
 }
 
 test('a broken configuration is told problem by problem, and changes nothing', async () => {
-  const service = await start('POWGATE_LIMIT_CHALLENGE_ADDRESS=50\n')
+  const adminPort = String(await freePort())
+  const [before, after] = ['a', 'b'].map(letter => letter.repeat(40))
+  const secret = `POWGATE_SECRETS=${before}\n`
+  const env = { POWGATE_ADMIN_PORT: adminPort, POWGATE_SECRETS: '' }
+  const service = await start(`POWGATE_LIMIT_CHALLENGE_ADDRESS=50\n${secret}`, env)
+  const shown = async () => {
+    const metrics = new PrometheusText((await call(`http://127.0.0.1:${adminPort}/metrics`)).text)
+    const [isDone, seconds] = ['successful', 'success_timestamp_seconds'].map(name =>
+      metrics.value(`powgate_config_last_reload_${name}`),
+    )
+    const keyIds = metrics.samples('powgate_signing_key_info').map(({ labels }) => Number(labels.id))
+    return { isDone, seconds: seconds!, keyIds }
+  }
+  const keyIdOf = (text: string) => new Keyring([text]).signing.kid
+  const first = await shown()
+  assert.deepEqual([first.isDone, first.keyIds], [1, [keyIdOf(before!)]])
+  assert.ok(Math.abs(first.seconds - Date.now() / 1000) < 60)
   const pids = childPids(service.pid)
   writeFileSync(configFile, 'POWGATE_LIMIT_CHALLENGE_ADDRESS=many\nPOWGATE_LIMITS=3\nLOG_LEVEL=loud\n')
   const output = await reload(service, 'LOG_LEVEL: expected')
@@ -65,10 +84,14 @@ test('a broken configuration is told problem by problem, and changes nothing', a
   assert.match(output, /POWGATE_LIMITS: there is no such setting/)
   assert.deepEqual(childPids(service.pid), pids)
   assert.ok(await serves(service))
+  assert.deepEqual(await shown(), { ...first, isDone: 0 })
 
-  writeFileSync(configFile, 'POWGATE_LIMIT_CHALLENGE_ADDRESS=40\n')
+  writeFileSync(configFile, `POWGATE_LIMIT_CHALLENGE_ADDRESS=40\nPOWGATE_SECRETS=${after}\n`)
   await reload(service, 'all workers are new')
   assert.ok(childPids(service.pid).every(pid => !pids.includes(pid)))
+  const second = await shown()
+  assert.deepEqual([second.isDone, second.keyIds], [1, [keyIdOf(after!)]])
+  assert.ok(second.seconds > first.seconds)
   await service.stop()
 })
 

@@ -18,7 +18,15 @@ async function textOf(snapshots: readonly Partial<StatsSnapshot>[]) {
     total: totals.current(),
     workers: totals.workers(),
     restarts: { crash: 1, hang: 2, roll: 3 },
-    primary: { residentBytes: 7, heapBytes: 5 },
+    primary: {
+      pid: process.pid,
+      residentBytes: 7,
+      heapBytes: 5,
+      cpuMicroseconds: 1_500_000,
+      startedAtSeconds: 1e9,
+    },
+    pidOf: () => undefined, // gone meanwhile
+    settings: undefined,
     build: { version: '1.2.3', node: 'v20.0.0' },
   })
 }
@@ -34,6 +42,7 @@ test('names have HELP and TYPE, the unit last, and start with what they are abou
     assert.match(name, /^(powgate|process|nodejs)_[a-z_]+$/)
     assert.match(help, /^[A-Z].{10,}\.$/, name)
     if (/duration|lag/.test(name)) assert.match(name, /_seconds$/)
+    assert.doesNotMatch(name, /_(bits|milliseconds|minutes|kilobytes)(_|$)/) // as promtool has it: base units only
     if (type === 'counter') assert.match(name, /_total$/)
   }
 })
@@ -54,9 +63,9 @@ test('difficulties and scores as histograms', async () => {
       { difficulties: { 18: 1, 31: 1 }, scores: [], scoreSum: 0 },
     ]),
   )
-  const bits = (le: string) => metrics.value('powgate_challenge_difficulty_bits_bucket', { le })
+  const bits = (le: string) => metrics.value('powgate_challenge_difficulty_bucket', { le })
   assert.deepEqual([bits('16'), bits('17'), bits('18'), bits('28'), bits('+Inf')], [5, 5, 8, 9, 10])
-  assert.equal(metrics.value('powgate_challenge_difficulty_bits_sum'), 5 * 16 + 3 * 18 + 28 + 31)
+  assert.equal(metrics.value('powgate_challenge_difficulty_sum'), 5 * 16 + 3 * 18 + 28 + 31)
   const score = (le: string) => metrics.value('powgate_verification_score_bucket', { le })
   assert.deepEqual(
     [score('0.09'), score('0.39'), score('0.49'), score('0.99'), score('+Inf')],
@@ -84,6 +93,15 @@ test('a worker of a newer version may count what is not known here; what is no n
   assert.equal(metrics.value('powgate_requests_total', labels), 3)
   assert.equal(metrics.value('powgate_score_reasons_total', { reason: 'newReason' }), 4)
   assert.equal(metrics.series.filter(series => /quoted|too|line|long/.test(series)).length, 0)
+})
+
+test('processor time is the sum of all processes, also of those that have gone', async () => {
+  const metrics = new PrometheusText(await textOf([{ cpuMicroseconds: 250_000 }, { cpuMicroseconds: 2 }]))
+  assert.equal(metrics.value('process_cpu_seconds_total'), 1.750002)
+  assert.deepEqual(
+    metrics.samples('process_open_fds').map(({ labels }) => labels.process),
+    ['primary'],
+  )
 })
 
 test('site keys are no label', async () => {

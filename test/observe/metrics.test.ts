@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomInt } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { Subject } from '../contract/support.ts'
@@ -83,7 +84,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
     return Math.round(grown * 100) / 100
   }
   const challenges = sent.get('challenge 200 ok')!
-  assert.equal(change('powgate_challenge_difficulty_bits_count'), challenges)
+  assert.equal(change('powgate_challenge_difficulty_count'), challenges)
   const reasons = Object.fromEntries(
     after
       .samples('powgate_score_reasons_total')
@@ -145,7 +146,17 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   for (const { value } of metrics.samples('process_resident_memory_bytes')) assert.ok(value > 1e7)
   assert.equal(metrics.value('process_resident_memory_bytes', { process: 'primary' }) > 0, true)
   assert.deepEqual(labels('powgate_build_info', 'node'), [process.version])
-  assert.ok(service.pid > 0)
+  const value = (name: string, label?: string) => metrics.value(name, label ? { process: label } : {})
+  assert.ok(Math.abs(Date.now() / 1000 - value('process_start_time_seconds')) < 600)
+  assert.ok(value('process_cpu_seconds_total') > 0.1)
+  const max = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${service.pid}/limits`, 'latin1'))![1]
+  for (const process of ['primary', 'worker-0', 'worker-1'])
+    assert.equal(value('process_max_fds', process), Number(max))
+  const ofWorkers = (scraped: PrometheusText) =>
+    ['worker-0', 'worker-1'].reduce((sum, process) => sum + scraped.value('process_open_fds', { process }), 0)
+  const sockets = Array.from({ length: 40 }, () => connect(service.port, '127.0.0.1'))
+  await eventually(10_000, '40 more files', async () => ofWorkers(await scrape()) >= ofWorkers(metrics) + 40)
+  for (const socket of sockets) socket.destroy()
 }
 
 test('the store goes away and comes back: up is 0, then 1, and each worker counts one outage', async () => {

@@ -85,13 +85,14 @@ export class Tiles {
   }
 
   #showTraffic({ lastMinute }: DashboardData): void {
-    const { seconds, challenges, passed, failed, redeemed, refused, p99 } = lastMinute
+    const { seconds, challenges, passed, failed, redeemed, refused, redemptionsRefused, p99 } = lastMinute
     const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
     const verified = passed + failed
     const all = challenges + verified + redeemed + refused
     this.#challenges.show(perSecond(challenges), '')
     this.#verifications.show(perSecond(verified), '')
-    this.#redemptions.show(perSecond(redeemed), '')
+    const asked = redemptionsRefused === null ? 0 : redeemed + redemptionsRefused
+    this.#redemptions.show(perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
     this.#passed.show(verified > 0 ? percent(passed / verified) : '–', '')
     this.#refused.show(all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
     this.#latency.show(p99.verify === null ? '–' : milliseconds(p99.verify), '')
