@@ -17,8 +17,10 @@ export interface Config {
   readonly adminPort: number | undefined
   readonly workers: number
   readonly logLevel: string
-  /** Share of the visitors whose successes are logged too, 0 to 1; failures always are. */
+  /** Share of the visitors whose successes are logged too, 0 to 1. */
   readonly logSuccesses: number
+  /** Otherwise only their networks are logged. */
+  readonly logsWholeAddresses: boolean
   readonly dataDir: string
   readonly stateBytesMax: number
   /** undefined: the embedded store. */
@@ -107,6 +109,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     workers: number('POWGATE_WORKERS'),
     logLevel: text('LOG_LEVEL'),
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
+    logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
     dataDir: text('POWGATE_DATA_DIR'),
     stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
     redis,

@@ -4,6 +4,7 @@
  * out of every line (log/redaction.ts).
  */
 
+import { hostname } from 'node:os'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { safeError, scrubber, withhold } from './log/redaction.ts'
 
@@ -24,9 +25,9 @@ export function createLogger(
   const clean = scrubber(secrets)
   const options: LoggerOptions = {
     level,
-    base: { pid: process.pid, ...bindings },
+    base: { name: 'powgate', hostname: hostname(), pid: process.pid, ...bindings },
     serializers: { err: error => (error instanceof Error ? safeError(error, clean) : error) },
-    formatters: { log: fields => withhold(fields, clean) },
+    formatters: { level: label => ({ level: label }), log: fields => withhold(fields, clean) },
     hooks: { streamWrite: clean },
   }
   return pino(options, destination)

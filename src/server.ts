@@ -55,8 +55,8 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     deadlineMs: config.storeDeadlineMs,
     onCall: stats.storeCalled,
     onChange: (up, cause) => {
-      stats.storeChanged(up)
-      if (up) log.info({ cause }, 'the store answers')
+      const outageSeconds = stats.storeChanged(up)
+      if (up) log.info({ cause, outageSeconds }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
     onForgotten: (shards, of) =>
@@ -66,7 +66,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       ),
   })
   const gate = overloadGate(config, log)
-  const eventLog = new EventLog(log, config.logSuccesses)
+  const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const service = composeService(config, store, both(stats, eventLog))
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,

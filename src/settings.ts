@@ -69,7 +69,13 @@ export const SETTINGS = {
     fallback: '0.01',
     expects: 'a number from 0 to 1',
     about:
-      'Share of the visitors whose successes are logged too, beyond the first few a second; failures always are.',
+      'Share of the visitors whose successes are logged too, beyond the first 60 lines a minute and worker.',
+  },
+  POWGATE_LOG_ADDRESSES: {
+    schema: Type.Enum(['whole', 'network']),
+    fallback: 'whole',
+    expects: 'whole or network',
+    about: 'Whether the log has addresses, or only their networks: /24 of IPv4, /48 of IPv6.',
   },
   POWGATE_WORKERS: integer(
     1,
@@ -261,7 +267,13 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     'POWGATE_TOKEN_SECONDS',
     'POWGATE_BODY_MAX_BYTES',
   ],
-  'Watching it': ['POWGATE_ADMIN_HOST', 'POWGATE_ADMIN_PORT', 'LOG_LEVEL', 'POWGATE_LOG_SUCCESSES'],
+  'Watching it': [
+    'POWGATE_ADMIN_HOST',
+    'POWGATE_ADMIN_PORT',
+    'LOG_LEVEL',
+    'POWGATE_LOG_SUCCESSES',
+    'POWGATE_LOG_ADDRESSES',
+  ],
   Stopping: ['POWGATE_UNREADY_SECONDS', 'POWGATE_DRAIN_SECONDS'],
   'For trying out': ['POWGATE_DEMO', 'POWGATE_TEST_KEYS'],
 }

@@ -103,6 +103,12 @@ export function formatAddress(address: Address): string {
   return compressZeroGroups(groups)
 }
 
+/** The network of an address, which many share, as text: /24 of IPv4, /48 of IPv6. */
+export function formatNetwork(address: Address): string {
+  const [keptBits, prefix] = isV4(address) ? [120, 24] : [48, 48]
+  return `${formatAddress(rangeOf(address, keptBits).start)}/${prefix}`
+}
+
 /** RFC 5952: the longest run of at least two zero groups, the first of equals, becomes '::'. */
 function compressZeroGroups(groups: number[]): string {
   let bestStart = -1

@@ -4,7 +4,7 @@
  */
 
 import type { Logger } from 'pino'
-import { formatAddress } from '../domain/address.ts'
+import { type Address, formatAddress, formatNetwork } from '../domain/address.ts'
 import { difficultyClimb } from '../domain/difficulty.ts'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
@@ -24,7 +24,7 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
-  /** More than are logged: what was left out in the last second, counted by reason. */
+  /** More than are logged: what was left out in the last minute, counted by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
@@ -81,12 +81,12 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'method-not-allowed': 'routine',
 }
 
-/** Lines per second and worker. All together are 120 of about 400 bytes: 4 GB a day under every attack at once. */
-export const SUCCESSES_PER_SECOND = 10
-export const FAILURES_PER_SECOND = 20
-export const REFUSALS_PER_SECOND = 10
-const FAULTS_PER_SECOND = 10
-const SECOND_MS = 1000
+/** Lines per minute and worker. All together are 1,140 of about 450 bytes: 0.8 GB a day under every attack at once. */
+export const SUCCESSES_PER_MINUTE = 60
+export const FAILURES_PER_MINUTE = 180
+export const REFUSALS_PER_MINUTE = 120
+const FAULTS_PER_MINUTE = 60
+const MINUTE_MS = 60_000
 
 export class EventLog implements Events {
   readonly #log: Logger
@@ -94,19 +94,24 @@ export class EventLog implements Events {
   /** At level trace everything is logged. */
   readonly #isUnbounded: boolean
   readonly #sample: Sample
-  readonly #successes = new Quota(SUCCESSES_PER_SECOND)
-  readonly #failures = new Quota(FAILURES_PER_SECOND)
-  readonly #faults = new Quota(FAULTS_PER_SECOND)
+  readonly #addressText: (address: Address) => string
+  readonly #successes = new Quota(SUCCESSES_PER_MINUTE)
+  readonly #failures = new Quota(FAILURES_PER_MINUTE)
+  readonly #faults = new Quota(FAULTS_PER_MINUTE)
   readonly #refusals: Readonly<Record<RefusalKind, Quota>>
   readonly #timer: NodeJS.Timeout
 
-  /** @param successShare of the visitors whose successes are logged beyond the first few a second, 0 to 1 */
-  constructor(log: Logger, successShare: number) {
+  /**
+   * @param successShare of the visitors whose successes are logged beyond the first few a minute, 0 to 1
+   * @param isAddressWhole whether addresses are logged as they are; otherwise the network they are in
+   */
+  constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
     this.#isOn = log.isLevelEnabled('info')
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#sample = new Sample(successShare)
-    const quota = () => new Quota(REFUSALS_PER_SECOND)
+    this.#addressText = isAddressWhole ? formatAddress : formatNetwork
+    const quota = () => new Quota(REFUSALS_PER_MINUTE)
     this.#refusals = {
       limits: quota(),
       sites: quota(),
@@ -117,7 +122,7 @@ export class EventLog implements Events {
       outages: quota(),
       routine: quota(),
     }
-    this.#timer = setInterval(() => this.#renew(), SECOND_MS).unref()
+    this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
 
   /** Writes what is still to be said; the log is to be used no more. */
@@ -127,7 +132,7 @@ export class EventLog implements Events {
   }
 
   issued(exchange: Exchange, { site, nonce, difficulty, inputs }: IssuedChallenge): void {
-    if (!this.#tellsSuccess(nonce)) return
+    if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
     const { base, min, max } = site.record.difficulty
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
@@ -144,8 +149,8 @@ export class EventLog implements Events {
 
   judged(exchange: Exchange, judgement: Judgement): void {
     const { nonce, passed, score, reasons, signals, site } = judgement
-    if (passed ? !this.#tellsSuccess(nonce) : !this.#tellsFailure()) return
     const event = passed ? 'verification-passed' : 'verification-failed'
+    if (passed ? !this.#tellsSuccess(nonce, event) : !this.#tellsFailure()) return
     this.#write(exchange, event, passed ? 'verification passed' : 'verification failed', {
       nonce,
       score,
@@ -156,11 +161,11 @@ export class EventLog implements Events {
   }
 
   redeemed(exchange: Exchange, apiKey: ApiKeyRecord, claims: TokenClaims): void {
-    if (!this.#tellsSuccess(claims.nonce)) return
+    if (!this.#tellsSuccess(claims.nonce, 'token-redeemed')) return
     this.#write(exchange, 'token-redeemed', 'token redeemed', {
       nonce: claims.nonce,
       apiKeyId: apiKey.id,
-      visitorIp: formatAddress(claims.address),
+      visitorIp: this.#addressText(claims.address),
       score: claims.score,
       tokenAgeMs: Math.max(0, Date.now() - claims.issuedAtMs),
     })
@@ -186,9 +191,8 @@ export class EventLog implements Events {
     this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
   }
 
-  #tellsSuccess(nonce: string): boolean {
-    if (!this.#isOn) return false
-    return this.#isUnbounded || this.#sample.has(nonce) || this.#successes.admits('')
+  #tellsSuccess(nonce: string, event: LogEvent): boolean {
+    return this.#isOn && (this.#sample.has(nonce) || this.#tells(this.#successes, event))
   }
 
   #tellsFailure(): boolean {
@@ -214,7 +218,7 @@ export class EventLog implements Events {
         requestId,
         site: siteKey === '' ? undefined : printable(siteKey, SITE_CHARACTERS_MAX),
         nonce: nonce === '' ? undefined : nonce,
-        ip: address === undefined ? undefined : formatAddress(address),
+        ip: address === undefined ? undefined : this.#addressText(address),
         origin: origin === '' ? undefined : printable(origin, ORIGIN_CHARACTERS_MAX),
         ...fields,
       },
@@ -223,9 +227,8 @@ export class EventLog implements Events {
   }
 
   #renew(): void {
-    this.#successes.renew()
     const counts: Record<string, number> = {}
-    for (const quota of [this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
+    for (const quota of [this.#successes, this.#failures, this.#faults, ...Object.values(this.#refusals)]) {
       for (const [name, count] of quota.renew()) counts[name] = (counts[name] ?? 0) + count
     }
     if (Object.keys(counts).length === 0) return

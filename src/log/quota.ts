@@ -1,4 +1,4 @@
-/** How much is logged of a kind of event: so many lines a second, so that an attack cannot fill a disk. */
+/** How much is logged of a kind of event: so many lines a minute, so that neither traffic nor an attack fills a disk. */
 
 export class Quota {
   readonly #linesMax: number
@@ -20,7 +20,7 @@ export class Quota {
     return false
   }
 
-  /** Starts the next second. Returns what was left out of the last one, by name. */
+  /** Starts the next minute. Returns what was left out of the last one, by name. */
   renew(): ReadonlyMap<string, number> {
     this.#lines = 0
     const leftOut = new Map(this.#leftOut)

@@ -105,7 +105,7 @@ function requestMetrics({ answers, latencies, aborted, faults, limited, gauges }
     ),
     counter(
       'powgate_faults_total',
-      'Faults of powgate itself; they are in the log, up to 10 a second and worker.',
+      'Faults of powgate itself; they are in the log, up to 60 a minute and worker.',
       byEndpoint(faults),
     ),
     counter(

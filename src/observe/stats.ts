@@ -54,6 +54,7 @@ export class Stats implements Events, ExchangeObserver {
   readonly #storeBatch = new Buckets(BATCH_BOUNDS)
   #storeOutages = 0
   #storePartsDown = 0
+  #storeDownSinceMs = 0
   readonly #lag = new EventLoopLag()
 
   constructor(sources: StatsSources) {
@@ -102,10 +103,20 @@ export class Stats implements Events, ExchangeObserver {
     this.#storeLatency.add(seconds)
   }
 
-  /** The store, or a part of it, went away or came back. From the first part that goes until the last is back is one outage. */
-  storeChanged(up: boolean): void {
-    if (up) this.#storePartsDown = Math.max(0, this.#storePartsDown - 1)
-    else if (this.#storePartsDown++ === 0) this.#storeOutages++
+  /**
+   * The store, or a part of it, went away or came back. From the first part that goes until the last is back is one outage.
+   *
+   * @returns how long it lasted, in seconds, if it is over
+   */
+  storeChanged(up: boolean): number | undefined {
+    const nowMs = performance.now()
+    const wereDown = this.#storePartsDown
+    this.#storePartsDown = Math.max(0, wereDown + (up ? -1 : 1))
+    if (wereDown === 0 && !up) {
+      this.#storeOutages++
+      this.#storeDownSinceMs = nowMs
+    }
+    return wereDown === 1 && up ? Math.round(nowMs - this.#storeDownSinceMs) / 1000 : undefined
   }
 
   snapshot(): StatsSnapshot {

@@ -6,6 +6,7 @@ import {
   AddressSet,
   addressFromBytes,
   formatAddress,
+  formatNetwork,
   isV4,
   limitKey,
   parseAddress,
@@ -61,6 +62,19 @@ test('property: parsing agrees with the bytes that a URL parser sees', () => {
       assert.equal(parseAddress(text), parseAddress(viaUrl))
     }),
     seeded(3000),
+  )
+})
+
+test('property: the network of an address holds it, and is all that is told of it', () => {
+  assert.equal(formatNetwork(parseAddress('203.0.113.7')!), '203.0.113.0/24')
+  assert.equal(formatNetwork(parseAddress('2001:db8:1:2::3')!), '2001:db8:1::/48')
+  fc.assert(
+    fc.property(addresses, address => {
+      const network = formatNetwork(address)
+      assert.ok(new AddressSet([network]).has(address))
+      assert.equal(formatNetwork(parseRange(network)!.start), network)
+    }),
+    seeded(2000),
   )
 })
 

@@ -132,19 +132,19 @@ test('an exception while a request is worked on is told with its request, up to 
     apiKeyId: '',
   }
   const lines = linesOf('info', log => {
-    const events = new EventLog(log, 0)
-    for (let i = 0; i < 30; i++) events.faulted('verify', error, exchange as Exchange)
+    const events = new EventLog(log, 0, true)
+    for (let i = 0; i < 80; i++) events.faulted('verify', error, exchange as Exchange)
     events.close()
   })
   assertClean(lines)
   const faults = lines.map(line => JSON.parse(line))
   const summary = faults.pop()
-  assert.equal(faults.length, 10)
+  assert.equal(faults.length, 60)
   assert.deepEqual([summary.event, summary.counts], ['unlogged', { fault: 20 }])
   for (const { event, level, requestId, nonce, part, err } of faults) {
     assert.deepEqual(
       { event, level, requestId, nonce, part },
-      { event: 'fault', level: 50, requestId: 'r-1', nonce: NONCE, part: 'verify' },
+      { event: 'fault', level: 'error', requestId: 'r-1', nonce: NONCE, part: 'verify' },
     )
     assert.deepEqual(Object.keys(err).sort(), ['message', 'stack', 'type'])
   }
@@ -209,6 +209,6 @@ test('an exception that nobody caught ends the process with a clean line', async
   assert.equal(code, 1, text)
   assertClean(text.trim().split('\n'))
   const { event, level, err } = JSON.parse(text)
-  assert.deepEqual([event, level], ['fault', 60])
+  assert.deepEqual([event, level], ['fault', 'fatal'])
   assert.match(err.message, /WRONGTYPE/)
 })

@@ -172,6 +172,9 @@ test('the store goes away and comes back: up is 0, then 1, and each worker count
   await eventually(15_000, 'up again', async () => (await up()) === 1)
   const metrics = await scrape()
   assert.equal(metrics.value('powgate_store_outages_total'), 2)
+  const outages = service.output.matchAll(/"outageSeconds":([\d.]+),"msg":"the store answers"/g)
+  const seconds = Array.from(outages, ([, text]) => Number(text))
+  assert.ok(seconds.length === 2 && seconds.every(outage => outage > 0 && outage < 60), `${seconds}`)
   const labels = { endpoint: 'challenge', status: '503', outcome: 'store-unavailable' }
   assert.equal(metrics.value('powgate_requests_total', labels), 1)
   await service.stop()
