@@ -3,7 +3,16 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -15,6 +24,7 @@ const run = promisify(execFile)
 const ROOT = new URL('../..', import.meta.url).pathname
 const dir = mkdtempSync(join(tmpdir(), 'powgate-packaging-'))
 const elsewhere = join(dir, 'elsewhere')
+const installed = join(dir, 'installed')
 const program = join(dir, 'prefix/bin/powgate')
 const NOBODY = 65_534
 
@@ -63,24 +73,41 @@ async function end({ child }: Started): Promise<number | null> {
 }
 
 describe('packed and installed as a global command', () => {
+  let warnings = ''
+
   before(async () => {
-    mkdirSync(elsewhere)
+    for (const made of [elsewhere, installed]) mkdirSync(made)
     // Built already, by the test command: packing would build anew below the feet of other tests.
+    const clone = join(dir, 'clone')
+    for (const name of ['dist', 'package.json', 'package-lock.json', 'README.md', 'LICENSE'])
+      cpSync(join(ROOT, name), join(clone, name), { recursive: true })
+    await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: clone })
     const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', dir], {
-      cwd: ROOT,
+      cwd: clone,
     })
     const [{ filename, files }] = JSON.parse(stdout)
     const paths = (files as { path: string }[]).map(({ path }) => path)
     writeFileSync(join(dir, 'paths.json'), JSON.stringify(paths))
-    await run('npm', [
-      'install',
-      '-g',
-      '--no-audit',
-      '--no-fund',
-      '--prefix',
-      join(dir, 'prefix'),
-      join(dir, filename),
-    ])
+    await run('tar', ['xzf', join(dir, filename), '-C', installed, '--strip-components=1'])
+    const quiet = ['--no-audit', '--no-fund']
+    ;({ stderr: warnings } = await run('npm', ['ci', '--omit=dev', ...quiet], { cwd: installed }))
+    const env = { ...process.env, npm_config_prefix: join(dir, 'prefix') }
+    await run('npm', ['link', ...quiet], { cwd: installed, env })
+  })
+
+  test('it is of the versions that the lock file names, and they are for this Node.js', () => {
+    assert.doesNotMatch(warnings, /EBADENGINE/)
+    type Package = { version: string; dev?: true; optional?: true }
+    const packagesOf = (path: string): [path: string, Package][] =>
+      Object.entries(JSON.parse(readFileSync(path, 'utf8')).packages)
+    const namesOf = (packages: [string, Package][]) =>
+      packages.map(([path, { version }]) => `${path} ${version}`)
+    const found = packagesOf(join(installed, 'node_modules/.package-lock.json'))
+    const isFound = (path: string) => found.some(([name]) => name === path)
+    const pinned = packagesOf(join(ROOT, 'package-lock.json')).filter(
+      ([path, { dev, optional }]) => path !== '' && !dev && (!optional || isFound(path)),
+    )
+    assert.deepEqual(namesOf(found).sort(), namesOf(pinned).sort())
   })
 
   test('the package holds the build, and nothing of tests, benches or sources', () => {
@@ -91,12 +118,15 @@ describe('packed and installed as a global command', () => {
       'dist/typebox.js',
       'dist/typebox.license',
       'dist/store/redis/lua/turn.lua',
+      'npm-shrinkwrap.json',
       'README.md',
       'docs/integrate.md',
       'LICENSE',
     ])
       assert.ok(paths.includes(needed), needed)
-    const strange = paths.filter(path => !/^(dist\/|docs\/|[A-Z]+\.md$|LICENSE$|package\.json$)/.test(path))
+    const strange = paths.filter(
+      path => !/^(dist\/|docs\/|[A-Z]+\.md$|LICENSE$|package\.json$|npm-shrinkwrap\.json$)/.test(path),
+    )
     assert.deepEqual(strange, [])
   })
 
