@@ -2,17 +2,21 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { installValkey } from './setup-valkey.ts'
+
+/** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds. */
+export type Suite = 'quick' | 'rest' | 'all'
 
 const NEEDED = [
-  { program: 'redis-server', package: 'redis-server' },
-  { program: 'openssl', package: 'openssl' },
-  { program: 'curl', package: 'curl' },
-  { program: 'ps', package: 'procps' },
-  { program: 'ss', package: 'iproute2' },
-  { program: 'chromium', package: 'chromium' },
-  { program: 'nginx', package: 'nginx' },
-  { program: 'haproxy', package: 'haproxy' },
-  { program: 'faketime', package: 'faketime' },
+  { program: 'redis-server', package: 'redis-server', suite: 'quick' },
+  { program: 'chromium', package: 'chromium', suite: 'quick' },
+  { program: 'openssl', package: 'openssl', suite: 'quick' },
+  { program: 'curl', package: 'curl', suite: 'quick' },
+  { program: 'ps', package: 'procps', suite: 'quick' },
+  { program: 'ss', package: 'iproute2', suite: 'quick' },
+  { program: 'nginx', package: 'nginx', suite: 'rest' },
+  { program: 'haproxy', package: 'haproxy', suite: 'rest' },
+  { program: 'faketime', package: 'faketime', suite: 'rest' },
 ]
 
 function isThere(program: string): boolean {
@@ -33,8 +37,16 @@ function withoutStarting(install: () => boolean): boolean {
   }
 }
 
-const missing = NEEDED.filter(({ program }) => !isThere(program)).map(need => need.package)
-if (missing.length > 0) {
+/** Installs what the suite needs and is missing; ends the process where it cannot. */
+export function install(suite: Suite): void {
+  const missing = NEEDED.filter(need => suite !== 'quick' || need.suite === 'quick')
+    .filter(({ program }) => !isThere(program))
+    .map(need => need.package)
+  if (missing.length > 0) installPackages(missing)
+  if (suite !== 'quick') installValkey()
+}
+
+function installPackages(missing: readonly string[]): void {
   const isRoot = process.getuid?.() === 0
   if (!isRoot || !isThere('apt-get')) {
     process.stderr.write(
@@ -53,6 +65,3 @@ if (missing.length > 0) {
     process.exit(1)
   }
 }
-
-const { installValkey } = await import('./setup-valkey.ts')
-installValkey()

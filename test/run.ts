@@ -1,0 +1,148 @@
+/**
+ * Runs the tests: `npm test` the quick suite, `npm run test:all` everything, `npm run test:rest` what the second adds to the
+ * first, `npm run test:files -- FILE...` some of them.
+ *
+ * Each file is a process of its own. A line tells each file that has ended; the last line is the sum.
+ */
+
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { install, type Suite } from './setup.ts'
+
+const ROOT = new URL('..', import.meta.url).pathname
+const FILE_MS_MAX = 900_000
+
+/** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
+const REST = ['bench', 'proxy', 'topology', 'torture/torture.test.ts']
+
+/** Files that keep the whole machine busy run one after the other, after the others. */
+const ALONE = ['e2e', 'torture', 'widget']
+
+interface Ended {
+  readonly file: string
+  readonly passed: number
+  readonly failed: number
+  readonly seconds: number
+  readonly output: string
+}
+
+const { values, positionals } = parseArgs({
+  options: { suite: { type: 'string', default: 'quick' } },
+  allowPositionals: true,
+})
+const startedAtMs = performance.now()
+const suite = values.suite as Suite
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  if (positionals.length > 0) return report(await runFiles(positionals.map(path => join(ROOT, path))))
+  install(suite)
+  if (suite !== 'rest') {
+    const checks = ['lint', 'typecheck', 'build']
+    const failed = (await Promise.all(checks.map(npmRun))).filter(ended => ended.failed > 0)
+    if (failed.length > 0) return report(failed)
+  }
+  const canaries = mkdtempSync(join(tmpdir(), 'powgate-canaries-'))
+  process.env.CANARY_DIR = canaries
+  try {
+    const ended = await runFiles(filesOf(suite))
+    return report([...ended, await runProgram('canaries', ['--import', 'tsx', 'test/canaries.ts'])])
+  } finally {
+    rmSync(canaries, { recursive: true, force: true })
+  }
+}
+
+function filesOf(suite: Suite): string[] {
+  const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
+  return names
+    .filter(name => name.endsWith('.test.ts'))
+    .filter(name => suite === 'all' || isIn(REST, name) === (suite === 'rest'))
+    .map(name => join(ROOT, 'test', name))
+}
+
+function isIn(list: readonly string[], name: string): boolean {
+  return list.some(entry => name === entry || name.startsWith(`${entry}/`))
+}
+
+async function runFiles(files: readonly string[]): Promise<Ended[]> {
+  const isAlone = (file: string) => isIn(ALONE, file.slice(join(ROOT, 'test/').length))
+  const together = files.filter(file => !isAlone(file))
+  const ended: Ended[] = []
+  const runNext = async (queue: string[]) => {
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      const one = await runProgram(file.slice(ROOT.length), ['--import', 'tsx', '--test-reporter=tap', file])
+      ended.push(one)
+      tell(one, `${ended.length} of ${files.length}`)
+    }
+  }
+  const queue = [...together]
+  await Promise.all(Array.from({ length: availableParallelism() + 1 }, () => runNext(queue)))
+  await runNext(files.filter(isAlone))
+  return ended
+}
+
+async function npmRun(script: string): Promise<Ended> {
+  const ended = await runCommand(script, 'npm', ['run', '-s', script])
+  tell(ended, 'npm run')
+  return ended
+}
+
+function runProgram(name: string, args: readonly string[]): Promise<Ended> {
+  return runCommand(name, process.execPath, args)
+}
+
+/** Never rejects. */
+function runCommand(name: string, command: string, args: readonly string[]): Promise<Ended> {
+  return new Promise(resolve => {
+    const start = performance.now()
+    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.setEncoding('utf8').on('data', (text: string) => (output += text))
+    const timer = setTimeout(() => child.kill('SIGKILL'), FILE_MS_MAX)
+    child.once('close', code => {
+      clearTimeout(timer)
+      const count = (what: string) => Number(new RegExp(`^# ${what} (\\d+)$`, 'm').exec(output)?.[1] ?? 0)
+      const failed = count('fail') + count('cancelled')
+      resolve({
+        file: name,
+        passed: count('pass'),
+        // One that ends with an error, or by a signal, has failed whatever it counted.
+        failed: code === 0 ? failed : Math.max(1, failed),
+        seconds: (performance.now() - start) / 1000,
+        output,
+      })
+    })
+  })
+}
+
+function tell({ file, passed, failed, seconds, output }: Ended, what: string): void {
+  const verdict = failed === 0 ? 'ok    ' : 'FAILED'
+  process.stdout.write(`${verdict} ${what}: ${file}, ${passed} passed, ${seconds.toFixed(1)} s\n`)
+  if (failed > 0) process.stdout.write(`${failuresOf(output)}\n`)
+}
+
+/** The blocks of failed tests in TAP, innermost first; all of it where there are none. */
+function failuresOf(output: string): string {
+  const blocks = output
+    .match(/^( *)not ok .*\n(?:\1 {2}.*\n)*/gm)
+    ?.filter(block => !block.includes('subtestsFailed'))
+  return blocks === undefined || blocks.length === 0 ? output.slice(-10_000) : blocks.join('')
+}
+
+/** @returns the exit code */
+function report(ended: readonly Ended[]): number {
+  const sum = (of: (one: Ended) => number) => ended.reduce((total, one) => total + of(one), 0)
+  const failed = sum(one => one.failed)
+  const bad = ended.filter(one => one.failed > 0).map(one => one.file)
+  const seconds = (performance.now() - startedAtMs) / 1000
+  const minutes = `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+  const rest = suite === 'quick' && positionals.length === 0 ? ' (npm run test:all runs the rest too)' : ''
+  process.stdout.write(
+    `${sum(one => one.passed).toLocaleString('en-US')} tests passed, ${failed} failed${bad.length > 0 ? `: ${bad.join(', ')}` : ''}, in ${minutes}${rest}\n`,
+  )
+  return failed === 0 ? 0 : 1
+}
