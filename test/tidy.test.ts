@@ -1,6 +1,7 @@
 /** Rules about the tree itself. (Function and file lengths are the linter's, the documentation is docs.test.ts'.) */
 
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
@@ -111,6 +112,22 @@ test('versions are pinned exactly', () => {
   for (const [name, version] of Object.entries(versions)) {
     assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+$/, name)
   }
+})
+
+test('the native binaries are those that were looked at: scripts/native-binaries.sh', () => {
+  const recorded = readFileSync(join(ROOT, 'scripts/native-binaries.sha256'), 'utf8').split('\n')
+  const printed = execFileSync(join(ROOT, 'scripts/native-binaries.sh'), { encoding: 'utf8' }).split('\n')
+  const installed = printed.flatMap(
+    line => /^([0-9a-f]{64}) {2}\d+ {2}(\S+)$/.exec(line)?.slice(1).join('  ') ?? [],
+  )
+  for (const name of ['uWebSockets.js', 'lmdb'])
+    assert.ok(
+      installed.some(line => line.includes(name)),
+      printed.join('\n'),
+    )
+  for (const line of installed)
+    assert.ok(recorded.includes(line), `${line} is another: compare it with its origin`)
+  assert.ok(printed.some(line => line.includes('uWebSockets/20')))
 })
 
 test('every default is what its setting expects', () => {
