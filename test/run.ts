@@ -14,6 +14,7 @@ import { install, type Suite } from './setup.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
+const FAILURE_LINES = 40
 
 /** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
 const REST = ['bench', 'proxy', 'topology', 'torture/torture.test.ts']
@@ -125,12 +126,12 @@ function tell({ file, passed, failed, seconds, output }: Ended, what: string): v
   if (failed > 0) process.stdout.write(`${failuresOf(output)}\n`)
 }
 
-/** The blocks of failed tests in TAP, innermost first; all of it where there are none. */
+/** The blocks of failed tests in TAP, each cut to what a terminal shows at once; the end of it all where there are none. */
 function failuresOf(output: string): string {
-  const blocks = output
-    .match(/^( *)not ok .*\n(?:\1 {2}.*\n)*/gm)
-    ?.filter(block => !block.includes('subtestsFailed'))
-  return blocks === undefined || blocks.length === 0 ? output.slice(-10_000) : blocks.join('')
+  const blocks = output.match(/^( *)not ok .*\n(?:\1 {2}.*\n)*/gm) ?? []
+  const own = blocks.filter(block => !block.includes('subtestsFailed'))
+  if (own.length === 0) return output.slice(-10_000)
+  return own.map(block => block.split('\n').slice(0, FAILURE_LINES).join('\n')).join('\n')
 }
 
 /** @returns the exit code */
