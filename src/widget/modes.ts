@@ -21,10 +21,10 @@ export interface ModeSettings {
   /** Where the service's assets are, ending in a slash. */
   readonly base: string
   /**
-   * Where scripts may come from that run with the page's rights (`blob` and `page`): from where this script came, if
-   * that is known. The page trusts that origin already; `endpoint` is only markup, which it may not.
+   * Where scripts may come from that run with the page's rights: from where this script came, since the page trusts that
+   * already. `endpoint` is only markup. undefined if unknown: then only `frame` and `worker-src` are left.
    */
-  readonly codeBase: string
+  readonly codeBase: string | undefined
   /** A copy of the worker file on the page's own origin. */
   readonly workerSrc: string | undefined
   /** The only mode to use, apart from `page`, which is always the last resort. */
@@ -42,17 +42,32 @@ export interface Workplace {
 type Opener = (settings: ModeSettings) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
-  worker: async ({ base, workerSrc }) =>
-    openPool('worker', workerSrc ?? base + ASSET_NAMES['worker.js'], fetchKernel(base)),
+  worker: async ({ base, codeBase, workerSrc }) => {
+    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES['worker.js'])
+    return openPool('worker', url, fetchKernel(base))
+  },
   frame: openFrame,
   blob: async ({ base, codeBase }) => {
+    const url = codeUrl(codeBase, ASSET_NAMES['worker.js'])
     await probeBlobWorker()
     const kernel = fetchKernel(base)
-    const response = await fetch(codeBase + ASSET_NAMES['worker.js'], { signal: patience() })
+    const response = await fetch(url, { signal: patience() })
     if (!response.ok) throw new Error(`worker: status ${response.status}`)
     return openPool('blob', blobUrl(await response.text()), kernel)
   },
-  page: async settings => openPage(settings),
+  page: openPage,
+}
+
+function codeUrl(codeBase: string | undefined, name: string): string {
+  if (codeBase === undefined) throw new Error('no code base')
+  return codeBase + name
+}
+
+/** Only a file of the worker's own name: `worker-src` is markup, and could name any script of the page's origin. */
+function workerUrl(workerSrc: string): string {
+  const { href } = new URL(workerSrc, document.baseURI)
+  if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
+  throw new Error('worker-src: expected powgate-worker.js')
 }
 
 /** What the page was seen to refuse, and what has failed there: not tried again by the next renewal. */
@@ -77,10 +92,11 @@ export async function openWorkplace(settings: ModeSettings): Promise<Workplace> 
   return OPENERS.page(settings)
 }
 
-function modesFor({ base, workerSrc, mode }: ModeSettings): Mode[] {
+function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
   if (mode === 'page') return []
-  const isOwnOrigin = new URL(base).origin === location.origin
-  const hasWorkerFile = workerSrc !== undefined || isOwnOrigin
+  // The page's own origin serves more than this service, so `endpoint` must not choose what of it runs as a worker.
+  const isOwnOrigin = base === codeBase && new URL(base).origin === location.origin
+  const hasWorkerFile = workerSrc || isOwnOrigin
   const modes: Mode[] =
     mode === undefined ? [...(hasWorkerFile ? (['worker'] as const) : []), 'frame', 'blob'] : [mode]
   return modes.filter(candidate => !refused.has(candidate))
@@ -148,14 +164,17 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   // A page that refused all else has a strict policy: compiling WebAssembly would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
-  const late = new Promise<never>((_, reject) => {
-    patience().addEventListener('abort', () => reject(new Error('the script did not load')))
-  })
-  const script: Promise<typeof import('./page.ts')> = import(codeBase + ASSET_NAMES['page.js'])
-  const { solveInSlices } = await Promise.race([script, late])
+  const { solveInSlices } = await loadPage(codeUrl(codeBase, ASSET_NAMES['page.js']))
   return {
     mode: 'page',
     solve: async (puzzle, onProgress, signal) => solveInSlices(puzzle, await kernel, onProgress, signal),
     close: () => {},
   }
+}
+
+function loadPage(url: string): Promise<typeof import('./page.ts')> {
+  return new Promise((resolve, reject) => {
+    patience().addEventListener('abort', () => reject(new Error('the script did not load')))
+    import(url).then(resolve, reject)
+  })
 }

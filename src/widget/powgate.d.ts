@@ -97,7 +97,7 @@ export type PowGateAttributes = {
   name?: string
   disabled?: boolean
   lang?: string
-  /** A copy of the worker file on the page's own origin. */
+  /** A copy of the worker file on the page's own origin, named `powgate-worker.js`. */
   'worker-src'?: string
   /** The only place to solve in, before the page's own thread. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'

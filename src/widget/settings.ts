@@ -8,22 +8,18 @@ export type Auto = 'load' | 'focus' | 'submit' | 'off'
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
-/** The address of the service that this script came from, if that can be told. */
-const scriptEndpoint =
-  endpointOf((document.currentScript as HTMLScriptElement | null)?.src) ?? moduleEndpoint()
+/** This script's element; null in a module. By the getter itself, which `<img name="currentScript">` does not shadow. */
+const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
 
-/** Modules are not told where they came from: it is the only module whose name is this script's, if there is one. */
-function moduleEndpoint(): string | undefined {
-  const modules = [...document.querySelectorAll<HTMLScriptElement>('script[type=module][src]')]
-  const endpoints = new Set(
-    modules.map(({ src }) => endpointOf(src)).filter(endpoint => endpoint !== undefined),
-  )
-  return endpoints.size === 1 ? [...endpoints][0] : undefined
-}
+/**
+ * The service that this script came from, if that can be told. By a stack trace, which markup cannot change: modules
+ * have no element, and an injected `<base>` changes what `src` says.
+ */
+const codeEndpoint = endpointOf(`${new Error().stack}`)
+const scriptEndpoint = codeEndpoint ?? endpointOf(script?.src)
 
-function endpointOf(src: string | undefined): string | undefined {
-  const match = /^(https?:.*?)\/(widget\/)?widget(\.[0-9a-f]+)?\.js([?#]|$)/.exec(src ?? '')
-  return match?.[1]
+function endpointOf(text = ''): string | undefined {
+  return /(https?:[^\s?#]*?)\/(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
 /** When to start by itself: at once, or as the attribute says. */
@@ -36,7 +32,7 @@ export interface Target {
   readonly siteKey: string
   readonly endpoint: string
   readonly base: string
-  readonly codeBase: string
+  readonly codeBase: string | undefined
   readonly workerSrc: string | undefined
   readonly mode: Mode | undefined
 }
@@ -60,7 +56,7 @@ export function targetOf(element: Element): Target {
     siteKey,
     endpoint,
     base: assetsOf(endpoint),
-    codeBase: assetsOf(scriptEndpoint ?? endpoint),
+    codeBase: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
     mode: (mode ?? undefined) as Mode | undefined,
   }

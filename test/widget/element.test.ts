@@ -299,9 +299,7 @@ test('as a module, with integrity, by its versioned name, imported, and twice', 
     widget() + widget('type="module"') + widget('async'),
   ]
   for (const script of scripts) {
-    // An import tells the script nothing of where it came from.
-    const endpoint = script.includes('import ') ? `endpoint="${gateway.origin()}/"` : ''
-    const { page, notes } = await open(formPage(`site-key="${site.siteKey}" ${endpoint}`, { script }))
+    const { page, notes } = await open(formPage(`site-key="${site.siteKey}"`, { script }))
     await untilState(page, 'verified').catch(() => assert.fail(`${script} ${notes.troubles}`))
     assertQuiet(notes, script)
     await closePage(page)

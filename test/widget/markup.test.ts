@@ -1,0 +1,139 @@
+/** With the page's rights runs only what the page trusts: nothing that injected markup names. */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { beforeEach, test } from 'node:test'
+import type { WidgetManifest } from '../../src/http/widget-files.ts'
+import { FaultyProxy } from '../support/browser-proxy.ts'
+import { eventually } from '../support/eventually.ts'
+import { closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
+import { startStage } from '../support/widget-stage.ts'
+
+const { browser, service, site, gateway, pages } = await startStage()
+/** Another origin. It serves a widget that works, lest a test pass because a foreign script is broken. */
+const evil = await FaultyProxy.start(service.port)
+
+const DIST = new URL('../../dist/widget/', import.meta.url)
+const read = (fileName: string) => readFileSync(new URL(fileName, DIST), 'utf8')
+const manifest: WidgetManifest = JSON.parse(read('manifest.json'))
+const fileOf = (name: string) => manifest.files.find(file => file.name === name)!.fileName
+
+/** All that such a script loads may run, wherever that is from. */
+const STRICT_DYNAMIC = "script-src 'nonce-abc' 'strict-dynamic'"
+
+const tag = (attributes = '') =>
+  `<script src="${gateway.origin()}/widget.js" nonce="abc" ${attributes}></script>`
+
+let lastAddress = 0
+beforeEach(() => {
+  gateway.recover()
+  for (const { requests } of [gateway, evil, pages]) requests.length = 0
+})
+
+/** Opens a page with one element, and scripts after it. */
+async function open(attributes: string, script: string, policy?: string) {
+  gateway.clientAddress = evil.clientAddress = `198.51.100.${++lastAddress}`
+  const headers = policy === undefined ? {} : { 'Content-Security-Policy': policy }
+  pages.add('/form', formPage(`site-key="${site.siteKey}" ${attributes}`, { script }), headers)
+  const { page } = await visit(browser, `${pages.origin()}/form`, {
+    prepare: opened =>
+      opened.addInitScript(
+        "addEventListener('verified', event => { window.mode = event.detail.mode }, true)",
+      ),
+  })
+  return page
+}
+
+/** Opens a page that comes to be verified, and tells where it solved. */
+async function modeOf(attributes: string, script: string, policy?: string): Promise<string> {
+  const page = await open(attributes, script, policy)
+  await untilState(page, 'verified').catch(() => assert.fail(`not verified: ${attributes} ${script}`))
+  const mode = (await page.evaluate('window.mode')) as string
+  await closePage(page)
+  return mode
+}
+
+/** Opens a page that comes to fail, and tells the error's code. */
+async function failureOf(attributes: string, script: string, policy?: string): Promise<string> {
+  const page = await open(attributes, script, policy)
+  await untilState(page, 'failed').catch(() => assert.fail(`not failed: ${attributes} ${script}`))
+  const code = (await page.evaluate("document.querySelector('pow-gate').error.code")) as string
+  await closePage(page)
+  return code
+}
+
+/** Workers and modules are called so; an image or a blocked script asks for widget.js at most. */
+const codeFrom = ({ requests }: { requests: readonly string[] }) =>
+  requests.filter(asked => /\/widget\/(worker|page)\.\w+\.js$/.test(asked))
+
+function assertOnlyFromGateway(): void {
+  assert.deepEqual(codeFrom(evil), [])
+  assert.ok(codeFrom(gateway).length > 0)
+}
+
+const SOLVERS = [
+  ['blob', undefined],
+  ['page', STRICT_DYNAMIC],
+] as const
+
+for (const [mode, policy] of SOLVERS) {
+  test(`${mode}: an image that is named like the property that names the script`, async () => {
+    const image = `<img name="currentScript" src="${evil.origin()}/widget.js" alt="">`
+    assert.equal(await modeOf(`solver="${mode}"`, image + tag(), policy), mode)
+    assertOnlyFromGateway()
+  })
+
+  test(`${mode}: a second module of another origin, blocked or not found, and its endpoint`, async () => {
+    const scripts = `${tag('type="module"')}<script type="module" src="${evil.origin()}/widget.js"></script>`
+    if (policy === undefined) evil.fail({ path: '/widget.js', answer: { status: 404 } })
+    assert.equal(await modeOf(`endpoint="${evil.origin()}" solver="${mode}"`, scripts, policy), mode)
+    assertOnlyFromGateway()
+  })
+
+  test(`${mode}: a bundled copy believes no endpoint`, async () => {
+    pages.add('/app.js', read(fileOf('widget.js')))
+    const bundle = '<script src="/app.js" nonce="abc"></script>'
+    assert.equal(await failureOf(`endpoint="${evil.origin()}" solver="${mode}"`, bundle, policy), 'solver')
+    assert.deepEqual(codeFrom(evil), [])
+    assert.equal(await modeOf(`endpoint="${evil.origin()}"`, bundle, policy), 'frame')
+  })
+}
+
+test('a base address after a script that was named relative to the page', async () => {
+  pages.add('/widget.js', read(fileOf('widget.js')))
+  pages.add(`/widget/${fileOf('page.js')}`, read(fileOf('page.js')))
+  const scripts = `<script src="/widget.js" defer nonce="abc"></script><base href="${evil.origin()}/">`
+  assert.equal(await modeOf(`solver="page" endpoint="${gateway.origin()}"`, scripts, STRICT_DYNAMIC), 'page')
+  assert.deepEqual(codeFrom(evil), [])
+  assert.equal(codeFrom(pages).length, 1)
+})
+
+test('worker-src: only a file of the worker’s own name', async () => {
+  for (const path of [
+    '/evil.js',
+    '/evil.js?/powgate-worker.js',
+    '/evil.js#/powgate-worker.js',
+    '/powgate-worker.js/../evil.js',
+    '/not-powgate-worker.js',
+  ]) {
+    assert.equal(await modeOf(`worker-src="${path}"`, tag()), 'frame', path)
+    assert.ok(!pages.requests.some(asked => asked.endsWith('.js')), path)
+  }
+  for (const path of [
+    '/powgate-worker.js?v=2',
+    '/captcha/widget/worker.js',
+    'powgate-worker.0123456789.js',
+  ]) {
+    const { pathname } = new URL(path, pages.origin())
+    pages.add(pathname, read(fileOf('worker.js')))
+    assert.equal(await modeOf(`worker-src="${path}"`, tag()), 'worker', path)
+  }
+})
+
+test('an endpoint on the page’s own origin brings in no worker from there', async () => {
+  const page = await open('endpoint="/uploads" solver="worker"', tag())
+  // The last resort: by then the worker was tried.
+  await eventually(10_000, 'the page script', () => codeFrom(gateway).find(asked => asked.includes('/page.')))
+  assert.deepEqual(codeFrom(pages), [])
+  await closePage(page)
+})
