@@ -1,7 +1,8 @@
 /**
- * Written into each script when it is bundled (build/bundle.ts): by name, what the files are called that were built
- * before it, such as `{ 'worker.js': 'worker.0123456789.js' }`. Each script is given those alone.
+ * Written into each script when it is bundled (build/bundle.ts), of the files that were built before it: what they are
+ * called, such as `worker.0123456789.js`, and their integrity, `sha256-...`.
  */
 declare const ASSET_NAMES: Readonly<
-  Record<'simd.wasm' | 'scalar.wasm' | 'worker.js' | 'page.js' | 'frame.js' | 'frame.html', string>
+  Record<'simdWasm' | 'scalarWasm' | 'workerJs' | 'pageJs' | 'frameHtml', string>
 >
+declare const ASSET_PINS: Readonly<Record<'workerJs' | 'pageJs', string>>

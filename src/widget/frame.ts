@@ -15,7 +15,7 @@ const tell = (report: FrameReport) => parent.postMessage(report, '*')
 const fail = (error: unknown) => tell({ powgate: 'failed', message: String(error) })
 
 async function open(): Promise<void> {
-  const start = () => new Worker(ASSET_NAMES['worker.js'])
+  const start = () => new Worker(ASSET_NAMES.workerJs)
   const pool = new WorkerPool(start, await threadCount(), fetchKernel(''))
   addEventListener('message', ({ data, source }: MessageEvent<FrameJob>) => {
     if (source !== parent || data?.powgate !== 'solve' || !isNonceText(data.nonce)) return

@@ -8,6 +8,7 @@
  *   page    the page's own thread, in short slices
  */
 
+import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
 import { fetchKernel } from './solver/kernel-file.ts'
@@ -43,15 +44,18 @@ type Opener = (settings: ModeSettings) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: async ({ base, codeBase, workerSrc }) => {
-    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES['worker.js'])
+    const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES.workerJs)
     return openPool('worker', url, fetchKernel(base))
   },
   frame: openFrame,
   blob: async ({ base, codeBase }) => {
-    const url = codeUrl(codeBase, ASSET_NAMES['worker.js'])
+    const url = codeUrl(codeBase, ASSET_NAMES.workerJs)
     await probeBlobWorker()
     const kernel = fetchKernel(base)
-    const response = await fetch(url, { signal: patience() })
+    const response = await fetch(url, {
+      signal: patience(),
+      integrity: pinnedScript ? ASSET_PINS.workerJs : '',
+    })
     if (!response.ok) throw new Error(`worker: status ${response.status}`)
     return openPool('blob', blobUrl(await response.text()), kernel)
   },
@@ -153,7 +157,7 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
 
-/** A worker's address for pages with Trusted Types. The policy is made only when a worker is: frames need none. */
+/** A script's address for pages with Trusted Types. The policy is made only when one is loaded: frames need none. */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
@@ -164,7 +168,7 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   // A page that refused all else has a strict policy: compiling WebAssembly would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
-  const { solveInSlices } = await loadPage(codeUrl(codeBase, ASSET_NAMES['page.js']))
+  const { solveInSlices } = await loadPage(codeUrl(codeBase, ASSET_NAMES.pageJs) + MODULE_KEY)
   return {
     mode: 'page',
     solve: async (puzzle, onProgress, signal) => solveInSlices(puzzle, await kernel, onProgress, signal),
@@ -172,9 +176,22 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   }
 }
 
+/** Browsers check a module only when they load it: so under an address that no markup can have loaded before. */
+const MODULE_KEY = `#${Math.random()}`
+
+/** Where the build is pinned, a script element with `integrity` loads the module first; `import` then takes what came. */
 function loadPage(url: string): Promise<typeof import('./page.ts')> {
   return new Promise((resolve, reject) => {
-    patience().addEventListener('abort', () => reject(new Error('the script did not load')))
-    import(url).then(resolve, reject)
+    const onerror = () => reject(new Error('the script did not load'))
+    const onload = () => import(url).then(resolve, reject)
+    patience().addEventListener('abort', onerror)
+    if (pinnedScript) {
+      // Not `modulepreload`, whose integrity WebKit ignores (WebKitGTK 2.50).
+      const { nonce } = pinnedScript
+      const attributes = { type: 'module', src: trusted(url), integrity: ASSET_PINS.pageJs, nonce }
+      const script = Object.assign(document.createElement('script'), attributes, { onload, onerror })
+      document.documentElement.append(script)
+      script.remove() // it loads all the same, and renewals leave none behind
+    } else onload()
   })
 }

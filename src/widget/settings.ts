@@ -11,6 +11,9 @@ const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies M
 /** This script's element; null in a module. By the getter itself, which `<img name="currentScript">` does not shadow. */
 const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
 
+/** The tag, if its `integrity` pins this build: then the scripts that run with the page's rights are pinned too. */
+export const pinnedScript = script?.integrity ? script : undefined
+
 /**
  * The service that this script came from, if that can be told. By a stack trace, which markup cannot change: modules
  * have no element, and an injected `<base>` changes what `src` says.

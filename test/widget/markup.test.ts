@@ -1,4 +1,4 @@
-/** With the page's rights runs only what the page trusts: nothing that injected markup names. */
+/** With the page's rights runs only what the page trusts: nothing that injected markup names, and of a pinned build its own files. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -20,9 +20,11 @@ const fileOf = (name: string) => manifest.files.find(file => file.name === name)
 
 /** All that such a script loads may run, wherever that is from. */
 const STRICT_DYNAMIC = "script-src 'nonce-abc' 'strict-dynamic'"
+const NONCE_ONLY = "script-src 'nonce-abc'"
 
 const tag = (attributes = '') =>
   `<script src="${gateway.origin()}/widget.js" nonce="abc" ${attributes}></script>`
+const pinnedTag = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin nonce="abc"></script>`
 
 let lastAddress = 0
 beforeEach(() => {
@@ -136,4 +138,32 @@ test('an endpoint on the page’s own origin brings in no worker from there', as
   await eventually(10_000, 'the page script', () => codeFrom(gateway).find(asked => asked.includes('/page.')))
   assert.deepEqual(codeFrom(pages), [])
   await closePage(page)
+})
+
+/** As from a service that somebody has taken over: the script does what it should, and something else before. */
+function alter(name: 'worker.js' | 'page.js'): void {
+  const headers = { 'Content-Type': 'text/javascript' }
+  const body = `0;${read(fileOf(name))}`
+  gateway.fail({ path: `/widget/${fileOf(name)}`, times: 100, answer: { status: 200, headers, body } })
+}
+
+test('pinned: works with a nonce alone, and with Trusted Types', async () => {
+  const trustedTypes = "; require-trusted-types-for 'script'; trusted-types powgate"
+  assert.equal(await modeOf('solver="blob"', pinnedTag), 'blob')
+  assert.equal(await modeOf('solver="page"', pinnedTag, NONCE_ONLY), 'page')
+  assert.equal(await modeOf('solver="page"', pinnedTag, STRICT_DYNAMIC + trustedTypes), 'page')
+})
+
+test('pinned: a worker of another build is no blob worker', async () => {
+  alter('worker.js')
+  assert.equal(await modeOf('solver="blob"', tag()), 'blob')
+  assert.equal(await modeOf('solver="blob"', pinnedTag), 'page')
+})
+
+test('pinned: a page script of another build does not run, also if injected markup has loaded it before', async () => {
+  alter('page.js')
+  assert.equal(await modeOf('solver="page"', tag()), 'page')
+  assert.equal(await failureOf('solver="page"', pinnedTag), 'solver')
+  const preload = `<link rel="modulepreload" href="${gateway.origin()}/widget/${fileOf('page.js')}">`
+  assert.equal(await failureOf('solver="page"', preload + pinnedTag), 'solver')
 })

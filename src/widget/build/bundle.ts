@@ -32,14 +32,14 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   const add = (name: string, content: Uint8Array | string) =>
     files.push(builtFile(name, Buffer.from(content)))
   const addScript = async (name: string, entry: string, format: 'iife' | 'esm') => {
-    add(name, await bundle(entry, format, names(files)))
+    add(name, await bundle(entry, format, files))
   }
   add('simd.wasm', buildKernel('simd'))
   add('scalar.wasm', buildKernel('scalar'))
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('frame.js', 'frame.ts', 'iife')
-  add('frame.html', frameHtml(names(files)['frame.js']!))
+  add('frame.html', frameHtml(files.find(({ name }) => name === 'frame.js')!.fileName))
   // Not a module: then the same file works in <script>, with type="module" and without, and in an import.
   await addScript('widget.js', 'main.ts', 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
@@ -57,8 +57,17 @@ export function builtFile(name: string, content: Buffer): BuiltFile {
   return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
 }
 
-function names(files: readonly BuiltFile[]): Record<string, string> {
-  return Object.fromEntries(files.map(({ name, fileName }) => [name, fileName]))
+/** What a script is told of each file that was built before it: see assets.d.ts. */
+function literals(files: readonly BuiltFile[]): Record<string, string> {
+  const entries = files.flatMap(({ name, fileName, content }) => {
+    const key = name.replace(/\.(.)/, (_, first: string) => first.toUpperCase())
+    const pin = `sha256-${createHash('sha256').update(content).digest('base64')}`
+    return [
+      [`ASSET_NAMES.${key}`, `"${fileName}"`],
+      [`ASSET_PINS.${key}`, `"${pin}"`],
+    ] as const
+  })
+  return Object.fromEntries(entries)
 }
 
 function frameHtml(script: string): string {
@@ -68,7 +77,7 @@ function frameHtml(script: string): string {
 async function bundle(
   entry: string,
   format: NonNullable<BuildOptions['format']>,
-  assetNames: Record<string, string>,
+  built: readonly BuiltFile[],
 ): Promise<Uint8Array> {
   const { outputFiles, warnings } = await build({
     absWorkingDir: fileURLToPath(SOURCES),
@@ -80,7 +89,7 @@ async function bundle(
     target: 'es2022',
     charset: 'utf8',
     legalComments: 'none',
-    define: { ASSET_NAMES: JSON.stringify(assetNames) },
+    define: literals(built),
     logLevel: 'silent', // an error is thrown with its text
   })
   // One of them is `import.meta` outside a module, which would break the page that loads it.

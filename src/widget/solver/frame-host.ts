@@ -13,7 +13,7 @@ export async function openFrame({ base }: ModeSettings): Promise<Workplace> {
   const frame = document.createElement('iframe')
   frame.hidden = true
   frame.title = 'powgate'
-  frame.src = base + ASSET_NAMES['frame.html']
+  frame.src = base + ASSET_NAMES.frameHtml
   const { origin } = new URL(base)
   let onReport: (report: FrameReport) => void = () => {}
   const listen = ({ source, origin: sender, data }: MessageEvent<FrameReport>) => {

@@ -8,7 +8,9 @@ const SIMD_PROBE = [
 ]
 
 /**
- * Fetches the module of the best kernel that the browser takes; undefined if it takes none or the fetch fails.
+ * Fetches the module of the best kernel that the browser takes; undefined if it takes none or the fetch fails. Never
+ * pinned: without imports (wasm.ts) a module reaches only its own memory. A wrong one finds a counter that the service
+ * refuses, or none.
  *
  * @param base where the assets are, ending in a slash
  */
@@ -16,7 +18,7 @@ export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined
   if (typeof WebAssembly !== 'object') return undefined
   const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
   try {
-    const response = await fetch(base + ASSET_NAMES[hasSimd ? 'simd.wasm' : 'scalar.wasm'], {
+    const response = await fetch(base + (hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm), {
       signal: patience(),
     })
     return response.ok ? await response.arrayBuffer() : undefined
