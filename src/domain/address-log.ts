@@ -1,22 +1,22 @@
 /**
- * What one address did at /challenge and /verify in the last minute, for any number of sites, and which nonces it has
- * spent: one record, so that one read and one write answer both limits of an endpoint, how often the address failed,
- * and single use. Plain bytes, so that the embedded store, the fallback in memory and the Redis scripts
- * (store/redis/lua/address-log.lua, which mirrors this file and passes the same tests) share one definition.
+ * The record of one address: its requests to /challenge and /verify in the last minute, at all sites, and its used nonces.
+ * With one read and one write, the store checks both limits of an endpoint, counts failures, and finds used nonces.
+ * The record is plain bytes: the embedded store, the fallback in memory and the Redis scripts share its definition.
+ * (store/redis/lua/address-log.lua mirrors this file and passes the same tests.)
  *
- *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     a request; in time order
- *                        | until 3 | 1, mark 5             |     a spent nonce, remembered until then
+ *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
+ *                        | until 3 | 1, mark 5             |     a used nonce, remembered until then
  *
  *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed verification), site tag in 21
- *   mark         39 bits of the nonce's MAC (`nonceMark`), the bit before them set
+ *   mark         39 bits of the used nonce's MAC (`nonceMark`), the bit before them set
  *
- * Times are milliseconds modulo 2^24 (4.6 hours), which is unambiguous because a record is forgotten once its last entry
- * is dead. A record ends with a request, never with a mark.
+ * Times are milliseconds modulo 2^24 (4.6 hours). They are unambiguous because the store deletes a record when its last
+ * entry has expired. The last entry of a record is always a request.
  *
- * Two nonces of one address have the same mark with probability 2^-39; then the second is refused as used, and its
- * client asks for another challenge. Above MARKS_LIMIT_MAX verifications a minute marks would make records long, so
- * there the store keeps each under a key of its own. (If the limit is moved across that bound, nonces spent just before
- * could yield a second token; it redeems nothing, since redemption counts per nonce too.)
+ * Two nonces of one address share these 39 bits with probability 2^-39. The second is then refused as used, and its
+ * client requests another challenge. Above MARKS_LIMIT_MAX verifications a minute, records would become long, so the store
+ * keeps each used nonce under its own key. (If the limit is moved across that bound, a nonce used just before could yield
+ * a second token. Only one of the two can be redeemed, since the redemption record is the nonce's.)
  */
 
 import { ReusedBytes } from './bytes.ts'
@@ -42,50 +42,50 @@ export interface LogRequest {
   /** 1 to 2^21 - 1; 0 when the site is not known. */
   readonly siteTag: number
   readonly addressLimit: number
-  /** 0 for a site that is not known: only the address's limit counts. */
+  /** 0 when the site is not known: only the address's limit applies. */
   readonly siteLimit: number
 }
 
-/** A nonce to be spent with the request. */
+/** The nonce that the request uses up. */
 export interface Spending {
   /** From `nonceMark`. */
   readonly mark: number
-  /** How long it must be remembered, at most 2^23 ms. */
+  /** How long the used nonce must be remembered, at most 2^23 ms. */
   readonly keepMs: number
 }
 
 export type LogDecision =
   | {
       readonly admitted: true
-      /** The record to keep. Its memory is used again by the next call. */
+      /** The record to store. The next call reuses its memory. */
       readonly record: Buffer
-      /** For how long. */
+      /** How long the record must be stored. */
       readonly keepMs: number
       /** Requests of this endpoint for this site in the window, before this one. */
       readonly siteCount: number
       /** Failed verifications of the address for this site in the window, before this one. */
       readonly failures: number
-      /** The nonce to be spent was spent before. */
+      /** Whether the request's nonce was used before. */
       readonly isUsed: boolean
     }
   | Refused
 
 /**
- * Up to this many verifications a minute per address, spent nonces are remembered in the record: at most 700 of them, if
- * challenges live for ten minutes. The same in lua/address-log.lua.
+ * Up to this many verifications a minute per address, used nonces are kept in the record. These are at most 700, if
+ * challenges live for ten minutes. lua/address-log.lua has the same number.
  */
 export const MARKS_LIMIT_MAX = 64
 
 const ENTRY = 8
 const LABEL = 3
 const COUNT = 6
-/** Label: kind and site tag, or the first 23 bits of a mark under a set bit. */
+/** A label is kind and site tag, or a set bit and the first 23 bits of a used nonce's mark. */
 const KIND_SHIFT = 21
 const TAG_MASK = 0x1fffff
 const MARK_BIT = 0x800000
 const MARK_LOW_BITS = 0x10000
 
-/** The record under construction: live entries, then what is added. */
+/** The record under construction: live entries, then new ones. */
 const construction = new ReusedBytes()
 let scratch = construction.ofLength(4096)
 
@@ -142,7 +142,7 @@ function readCount(record: Buffer, at: number): number {
   return (record[at + COUNT]! << 8) | record[at + COUNT + 1]!
 }
 
-/** Returns where the next entry goes. */
+/** Returns the offset of the next entry. */
 function writeEntry(at: number, time: number, label: number, count: number): number {
   writeUInt24(scratch, at, time)
   writeUInt24(scratch, at + LABEL, label)
@@ -151,7 +151,7 @@ function writeEntry(at: number, time: number, label: number, count: number): num
   return at + ENTRY
 }
 
-/** Of a request's label, not a mark. */
+/** @param label of a request, not of a used nonce */
 function isSameEndpoint(label: number, kind: LogKind): boolean {
   return (label >> KIND_SHIFT === LogKind.challenge) === (kind === LogKind.challenge)
 }
@@ -171,7 +171,7 @@ function refusal(
     : { admitted: false, retryAfterMs: addressMs, policy: 'address' }
 }
 
-/** How long until `excess` requests of the endpoint (for one site, if there is a tag) have left the window. */
+/** How long until `excess` requests to the endpoint (at one site, if there is a tag) have left the window. */
 function excessWaitMs(end: number, time: number, kind: LogKind, excess: number, siteTag?: number): number {
   let rest = excess
   for (let at = 0; rest > 0 && at < end; at += ENTRY) {
@@ -196,7 +196,7 @@ function addRequest(end: number, time: number, kind: LogKind, request: LogReques
   return writeEntry(end - ENTRY, time, label, count)
 }
 
-/** Where the entry of the same slot, kind and site is. What joins it moves to the end, so that times stay in order. */
+/** Offset of the entry of the same slot, kind and site. To keep times in order, `addRequest` moves this entry to the end. */
 function joinedEntry(end: number, time: number, slot: number, label: number): number | undefined {
   for (let at = end - ENTRY; at >= 0; at -= ENTRY) {
     const entryLabel = readUInt24(scratch, at + LABEL)

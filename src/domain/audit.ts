@@ -1,12 +1,12 @@
 /**
- * The audit log: who changed which site or API key, when, by what, from what to what. The entry is computed from the
- * records that are written, and both stores write it in the same atomic operation: no change goes without one, and none
- * says anything else than what happened. Nothing secret is in it, not even a hash.
+ * The audit log: who changed which site or API key, when, by which command, with old and new values. An entry is computed
+ * from the records that are written, and both stores write both in one atomic operation. So each change has an entry, and
+ * each entry tells what was written. An entry holds no secret, and no hash of one.
  */
 
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
 
-/** A record to write, and the stored one that it replaces; undefined: there is none yet. */
+/** A record to write, and the stored record that it replaces; undefined if there is none yet. */
 export type RecordChange =
   | { readonly site: SiteRecord; readonly expected: SiteRecord | undefined }
   | { readonly apiKey: ApiKeyRecord; readonly expected: ApiKeyRecord | undefined }
@@ -15,7 +15,7 @@ export type RecordChange =
 export interface Author {
   /** A person, or a part of powgate, and the host. */
   readonly who: string
-  /** The command, or what else led to it. */
+  /** The command, or another cause of the change. */
   readonly how: string
 }
 
@@ -31,7 +31,7 @@ export type AuditAction =
 export interface FieldChange {
   /** Such as `threshold` or `difficulty.base`. */
   readonly field: string
-  /** JSON values; null: there was or is none. */
+  /** JSON values; null where there is no value. */
   readonly from: unknown
   readonly to: unknown
 }
@@ -41,9 +41,9 @@ export interface AuditEntry extends Author {
   readonly at: number
   readonly action: AuditAction
   readonly siteKey: string
-  /** Only of an API key. */
+  /** Only for API keys. */
   readonly keyId?: string
-  /** What people call the site or the API key, if anything. */
+  /** Name of the site or the API key, if any. */
   readonly name?: string
   readonly changes: readonly FieldChange[]
 }
@@ -51,7 +51,7 @@ export interface AuditEntry extends Author {
 /** The store adds the time. */
 export type NewAuditEntry = Omit<AuditEntry, 'at'>
 
-/** What is asked of the audit log: the latest entries that fit, oldest first. */
+/** A query of the audit log. The result is the latest matching entries, oldest first. */
 export interface AuditQuery {
   readonly limit: number
   readonly siteKey?: string | undefined
@@ -72,7 +72,7 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** What differs between the settings of two sites; all that is set if there was none before. */
+/** The settings in which two sites differ. Without a site before, all settings that have a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
   return fieldChanges(before && siteFields(before), siteFields(after))
 }
@@ -90,7 +90,7 @@ function keyAction(apiKey: ApiKeyRecord, expected: ApiKeyRecord | undefined): Au
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Every setting by its name; of a group, each by `<group>.<name>`. */
+/** Every setting by its name; a group's settings as `<group>.<name>`. */
 function siteFields({ siteKey: _, createdAt: __, updatedAt: ___, ...settings }: SiteRecord): Fields {
   const fields: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(settings)) {
@@ -100,7 +100,7 @@ function siteFields({ siteKey: _, createdAt: __, updatedAt: ___, ...settings }: 
   return fields
 }
 
-/** Times as texts; the hash of the secret is not among them. */
+/** Times as texts. The hash of the secret is left out. */
 function keyFields({ name, expiresAt, revokedAt }: ApiKeyRecord): Fields {
   return { name, expiresAt: timeOf(expiresAt), revokedAt: timeOf(revokedAt) }
 }

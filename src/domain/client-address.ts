@@ -1,27 +1,27 @@
 /**
- * Whose request this is (design: the TCP peer, unless the peer is a trusted proxy).
+ * The address of the client: the TCP peer, or the address that X-Forwarded-For gives if the peer is a trusted proxy.
  *
- * All X-Forwarded-For lines are joined in order and walked from the right, because each proxy appends what it saw:
- * the first address that is not a trusted proxy's is the client's. Everything left of it is the client's own claim
- * and is never read. An entry on the way that is not an address means that the chain cannot be believed: the peer.
- * So does a chain of more proxies than anybody has, which keeps the work per request bounded.
+ * All lines of the header are joined in order and read from the right, because each proxy appends its own peer. The first
+ * address that is not a trusted proxy's is the client's. Entries to the left are the client's own claims, and are not read.
+ * If an entry on the way is no address, the chain cannot be trusted, and the client is the peer. The same holds for a chain
+ * of more than HOPS_MAX entries, which bounds the work per request.
  *
- * No other header is read: X-Real-IP, Forwarded (RFC 7239) and those of particular providers are the client's own words
- * wherever the proxy does not set them, and no proxy sets all of them.
+ * No other header is read, such as X-Real-IP, Forwarded (RFC 7239) or those of particular providers. Where the proxy does
+ * not set such a header, the client can, and no proxy sets all of them.
  */
 
 import { type Address, type AddressSet, parseAddress } from './address.ts'
 
 const HOPS_MAX = 32
-/** `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535` */
+/** Length of `[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535`. */
 const HOP_CHARACTERS_MAX = 53
 
 /**
- * The client's address, by the header of a trusted proxy.
+ * The client's address according to a trusted proxy's header.
  *
  * @param forwardedFor all X-Forwarded-For values of a trusted peer's request, joined with ',' (empty when there is none)
  * @param trusted addresses of trusted proxies
- * @returns undefined: the client is the peer
+ * @returns undefined if the client is the peer
  */
 export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Address | undefined {
   if (forwardedFor === '') return undefined
@@ -39,7 +39,7 @@ export function forwardedAddress(forwardedFor: string, trusted: AddressSet): Add
 
 const PORT_SUFFIX = /^(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::\d{1,5})?$/
 
-/** An address, which some proxies write with a port (`a.b.c.d:port`, `[h::h]:port`). */
+/** Parses an address; some proxies add a port (`a.b.c.d:port`, `[h::h]:port`). */
 function parseHop(text: string): Address | undefined {
   const hop = trimOptionalWhitespace(text)
   if (hop.length > HOP_CHARACTERS_MAX) return undefined
@@ -49,7 +49,7 @@ function parseHop(text: string): Address | undefined {
   return match === null ? undefined : parseAddress(match[1] ?? match[2] ?? '')
 }
 
-/** RFC 9110 optional whitespace: spaces and tabs, nothing else. */
+/** Trims RFC 9110's optional whitespace: spaces and tabs, nothing else. */
 function trimOptionalWhitespace(text: string): string {
   let start = 0
   let end = text.length

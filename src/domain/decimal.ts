@@ -1,10 +1,10 @@
-/** Decimal digits, for where making text of numbers shows in a profile. */
+/** Faster ways to write numbers in decimal, for places where the usual ones show in a profile. */
 
 const DIGIT_ZERO = 0x30
 const INT32_MAX = 0x7fffffff
 
 /**
- * Writes a number's decimal digits; returns where they end.
+ * Writes a number's decimal digits and returns the offset behind them.
  *
  * @param value integer, 0 to 2^53 - 1
  */
@@ -17,7 +17,7 @@ export function writeDecimal(bytes: Uint8Array, at: number, value: number): numb
     bytes[--position] = DIGIT_ZERO + (rest - quotient * 10)
     rest = quotient
   }
-  // Integer arithmetic: 30 ns for six digits, against 50.
+  // 32-bit integer arithmetic takes 30 ns for six digits, floating point 50.
   let small = rest | 0
   do {
     const quotient = (small / 10) | 0
@@ -36,7 +36,7 @@ function decimalDigits(value: number): number {
 let lastTime = 0
 let lastTimeText = '0'
 
-/** Times of 13 digits take 0.1 us each to write, and on a busy server many requests share a millisecond. */
+/** A time in decimal. Writing its 13 digits takes 0.1 us, and on a busy server many requests share a millisecond. */
 export function timeText(timeMs: number): string {
   if (timeMs !== lastTime) {
     lastTime = timeMs

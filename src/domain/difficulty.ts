@@ -1,7 +1,7 @@
 /**
- * Adaptive difficulty, in bits. A lone honest visitor stays at the site's base; an address that nears its limit climbs
- * steadily; while a site is under attack everybody's difficulty climbs by a bounded amount, and comes down again.
- * Pure: every input is an argument.
+ * Adaptive difficulty, in bits. A single honest visitor gets the site's base. An address gets more bits as its requests near
+ * the rate limit, and for failed verifications. While a site is under attack, all visitors of the site get up to four more.
+ * The functions are pure: every input is an argument.
  */
 
 export interface DifficultyBounds {
@@ -13,25 +13,26 @@ export interface DifficultyBounds {
 export interface DifficultyInputs {
   /** Challenges of this address for this site in the last minute, before this one. */
   readonly addressChallenges: number
-  /** How many it may have per minute. */
+  /** How many challenges the address may have per minute. */
   readonly addressLimit: number
   /** Failed verifications of this address in the last minute. */
   readonly addressFailures: number
-  /** Challenges per second that the site issues now, and usually. */
+  /** Challenges per second at the site now. */
   readonly siteRate: number
+  /** The same, usually (load.ts). */
   readonly siteRateUsual: number
 }
 
-/** Below this share of its limit an address is a normal visitor (a family, a few tabs). */
+/** Up to this share of its limit, an address is a normal visitor (a family, a few tabs). */
 const QUIET_SHARE = 0.25
 const ADDRESS_BITS_MAX = 4
 /** Failures that cost one bit. */
 const FAILURES_PER_BIT = 3
 const FAILURE_BITS_MAX = 3
 const LOAD_BITS_MAX = 4
-/** Load up to this multiple of the usual is a good day, not an attack. */
+/** Load up to this multiple of the usual load is a good day, not an attack. */
 const LOAD_TOLERATED = 4
-/** A site with hardly any traffic is not under attack because two people came at once. */
+/** Lower usual loads count as this one: two visitors at once are no attack on a quiet site. */
 const USUAL_RATE_MIN = 2
 
 export function difficultyFor(bounds: DifficultyBounds, inputs: DifficultyInputs): number {
@@ -47,7 +48,7 @@ export interface DifficultyClimb {
   readonly load: number
 }
 
-/** For logs: why a challenge is harder than the base. */
+/** Why a challenge is harder than the base, for logs. */
 export function difficultyClimb(inputs: DifficultyInputs): DifficultyClimb {
   return {
     requests: requestBits(inputs),
@@ -66,7 +67,7 @@ function failureBits(addressFailures: number): number {
   return Math.min(FAILURE_BITS_MAX, Math.floor(addressFailures / FAILURES_PER_BIT))
 }
 
-/** One bit for each doubling beyond what is tolerated: the attacker's cost keeps pace with the attack. */
+/** One bit for each doubling beyond the tolerated load, so that the attacker's cost keeps pace with the attack. */
 function loadBits(rate: number, usualRate: number): number {
   const excess = rate / (Math.max(USUAL_RATE_MIN, usualRate) * LOAD_TOLERATED)
   return excess <= 1 ? 0 : Math.min(LOAD_BITS_MAX, Math.ceil(Math.log2(excess)))

@@ -1,33 +1,32 @@
 /**
- * How many networks lately sent the same fingerprint to the same site.
+ * Estimates how many networks sent the same browser fingerprint to the same site in the last minutes.
  *
- * Each worker watches the connections that the kernel hands it, a random sample, and multiplies by the number of
- * workers: common devices share a fingerprint anyway, so only large counts mean anything, and those are estimated well
- * without asking the store. Many visitors have the same phone, so what counts as many depends on how busy the site is: a
- * fingerprint that is only a small part of the site's visits is never suspicious. Linear counting over 64 bits per
- * fingerprint (Whang et al., 1990), in two halves of five minutes each, so that what is old is forgotten.
+ * Each worker sees a random sample of connections, and multiplies its count by the number of workers. Common devices share
+ * a fingerprint, so only large counts matter, and these can be estimated without the store. Many visitors have the same
+ * phone, so a fingerprint with only a small share of the site's visits is never suspicious. The estimate is linear counting
+ * over 64 bits per fingerprint (Whang et al., 1990). There are two periods of five minutes each, so that old visits expire.
  *
- * The counts live in a table of fixed size: a flood of made-up fingerprints takes no memory, and a visit makes no
- * garbage (0.6 us a visit, where a map of objects took 1.0, all fingerprints different). Where two fingerprints meet in a slot, the one with more visits stays (Boyer and Moore's majority vote), since
- * only frequent ones matter.
+ * The counts are in a table of fixed size: a flood of made-up fingerprints takes no memory, and a visit makes no garbage.
+ * A visit takes 0.6 us, where a map of objects took 1.0, all fingerprints different. If two fingerprints share a slot, the
+ * one with more visits stays (Boyer and Moore's majority vote), since only frequent ones matter.
  *
- * Which bit a network sets depends on a secret that each worker draws. With a known function, 64 chosen addresses would set all
- * bits and so lower the score of everybody with that device.
+ * Each worker draws a secret that decides which bit a network sets. If the function were known, 64 chosen addresses could
+ * set all bits, and so lower the score of all visitors with that device.
  */
 
 const BITS = 64
 const HALF_LIFE_MS = 300_000
-/** Fewer than this in one worker say nothing about the others. */
+/** A smaller count in one worker says nothing about the other workers. */
 const SAMPLE_MIN = 8
-/** Two halves take 2 MiB. */
+/** Both periods together take 2 MiB. */
 const SLOTS = 65_536
-/** The most popular device of one place has a share of about a tenth; a botnet with one browser image has far more. */
+/** The most popular device of one place has about a tenth of the visits; a botnet with one browser image has far more. */
 const SUSPICIOUS_SHARE = 0.25
 
-/** Of each slot: which fingerprint, its bits, its visits. */
+/** The 32-bit words of a slot: fingerprint, its 64 bits, its visits. */
 const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 
-/** Five minutes of sightings. */
+/** The visits of five minutes. */
 interface Half {
   readonly slots: Uint32Array
   /** Visits by site. */
@@ -55,11 +54,11 @@ export class FingerprintWatch {
   }
 
   /**
-   * Notes one sighting and estimates the number of networks; 1 if the fingerprint is just popular.
+   * Notes one visit and estimates the number of networks; 1 if the fingerprint is not suspicious.
    *
-   * @param siteTag any number that stands for the site
+   * @param siteTag any number that identifies the site
    * @param fingerprint hexadecimal, in upper or lower case
-   * @param network the visitor's, as text: an IPv4 address, or the first 48 bits of an IPv6 address
+   * @param network the visitor's IPv4 address, or the first 48 bits of an IPv6 address, as text
    */
   note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
@@ -99,7 +98,7 @@ export class FingerprintWatch {
     const high = present[at + HIGH]! | (isKnown ? before[at + HIGH]! : 0)
     const clear = Math.max(1, BITS - popCount(low) - popCount(high))
     const seenHere = Math.round(BITS * Math.log(BITS / clear))
-    // A few visitors here are not that many in each other worker too.
+    // A few networks in this worker do not mean that each other worker has as many.
     return seenHere < SAMPLE_MIN ? seenHere : seenHere * this.#workers
   }
 }
@@ -111,14 +110,14 @@ function countVisit(sites: Half['sites'], siteTag: number): number {
   return 1
 }
 
-/** Of a hash any part is as good as the whole; whoever makes up fingerprints that agree in it sends one fingerprint. */
+/** A part of a hash is as good as the whole. Made-up fingerprints that agree in this part count as one. */
 const FINGERPRINT_CHARACTERS = 16
 
 function tagOf(siteTag: number, fingerprint: string): number {
   return hashOf(fingerprint, Math.min(FINGERPRINT_CHARACTERS, fingerprint.length), siteTag)
 }
 
-/** FNV-1a of a text in lower case, then murmur3's finaliser, so that any of its bits will do. */
+/** FNV-1a of a text in lower case, then murmur3's finaliser, so that all bits are equally good. */
 function hashOf(text: string, length: number, seed: number): number {
   let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193)
   for (let index = 0; index < length; index++)

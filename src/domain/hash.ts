@@ -1,4 +1,4 @@
-/** FNV-1a, 32 bits: for spreading keys, never for secrets. */
+/** FNV-1a, 32 bits, to spread keys evenly; never for secrets. */
 export function fnv1a(text: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < text.length; index++) {

@@ -1,6 +1,6 @@
 /**
- * HMAC-SHA256 (RFC 2104) for short messages, as two one-shot node:crypto hashes over preallocated padded blocks:
- * about half the time of `createHmac` and no object per call. A property test holds it equal to `createHmac`.
+ * HMAC-SHA256 (RFC 2104) for short messages: two one-shot hashes of node:crypto over preallocated padded blocks. A call
+ * takes about half the time of `createHmac`, and makes no object. A property test holds the results equal to `createHmac`.
  */
 
 import { hash } from 'node:crypto'
@@ -14,10 +14,10 @@ const OPAD = 0x5c
 export type DigestEncoding = 'binary' | 'hex' | 'base64url'
 
 export class Hmac {
-  /** Where the caller writes the message before `sign`. */
+  /** The caller writes the message here before `sign`. */
   readonly message: Buffer
   readonly #inner: Buffer
-  /** One view per message length: `crypto.hash` takes a whole view, and making one per call would be garbage. */
+  /** One view per message length: `crypto.hash` hashes a whole view, and a view per call would be garbage. */
   readonly #innerViews: Buffer[]
   readonly #outer = Buffer.alloc(BLOCK_BYTES + DIGEST_BYTES)
 
@@ -46,9 +46,9 @@ export class Hmac {
   }
 
   /**
-   * The inner hash of the HMAC alone: SHA-256 of a block of key and the message. One hash call instead of two, 0.25 us.
+   * The HMAC's inner hash alone: SHA-256 of the padded key and the message. This is one hash call instead of two, 0.25 us.
    *
-   * It is pseudorandom where no padded message is the beginning of another one (Bellare, Canetti, Krawczyk: Pseudorandom
+   * The result is pseudorandom if no padded message is the beginning of another (Bellare, Canetti, Krawczyk: Pseudorandom
    * functions revisited, 1996). That holds for messages of one length, and for ASCII texts, since padding starts with 0x80.
    *
    * @returns 32 one-byte characters

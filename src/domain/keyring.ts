@@ -1,17 +1,17 @@
 /**
- * Signing keys. Each master secret yields purpose-bound subkeys by HKDF (RFC 5869), so that no byte string signed for
- * one purpose is ever valid for another. The first secret signs, all of them verify: that is how a secret rotates.
+ * Signing keys. HKDF (RFC 5869) derives one subkey per purpose from each master secret, so that nothing signed for one
+ * purpose is valid for another. The first secret signs and all secrets verify, so that secrets can be rotated.
  */
 
 import { hkdfSync, timingSafeEqual } from 'node:crypto'
 import { Hmac } from './hmac.ts'
 
-/** Longest messages, in bytes; the codecs that write them own the layouts. */
+/** Longest messages, in bytes. Their layouts are in nonce.ts and token.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_MESSAGE_MAX = 113
 
 export interface SigningKey {
-  /** 0 to 15: names the key inside what it signed. Two secrets may share an id; a verifier then tries both. */
+  /** Key id, 0 to 15, which nonces and tokens carry. Two secrets may share an id; a verifier then tries both. */
   readonly kid: number
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
@@ -21,7 +21,7 @@ export interface SigningKey {
 const KIDS = 16
 
 export class Keyring {
-  /** The first secret's. */
+  /** The key of the first secret. */
   readonly signing: SigningKey
   readonly #byKid: readonly (readonly SigningKey[])[]
 
@@ -33,7 +33,7 @@ export class Keyring {
     this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
-  /** The keys that may have signed something that carries `kid`, 0 to 15. */
+  /** The keys that may have signed a nonce or token with this key id, 0 to 15. */
   candidates(kid: number): readonly SigningKey[] {
     return this.#byKid[kid]!
   }

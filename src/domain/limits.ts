@@ -1,18 +1,18 @@
 /**
- * Rate limits: exact sliding windows. A request is admitted if fewer than `limit` requests were admitted in the 60
- * seconds before it, so no 60-second window ever holds more than the limit; a refused request leaves no trace.
+ * Rate limits: exact sliding windows. A request is admitted if fewer than `limit` were admitted in the 60 seconds before,
+ * so no 60-second window ever holds more. Refused requests are not counted.
  *
- * Two record forms, both plain bytes, so that the embedded store, the fallback in memory and the Redis scripts
- * (store/redis/lua/windows.lua, which mirrors this file and passes the same tests) share one definition: an address's log
- * (address-log.ts), and here
+ * There are two forms of record, an address's record (address-log.ts) and the window of one counter, described here.
+ * Both are plain bytes: the embedded store, the fallback in memory and the Redis scripts share their definition.
+ * (store/redis/lua/windows.lua mirrors this file and passes the same tests.)
  *
  *   the window of one counter (a caller or an API key at /verify-token): a total of 4 bytes, then entries of 5 bytes
  *     | total 4 | time 3 | count 2 | time 3 | count 2 | ...
  *
- * Times are milliseconds modulo 2^24 (4.6 hours), which is unambiguous because records die within minutes of their last
- * write. Requests that share a slot share an entry, counted at the time of the last: up to a limit of 256 a slot is
- * one millisecond and the window is exact; above, it is 1/256 of the window, so memory stays bounded and a refusal
- * can come at most 0.4 % of a window too early, an admission never.
+ * Times are milliseconds modulo 2^24 (4.6 hours). They are unambiguous because records expire within minutes of their last
+ * write. Requests in the same slot of time share an entry, which has the time of the last one. Up to a limit of 256, a slot
+ * is one millisecond and the window is exact. Above, a slot is 1/256 of the window, so that memory stays bounded. A request
+ * may then be refused up to 0.4 % of a window too long, but none is admitted too early.
  */
 
 export const WINDOW_MS = 60_000
@@ -36,12 +36,12 @@ export const CONTRACT_LIMITS: Limits = {
   redeemApiKey: 200,
 }
 
-/** Which limit refused: the name in the RateLimit headers. */
+/** The limit that refused, by its name in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
 const EXACT_LIMIT_MAX = 256
 
-/** Requests this close together may share an entry. */
+/** Length of a slot: requests in one slot may share an entry. */
 export function slotMs(limit: number): number {
   return limit <= EXACT_LIMIT_MAX ? 1 : Math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 }
@@ -50,7 +50,7 @@ export const WRAP_MASK = 0xffffff
 export const HALF_WRAP = 0x800000
 export const COUNT_MAX = 0xffff
 
-/** A clock that stepped back is held at the last entry, so that a step can delay an expiry but never forget one. */
+/** The time now. If the clock has stepped back, the last entry's time: a step may delay an expiry, but never lose one. */
 export function heldTime(nowMs: number, lastTime: number | undefined): number {
   const time = nowMs % (WRAP_MASK + 1)
   return lastTime !== undefined && ((time - lastTime) & WRAP_MASK) > HALF_WRAP ? lastTime : time
@@ -66,7 +66,7 @@ export function waitMs(time: number, entryTime: number): number {
 
 export interface Refused {
   readonly admitted: false
-  /** After this long the request would be admitted, if nothing else were admitted meanwhile. */
+  /** The request would be admitted after this time, if no other were admitted meanwhile. */
   readonly retryAfterMs: number
   readonly policy: Policy
 }
@@ -77,7 +77,7 @@ export function sharesSlot(entryTime: number, time: number, slot: number): boole
   return Math.floor(entryTime / slot) === Math.floor(time / slot)
 }
 
-/** Three bytes, big endian. By hand: `readUIntBE` takes twice as long, for each entry of a log. */
+/** Reads three bytes, big endian, for each entry of a record. `readUIntBE` takes twice as long. */
 export function readUInt24(bytes: Buffer, at: number): number {
   return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!
 }
@@ -93,7 +93,7 @@ const WINDOW_ENTRY = 5
 
 export type WindowDecision = { readonly admitted: true; readonly record: Buffer } | Refused
 
-/** Whether one more request fits into a window; `policy` names it if not. Does not charge: see `record`. */
+/** Whether one more request fits into a window. The request is counted once the caller stores the returned `record`. */
 export function admitToWindow(
   record: Buffer | undefined,
   nowMs: number,

@@ -1,7 +1,7 @@
 /**
- * How busy a site is, against how busy it usually is. Two exponentially weighted means of challenges per second: one
- * over 10 seconds, one over an hour. The usual load follows the present one only up to twice itself, so that an attack
- * does not soon pass for normal.
+ * A site's present load and its usual load: exponentially weighted means of challenges per second, over 10 seconds and over
+ * an hour. The usual load follows the present load only up to twice its own value, so that an attack does not soon count
+ * as usual.
  */
 
 export interface LoadState {
@@ -14,7 +14,7 @@ export interface LoadState {
 
 const FAST_MS = 10_000
 const USUAL_MS = 3_600_000
-/** From nothing, the usual load may grow towards this. */
+/** The usual load may always grow towards this value, even from zero. */
 const USUAL_MIN = 0.5
 const USUAL_GROWTH = 2
 
@@ -28,7 +28,7 @@ export function addLoad(state: LoadState | undefined, nowMs: number, count: numb
   return { atMs: Math.max(nowMs, atMs), rate, usualRate: usualRate + (target - usualRate) * weight }
 }
 
-/** The present rate of a site of which nothing was heard for a while. */
+/** The present rate, `elapsedMs` after the last report. */
 export function decayedRate(rate: number, elapsedMs: number): number {
   return rate * Math.exp(-Math.max(0, elapsedMs) / FAST_MS)
 }

@@ -1,5 +1,5 @@
 /**
- * Stateless challenges: the nonce carries its own terms, authenticated, so an unsolved challenge is stored nowhere.
+ * Stateless challenges: a nonce carries its own authenticated terms, so an unsolved challenge is stored nowhere.
  *
  *    byte  0        5   6    7  8       11            16
  *          +--------+---+----+--+--------+-------------+
@@ -7,23 +7,23 @@
  *          +--------+---+----+--+--------+-------------+
  *    bits      41        5 4 14     24         40
  *
- *   issued at    milliseconds since 2024-01-01 UTC (lasts until 2093)
+ *   issued at    milliseconds since 2024-01-01 UTC (41 bits last until 2093)
  *   d, k, r      difficulty, key id, random bits
  *   site MAC     first 3 bytes of SHA-256(nonce key block ++ header ++ site key ++ store epoch ++ lifetimes)
  *   address MAC  first 5 bytes of SHA-256(the 29 other bytes of that digest ++ address)
  *
- * Two hash calls, 0.25 us each; two HMACs would be four. Neither needs the HMAC's outer hash. The message of the first
- * has a fixed length, and 29 of its 32 bytes are never shown (see `Hmac.innerHash`). Those bytes are the key of the second,
- * a key of this nonce's own, before a message of fixed length, of whose digest 5 bytes are shown.
+ * A nonce takes two hash calls, 0.25 us each; two HMACs would take four. Neither MAC needs an HMAC's outer hash. The first
+ * message has a fixed length, and 29 bytes of its digest are never shown (see `Hmac.innerHash`). These 29 bytes are the key
+ * of the second hash, used for this nonce alone. Its message too has a fixed length, and the nonce shows 5 bytes of its digest.
  *
- * Two MACs tell "another site's or forged" from "another address" without any state. A forger who is told which of the two failed
- * finds the site MAC of one header with about 2^23 requests, and all addresses can search together. The address MAC takes 2^39 more
- * from one address. Both searches must end before the header expires, so of a header from the future no MAC is told apart.
- * A forged header may state any difficulty: who has made 2^39 requests is not held up by 2^16 hashes.
+ * Two MACs tell "another site's or forged" from "another address" without any state. The answers tell a forger which MAC
+ * failed. The site MAC of one header is then found with about 2^23 requests, from any number of addresses. The address MAC
+ * takes 2^39 more, all from one address. Both searches must end before the header expires. So a header from the future is
+ * "forged", whichever MAC fails. The stated difficulty needs no check: 2^16 hashes do not stop a forger who made 2^39 requests.
  *
- * The store epoch is drawn anew whenever a store has lost its memory: a nonce whose single use might have been
- * forgotten no longer verifies. Nor does one that was issued under other lifetimes: what is remembered of it, and of its
- * token, is remembered for as long as those say.
+ * A store draws a new epoch when it has lost its memory, so that nonces whose use it may have forgotten fail to verify.
+ * Nonces that were issued under other lifetimes fail too, because lifetimes decide how long used nonces and redemption
+ * records are kept.
  */
 
 import { hash } from 'node:crypto'
@@ -48,16 +48,16 @@ const LIFETIMES_OFFSET = STORE_EPOCH_OFFSET + 4
 const MESSAGE_BYTES = LIFETIMES_OFFSET + 8
 const ADDRESS_BYTES = 16
 
-/** Random bits in a nonce: they keep two challenges of one millisecond apart. */
+/** Random bits in a nonce. They distinguish challenges of the same millisecond. */
 export const NONCE_RANDOM_BITS = 14
 
-/** As they are set, in milliseconds, unsigned 32 bits. */
+/** The lifetimes that are configured, in milliseconds, unsigned 32 bits. */
 export interface Lifetimes {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number
 }
 
-/** What a nonce is bound to besides its own header. */
+/** The values, besides its header, that a nonce is bound to. */
 export interface NonceBinding {
   readonly siteKey: string
   /** Unsigned 32 bits. */
@@ -101,10 +101,10 @@ export function mintNonce(
 }
 
 /**
- * What a nonce says of itself, if this service issued it.
+ * Checks a nonce's MACs and returns its terms if this service issued it.
  *
  * @param nonce 32 lowercase hexadecimal characters
- * @param latestMs Unix milliseconds; a nonce of a later time is genuine or forged, but never of another address
+ * @param latestMs Unix milliseconds; a nonce issued later is genuine or forged, never another address's
  */
 export function readNonce(
   keyring: Keyring,
@@ -127,14 +127,14 @@ export function readNonce(
   return FORGED
 }
 
-/** Whether a MAC's first characters are other bytes than the nonce's; takes the same time wherever they differ. */
+/** Whether a MAC's first characters differ from the nonce's bytes, in constant time. */
 function differs(mac: string, at: number, length: number): boolean {
   let difference = 0
   for (let index = 0; index < length; index++) difference |= mac.charCodeAt(index) ^ bytes[at + index]!
   return difference !== 0
 }
 
-/** The terms that a nonce states; the caller knows that the nonce is genuine. */
+/** The terms that a nonce states, for callers that know the nonce to be genuine. */
 export function nonceTerms(nonce: string): NonceTerms {
   const low = Number.parseInt(nonce.slice(8, HEADER_HEX), 16)
   return {
@@ -143,7 +143,7 @@ export function nonceTerms(nonce: string): NonceTerms {
   }
 }
 
-/** 39 bits of a genuine nonce's address MAC: what a store remembers of a spent one. */
+/** 39 bits of a genuine nonce's address MAC, by which a store remembers a used nonce. */
 export function nonceMark(nonce: string): number {
   const high = Number.parseInt(nonce.slice(22, 28), 16) & 0x7fffff
   return high * 0x10000 + Number.parseInt(nonce.slice(28), 16)
@@ -177,25 +177,25 @@ function writeMessage(key: SigningKey, binding: NonceBinding): void {
 const addressMessage = Buffer.alloc(MAC_BYTES + ADDRESS_BYTES)
 const addressInput = addressMessage.subarray(SITE_MAC_BYTES)
 
-/** @param mac of header, site, epoch and lifetimes, as one-byte characters; what the nonce shows of it is left out */
+/** @param mac of header, site, epoch and lifetimes, as one-byte characters; the 3 bytes that the nonce shows are not used */
 function macOfAddress(mac: string, address: Address): string {
   writeText(addressMessage, 0, mac, MAC_BYTES)
   writeText(addressMessage, MAC_BYTES, address, ADDRESS_BYTES)
   return hash('sha256', addressInput, 'binary')
 }
 
-/** Hashes a second that the slowest device we design for computes (DESIGN: 4 MH/s). */
+/** Hash rate of the slowest supported device: 4 million hashes a second. */
 const SLOW_DEVICE_HASHES_PER_MS = 4_000
 /** A counter is found within ln(1000) times the mean number of tries with probability 99.9 %. */
 const P999_TRIES_OVER_MEAN = Math.log(1000)
 const LIFETIME_MS_MAX = 600_000
 
-/** By difficulty, milliseconds: to compute it takes 0.05 us a request. */
+/** Milliseconds that the slowest device needs, by difficulty. A table, since computing one takes 0.05 us a request. */
 const SLOW_DEVICE_MS = Array.from({ length: 32 }, (_, difficulty) =>
   Math.ceil((P999_TRIES_OVER_MEAN * 2 ** difficulty) / SLOW_DEVICE_HASHES_PER_MS),
 )
 
-/** How long a challenge of this difficulty lives, in milliseconds: `floorMs`, or longer where a slow device needs it. */
+/** Lifetime of a challenge of this difficulty, in milliseconds: `floorMs`, or longer where a slow device needs more. */
 export function challengeLifetimeMs(difficulty: number, floorMs: number): number {
   return Math.min(LIFETIME_MS_MAX, Math.max(floorMs, SLOW_DEVICE_MS[difficulty]!))
 }

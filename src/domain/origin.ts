@@ -2,14 +2,14 @@
 
 const PATTERN = /^(https?):\/\/(\*\.)?([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
 
-/** Whether a text can be an entry of a site's list: `https://example.com`, `https://*.example.com`, `http://localhost:3000`. */
+/** Whether a text can be in a site's list: `https://example.com`, `https://*.example.com` or `http://localhost:3000`. */
 export function isOriginPattern(text: string): boolean {
   const match = PATTERN.exec(text)
   if (match === null) return false
   const [, scheme, wildcard, host, port] = match
   if (wildcard !== undefined && (host!.startsWith('[') || !host!.includes('.'))) return false
   try {
-    // A browser leaves a default port out, so an entry that spells it would never match.
+    // Browsers leave out a default port, so an entry with one would never match.
     return (
       new URL(`${scheme}://${host}${port === undefined ? '' : `:${port}`}`).origin === text.replace('*.', '')
     )
@@ -19,7 +19,7 @@ export function isOriginPattern(text: string): boolean {
 }
 
 export class OriginList {
-  /** The host of the only origin that is allowed; undefined if there are several, a pattern, or any. */
+  /** The host of the only allowed origin; undefined if several, a pattern or all origins are allowed. */
   readonly onlyHostname: string | undefined
   readonly #exact: ReadonlySet<string>
   /** `https://*.example.com` as scheme prefix and host suffix: `https://` and `.example.com`. */
@@ -39,7 +39,7 @@ export class OriginList {
       })
   }
 
-  /** @param origin the request's Origin header, empty when it has none */
+  /** @param origin the request's Origin header, empty if absent */
   allows(origin: string, requireOrigin: boolean): boolean {
     if (origin === '') return !requireOrigin
     if (this.#exact.size === 0 && this.#wildcards.length === 0) return true

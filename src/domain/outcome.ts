@@ -1,6 +1,6 @@
 /**
- * Every expected refusal, in one table: reason (private, for logs and metrics) -> code (public, stable), status, and a
- * message for a person. A reason that is not here does not exist; faults are exceptions and become `internal`.
+ * The table of all expected refusals. It maps a reason (private, for logs and metrics) to a public stable code, a status,
+ * and a message for a person. Unexpected faults are exceptions, and are answered as `internal`.
  */
 
 export interface Outcome {
@@ -144,10 +144,10 @@ export const OUTCOMES = {
 
 export type Reason = keyof typeof OUTCOMES
 
-/** A refusal on its way to the client: the reason, and for a body the field that is wrong. */
+/** A refusal to be answered: the reason, and the wrong field of the body if there is one. */
 export interface Refusal {
   readonly reason: Reason
-  /** What is wrong with which field, for a person; replaces the table's message. */
+  /** Describes the wrong field, for a person, in place of the table's message. */
   readonly detail?: string
   readonly field?: string
 }

@@ -1,59 +1,59 @@
 /**
- * Which requests are refused when more come than can be answered.
+ * Decides which requests a worker sheds when too many arrive.
  *
- * Overload is a queueing delay, not a lack of idle time. The event loop works in turns: each reads what has come, answers it
- * and writes to the store, and what comes meanwhile waits for the next. A timer waits with it, so its lateness is
- * that delay. As CoDel (RFC 8289) does for packets, only a delay that stays above its target counts: a burst does not.
+ * Overload is measured by queueing delay, not by CPU use. Each turn of the event loop reads the requests that have arrived,
+ * answers them and writes to the store. Later requests wait for the next turn. A timer waits too, so its lateness is the
+ * queueing delay. As CoDel (RFC 8289) does for packets, only a delay that stays above its target counts, not a burst.
  *
  *   level 0   All requests are admitted.
  *   level 1   When a turn has used up its budget, new work (a challenge, a file) is refused for the rest of the turn.
- *   level 2   So is begun work: solutions and tokens.
+ *   level 2   Begun work (solutions and tokens) is refused too, when its own budget is used up.
  *
- *   up        when every look of an interval has found the delay above the target
- *   down      when none has for a while, and at level 1 next to nothing was refused
+ *   up        when all measurements of an interval are above the target
+ *   down      when none has been for a while, and, at level 1, almost nothing was refused
  *
- * New work is refused first. A visitor without a challenge has cost one short answer, and has lost nothing; a refused
- * solution or token is work lost that a browser and this service have done already.
+ * New work is refused first. A refused visitor without a challenge has cost one short answer and lost nothing. A refused
+ * solution or token wastes work that a browser and this service have already done.
  *
- * A request is refused only in a turn that has used up its budget, so the event loop is never idle while it refuses. Behind a
- * flood of begun work, or of requests that cannot be refused, challenges have a share of their own.
+ * A request is refused only in a turn that has used up its budget, so a worker that refuses is never idle. A share of
+ * challenges is admitted even in a flood of begun work, or of requests that cannot be refused.
  */
 
-/** `new` work, a challenge or a file, or `begun`: solutions and tokens. */
+/** `new` is a challenge or a file, `begun` a solution or a token. */
 export type WorkKind = 'new' | 'begun'
 
-/** How often `looked` is to be called. */
+/** How often `looked` is to be called with a measurement. */
 export const LOOK_MS = 20
-/** By level: how long the delay must last before the next one. A burst of 5,000 requests is answered within half of the first. */
+/** By level, how long the delay must last before the level rises. A burst of 5,000 requests is answered in half the first. */
 const INTERVALS_MS = [500, 2000]
-/** By level, before it goes down. */
+/** By level, how long the delay must stay within its target before the level falls. */
 const QUIET_MS = [0, 1000, 5000]
-/** Of new work, meanwhile: a few long turns below capacity must not keep a worker at level 1. */
+/** Level 1 ends if no more of new work was refused: a few long turns below capacity must not keep a worker there. */
 const REFUSED_SHARE_MAX = 0.02
 
-/** Budgets, of the target. With 0.2 for new work as many visitors are served, and wait four times as long. */
+/** Budgets as shares of the target. With 0.2 for new work, visitors wait four times as long, and no more are served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
-/** Of a budget: what is left of it after turns that were too long. */
+/** The least share of a budget that remains after turns that were too long. */
 const BUDGET_MIN = 0.1
-/** Challenges for each request of another kind, whatever the budget. Of visitors who are served it is one for two. */
+/** Challenges admitted for each other request, whatever the budget. A visitor who is served makes one for two others. */
 const NEW_PER_OTHER = 0.25
 
 export class Overload {
   #level: 0 | 1 | 2 = 0
   readonly #delayMsTarget: number
-  /** Since when every look has found the delay above the target. */
+  /** Start of the time in which all measurements were above the target. */
   #overSinceMs: number | undefined
-  /** Since when no look has found it there; of that time, new work, and how much of it was refused. */
+  /** Start of the time in which none was above; then the requests for new work in that time, and those refused. */
   #quietSinceMs = 0
   #newSeen = 0
   #newRefused = 0
   #turnAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
-  /** Of the turn: challenges and files that were admitted, and all other requests. */
+  /** Challenges and files that were admitted in this turn, and all other requests. */
   #newAdmitted = 0
   #others = 0
 
-  /** @param delayMsTarget the queueing delay that a request may have, in milliseconds */
+  /** @param delayMsTarget the acceptable queueing delay of a request, in milliseconds */
   constructor(delayMsTarget: number) {
     this.#delayMsTarget = delayMsTarget
   }
@@ -64,9 +64,9 @@ export class Overload {
   }
 
   /**
-   * All times are of one clock that never steps, in milliseconds.
+   * Takes a measurement. All times are milliseconds of one monotonic clock.
    *
-   * @param delayMs how much later this call came than it was due, for each turn that a request takes
+   * @param delayMs the lateness of this call, times the number of turns that a request takes
    */
   looked(nowMs: number, delayMs: number): void {
     if (delayMs > this.#delayMsTarget) {
@@ -89,7 +89,7 @@ export class Overload {
     this.#newRefused = 0
   }
 
-  /** A turn begins: its first request has come. */
+  /** Begins a turn, at its first request. */
   turn(nowMs: number): void {
     const beforeMs = nowMs - this.#turnAtMs
     this.#turnAtMs = nowMs
@@ -99,7 +99,7 @@ export class Overload {
     this.#others = 0
   }
 
-  /** A request that costs as much to refuse as to answer. */
+  /** Notes a request that costs as much to refuse as to answer. */
   seen(): void {
     this.#others++
   }
@@ -121,8 +121,8 @@ export class Overload {
 }
 
 /**
- * By begun work, refusals and the store's part a turn takes longer than its budget. So the budget becomes smaller where the
- * turn before took longer than that.
+ * A turn takes longer than its budget by begun work, refusals and the store's work. So the budget shrinks in proportion if
+ * the previous turn was longer.
  */
 function budgetAfter(turnMs: number, budgetMs: number): number {
   return turnMs <= budgetMs ? budgetMs : budgetMs * Math.max(BUDGET_MIN, budgetMs / turnMs)

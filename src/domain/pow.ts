@@ -1,4 +1,4 @@
-/** The proof check. The layout is in protocol/proof.ts; this is its fast form on node:crypto. */
+/** Checks a proof of work by node:crypto. protocol/proof.ts defines the layout. */
 
 import { hash } from 'node:crypto'
 import { COUNTER_MAX, NONCE_LENGTH, PROOF_INPUT_MAX } from '../protocol/proof.ts'
@@ -6,7 +6,7 @@ import { writeText } from './bytes.ts'
 import { writeDecimal } from './decimal.ts'
 
 const input = Buffer.alloc(PROOF_INPUT_MAX)
-/** One view per input length, so that no view is made per call. */
+/** One view per input length, so that no call makes one. */
 const inputViews = Array.from({ length: PROOF_INPUT_MAX + 1 }, (_, length) => input.subarray(0, length))
 
 /**
@@ -19,7 +19,7 @@ const inputViews = Array.from({ length: PROOF_INPUT_MAX + 1 }, (_, length) => in
 export function checkProof(nonce: string, counter: number, difficulty: number): boolean {
   if (nonce.length !== NONCE_LENGTH || !isCounter(counter)) return false
   writeText(input, 0, nonce)
-  // The 'binary' (latin1) digest is three times as fast as a Buffer one: no typed array is made.
+  // A 'binary' (latin1) digest is three times as fast as a Buffer, since no typed array is made.
   const digest = hash('sha256', inputViews[writeDecimal(input, NONCE_LENGTH, counter)]!, 'binary')
   const firstWord =
     (digest.charCodeAt(0) << 24) |

@@ -1,6 +1,6 @@
 /**
- * The header by which a proxy tells, before a connection's first byte, whom it speaks for
- * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt): version 2, and version 1 for proxies that know no other.
+ * Parses the PROXY protocol header, by which a proxy gives the client's address before the connection's first byte
+ * (https://www.haproxy.org/download/2.6/doc/proxy-protocol.txt). Version 1 is for proxies that do not support version 2:
  *
  *   0            12            13                  14         16
  *   | signature  | 2 | command | family | transport | length   | source, destination, ports, extensions |
@@ -13,9 +13,9 @@ export type ProxyHeader =
   | { readonly status: 'wrong'; readonly why: string }
   | {
       readonly status: 'complete'
-      /** What follows them is the client's. */
+      /** Length of the header. The client's bytes follow. */
       readonly bytes: number
-      /** undefined: the proxy speaks for itself (a health check), or for what has no IP address. */
+      /** undefined if the connection is the proxy's own (a health check), or a client's without an IP address. */
       readonly source: Address | undefined
     }
 
@@ -25,7 +25,7 @@ const FIXED_BYTES = 16
 const BYTES_MAX = 16_384
 
 const [LOCAL, PROXY] = [0x20, 0x21]
-/** Addresses of a family: bytes of one, and of both with their ports. Unix paths tell no IP address. */
+/** By family: bytes of one address, and of both with their ports. A Unix path gives no IP address. */
 const FAMILIES: readonly { readonly addressBytes: number; readonly bytes: number }[] = [
   { addressBytes: 0, bytes: 0 },
   { addressBytes: 4, bytes: 12 },
@@ -40,14 +40,14 @@ const V1_LINE = /^PROXY (?:UNKNOWN(?: [ -~]*)?|(TCP4|TCP6) ([0-9a-fA-F.:]+) [0-9
 
 const INCOMPLETE: ProxyHeader = { status: 'incomplete' }
 
-/** @param bytes the first of a connection, as many as have come */
+/** @param bytes the first bytes of a connection, as many as have arrived */
 export function readProxyHeader(bytes: Buffer): ProxyHeader {
   if (startsLike(bytes, SIGNATURE)) return bytes.length < FIXED_BYTES ? INCOMPLETE : readV2(bytes)
   if (startsLike(bytes, V1_START)) return readV1(bytes)
   return wrong('the connection does not start with a PROXY protocol header')
 }
 
-/** As far as both go. */
+/** Compares as many bytes as both have. */
 function startsLike(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length)
   return bytes.compare(start, 0, length, 0, length) === 0

@@ -1,13 +1,13 @@
 /**
- * The confidence score: 1.0 is a person, 0.0 a bot. It starts at 1 and each signal takes its weight off. What the
- * client says of itself can lower the score, never raise it. Pure: every signal is an argument.
+ * The confidence score: 1.0 is a person, 0.0 a bot. The score starts at 1, and each signal subtracts its weight. A client's
+ * own claims can lower the score, never raise it. The functions are pure: every signal is an argument.
  *
  * Reasons are for logs and metrics; they never reach the browser.
  */
 
 import type { Environment } from '../protocol/wire.ts'
 
-/** What each signal takes off where the site says nothing else; docs/limits-and-score.md has the same table. */
+/** The weights of the signals, unless a site sets others. docs/limits-and-score.md has the same table. */
 export const SCORE_WEIGHTS = {
   webdriver: 0.6,
   chromeAbsent: 0.15,
@@ -18,9 +18,9 @@ export const SCORE_WEIGHTS = {
   noLanguages: 0.3,
   /** The client sent no `environment`. */
   environmentMissing: 0.2,
-  /** `solveTimeMs` claims more time than passed between the challenge and the solution. */
+  /** `solveTimeMs` is more than the time from the challenge to the solution. */
   solveTimeImpossible: 0.2,
-  /** The solution came faster than any browser could be expected to find it. */
+  /** The solution came sooner than any browser could be expected to find it. */
   hashRateImplausible: 0.4,
   /** The fingerprint came from many addresses within minutes. */
   fingerprintReused: 0.15,
@@ -31,7 +31,7 @@ export const SCORE_WEIGHTS = {
 
 export type ScoreReason = keyof typeof SCORE_WEIGHTS
 
-/** What each signal takes off, 0 to 1. */
+/** The weight of each signal, 0 to 1. */
 export type ScoreWeights = Readonly<Record<ScoreReason, number>>
 
 export const SCORE_REASONS = Object.keys(SCORE_WEIGHTS) as readonly ScoreReason[]
@@ -41,13 +41,13 @@ export interface ScoreSignals {
   /** The client's claim, milliseconds. */
   readonly solveTimeMs: number | undefined
   /**
-   * Server time from the challenge's issue to its solution, milliseconds. Below 0 it was issued by a host whose clock is
-   * ahead: how long it took cannot be told, and is not held against anybody.
+   * Server time from the challenge's issue to its solution, milliseconds. If below 0, the challenge was issued by a host whose
+   * clock is ahead. The time that the solution took is then unknown, and lowers no score.
    */
   readonly elapsedMs: number
   /** Bits. */
   readonly difficulty: number
-  /** Estimate of how many addresses sent this fingerprint to this site in the last minutes. */
+  /** Estimated number of addresses that sent this fingerprint to this site in the last minutes. */
   readonly fingerprintAddresses: number
   /** Failed verifications of the address in the last minute. */
   readonly addressFailures: number
@@ -69,22 +69,22 @@ const ENVIRONMENT_FLAGS = [
   'noLanguages',
 ] as const satisfies readonly (keyof Environment)[]
 
-/** A claim may exceed the measured time by clock granularity, not by more. */
+/** A claimed time may exceed the measured one by this much, because of clock granularity. */
 const SOLVE_TIME_SLACK_MS = 50
-/** 16 threads at 15 MH/s: beyond what browsers reach on large desktops. */
+/** 16 threads at 15 MH/s, which is more than browsers reach on large desktops. */
 const BROWSER_HASHES_PER_MS_MAX = 240_000
-/** The share of honest solvers at that rate that would be this lucky. */
+/** Share of honest solvers at that rate who would be this lucky. */
 const LUCK = 0.01
-/** By difficulty: what so lucky a solver tries. */
+/** By difficulty, the number of hashes that such a lucky solver tries. */
 const LUCKY_HASHES = Array.from({ length: 32 }, (_, difficulty) => LUCK * 2 ** difficulty)
-/** Common devices share a fingerprint: a few addresses prove nothing. */
+/** Common devices share a fingerprint, so a few addresses prove nothing. */
 const FINGERPRINT_REUSED_ADDRESSES = 32
 const FINGERPRINT_SPREAD_ADDRESSES = 256
 const RECENT_FAILURES_MAX = 6
 
 const NO_REASONS: readonly ScoreReason[] = []
 
-/** A signal whose weight is 0 is no reason. */
+/** The score and its reasons. A signal whose weight is 0 is no reason. */
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
   const signs = reasonsOf(signals)
   if (signs.length === 0) return { score: 1, reasons: signs }
@@ -94,7 +94,7 @@ export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEI
   return { score: Math.max(0, Math.round((1 - penalty) * 100) / 100), reasons }
 }
 
-/** What a reason takes off. */
+/** How much a reason subtracts from the score. */
 export function penaltyOf(reason: ScoreReason, signals: ScoreSignals, weights: ScoreWeights): number {
   const times = reason === 'recentFailure' ? Math.min(RECENT_FAILURES_MAX, signals.addressFailures) : 1
   return weights[reason] * times
@@ -105,7 +105,7 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
   return ENVIRONMENT_FLAGS.filter(name => environment[name] === true)
 }
 
-/** Most visitors give none, and then no list is made. */
+/** Most visitors have no reasons; no list is made for them. */
 function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment)
   const { elapsedMs, solveTimeMs } = signals

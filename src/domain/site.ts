@@ -1,4 +1,4 @@
-/** Sites and API keys: what is configured of a customer, and the forms of their keys. */
+/** Sites and API keys: the configuration of a customer, and the forms of the keys. */
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
@@ -14,7 +14,7 @@ export interface SiteRecord {
   name: string
   active: boolean
   plan: Plan
-  /** Allowed origins; empty: any. */
+  /** Allowed origins; an empty list allows any. */
   origins: string[]
   /** Whether a request without an Origin header is refused. */
   requireOrigin: boolean
@@ -23,7 +23,7 @@ export interface SiteRecord {
   difficulty: { base: number; min: number; max: number }
   /** Addresses and CIDRs; read on plan `pro` only. An empty allow list allows every address. */
   ipRules: { allow: string[]; block: string[] }
-  /** What is absent, here and in the next two, is as the service has it. */
+  /** Values absent here and in the next two groups are the service's. */
   limits?: SiteLimits
   failOpen?: SiteFailPolicy
   /** Each 0 to 1. */
@@ -34,11 +34,11 @@ export interface SiteRecord {
 
 /** Requests per minute. */
 export interface SiteLimits {
-  /** /challenge, of one address at this site. */
+  /** /challenge, from one address at this site. */
   challenge?: number
-  /** /verify, of one address at this site. */
+  /** /verify, from one address at this site. */
   verify?: number
-  /** /verify-token and /siteverify, of each API key of this site, and of each address that uses one. */
+  /** /verify-token and /siteverify, for each API key of this site, and for each address that uses one. */
   redeem?: number
 }
 
@@ -48,41 +48,41 @@ export interface SiteFailPolicy {
   verify?: boolean
 }
 
-/** Everything of a site that can be chosen. */
+/** The settings of a site that an operator can change. */
 export type SiteSettings = Omit<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>
 
-/** An API key as it is stored: the secret itself is not. Times are Unix milliseconds. */
+/** An API key as it is stored, without the secret. Times are Unix milliseconds. */
 export interface ApiKeyRecord {
   /** 8 base62 characters. */
   id: string
   siteKey: string
-  /** What people call it. */
+  /** Label for people. */
   name?: string
-  /** SHA-256 of the whole key, 64 hexadecimal characters. It has 256 random bits: no slow hash is needed. */
+  /** SHA-256 of the whole key, 64 hexadecimal characters. A key has 256 random bits, so no slow hash is needed. */
   secretSha256: string
   createdAt: number
-  /** From then on it is refused; null or absent: never. */
+  /** The key is refused from this time on; null or absent: it never expires. */
   expiresAt?: number | null
   /** null while the key is valid. */
   revokedAt: number | null
 }
 
-/** What a published test key answers, whoever asks. */
+/** The outcome that a published test key always has. */
 export type TestOutcome = 'passes' | 'fails' | 'used'
 
-/** A site as a worker uses it: its record and everything that is computed from it once. */
+/** A site as a worker uses it: the record, and values computed from the record once. */
 export interface Site {
   readonly record: SiteRecord
-  /** First 10 bytes of SHA-256(site key) as one-byte characters: stands for the site inside tokens. */
+  /** First 10 bytes of SHA-256(site key) as one-byte characters. Identifies the site inside tokens. */
   readonly tag: string
-  /** 21 bits of the same hash, never 0: stands for the site inside an address's log of requests. */
+  /** 21 bits of the same hash, never 0. Identifies the site inside an address's record (address-log.ts). */
   readonly logTag: number
   readonly origins: OriginList
   /** undefined unless the plan has IP rules and the site uses them. */
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
-  /** The table of the service, or a copy with what the site has of its own. */
+  /** The service's table, or a copy with the site's own weights. */
   readonly scoreWeights: ScoreWeights
-  /** undefined unless it is one of the test sites. */
+  /** undefined unless the site is a test site. */
   readonly test: TestOutcome | undefined
 }
 
@@ -113,7 +113,7 @@ export function compileSite(record: SiteRecord): Site {
   }
 }
 
-/** Why a site serves no request of a page, whatever else is in it; undefined: it does. */
+/** Why a site refuses all requests of a page, whatever they contain; undefined if it does not. */
 export function siteRefusal(
   site: Site | null,
   origin: string,
@@ -126,7 +126,7 @@ export function siteRefusal(
     : 'origin-refused'
 }
 
-/** The settings in their usual order, whatever the order of what is given; a group that says nothing is left out. */
+/** The settings in their usual order, whatever the order of the argument. Empty groups are left out. */
 export function orderedSettings(settings: SiteSettings): SiteSettings {
   const { name, active, plan, origins, requireOrigin, threshold, difficulty, ipRules } = settings
   const { limits = {}, failOpen = {}, scoreWeights = {} } = settings
@@ -155,7 +155,7 @@ export function isExpired(key: ApiKeyRecord, now: number): boolean {
   return (key.expiresAt ?? Number.POSITIVE_INFINITY) <= now
 }
 
-/** Regular expressions, also for those who write clients. */
+/** Regular expressions as texts, which /openapi.json gives to authors of clients. */
 export const SITE_KEY_PATTERN = '^site_[0-9A-Za-z]{22}$'
 export const API_KEY_PATTERN = '^sk_([0-9A-Za-z]{8})_[A-Za-z0-9_-]{43}$'
 
@@ -166,7 +166,7 @@ export function isSiteKey(text: string): boolean {
   return SITE_KEY.test(text)
 }
 
-/** The id inside an API key, or undefined if the text is not of an API key's form. */
+/** The id inside an API key; undefined if the text does not have the form of one. */
 export function apiKeyId(text: string): string | undefined {
   return API_KEY.exec(text)?.[1]
 }
@@ -175,7 +175,7 @@ export function apiKeySha256(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
-/** Whether this is the key that the record was made for. Takes the same time wherever the two differ. */
+/** Whether a record belongs to a key, in constant time. */
 export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
   return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)
 }
@@ -192,7 +192,7 @@ export function newApiKey(random: Uint8Array): string {
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** Bytes from here on would make the first characters of the alphabet likelier. */
+/** Larger bytes are skipped, because they would make the first characters of the alphabet likelier. */
 const BASE62_UNBIASED = 256 - (256 % 62)
 
 function base62(random: Uint8Array, length: number): string {
@@ -201,7 +201,7 @@ function base62(random: Uint8Array, length: number): string {
     if (text.length === length) break
     if (byte < BASE62_UNBIASED) text += BASE62[byte % 62]
   }
-  // With twice the bytes needed this happens about once in 10^15 keys.
+  // With twice the bytes needed, this happens about once in 10^15 keys.
   if (text.length < length) throw new RangeError('not enough random bytes for a key')
   return text
 }

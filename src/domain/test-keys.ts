@@ -1,6 +1,6 @@
 /**
- * Published keys for testing an integration, each with one outcome whoever asks. They are in no store: with
- * POWGATE_TEST_KEYS=on they are known besides those that are (store/test-key-directory.ts), else they are unknown.
+ * Published keys for testing an integration; each always has the same outcome. They are in no store. With
+ * POWGATE_TEST_KEYS=on, workers know them in addition to the stored keys (store/test-key-directory.ts).
  */
 
 import {
@@ -15,7 +15,7 @@ import {
 
 export interface TestKeys {
   readonly siteKey: string
-  /** Published, so no secret. */
+  /** The key is published, and therefore no secret. */
   readonly apiKey: string
 }
 
@@ -34,7 +34,7 @@ export const TEST_KEYS: Readonly<Record<TestOutcome, TestKeys>> = {
   },
 }
 
-/** The least there is, so that tests don't wait. */
+/** The lowest difficulty, so that tests need not wait. */
 const DIFFICULTY = 16
 
 /** Open to every origin. */

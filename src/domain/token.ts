@@ -1,5 +1,5 @@
 /**
- * Verification tokens.
+ * Verification tokens, by which a backend learns that a visitor solved a challenge:
  *
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
  *        13         32     1..16      48      43      characters
@@ -7,17 +7,17 @@
  *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear,
  *           then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
- *           The key stream is SHA-256(claims key block ++ "<issuedAtMs>|<nonce>|<counter>"), a text that no other token
- *           has (see `Hmac.innerHash`): encrypt-then-MAC, since a score that the browser can read tells bot authors what works.
- *   hmac    base64url of HMAC-SHA256(token key, every byte before it): both hashes, since all of it is shown
+ *           A score that the browser can read would tell bot authors what works. The key stream is SHA-256(claims key
+ *           block ++ "<issuedAtMs>|<nonce>|<counter>"), a text that no other token has (see `Hmac.innerHash`).
+ *   hmac    base64url of HMAC-SHA256(token key, every byte before this field), so the order is encrypt-then-MAC. Both
+ *           hashes of HMAC are needed, since all bytes of the result are shown.
  *
  * Every field has a fixed width or (the counter) one canonical spelling, so no two field lists share an encoding. The
- * HMAC is compared as text, so the two spare bits of its last character are covered too.
- * The token's identity for single use is its nonce.
+ * HMAC is compared as text, so the two spare bits of its last character are covered too. A token is redeemed once per nonce.
  *
- * It says itself how long it lives (12 bits, seconds): were that a setting of whoever reads it, a longer one would bring back
- * tokens whose mark of redemption is gone. And how long the challenge lived at least (12 bits before, seconds), since as long
- * as that does it could yield another token.
+ * A token carries its lifetime (12 bits, seconds). If the verifier's setting decided, raising it would revive tokens whose
+ * redemption record has expired. The 12 bits before are the challenge's minimum lifetime, in seconds: until its end, the
+ * nonce could yield another token.
  */
 
 import type { Address } from './address.ts'
@@ -44,16 +44,16 @@ const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{48})\|([\w-]
 
 export interface TokenClaims {
   readonly issuedAtMs: number
-  /** As they were set when it was issued: whole seconds below 4096. */
+  /** The lifetimes configured when the token was issued, whole seconds below 4096. */
   readonly lifetimes: Lifetimes
   readonly nonce: string
   readonly counter: number
-  /** 10 one-byte characters, from `siteTag`. */
+  /** `Site.tag`, 10 one-byte characters. */
   readonly siteTag: string
   readonly address: Address
   /** 0 to 1, in thousandths. */
   readonly score: number
-  /** Unsigned 32 bits: the epoch of the store that will redeem the token. */
+  /** Epoch of the store that will redeem the token, unsigned 32 bits. */
   readonly storeEpoch: number
 }
 
@@ -65,7 +65,7 @@ export type TokenReading =
 const MALFORMED = { status: 'malformed' } as const
 const FORGED = { status: 'forged' } as const
 
-/** One byte of version and key id, the lifetimes, then the claims. */
+/** A byte of version and key id comes first, then the lifetimes, then the encrypted claims. */
 const LIFETIMES_OFFSET = 1
 const CLAIMS_OFFSET = LIFETIMES_OFFSET + 3
 const LIFETIME_BITS = 12
@@ -141,7 +141,7 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   return FORGED
 }
 
-/** The nonce that a text of a token's form bears, genuine or not; empty for any other text. */
+/** The nonce in a text of a token's form, genuine or not; empty for any other text. */
 export function statedNonce(token: string): string {
   return SHAPE.exec(token)?.[2] ?? ''
 }
@@ -151,7 +151,7 @@ function tokenHmac(key: SigningKey, text: string): string {
   return key.tokenMac.sign(text.length, 'base64url')
 }
 
-/** Encrypts or decrypts `claims` in place; the prefix lies in the key stream's message. */
+/** Encrypts or decrypts `claims` in place. The caller has written the prefix into the key stream's message. */
 function applyKeyStream(key: SigningKey, prefixLength: number): void {
   const stream = key.tokenStream.innerHash(prefixLength)
   for (let index = 0; index < CLAIMS_BYTES; index++) claims[index]! ^= stream.charCodeAt(index)
