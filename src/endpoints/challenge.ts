@@ -1,10 +1,10 @@
 /**
- * GET /challenge: issues a proof-of-work challenge, bound to the site and to the requesting address.
+ * GET /challenge: issues a proof-of-work challenge, bound to the site and to the client's address.
  *
  *   site key -> site, active?, origin -> limits  -> difficulty -> nonce
  *   400         503                      429/503 403
  *
- * What is refused for its site or origin is charged too, in a window of its own, and refused after that.
+ * Requests that are refused for their site or origin count too, in a separate window, before they are refused.
  */
 
 import { limitKey, windowOfRefused } from '../domain/address.ts'
@@ -52,7 +52,7 @@ export class ChallengeEndpoint implements Endpoint {
     )
   }
 
-  /** Every request that names a site is charged; one that names none costs its address alone. */
+  /** Counts every request that has a site key; if the site is unknown, against the address's limit alone. */
   #admit(exchange: Exchange, site: Site | null): void {
     if (exchange.address === undefined) return exchange.drop()
     const refusal = siteRefusal(site, exchange.origin, exchange.isSameOrigin)

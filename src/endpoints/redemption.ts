@@ -1,13 +1,14 @@
 /**
- * Redeeming a token, once: what POST /verify-token and POST /siteverify share. Each has its own way to read a request
- * and to word the answer.
+ * Redeems a token, once. POST /verify-token and POST /siteverify share this flow; each reads requests and words answers in
+ * its own way.
  *
  *   API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
  *   401/503                                                    429/503  400          200
  *
- *   evaluate: what is asked -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400, spend nothing)
+ *   evaluate: body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400; the token stays unused)
  *
- * Fails closed: whatever cannot be told is 503. Callers without a valid key are counted apart, so that others behind a backend's address cannot stop it.
+ * The flow fails closed: an unknown outcome is answered with 503. Callers without a valid key have a separate window, so
+ * that other clients behind a backend's address cannot use up its limit.
  */
 
 import { hash } from 'node:crypto'
@@ -24,19 +25,19 @@ import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type EndpointName, Refusals, type Service } from './service.ts'
 
-/** What is an endpoint's own. `Asked` is a request's body, read or not. */
+/** The part that differs between the endpoints. `Asked` is a request's body, as bytes or as fields. */
 export interface RedemptionDialect<Asked> {
   readonly endpoint: Extract<EndpointName, 'verify-token' | 'siteverify'>
   readonly errorStyle: ErrorStyle
-  /** What may be used after the callback that brought it. */
+  /** A copy that stays valid after the callback which passed `asked`. */
   keep(asked: Asked): Asked
-  /** Called when the caller is known. */
+  /** Parses a body, once the caller is known. */
   read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
-  /** The body of a success, JSON. */
+  /** The JSON body of a success. */
   success(claims: TokenClaims, site: Site): string
 }
 
-/** A caller as far as its credentials tell. */
+/** The caller according to its credentials. */
 type Caller =
   | { readonly status: 'known'; readonly apiKey: ApiKeyRecord; readonly site: Site }
   | { readonly status: 'refused'; readonly reason: Reason }
@@ -51,7 +52,7 @@ type Attempt =
       readonly claims: TokenClaims
       readonly claim: string
     }
-  /** By a test key: whatever the token is, it is neither read nor spent. */
+  /** The caller has a test key: the token is neither read nor redeemed. */
   | { readonly verdict: 'certain'; readonly caller: KnownCaller; readonly claims: TokenClaims }
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
@@ -76,8 +77,8 @@ export class RedemptionFlow<Asked> {
   /**
    * Answers the request.
    *
-   * @param key of an API key's form
-   * @param keyId the id inside it
+   * @param key a text of an API key's form
+   * @param keyId the id inside the key
    */
   redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
     exchange.apiKeyId = keyId
@@ -87,7 +88,7 @@ export class RedemptionFlow<Asked> {
     this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
   }
 
-  /** undefined if something has to be looked up first. */
+  /** The caller, from the worker's cache; undefined if its API key or site is not cached. */
   #knownCaller(key: string, keyId: string): Caller | undefined {
     const apiKey = this.#service.sites.cachedApiKey(keyId)
     if (apiKey === undefined) return undefined
@@ -172,7 +173,7 @@ export class RedemptionFlow<Asked> {
     )
   }
 
-  /** The window of an address's calls. A site with a limit of its own has one of its own. */
+  /** The key of the window in which a caller's address is counted. A site with its own limit has separate windows. */
   #callerKey(address: Address, caller: Caller): string {
     const key = limitKey(address, this.#service.settings.ipv6PrefixBits)
     if (caller.status === 'refused') return windowOfRefused(key)
@@ -181,9 +182,10 @@ export class RedemptionFlow<Asked> {
   }
 
   /**
-   * Until when the redemption must be remembered: as long as the nonce could yield another token (in an outage while
-   * /verify fails open), and that token could be redeemed, both under the lifetimes of this one, whatever is set here. At least a token's life from now on: this host's clock may be
-   * ahead, and the token live on where another one is right.
+   * When the redemption record may expire. Until its expiry, the nonce could yield another token (in an outage while /verify
+   * fails open), and that token lives for a token lifetime. Both lifetimes are the token's own, not this service's settings.
+   * The record lasts for at least a token lifetime from now. If this host's clock is ahead, the token may still be valid on
+   * a host with the right time.
    */
   #forgettableAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)
@@ -242,7 +244,7 @@ export class RedemptionFlow<Asked> {
         this.#concludeRedeemable(exchange, attempt, admitted)
         break
       case 'certain':
-        // No event: nothing about a test key is to be kept.
+        // No event: redemptions by test keys are not to be recorded.
         this.#succeed(exchange, attempt)
         break
       default:
@@ -278,8 +280,8 @@ function isOtherAddress(expectedIp: string | undefined, address: Address): boole
 }
 
 /**
- * Names one redemption for its retries. As JSON no two triples make the same text: quotes delimit, and a lone surrogate,
- * which UTF-8 cannot hold, is escaped.
+ * Identifies a redemption, so that its retries get the same answer. JSON gives each triple its own text: quotes delimit, and
+ * a lone surrogate, which UTF-8 cannot encode, is escaped.
  */
 function claimOf(keyId: string, idempotencyKey: string | undefined, token: string): string {
   return idempotencyKey === undefined

@@ -1,4 +1,4 @@
-/** What the endpoints work with; server.ts puts it together. */
+/** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
 import type { DifficultyInputs } from '../domain/difficulty.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
@@ -32,7 +32,7 @@ export interface Service {
   readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number
-  /** An unsigned integer of this many random bits, at most 16. */
+  /** Draws an unsigned integer of this many random bits, at most 16. */
   readonly randomBits: (bits: number) => number
   readonly events: Events
 }
@@ -42,16 +42,16 @@ export interface ServiceSettings {
   readonly challengeLifetimeMs: number
   readonly tokenLifetimeMs: number
   readonly bodyBytesMax: number
-  /** How much of an IPv6 address counts as one visitor, in bits. */
+  /** Length of the IPv6 prefix that counts as one visitor, in bits. */
   readonly ipv6PrefixBits: number
 }
 
-/** For logs and metrics: what happened, with reasons that no client is told. Each is called before the answer goes out. */
+/** Receives events for logs and metrics, with reasons that no client sees. Each is called before the answer is sent. */
 export interface Events {
   issued(exchange: Exchange, challenge: IssuedChallenge): void
   judged(exchange: Exchange, judgement: Judgement): void
   redeemed(exchange: Exchange, apiKey: ApiKeyRecord, claims: TokenClaims): void
-  /** @param policy the limit, where the reason is one */
+  /** @param policy the limit that refused, if one did */
   refused(exchange: Exchange, endpoint: EndpointName, reason: Reason, policy?: Policy): void
 }
 
@@ -59,22 +59,22 @@ export interface IssuedChallenge {
   readonly site: Site
   readonly nonce: string
   readonly difficulty: number
-  /** What it was computed from. */
+  /** The inputs of the difficulty. */
   readonly inputs: DifficultyInputs
 }
 
-/** Why a solution failed, or scored less than 1. */
+/** Why a solution failed or scored below 1. */
 export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key'
 
-/** A solution that was answered with 200. */
+/** The judgement of a solution that is answered with 200. */
 export interface Judgement {
   readonly site: Site
   readonly nonce: string
   readonly passed: boolean
-  /** null: it failed without being scored. */
+  /** null if the solution failed without a score. */
   readonly score: number | null
   readonly reasons: readonly JudgementReason[]
-  /** What the score was computed from; undefined without one. */
+  /** The inputs of the score; undefined without one. */
   readonly signals: ScoreSignals | undefined
 }
 
@@ -83,19 +83,19 @@ export interface Endpoint {
   readonly name: EndpointName
   handle(exchange: Exchange): void
   readonly faultReply: Reply
-  /** The answer when there are more requests than can be answered. */
+  /** The answer to requests that are shed. */
   readonly overloadReply: Reply
 }
 
 export type EndpointName = 'challenge' | 'verify' | 'verify-token' | 'siteverify'
 
-/** What an endpoint needs to say no: bound once at start. */
+/** Answers an endpoint's refusals: logs the reason, and sends the reply in the endpoint's style. */
 export class Refusals {
   readonly #service: Service
   readonly #endpoint: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
-  /** Which of them a site's own limit replaces. */
+  /** The policies that a site's own limit replaces. */
   readonly #sitePolicies: readonly Policy[]
 
   constructor(service: Service, endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
@@ -112,7 +112,7 @@ export class Refusals {
     exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
-  /** @param siteLimit what the site has in place of the service's limit, for the headers; undefined: nothing */
+  /** @param siteLimit the site's own limit, for the headers; undefined if the service's limit applies */
   unavailable(exchange: Exchange, siteLimit: number | undefined): void {
     this.#service.events.refused(exchange, this.#endpoint, 'store-unavailable')
     exchange.answer(unavailableReply(this.#policiesWith(siteLimit), this.#style))
@@ -130,16 +130,16 @@ export class Refusals {
     return { ...this.#policies, ...Object.fromEntries(own) }
   }
 
-  /** The answer to a fault of ours. */
+  /** The answer to a request in which powgate threw an exception. */
   get faultReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'internal')
   }
 
-  /** The answer to a request that is not even looked at. */
+  /** The answer to a request that is shed unread. */
   get overloadReply(): Reply {
     return unavailableReply(this.#policies, this.#style, 'overloaded')
   }
 }
 
-/** Issue times up to this far ahead of this host's clock are taken for clock skew. */
+/** Issue times at most this far ahead of this host's clock are accepted as clock skew. */
 export const CLOCK_SKEW_MS = 5000

@@ -1,11 +1,11 @@
 /**
- * POST /siteverify: /verify-token for backends that speak the field names of the large hosted CAPTCHAs.
+ * POST /siteverify: /verify-token for backends that use the field names of the large hosted CAPTCHAs.
  *
  *   a page? -> body read -> secret -> redemption.ts
  *   400        413          200
  *
- * Every verdict is 200, as theirs is. A page could post a form here without a preflight; that is refused, so that no visitor
- * can be made to use up what a backend behind the same address may redeem.
+ * Every verdict has status 200, as at those services. A page can post a form here without a preflight, so requests from
+ * pages are refused. Otherwise a page could make its visitors use up the limit of a backend behind the same address.
  */
 
 import { apiKeyId, type Site } from '../domain/site.ts'

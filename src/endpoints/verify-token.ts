@@ -1,10 +1,10 @@
 /**
- * POST /verify-token: a customer's backend redeems a token, once.
+ * POST /verify-token: the backend of a site redeems a token, once.
  *
  *   Authorization -> body read -> redemption.ts
  *   401              413
  *
- * A page cannot call it: its browser asks first whether it may send Authorization, and that preflight is answered with 405.
+ * A page cannot call this endpoint: its browser sends a preflight before Authorization, and the preflight gets 405.
  */
 
 import { formatAddress } from '../domain/address.ts'
@@ -31,7 +31,7 @@ export class VerifyTokenEndpoint implements Endpoint {
     this.#redemption = new RedemptionFlow<Buffer>(service, {
       endpoint: 'verify-token',
       errorStyle: 'redemption',
-      keep: body => Buffer.from(body), // a body's memory does not outlive the callback
+      keep: body => Buffer.from(body), // the body's memory is valid only until the callback returns
       read: (body, exchange) => parseRedemption(body, exchange.contentType),
       success: successBody,
     })

@@ -7,8 +7,8 @@
  *   evaluate: site, active?, origin -> content type, body -> IP rules -> nonce    -> proof
  *             403                      400                   200 failed  400/403     200 failed
  *
- * The store is asked once, whatever `evaluate` finds, because every request is charged; the answer "limited" comes before
- * all others. What is refused for its site or origin is charged in a window of its own.
+ * The store is called once, whatever `evaluate` finds, because every request counts against the limits; 429 takes precedence
+ * over all other answers. Requests that are refused for their site or origin count in a separate window.
  */
 
 import { type Address, limitKey, windowOfRefused } from '../domain/address.ts'
@@ -35,10 +35,10 @@ import {
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
-/** A request as far as it can be judged without the store. */
+/** The judgement of a request before the store is called. */
 type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
-  /** The failed result of section 2.3, and why; spends nothing. */
+  /** The failed result of the interface specification's section 2.3, and its reason. The nonce stays unused. */
   | {
       readonly verdict: 'failed'
       readonly nonce: string
@@ -50,22 +50,22 @@ type Attempt =
       readonly epochs: Epochs
       readonly forgettableAtMs: number
       readonly signals: ScoreSignals
-      /** From these signals. */
+      /** The score by these signals. */
       readonly score: Score
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
 
-/** Of the memories that an address's nonces and a site's redemptions are kept in, when the nonce was read. */
+/** When the nonce was read, the epochs of the shards that hold the address's used nonces and the site's redemption records. */
 interface Epochs {
   readonly address: number
   readonly site: number
 }
 
-/** At a test site. */
+/** The score of every solution at a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
 
-/** One customer of an access provider has at most this much of IPv6, and any number of addresses in it. */
+/** An access provider gives one customer at most a /48, with any number of addresses in it. */
 const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
@@ -96,7 +96,7 @@ export class VerifyEndpoint implements Endpoint {
       if (body === undefined) return this.#refusals.refuse(exchange, 'body-too-large')
       const cached = this.#service.sites.cachedSite(siteKey)
       if (cached !== undefined) return this.#admit(exchange, cached, body)
-      const kept = Buffer.from(body) // the look-up outlives this callback, the body's memory does not
+      const kept = Buffer.from(body) // the body's memory is valid only until this callback returns
       this.#service.sites.loadSite(
         siteKey,
         exchange.guard(site => {
@@ -181,7 +181,7 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  /** On a Cluster the address that a nonce was issued to may have another epoch than the one that brings it. */
+  /** Whether the nonce was issued to another address on another shard of a Cluster, which has its own epoch. */
   #isOfOtherShard(nonce: string, siteKey: string, address: Address): boolean {
     const { settings: lifetimes, keyring, now } = this.#service
     for (const storeEpoch of this.#service.store.nonceEpochs(siteKey)) {
@@ -205,18 +205,18 @@ export class VerifyEndpoint implements Endpoint {
       solveTimeMs: solution.solveTimeMs,
       elapsedMs: now - issuedAtMs,
       difficulty,
-      fingerprintAddresses: 1, // only what is admitted is counted: see #scoreOf
+      fingerprintAddresses: 1, // #signalsOf counts fingerprints, of admitted solutions only
       addressFailures: 0,
     }
     const score = scoreOf(signals, site.scoreWeights)
-    // If this host's clock is ahead, the nonce lives on where another one is right.
+    // If this host's clock is ahead, the nonce is still valid on a host with the right time.
     const forgettableAtMs = Math.max(issuedAtMs, now) + lifetimeMs
     return { verdict: 'solved', solution, epochs, forgettableAtMs, signals, score }
   }
 
   /**
-   * Whether the address will have failed, as far as that is known before the store is asked. A test site's failures and
-   * those of a site's IP rules do not count.
+   * Whether the attempt counts as a failure of the address, as far as is known before the store is called. Failures at a test
+   * site, or by a site's IP rules, do not count.
    */
   #isFailure(attempt: Attempt, site: Site | null): boolean {
     if (site?.test !== undefined) return false
@@ -257,7 +257,7 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  /** Only now is it found out whether a nonce is another shard's: an HMAC for each, which limits bound. */
+  /** Checks a forged nonce against all other shards, at one HMAC each. This comes after the limits, which bound the work. */
   #refuse(exchange: Exchange, site: Site | null, address: Address, refusal: Refusal): void {
     const isElsewhere =
       refusal.reason === 'nonce-forged' &&
@@ -267,7 +267,7 @@ export class VerifyEndpoint implements Endpoint {
     else this.#refusals.refuse(exchange, refusal.reason, refusal)
   }
 
-  /** With what only the store and the other visits tell. */
+  /** Adds the signals that come from the store and from other visits. */
   #signalsOf(
     site: Site,
     address: Address,
@@ -294,7 +294,7 @@ export class VerifyEndpoint implements Endpoint {
     if (!passed) {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
     } else if (storeEpoch !== this.#service.store.siteEpoch(siteKey)) {
-      // It has lost its memory meanwhile: a token of the epoch before would be refused, one of the new epoch may be the second.
+      // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
       this.#refusals.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.#service.now()
