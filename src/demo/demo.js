@@ -1,6 +1,6 @@
 /**
- * Sends the form without leaving the page and shows what the backend learned. The form works without this file too:
- * then the backend answers with a page.
+ * Sends the form without leaving the page, and shows the backend's answer. Without this file, the browser sends the form,
+ * and the backend answers with a page.
  */
 
 const form = document.getElementById('form')
@@ -8,7 +8,7 @@ const result = document.getElementById('result')
 const gate = form.querySelector('pow-gate')
 const button = form.querySelector('button')
 
-// The backend repeats this time and believes nothing of it.
+// The backend shows this time, but does not trust the value.
 gate.addEventListener('verified', ({ detail }) => {
   document.getElementById('solve-ms').value = String(detail.solveTimeMs)
 })
@@ -39,7 +39,7 @@ function show({ accepted, title, text, code, facts, redemption }, fields) {
   result.replaceChildren(element('h2', title), paragraph, ...(facts.length > 0 ? [list] : []))
   if (redemption) {
     const answer = element('pre', element('code', JSON.stringify(redemption.answer, undefined, 2)))
-    answer.tabIndex = 0 // it may scroll
+    answer.tabIndex = 0 // the answer may scroll
     result.append(element('h3', 'What /verify-token answered'), answer)
   }
   if (accepted) {

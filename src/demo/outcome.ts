@@ -1,4 +1,4 @@
-/** What the demo's backend makes of a form: decided here, shown by pages.ts (as HTML) or demo.js (from JSON). */
+/** Decides whether the demo's backend accepts a form. pages.ts (as HTML) or demo.js (from JSON) shows the outcome. */
 
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import type { RedemptionResult } from '../protocol/wire.ts'
@@ -9,17 +9,17 @@ export interface Outcome {
   readonly accepted: boolean
   readonly title: string
   readonly text: string
-  /** Stable, of the refusal; null if it was accepted. */
+  /** The stable code of a refusal; null if the form was accepted. */
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
-  /** What /verify-token was asked and answered; null if it was not asked. */
+  /** The answer of /verify-token; null if there was no call. */
   readonly redemption: Redemption | null
 }
 
 export interface Form {
   readonly name: string
   readonly token: string
-  /** As the page measured it; undefined if it did not. */
+  /** How long the solution took, measured by the page; undefined if unknown. */
   readonly solveMs: number | undefined
 }
 
@@ -37,12 +37,12 @@ export function readForm(body: string): Form {
   }
 }
 
-/** A refusal before /verify-token was asked. */
+/** A refusal without a call of /verify-token. */
 export function refusedForm(status: number, code: string, text: string): Outcome {
   return { status, accepted: false, title: 'Not accepted', text, code, facts: [], redemption: null }
 }
 
-/** What a backend decides: only `success` lets a visitor in, and whatever is not a clear answer does not. */
+/** The decision of a backend: `success` alone accepts a form, and any unclear answer refuses it. */
 export function decide({ name, solveMs }: Form, redemption: Redemption): Outcome {
   const { status } = redemption
   const answer = (redemption.answer ?? {}) as Partial<Record<string, unknown>>

@@ -1,4 +1,4 @@
-/** The demo's two pages. Every address in them is relative: a proxy may put the service below a path of its own. */
+/** The HTML of the demo's two pages. All addresses are relative, because a proxy may put the service below another path. */
 
 import type { Outcome } from './outcome.ts'
 import { DEMO_SITE_KEY } from './site.ts'
@@ -69,7 +69,7 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
 </body>`,
 )
 
-/** For browsers without script, whose form is sent as it is. */
+/** The page that answers a form from a browser without script. */
 export function resultPage(outcome: Outcome): string {
   const { accepted, title, text, code, facts, redemption } = outcome
   const rows = facts.map(([name, value]) => `  <dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`)
@@ -102,7 +102,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 }
 
-/** For text and for attribute values in quotes. */
+/** Escapes text, and attribute values in quotes. */
 function escaped(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character]!)
 }

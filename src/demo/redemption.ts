@@ -1,16 +1,16 @@
-/** The one call that a site's backend makes: POST /verify-token, over HTTP like any other backend's. */
+/** Redeems a token like any site's backend, by POST /verify-token over HTTP. */
 
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 
 export interface Redemption {
-  /** 0 without an answer. */
+  /** HTTP status; 0 without an answer. */
   readonly status: number
-  /** The answer's JSON; undefined if it is none. */
+  /** The answer's JSON; undefined if the answer is not JSON. */
   readonly answer: unknown
   readonly ms: number
 }
 
-/** Where this service listens. */
+/** The address on which this service listens. */
 export interface Listener {
   readonly host: string
   readonly port: number
@@ -19,7 +19,7 @@ export interface Listener {
 const ANSWER_MS_MAX = 3000
 const ANSWER_CHARACTERS_MAX = 10_000
 
-/** Never rejects: no answer is status 0. */
+/** Never rejects; without an answer, the status is 0. */
 export function redeem(
   listener: Listener,
   apiKey: string,

@@ -1,6 +1,6 @@
 /**
- * The demo page and its backend, which is an integrator's example: it knows of the service only what is public, and
- * redeems tokens by a call over HTTP.
+ * The demo page and its backend, an example for integrators. This backend uses only the public interface of the service,
+ * and redeems tokens over HTTP.
  */
 
 import { readFileSync } from 'node:fs'
@@ -14,14 +14,14 @@ import { decide, type Form, type Outcome, readForm, refusedForm } from './outcom
 import { FORM_PAGE, resultPage } from './pages.ts'
 import { type Listener, redeem } from './redemption.ts'
 
-/** A message of 1,000 characters takes up to nine bytes for each. */
+/** A message has at most 1,000 characters, each of at most nine bytes. */
 const BODY_BYTES_MAX = 16_384
 
 const NO_STORE = 'no-store'
-/** Asked about each time, by the ETag: whoever changes the demo sees it. */
+/** Browsers revalidate by ETag each time, so that a change of the demo is seen at once. */
 const REVALIDATED = 'no-cache'
 
-/** As strict as a page's can be: the widget works under it without a word more. */
+/** As strict as a page's policy can be; the widget needs no relaxation. */
 const PAGE_HEADERS: HeaderList = [
   [
     'Content-Security-Policy',
@@ -63,12 +63,12 @@ export function demoRoutes(listener: Listener, apiKey: string): ContentRoute[] {
   ]
 }
 
-/** Of one visitor to one worker. */
+/** Forms that one worker accepts from one visitor. */
 const FORMS_PER_MINUTE = 10
 const VISITORS_MAX = 10_000
 const visitors = new Map<string, Buffer>()
 
-/** Keeps one visitor from using up what the demo may redeem for all. */
+/** Keeps one visitor from using up the demo's limit of redemptions for all visitors. */
 function isAdmitted(address: Address | undefined): boolean {
   if (address === undefined) return false
   const key = limitKey(address, 64)

@@ -1,7 +1,7 @@
 /**
- * The demo page's own site. Its keys are not random: the site key is the same everywhere, and the API key follows from
- * the master secret. So the site is found again at every start and on every host, each worker knows the API key without
- * being told, nothing secret is kept or passed on for it, and restarts leave no trail of keys.
+ * The demo page's own site. Its site key is a constant, and its API key is derived from the master secret. So every start
+ * and every host finds the same site, and each worker can compute the API key. No other secret is stored or passed on for the
+ * demo, and restarts make no more keys.
  */
 
 import { hkdfSync } from 'node:crypto'
@@ -19,10 +19,10 @@ import type { SiteStore } from '../store/store.ts'
 
 export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate0'
 
-/** Bytes that `newApiKey` draws from. */
+/** Number of bytes from which `newApiKey` makes a key. */
 const KEY_MATERIAL_BYTES = 128
 
-/** @param secret a master secret; whoever has the key learns nothing about it (RFC 5869) */
+/** @param secret a master secret; the API key reveals nothing about the secret (RFC 5869) */
 export function demoApiKey(secret: string): string {
   return newApiKey(
     new Uint8Array(hkdfSync('sha256', secret, '', 'powgate v1 demo page API key', KEY_MATERIAL_BYTES)),
@@ -30,10 +30,9 @@ export function demoApiKey(secret: string): string {
 }
 
 /**
- * Makes sure that the site and its API key are there. What a person has changed (a site disabled, a key revoked) is
- * left alone.
+ * Creates the site and its API key if they are missing. A person's changes (a disabled site, a revoked key) are kept.
  *
- * @param apiKey from `demoApiKey`; of an earlier master secret the key stays valid, and nobody has it
+ * @param apiKey from `demoApiKey`. The API key of an earlier master secret stays valid, but nobody has it.
  */
 export async function prepareDemoSite(store: SiteStore, apiKey: string, author: Author): Promise<void> {
   const now = Date.now()
@@ -42,9 +41,9 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     siteKey: DEMO_SITE_KEY,
     name: 'demo page',
     origins: [],
-    threshold: 0, // everybody passes, and sees the score
+    threshold: 0, // every visitor passes, and sees the score
     ipRules: { allow: [], block: [] },
-    // A limit of its own counts apart: who floods the demo uses up nothing of a backend on the same address.
+    // A site with its own limit is counted separately: a flood of the demo uses up no limit of a backend on the same address.
     limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,
     updatedAt: now,
@@ -60,6 +59,6 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
   const missing: RecordChange[] = []
   if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
   if ((await store.readSite(DEMO_SITE_KEY)) === undefined) missing.push({ site, expected: undefined })
-  // Not written: another host was faster.
+  // If nothing is written, another host was faster.
   if (missing.length > 0) await store.commit(missing, author)
 }
