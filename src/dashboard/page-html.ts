@@ -1,4 +1,4 @@
-/** The page as it is before its script has run: the frame, and words for those without script. */
+/** The dashboard's HTML before its script has run: the frame, and a text for browsers without script. */
 
 export const PAGE = `<!doctype html>
 <html lang="en">

@@ -1,4 +1,4 @@
-/** The dashboard: one page with its script, its style and its data, and the files for Grafana and Prometheus. */
+/** Routes of the dashboard on the admin port: the page, its script, style and data, and the files for Grafana and Prometheus. */
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
@@ -11,11 +11,11 @@ import type { SiteNames } from './site-names.ts'
 export interface DashboardSources {
   readonly history: History
   readonly siteNames: SiteNames
-  /** How the service is now. */
+  /** Returns the present state of the service. */
   readonly state: () => ServiceState
 }
 
-/** Nothing inline, nothing from elsewhere. */
+/** The page has no inline script or style, and loads nothing from other origins. */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -69,7 +69,7 @@ function constant(path: string, type: string, body: string | Buffer): AdminRoute
   return { path, handle: (_, response) => send(response, 200, type, body) }
 }
 
-/** @param to relative: a proxy may put the admin port below a path of its own */
+/** @param to a relative address, because a proxy may put the admin port below another path */
 function redirect(response: ServerResponse, to: string): void {
   response.setHeader('Location', to)
   send(response, 302, 'text/plain; charset=utf-8', '')

@@ -1,11 +1,11 @@
-/** What sites are called, read from the store only while somebody looks at the dashboard. */
+/** Names of sites, read from the store only while a dashboard is open. */
 
-/** Reads names; what is missing in the result is not known. */
+/** Reads names from the store. Sites without a known name are missing in the result. */
 export type ReadNames = (siteKeys: readonly string[]) => Promise<ReadonlyMap<string, string>>
 
 const FRESH_MS = 30_000
 const NAMES_MAX = 2000
-/** A page that is asked for waits this long for names; then it shows site keys, and has the names next time. */
+/** An answer waits this long for names. Then the dashboard shows site keys, and the names in a later answer. */
 const WAIT_MS = 300
 
 export class SiteNames {
@@ -25,7 +25,7 @@ export class SiteNames {
     return this.#names.get(siteKey)
   }
 
-  /** Reads names anew if they are old or some are missing. Resolves soon, whatever the store does. */
+  /** Reads all names if they are old or some are missing. Resolves within WAIT_MS, whatever the store does. */
   async refresh(siteKeys: readonly string[]): Promise<void> {
     if (siteKeys.length === 0) return
     const ageMs = this.#now() - this.#readAtMs
@@ -39,7 +39,7 @@ export class SiteNames {
 
   async #readAll(siteKeys: readonly string[]): Promise<void> {
     this.#readAtMs = this.#now()
-    // Whether the store answers is told by the workers; names can wait.
+    // Errors of the store are ignored here: the workers report its state, and names can wait.
     const names = await this.#read(siteKeys).catch(() => undefined)
     if (names === undefined) return
     this.#names.clear()

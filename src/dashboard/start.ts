@@ -1,4 +1,4 @@
-/** The dashboard of a running primary: its history is fed, its routes are made. */
+/** Starts the dashboard in the primary process: collects its history, and makes its routes. */
 
 import type { AdminRoute } from '../admin/admin-route.ts'
 import type { Supervisor } from '../admin/server.ts'
@@ -11,7 +11,7 @@ import { VERSION } from '../version.ts'
 import { dashboardRoutes } from './routes.ts'
 import { type ReadNames, SiteNames } from './site-names.ts'
 
-/** Empty without an admin port: then nothing is kept either. */
+/** Returns no routes and keeps no history if there is no admin port. */
 export function dashboard(config: Config, totals: Totals, supervisor: Supervisor): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
@@ -39,7 +39,7 @@ function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
   }
 }
 
-/** Opened for each reading, which is rare, so that the primary holds no connection of its own. */
+/** Opens the store for each reading. Readings are rare, and so the primary process keeps no connection. */
 function storedNames(config: Config): ReadNames {
   return async siteKeys => {
     const names = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** Entry of the page: asks for numbers every ten seconds and shows them. */
+/** Entry of the dashboard's script: fetches the numbers every ten seconds and shows them. */
 
 import type { DashboardData } from '../../observe/history-view.ts'
 import { Choices } from './choices.ts'
@@ -25,7 +25,7 @@ const problemList = byId('problems', HTMLElement)
 let latest: DashboardData | undefined
 let lastOkMs: number | undefined
 let hasFailed = false
-/** Numbers the questions, so that a late answer does not replace a newer one. */
+/** Numbers the requests, so that a late answer does not replace a newer one. */
 let asked = 0
 let shownProblems = ''
 
@@ -79,7 +79,7 @@ function frameOf({ range, nowMs, startedAtMs, times, seconds, store }: Dashboard
   return { times, bands, ...timeSpan(range, nowMs, startedAtMs) }
 }
 
-/** How old the numbers are, and what is wrong: also while nothing is heard. */
+/** Shows the age of the numbers, and the problems, also while the service does not answer. */
 function showContact(): void {
   const now = Date.now()
   const contact = contactProblem(lastOkMs, hasFailed, now)
@@ -95,7 +95,7 @@ function showContact(): void {
   showProblems(contact === undefined ? (latest === undefined ? [] : problemsOf(latest)) : [contact])
 }
 
-/** Announced when the words change, not at every look. */
+/** Replaces the problems only if their texts change, so that screen readers do not announce them each time. */
 function showProblems(problems: readonly Problem[]): void {
   const words = problems.map(({ level, text }) => `${level} ${text}`).join('\n')
   const isEmpty = latest !== undefined && latest.sites.length === 0 && latest.traffic.refusals.length === 0

@@ -1,4 +1,4 @@
-/** What happened most, as rows with a bar, a share and a small curve of when it happened. */
+/** A list of the most frequent events, as rows with a bar, a share and a small curve over time. */
 
 import type { Tally } from '../../observe/history-view.ts'
 import { h, setText, svg } from './dom.ts'
@@ -30,8 +30,8 @@ export class BarList {
   readonly #rows = new Map<string, Row>()
 
   /**
-   * @param empty what is said when nothing has happened
-   * @param choose makes the titles buttons
+   * @param empty text for a list without rows
+   * @param choose called with a name when its title, then a button, is clicked
    */
   constructor(
     empty: string,
@@ -44,7 +44,7 @@ export class BarList {
     this.element = h('div', {}, this.#empty, this.#list, this.#restDetails)
   }
 
-  /** @param whole what the shares are of */
+  /** @param whole the number of which the rows show their shares */
   update(tallies: readonly Tally[], whole: number, frame: TimeFrame): void {
     const most = Math.max(1, ...tallies.map(({ total }) => total))
     const rows = tallies.map(tally => {
@@ -91,7 +91,7 @@ export class BarList {
   }
 }
 
-/** Moves only what is elsewhere. */
+/** Puts the rows into a list, and moves only those that are not yet in place. */
 function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
   for (const [index, row] of rows.entries()) {
     if (list.children[index] !== row) list.insertBefore(row, list.children[index] ?? null)
@@ -99,7 +99,7 @@ function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
   while (list.children.length > rows.length) list.lastElementChild!.remove()
 }
 
-/** An area that is highest where most happened. */
+/** Path of an area whose height shows the counts over time. */
 function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame): string {
   const most = Math.max(1, ...counts)
   const base = SPARK_HEIGHT - 1
@@ -110,7 +110,7 @@ function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame
   })
   if (points.length === 0) return ''
   const [first, last] = [points[0]!, points.at(-1)!]
-  // A single step would be a line without width.
+  // The area of a single step would have no width.
   const start = Math.max(0, Math.min(first[0], last[0] - 3))
   const line = points.map(([x, y]) => `L${x.toFixed(1)} ${y.toFixed(1)}`).join('')
   return `M${start.toFixed(1)} ${base}${points.length === 1 ? `L${start.toFixed(1)} ${first[1].toFixed(1)}` : ''}${line}L${last[0].toFixed(1)} ${base}Z`

@@ -1,4 +1,4 @@
-/** Columns side by side: how many values fall into each bucket. */
+/** A histogram: columns side by side, one for the values in each bucket. */
 
 import { h, svg } from './dom.ts'
 import { exact, percent } from './format.ts'
@@ -19,7 +19,7 @@ export class BarPlot {
   #counts: readonly number[] = []
   #width = 0
 
-  /** @param buckets what stands below the columns */
+  /** @param buckets labels below the columns */
   constructor(label: string, buckets: readonly string[]) {
     this.#label = label
     this.#buckets = buckets
@@ -53,7 +53,7 @@ export class BarPlot {
       const height = count === 0 ? 0 : Math.max(2, (count / most) * (base - TOP))
       const middle = (index + 0.5) * stride
       const label = wholePercent(count, total)
-      // The outermost ones may be wider than their columns.
+      // The outermost labels may be wider than their columns.
       const room = textWidth(label) / 2 + 2
       const labelX = Math.max(room, Math.min(this.#width - room, middle))
       const column = { x: index * stride + GAP, y: base - height, width: stride - 2 * GAP, height }

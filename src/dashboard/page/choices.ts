@@ -1,4 +1,4 @@
-/** What the viewer has chosen: range and site in the address, so that it can be passed on; the theme in this browser. */
+/** The viewer's choices. Range and site are in the page's address, which can be shared; the theme is in the browser. */
 
 import { RANGES, type Range, type SiteEntry } from '../../observe/history-view.ts'
 import { byId, h } from './dom.ts'
@@ -11,7 +11,7 @@ export class Choices {
   readonly #ranges = [...document.querySelectorAll<HTMLInputElement>('input[name=range]')]
   readonly #changed: () => void
   #range: Range
-  /** Empty: all. */
+  /** Site key; empty for all sites. */
   #site: string
 
   constructor(changed: () => void) {
@@ -31,7 +31,7 @@ export class Choices {
     startTheme()
   }
 
-  /** @param siteKey empty: all */
+  /** @param siteKey empty for all sites */
   chooseSite(siteKey: string): void {
     this.#site = siteKey
     this.#remember()
@@ -44,7 +44,7 @@ export class Choices {
     return query.toString()
   }
 
-  /** Lists the sites; the chosen one stays, even if it has no requests. */
+  /** Lists the sites. The chosen site stays in the list, even without requests. */
   showSites(sites: readonly SiteEntry[]): void {
     const isListed = this.#site === '' || sites.some(({ siteKey }) => siteKey === this.#site)
     const listed = isListed ? sites : [...sites, { siteKey: this.#site, name: this.#site, requests: 0 }]
@@ -53,7 +53,7 @@ export class Choices {
       const label = siteKey === 'other' ? 'Other sites' : `${name}${key}`
       return h('option', { value: siteKey }, `${label} (${short(requests)})`)
     })
-    // A list that is open must not change under the finger.
+    // A list in use must not change.
     if (document.activeElement === this.#sites) return
     this.#sites.replaceChildren(this.#sites.options[0]!, ...options)
     this.#sites.value = this.#site
@@ -76,7 +76,7 @@ function startTheme(): void {
     try {
       localStorage.setItem(THEME, select.value)
     } catch {
-      // A browser that keeps nothing: the choice lasts as long as the page.
+      // If the browser stores nothing, the choice lasts as long as the page.
     }
   })
 }

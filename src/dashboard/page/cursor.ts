@@ -1,4 +1,4 @@
-/** The moment that is looked at: the same in all plots, so that curves can be compared. */
+/** The moment at which the viewer points. All plots share it, so that curves can be compared. */
 
 type Listener = (timeMs: number | null) => void
 
@@ -6,7 +6,7 @@ export class Cursor {
   readonly #listeners: Listener[] = []
   #timeMs: number | null = null
 
-  /** Unix milliseconds; null: nobody points at a moment. */
+  /** Unix milliseconds; null if the viewer points at no moment. */
   get timeMs(): number | null {
     return this.#timeMs
   }

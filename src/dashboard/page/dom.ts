@@ -1,4 +1,4 @@
-/** Elements in few words. Text goes in as text, never as HTML. */
+/** Makes HTML and SVG elements. Text is always added as text, never as HTML. */
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 type Child = Node | string
@@ -32,12 +32,12 @@ function filled<Made extends Element>(
   return element
 }
 
-/** Changes a text only if it is another, so that nothing is announced or painted for nothing. */
+/** Sets a text only if it differs, so that nothing is announced or painted without need. */
 export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
-/** @throws Error if the page lacks it */
+/** @throws Error if the page has no such element */
 export function byId<Kind extends Element>(id: string, kind: new () => Kind): Kind {
   const element = document.getElementById(id)
   if (!(element instanceof kind)) throw new Error(`the page has no #${id}`)

@@ -1,4 +1,4 @@
-/** Pointing at a moment of a plot: by mouse, finger or keyboard. To assistive technology the plot is a slider over time. */
+/** Lets the viewer point at a moment of a plot by mouse, finger or keyboard. Assistive technology sees a slider over time. */
 
 import { type Cursor, nearestIndex } from './cursor.ts'
 
@@ -7,7 +7,7 @@ export interface Explored {
   readonly times: readonly number[]
   /** The time at a distance from the left edge, in pixels. */
   timeAt(x: number): number
-  /** What is to be read out of a step. */
+  /** Text of a step, for assistive technology. */
   text(index: number): string
 }
 
@@ -28,7 +28,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   }
   element.addEventListener('pointermove', point)
   element.addEventListener('pointerdown', point)
-  // A finger that is lifted leaves the moment where it was, to be read.
+  // After a touch, the moment stays, so that its numbers can be read.
   element.addEventListener('pointerleave', event => {
     if (event.pointerType !== 'touch') cursor.set(null)
   })
@@ -42,7 +42,7 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   })
 }
 
-/** Keeps what assistive technology is told in step with the plot. */
+/** Updates the slider's attributes, which assistive technology reads. */
 export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
   const last = Math.max(0, plot.times.length - 1)
   const index = currentIndex(plot, cursor)
@@ -52,12 +52,12 @@ export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): 
   element.setAttribute('aria-valuetext', plot.times.length === 0 ? 'no numbers yet' : plot.text(index))
 }
 
-/** The step that is pointed at, otherwise the latest. */
+/** The step at which the viewer points, otherwise the latest. */
 function currentIndex(plot: Explored, cursor: Cursor): number {
   return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
 }
 
-/** undefined: not a key of ours; null: away from any moment. */
+/** The step to which a key moves: null for none, undefined for keys without a function. */
 function keyTarget(key: string, index: number, count: number): number | null | undefined {
   switch (key) {
     case 'ArrowLeft':

@@ -1,4 +1,4 @@
-/** Numbers and times as a person reads them at a glance. Pure. */
+/** Formats numbers and times for people. All functions are pure. */
 
 const WHOLE = new Intl.NumberFormat('en')
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })
@@ -15,13 +15,13 @@ export function short(value: number): string {
   return COMPACT.format(value).replace('K', 'k')
 }
 
-/** Of a rate per second: "0", "<0.01", "0.25", "12.3", "1.2k". */
+/** A rate per second: "0", "<0.01", "0.25", "12.3", "1.2k". */
 export function rate(perSecond: number): string {
   if (perSecond > 0 && perSecond < 0.01) return '<0.01'
   return perSecond < 1 ? TWO_DIGITS.format(perSecond) : short(perSecond)
 }
 
-/** "97.3 %"; "100 %" and "0 %" only where it is all or nothing. */
+/** "97.3 %"; "100 %" and "0 %" only if the share is exactly 1 or 0. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) return '<0.1 %'
   if (share < 1 && share > 0.999) return '>99.9 %'

@@ -1,4 +1,4 @@
-/** From challenge to redeemed token: how many came how far in the whole range. */
+/** A funnel from challenges to redeemed tokens: the number of each stage in the whole range. */
 
 import type { Traffic } from '../../observe/history-view.ts'
 import { h, setText, svg } from './dom.ts'
@@ -34,7 +34,7 @@ export class Funnel {
     for (const [index, { count, share, bar }] of this.#stages.entries()) {
       const value = counts[index]!
       const before = counts[index - 1]
-      // More than before can come: what was issued before the range.
+      // A stage may exceed the one before: its challenges may have been issued before the range.
       const isShare = before !== undefined && before > 0 && value <= before
       setText(count, exact(value))
       setText(

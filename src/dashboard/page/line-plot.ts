@@ -1,4 +1,4 @@
-/** Curves over time, with axes, a legend that tells the numbers, and a moment that can be pointed at. */
+/** Curves over time, with axes. The legend shows the numbers of the moment at which the viewer points. */
 
 import type { Gaps } from '../../observe/history-view.ts'
 import { type Cursor, nearestIndex } from './cursor.ts'
@@ -15,29 +15,29 @@ export interface CurveSpec {
 }
 
 export interface LinePlotSpec {
-  /** Of the plot, for those who do not see where it stands. */
+  /** Name of the plot, for assistive technology. */
   readonly label: string
   readonly curves: readonly CurveSpec[]
-  /** A value with its unit. */
+  /** Formats a value with its unit. */
   readonly text: (value: number) => string
-  /** A value at the axis. */
+  /** Formats a value at the axis. */
   readonly tick: (value: number) => string
-  /** The axis goes at least so far. */
+  /** The axis ends at this value or above. */
   readonly axisMax: number
-  /** Where the axis starts; 0 by default. */
+  /** Start of the axis; 0 by default. */
   readonly axisMin?: number
-  /** Only whole numbers are marked. */
+  /** Whether only whole numbers have ticks. */
   readonly isWhole?: boolean
-  /** One upon the other, as areas. */
+  /** Whether the curves are drawn as areas, stacked. */
   readonly isStacked?: boolean
 }
 
-/** What all plots over time share. */
+/** The time axis, which all plots over time share. */
 export interface TimeFrame {
   readonly times: readonly number[]
   readonly fromMs: number
   readonly toMs: number
-  /** Where the store was away. */
+  /** Times at which the store did not answer. */
   readonly bands: readonly { readonly fromMs: number; readonly toMs: number }[]
 }
 
@@ -59,7 +59,7 @@ export class LinePlot implements Explored {
   readonly #canvas = h('div', { class: 'canvas' })
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
   readonly #pointer = svg('g', { class: 'pointer' })
-  /** The time that the legend tells of: in the caption if there is a heading, otherwise for the panel to place. */
+  /** Shows the time of the legend's numbers. The caption contains it if there is a heading, otherwise the panel does. */
   readonly at = h('time')
   readonly #readings: HTMLElement[] = []
   readonly #hatch = `hatch-${hatches++}`
@@ -208,7 +208,7 @@ export class LinePlot implements Explored {
     })
   }
 
-  /** The topmost first, so that the lower ones cover it. */
+  /** Draws the topmost area first, so that lower ones cover it. */
   #areas(layers: readonly Gaps[]): SVGElement[] {
     const groups = layers.map((values, curve) => {
       const marks = this.#runs(values).flatMap(points => {
@@ -262,7 +262,7 @@ function pathOf(run: readonly Point[]): string {
   return `M${run.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join('L')}`
 }
 
-/** Each layer with those below it. */
+/** Adds the lower layers to each layer. */
 function stacked(values: readonly Gaps[]): Gaps[] {
   const sums: number[] = []
   return values.map(layer => layer.map((value, index) => (sums[index] = (sums[index] ?? 0) + (value ?? 0))))

@@ -1,4 +1,4 @@
-/** Panels of what happened most: why requests were refused and verifications failed, at which sites, at which limits. */
+/** Panels that rank by count: reasons of refusals, reasons of failed verifications, sites, and limits that refused. */
 
 import { OTHER_SITES } from '../../observe/history-view.ts'
 import { BarList } from './bar-list.ts'

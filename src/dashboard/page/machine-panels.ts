@@ -1,4 +1,4 @@
-/** Panels of how the service itself does: latencies, store, workers. */
+/** Panels about the service itself: latencies, store, workers. */
 
 import { ENDPOINTS, type Gaps, type Percentiles } from '../../observe/history-view.ts'
 import type { Cursor } from './cursor.ts'

@@ -4,7 +4,7 @@ import type { DashboardData } from '../../observe/history-view.ts'
 import { h } from './dom.ts'
 import type { TimeFrame } from './line-plot.ts'
 
-/** A part of the page that shows the numbers of one answer. */
+/** A part of the page that shows the latest data. */
 export interface PagePart {
   readonly element: HTMLElement
   update(data: DashboardData, frame: TimeFrame): void
@@ -18,13 +18,13 @@ export interface NumberTable {
 
 export interface PanelSpec {
   readonly title: string
-  /** What is shown, with its unit. */
+  /** Describes the plotted quantity, with its unit. */
   readonly about: string
-  /** Which moment its only plot tells of. */
+  /** Shows the time of the legend's numbers, if the panel has only one plot. */
   readonly at?: HTMLElement
-  /** Over the whole width. */
+  /** Whether the panel takes the whole width. */
   readonly isWide?: boolean
-  /** Not of the chosen site, but of all. */
+  /** Whether the numbers are always those of all sites, even if one is chosen. */
   readonly isOfAllSites?: boolean
 }
 
@@ -37,7 +37,7 @@ export class Panel {
   readonly #details: HTMLDetailsElement | undefined
   #table: (() => NumberTable) | undefined
 
-  /** @param hasTable whether the numbers are nowhere else as text */
+  /** @param hasTable whether the panel needs a table, because the numbers are nowhere shown as text */
   constructor(spec: PanelSpec, content: readonly HTMLElement[], hasTable = true) {
     const { title, about, at, isWide = false, isOfAllSites = false } = spec
     this.#title = title
@@ -52,7 +52,7 @@ export class Panel {
     this.element.append(details)
   }
 
-  /** @param table asked for only while it is open */
+  /** @param table called only while the table is open */
   update(isOfOneSite: boolean, table?: () => NumberTable): void {
     this.#allSites.hidden = !(this.#isOfAllSites && isOfOneSite)
     this.#table = table

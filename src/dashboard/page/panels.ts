@@ -1,4 +1,4 @@
-/** Which panels there are, in the order of the questions that somebody on call asks. */
+/** The list of all panels, in the order in which a person on call needs them. */
 
 import type { Cursor } from './cursor.ts'
 import { limitPanel, reasonPanel, refusalPanel, sitePanel } from './list-panels.ts'
@@ -12,7 +12,7 @@ import {
   verificationPanel,
 } from './traffic-panels.ts'
 
-/** @param choose called with a site key whose numbers are wanted */
+/** @param choose called with the key of a site that the viewer clicks */
 export function makePanels(cursor: Cursor, choose: (siteKey: string) => void): PagePart[] {
   return [
     funnelPanel(),

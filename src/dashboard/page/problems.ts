@@ -1,4 +1,4 @@
-/** What somebody on call must know first, worst first. Pure. */
+/** Finds the problems that a person on call must know first, worst first. All functions are pure. */
 
 import type { DashboardData } from '../../observe/history-view.ts'
 import { clockSeconds, exact, milliseconds } from './format.ts'
@@ -11,12 +11,12 @@ export interface Problem {
   readonly text: string
 }
 
-/** Nothing was heard of the service for this long: what is shown is old. */
+/** Numbers this old are stale: the service has not answered since. */
 export const STALE_MS = 25_000
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 
-/** @param lastOkMs when the service last answered this page; undefined: never */
+/** @param lastOkMs when the service last answered this page; undefined if never */
 export function contactProblem(
   lastOkMs: number | undefined,
   failedSince: boolean,

@@ -1,4 +1,4 @@
-/** Every reason in plain words, for somebody who is asked at night why people are refused. */
+/** Explains every reason of a refusal or a failure in plain words, for a person on call. */
 
 import type { Policy } from '../../domain/limits.ts'
 import type { Reason } from '../../domain/outcome.ts'
@@ -104,7 +104,7 @@ const LIMITS: Record<Endpoint, LimitWords> & { readonly siteverify: LimitWords }
   siteverify: REDEMPTION,
 }
 
-/** A worker may run newer code than this page and know more reasons. */
+/** Reasons may be unknown here: a worker may run newer code than this page. */
 export function explainRefusal(name: string): Explanation {
   return { title: name, text: REFUSALS[name as Reason] ?? '' }
 }
@@ -119,7 +119,7 @@ export function explainLimit(name: string): Explanation {
   const known = LIMITS[endpoint as Endpoint]?.[policy as Policy]
   const title = `/${endpoint} per ${policy.replace('address-site', 'address and site').replace('api-key', 'API key')}`
   if (known === undefined) return { title, text: '' }
-  // A site can have limits of its own but for those of an address over all sites.
+  // A site can have its own limits, except for those of an address over all sites.
   return {
     title,
     text: `${known[1]} Set by ${known[0]}${policy === 'address' ? '' : ', or the site’s own'}.`,

@@ -1,8 +1,8 @@
-/** Which values of an axis are marked. Pure. */
+/** Chooses the ticks of an axis. All functions are pure. */
 
 const NICE = [1, 2, 5, 10] as const
 
-/** Ticks from 0 on, the last at least `max`: at most about `most` of them. */
+/** About `most` ticks or fewer, from 0 to at least `max`. */
 export function ticksFromZero(max: number, most: number, isWhole = false): number[] {
   const least = max / most
   const power = 10 ** Math.floor(Math.log10(least || 1))
@@ -10,7 +10,7 @@ export function ticksFromZero(max: number, most: number, isWhole = false): numbe
   const step = isWhole ? Math.max(1, nice * power) : nice * power
   const ticks: number[] = []
   for (let index = 0; ; index++) {
-    // Sums of tenths are none: 0.30000000000000004 is 0.3.
+    // Rounds floating-point errors: 0.30000000000000004 becomes 0.3.
     ticks.push(Number((index * step).toPrecision(10)))
     if (index > 0 && index * step >= max * 0.9999) return ticks
   }
@@ -20,10 +20,10 @@ const MINUTE_MS = 60_000
 const TIME_STEPS_MINUTES = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720] as const
 
 /**
- * Round local times within a span.
+ * Ticks at round local times within a span.
  *
- * @param most so many labels have room
- * @param offsetMinutes of local time, as `Date.getTimezoneOffset` tells it
+ * @param most number of labels that have room
+ * @param offsetMinutes of local time, from `Date.getTimezoneOffset`
  */
 export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinutes: number): number[] {
   const spanMinutes = (toMs - fromMs) / MINUTE_MS
@@ -39,7 +39,7 @@ export function timeTicks(fromMs: number, toMs: number, most: number, offsetMinu
 const SPAN_MIN_MS = { '30m': 5 * MINUTE_MS, '24h': 30 * MINUTE_MS } as const
 const SPAN_MAX_MS = { '30m': 30 * MINUTE_MS, '24h': 24 * 60 * MINUTE_MS } as const
 
-/** What a time axis shows: the range, or what there is of it since the start. */
+/** The span of a time axis: the range, or the time since the start if that is shorter. */
 export function timeSpan(
   range: keyof typeof SPAN_MAX_MS,
   nowMs: number,

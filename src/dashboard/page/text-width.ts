@@ -1,9 +1,9 @@
-/** How wide a text of a plot is, which depends on the reader's fonts. */
+/** Measures the texts of a plot, whose width depends on the viewer's fonts. */
 
 const context = document.createElement('canvas').getContext('2d')
 const FALLBACK_WIDTH = 8
 
-/** In pixels, in the font that the style sheet gives to a plot's texts. */
+/** Width in pixels, in the font of the style sheet for texts in plots. */
 export function textWidth(text: string): number {
   if (context === null) return FALLBACK_WIDTH * text.length
   const rootPx = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)

@@ -1,4 +1,4 @@
-/** The column of numbers that are looked at first. */
+/** The column of tiles with the most important numbers. */
 
 import type { DashboardData } from '../../observe/history-view.ts'
 import { h, setText } from './dom.ts'
@@ -27,7 +27,7 @@ class Tile {
   }
 }
 
-/** @throws never: what is missing is a dash */
+/** Never throws; a missing number is shown as a dash. */
 export class Tiles {
   readonly element: HTMLElement
   readonly #service = new Tile('Service')

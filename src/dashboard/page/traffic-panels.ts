@@ -1,4 +1,4 @@
-/** Panels of what visitors and backends ask for, over time. */
+/** Panels about the requests of visitors and backends, over time. */
 
 import { BarPlot } from './bar-plot.ts'
 import type { Cursor } from './cursor.ts'
