@@ -1,12 +1,12 @@
 /**
- * The widget's files, from memory.
+ * Serves the widget's files from memory.
  *
- *   /widget.js, /widget/<name>          stable addresses: kept for minutes, then asked about by their ETag
- *   /widget/<name with its hash>        never changes: kept for ever
- *   /widget/<name with another hash>    the present content, kept by nobody: behind a load balancer, while hosts are
- *                                       upgraded one by one, a page that has one version asks a host that has the other
+ *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by their ETag
+ *   /widget/<name with its hash>        immutable, cached for a year
+ *   /widget/<name with another hash>    the present content, not cached. While the hosts behind a load balancer are upgraded
+ *                                       one by one, a page with one version may ask a host with the other
  *
- * They draw on no limit and no store, so a page can load the widget while everything else is refused.
+ * The files need no rate limit and no store, so a page can load the widget while all other requests are refused.
  */
 
 import { readFileSync } from 'node:fs'
@@ -17,29 +17,29 @@ import type { ContentRequest } from './request-headers.ts'
 import { BROTLI_ENDING, GZIP_ENDING, type Widget, type WidgetFile } from './widget-files.ts'
 
 /**
- * Five minutes, after which an upgrade is seen. A copy up to a day old may serve once more while a new one is fetched:
- * no visitor waits, and whatever the old copy asks for is there, as above.
+ * Browsers see an upgrade after five minutes. A copy up to a day old may be used once more while a new one is fetched, so that
+ * no visitor waits. The files that an old copy asks for are served too, as described above.
  */
 const STABLE = 'public, max-age=300, stale-while-revalidate=86400'
 const FOR_EVER = 'public, max-age=31536000, immutable'
 const NEVER = 'no-cache'
 
-/** Any page may load the files, also one that is cross-origin isolated, and measure how long that took. */
+/** Any page may load the files, even a cross-origin isolated one, and may measure how long that took. */
 const SHARED_HEADERS: HeaderList = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
   ['Timing-Allow-Origin', '*'],
 ]
 
-/** What runs in a document or worker of its own obeys the policy that came with it, not its page's. */
+/** Documents and workers obey the policy that they are served with, not their page's. */
 const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   'frame.html': [
     [
       'Content-Security-Policy',
-      // Without frame-ancestors: even `*` shuts out pages from files and from sandboxes.
+      // No frame-ancestors: even `*` would exclude pages from files and from sandboxes.
       "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'",
     ],
-    // A page that is cross-origin isolated embeds only frames that ask the same of what they load.
+    // A cross-origin isolated page embeds only frames that require the same of what they load.
     ['Cross-Origin-Embedder-Policy', 'require-corp'],
     ['Referrer-Policy', 'no-referrer'],
   ],
@@ -52,7 +52,7 @@ const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
   ],
 }
 
-/** `worker.0123456789.js` */
+/** Names such as `worker.0123456789.js`. */
 const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 
 const PREFIX = '/widget/'

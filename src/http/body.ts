@@ -1,4 +1,4 @@
-/** A request's body: chunk after chunk, each copied once or twice however many there are. */
+/** Collects a request's body from its chunks. Each is copied once or twice, however many there are. */
 export class BodyBytes {
   readonly #bytesMax: number
   #bytes = EMPTY
@@ -9,7 +9,7 @@ export class BodyBytes {
   }
 
   /**
-   * Keeps a copy, since uWebSockets.js reuses the chunk's memory.
+   * Copies a chunk, because uWebSockets.js reuses the chunk's memory.
    *
    * @returns whether there was room
    */
@@ -17,7 +17,7 @@ export class BodyBytes {
     const length = this.#length + chunk.byteLength
     if (length > this.#bytesMax) return false
     if (length > this.#bytes.length) {
-      // A client may send it byte by byte: it doubles.
+      // The size doubles, because a client may send a body byte by byte.
       const bytes = Buffer.allocUnsafe(Math.min(this.#bytesMax, 2 * length))
       this.#bytes.copy(bytes, 0, 0, this.#length)
       this.#bytes = bytes
@@ -28,9 +28,8 @@ export class BodyBytes {
   }
 
   /**
-   * All of it. Most bodies are one chunk, which is not copied.
+   * Adds the last chunk and returns the whole body. Most bodies are one chunk, which is not copied.
    *
-   * @param chunk the last
    * @returns bytes that are valid as long as the chunk is; undefined if there was no room
    */
   with(chunk: ArrayBuffer): Buffer | undefined {

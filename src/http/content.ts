@@ -1,4 +1,4 @@
-/** What is served besides the three endpoints: files with their validators and codings, and pages. */
+/** Serves files and pages: files have an ETag, and are compressed if the client accepts that. */
 
 import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
@@ -7,32 +7,32 @@ import type { HeaderList } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
 export interface ContentRoute {
-  /** May end with `/*`. */
+  /** May end with the wildcard `/*`. */
   readonly path: string
-  /** All other methods get 405. */
+  /** Other methods get 405. */
   readonly methods: readonly ('get' | 'head' | 'post')[]
   handle(exchange: Exchange, asked: ContentRequest): void
 }
 
 export interface StaticFileOptions {
   readonly contentType: string
-  /** The same content compressed. What is no shorter is not used. */
+  /** The same content, compressed. A coding that is not shorter is not used. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
-  /** Sent besides those that every file has. */
+  /** Headers in addition to those of every file. */
   readonly headers?: HeaderList
 }
 
 interface Variant {
   readonly body: Buffer
-  /** Strong: each coding has its own (RFC 9110, 8.8.3.3). */
+  /** A strong validator, so each coding has its own (RFC 9110, 8.8.3.3). */
   readonly etag: string
-  /** Of the content alone: not sent with 304. */
+  /** Headers that describe the content, and are not sent with 304. */
   readonly headers: HeaderList
 }
 
 const ETAG_CHARACTERS = 22
 
-/** A file in memory, as one of its codings or as 304. */
+/** A file in memory, with its codings. The answer is 200, or 304 if the client's copy is current. */
 export class StaticFile {
   readonly #variants: Readonly<Partial<Record<Coding, Variant>>> & { readonly identity: Variant }
   readonly #codings: readonly Coding[]

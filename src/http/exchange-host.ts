@@ -1,58 +1,58 @@
-/** What exchanges are made with, and whom they tell of their ends. */
+/** Interfaces between an exchange (one request and its answer, exchange.ts) and its server: settings, observer, gate. */
 
 import type { Address, AddressSet } from '../domain/address.ts'
 import type { Exchange } from './exchange.ts'
 import type { Reply, ReplyOutcome } from './replies.ts'
 
-/** Whose exchanges are counted together. */
+/** A group of paths whose exchanges are counted together. */
 export type Part = 'challenge' | 'verify' | 'verify-token' | 'siteverify' | 'content' | 'other'
 
-/** Told of every exchange's end, once. */
+/** Called once at the end of every exchange, and at faults. */
 export interface ExchangeObserver {
   /** @param outcome the reason of a refusal, or what a 200 means */
   answered(part: Part, status: number, outcome: ReplyOutcome, startedAtMs: number): void
-  /** The client went away before it was answered. */
+  /** The client went away before the answer. */
   aborted(part: Part): void
-  /** It was refused because there were too many, without an exchange. */
+  /** A request was shed, without an exchange. */
   shed(part: Part): void
-  /** An exception in a step; the exchange answers by itself, after this. */
+  /** A step threw an exception. The exchange answers by itself after this call. */
   faulted(part: Part, error: unknown, exchange: Exchange): void
 }
 
-/** What a server tells its exchanges. */
+/** The state of a server that its exchanges share. */
 export interface ExchangeHost {
   readonly trustedProxies: AddressSet
-  /** Whether every connection comes from one of them: see `isEveryPeerTrusted` in listener.ts. */
+  /** Whether every connection comes from a trusted proxy: see `isEveryPeerTrusted` in listener.ts. */
   readonly isEveryPeerTrusted: boolean
-  /** Where connections come through it: who knows whom a peer speaks for. */
+  /** The PROXY protocol relay, if there is one, which knows the client for whom a peer connected. */
   relay: { clientOf(peer: Address): Address | undefined } | undefined
-  /** From now on every answer closes its connection. */
+  /** Whether the worker drains: every answer closes its connection. */
   isDraining: boolean
-  /** Exchanges that are not answered yet. */
+  /** Number of exchanges that are not answered yet. */
   underWay: number
   readonly observer: ExchangeObserver
-  /** undefined: every request is taken. */
+  /** undefined if no request is shed. */
   readonly gate: Gate | undefined
-  /** A text that no other request has. */
+  /** Makes a text that no other request has. */
   readonly newRequestId: () => string
 }
 
-/** Who decides at a request's very start whether it is taken. */
+/** Decides at the start of a request whether to shed it. */
 export interface Gate {
-  /** Whether `admits` is to be asked. */
+  /** Whether `admits` and `seen` must be called. */
   readonly isShedding: boolean
   admits(part: Part): boolean
-  /** Of a request that costs as much to refuse as to answer. */
+  /** Notes a request that costs as much to refuse as to answer. */
   seen(): void
 }
 
-/** What is the same for all exchanges of one path. */
+/** Settings that all exchanges of one path share. */
 export interface ExchangeRules {
   readonly part: Part
-  /** Whether browsers of any site ask: answers carry CORS headers, requests a site key and an origin. */
+  /** Whether pages of any site call the path: answers then have CORS headers, and requests a site key and an origin. */
   readonly isCrossOrigin: boolean
-  /** The answer to a fault of ours. */
+  /** The answer after an exception. */
   readonly faultReply: Reply
-  /** The answer to a request whose end can be read in two ways. */
+  /** The answer to a request whose end is ambiguous. */
   readonly ambiguousReply: Reply
 }

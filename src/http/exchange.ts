@@ -1,7 +1,8 @@
 /**
- * One request and its answer. Only this file answers through uWebSockets.js objects (request-headers.ts reads some more), because they
- * are unforgiving: a request may be read only inside its handler, a response never after its client has gone, body chunks only
- * until their callback returns, and a handler that neither answers nor watches for the abort ends the process.
+ * One request and its answer. Only this file answers through uWebSockets.js objects (request-headers.ts only reads), because
+ * their rules are strict. A request may be read only inside its handler, and body chunks only until their callback returns.
+ * A response must not be used after its client has gone. A handler that neither answers nor sets an abort handler ends the
+ * process.
  */
 
 import type { HttpRequest, HttpResponse } from 'uWebSockets.js'
@@ -28,79 +29,79 @@ const STATUS_LINES: Readonly<Record<number, string>> = {
 }
 
 /**
- * Several headers in the value of one: uWebSockets.js writes it as it is, and four calls of `writeHeader` and a status line
- * take 0.25 us more than this one. Constants only: a line break in anything else would be a header that somebody
- * smuggles in.
+ * Puts several headers into the value of one. uWebSockets.js writes a value as it is; four calls of `writeHeader` and a
+ * status line would take 0.25 us more. Only constants may contain this: a client's line break would inject a header.
  */
 const HEADER_BREAK = '\r\n'
 const CORS_BLOCK = `*${HEADER_BREAK}Access-Control-Expose-Headers: Retry-After, RateLimit, RateLimit-Policy, X-Request-Id`
 const JSON_BLOCK = `application/json${HEADER_BREAK}Cache-Control: no-store`
 const CORS_JSON_BLOCK = `${JSON_BLOCK}${HEADER_BREAK}Access-Control-Allow-Origin: ${CORS_BLOCK}`
 
-/** Anything else could forge a line of a log, or a header. */
+/** Accepted request ids. Other characters could forge a log line or a header. */
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 /**
- * Of a body that is too large, the rest is taken and thrown away before it is refused: a proxy whose connection is cut while it
- * sends gives its client a 502 instead. Beyond this the connection is closed; nginx itself refuses more than that.
+ * The rest of a body that is too large is received and discarded, up to this many bytes, before the refusal. If the
+ * connection were cut while a proxy sends, the proxy would answer its client with 502. Beyond this number the connection is
+ * closed; nginx itself refuses larger bodies.
  */
 const EXCESS_BYTES_MAX = 2 ** 20
 
 /**
- * A request whose body is not there by then is cut off. uWebSockets.js ends connections that send nothing for 8 to 12 s, or less
- * than 16 KB/s of a body, but not one that sends a large body at just that pace.
+ * A connection is closed if the request's body has not arrived in this time. uWebSockets.js ends a connection that sends
+ * nothing for 8 to 12 s, or less than 16 KB/s of a body. A large body at just that rate would take much longer.
  */
 const BODY_MS_MAX = 10_000
-/** The same for a body in more chunks: each takes 1 us, and 80,000 of one byte can come in one read. */
+/** A connection is closed if a body has more chunks. Each takes 1 us, and 80,000 of one byte can arrive in one read. */
 const CHUNKS_MAX = 10_000
-/** The same for a client that takes its answer so slowly, beyond what the system's buffers hold. */
+/** A connection is closed if, after this time, a part of the answer still does not fit into the system's buffers. */
 const TAKE_MS_MAX = 15_000
 
 /**
- * The share of answers without a body that end their connection. uWebSockets.js does not tell whether the client takes such an
- * answer, and keeps it until then. This share bounds what is kept for one connection: 64 answers on average, 20 KB.
+ * The share of answers without a body that end their connection. uWebSockets.js keeps each such answer until the client has
+ * received the answer, but reports nothing. The share bounds the memory for one connection: 64 answers on average, 20 KB.
  */
 const BARE_LAST_SHARE = 1 / 64
 
-/** In one turn of the event loop, of all connections. A client that pipelines fewer than that is served as usual. */
+/** Immediate answers in one event-loop turn, over all connections. A client that pipelines fewer requests is not delayed. */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
 
-/** Whose answer is written now: `cork` calls back before it returns. */
+/** The exchange that is being answered, and its reply, for the callback of `cork`, which is called before `cork` returns. */
 let corked: Exchange | undefined
 let corkedReply: Reply | undefined
 
 export class Exchange {
-  /** The X-Site-Key header, or the site that an API key belongs to once that is known; empty without either. */
+  /** The X-Site-Key header, or the site of the API key once that is known; empty without either. */
   siteKey: string
-  /** What the request is about, for logs: told by the endpoint as soon as it knows; empty until then. */
+  /** Set by the endpoint for logs, as soon as the value is known; empty until then. */
   nonce = ''
   apiKeyId = ''
-  /** Header values, empty when absent; what the path does not ask for is not read. */
+  /** Header values, empty if absent. Only headers that the path needs are read. */
   readonly origin: string
   /** The Sec-Fetch-Site header (Fetch Metadata). */
   readonly #fetchSite: string
   readonly contentType: string
   readonly authorization: string
-  /** undefined if the client was gone before its address could be read. */
+  /** undefined if the client left before its address was read. */
   readonly address: Address | undefined
-  /** By `performance.now`. */
+  /** Time of `performance.now`. */
   readonly startedAtMs = performance.now()
-  /** From a trusted proxy; empty until somebody asks for it. */
+  /** From a trusted proxy, or made at the first use of `requestId`; empty until then. */
   #requestId = ''
   readonly #host: ExchangeHost
   readonly #rules: ExchangeRules
   readonly #response: HttpResponse
   readonly #isHead: boolean
   readonly #framing: Framing
-  /** Whether its answer is the last of the connection. */
+  /** Whether the answer is the last of the connection. */
   #closes = false
   #isOver = false
   #isBodyPending = false
-  /** Whether uWebSockets.js ends the connection with the answer, as the client has asked it to. */
+  /** Whether the client has asked to end the connection with the answer, which uWebSockets.js then does. */
   readonly #isClientsLast: boolean
   #isInCallback = false
-  /** Whether its head is written, and the connection is yet to be ended. */
+  /** Whether the answer's head is written, and the connection is still to be ended. */
   #isUnended = false
 
   constructor(response: HttpResponse, request: HttpRequest, host: ExchangeHost, rules: ExchangeRules) {
@@ -116,7 +117,7 @@ export class Exchange {
     this.#fetchSite = head.fetchSite ?? ''
     this.authorization = (!isCrossOrigin && head.authorization) || ''
     this.contentType = head.contentType ?? ''
-    // As uWebSockets.js has it: a value of five characters is `close`.
+    // uWebSockets.js takes any value of five characters for `close`.
     this.#isClientsLast = head.connection?.length === 5
     if (REQUEST_ID.test(head.requestId)) this.#requestId = head.requestId
     const method = request.getMethod()
@@ -132,43 +133,43 @@ export class Exchange {
     })
   }
 
-  /** Who is at the other end of the connection. Takes 2 us: a system call, an ArrayBuffer and a Buffer. */
+  /** Address at the other end of the connection. Takes 2 us: a system call, an ArrayBuffer and a Buffer. */
   #peer(): Address | undefined {
     const { relay } = this.#host
     const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
     return peer === undefined || relay === undefined ? peer : relay.clientOf(peer)
   }
 
-  /** Whether a page of the service's own origin sent this: its browser leaves Origin out of a GET. */
+  /** Whether a page of the service's own origin sent this request. Its browser leaves Origin out of a GET. */
   get isSameOrigin(): boolean {
     return this.origin === '' && this.#fetchSite === 'same-origin'
   }
 
-  /** Whether a page in a browser sent this to another origin, or by POST: no backend sends these headers. */
+  /** Whether a page sent this request, to another origin or by POST. No backend sends Origin or Sec-Fetch-Site. */
   get isOfPage(): boolean {
     if (this.origin !== '') return true
     return this.#fetchSite !== '' && this.#fetchSite !== 'same-origin' && this.#fetchSite !== 'none'
   }
 
-  /** Names this request in the log, and in its answer if anybody asked before that. */
+  /** Identifies this request in the log, and in its answer if the id was used before. */
   get requestId(): string {
     if (this.#requestId === '') this.#requestId = this.#host.newRequestId()
     return this.#requestId
   }
 
-  /** For whoever has no address, because it has gone: there is nobody to answer, and no store to blame. */
+  /** Drops a request whose client left before its address was read. */
   drop(): void {
     if (!this.#isOver) this.#response.close() // its abort handler runs
   }
 
-  /** Whether it was answered or the client has gone. */
+  /** Whether the request was answered or its client has gone. */
   get isOver(): boolean {
     return this.#isOver
   }
 
   /**
-   * Reads the body. Calls back once, unless the client goes away: with the bytes, which are valid only until the
-   * callback returns, or with undefined if they exceed `bytesMax`.
+   * Reads the body and calls back once, unless the client goes away. The callback gets undefined if there are more bytes than
+   * `bytesMax`; otherwise the bytes, which are valid only until the callback returns.
    */
   readBody(bytesMax: number, done: (body: Buffer | undefined) => void): void {
     const body = new BodyBytes(bytesMax)
@@ -195,20 +196,20 @@ export class Exchange {
     })
   }
 
-  /** Runs the first step, unless another request may be hidden in the body of this one. */
+  /** Runs the first step, unless the end of the body is ambiguous: another request may then be hidden in the body. */
   begin(step: (exchange: Exchange) => void): void {
     if (this.#framing === 'ambiguous') this.answer(this.#rules.ambiguousReply)
     else this.#runAtOnce(step, this)
   }
 
-  /** Within a callback of uWebSockets.js. */
+  /** Runs a step within a callback of uWebSockets.js. */
   #runAtOnce<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     this.#isInCallback = true
     this.run(step, argument)
     this.#isInCallback = false
   }
 
-  /** Runs a step of the request: whatever it throws becomes an answer, never the end of the process. */
+  /** Runs a step of the request. An exception becomes an answer, and never ends the process. */
   run<Argument>(step: (argument: Argument) => void, argument: Argument): void {
     try {
       step(argument)
@@ -217,14 +218,14 @@ export class Exchange {
     }
   }
 
-  /** The same for a callback; it is not called once the exchange is over. */
+  /** Makes a callback that does the same, and does nothing once the exchange is over. */
   guard<Argument>(step: (argument: Argument) => void): (argument: Argument) => void {
     return argument => {
       if (!this.#isOver) this.run(step, argument)
     }
   }
 
-  /** Answers, once; nothing happens if the client has gone. */
+  /** Answers the request, once. Does nothing if the client has gone. */
   answer(reply: Reply): void {
     if (this.#isOver) return
     if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
@@ -236,7 +237,7 @@ export class Exchange {
     this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
   }
 
-  /** The same with a body that is no JSON. Apart from `answer`, which the three endpoints pay for. */
+  /** Answers with a body other than JSON. `answer` is separate, to be faster for the endpoints. */
   answerContent(reply: ContentReply): void {
     if (this.#isOver) return
     const isBare = reply.status === 304 || this.#isHead
@@ -248,27 +249,27 @@ export class Exchange {
   }
 
   /**
-   * Whether the connection must end with the answer, and that is not prepared yet.
+   * Whether the connection must end with the answer, and `#answerLast` has not prepared this yet.
    *
    * @param isBare whether the answer has no body
    */
   #isLast(isBare: boolean): boolean {
     if (this.#closes) return false
-    // A client that has ended its side too takes an answer at once, or none: uWebSockets.js then ends the connection.
+    // Once the client has ended its side too, uWebSockets.js ends the connection: an answer after the callback is too late.
     if (this.#isClientsLast && !this.#isInCallback) return true
-    // Of a body that is much too large, rather than receive the rest of it.
+    // The rest of a much too large body is not to be received.
     if (this.#isBodyPending || this.#framing !== 'length') return true
     return isBare && (this.#host.isDraining || Math.random() < BARE_LAST_SHARE)
   }
 
   /**
-   * What follows such a request is never looked at: uWebSockets.js takes trailers, and whatever else it does not know
-   * of chunks, for the next request. `Connection: close` is not enough, since it serves what has come in the same
-   * segment all the same. But while an answer is pending, it ends a connection that brings more: so none is given at once.
+   * Bytes after such a request must not be read as another request. uWebSockets.js takes trailers, and other unknown parts of
+   * chunks, for the next request. `Connection: close` is not enough: requests in the same TCP segment are still served. But
+   * while an answer is pending, uWebSockets.js ends a connection that sends more. So the answer is delayed.
    *
-   * By a timer, not by setImmediate (nor from within one, as the embedded store answers): uWebSockets.js lets go of closed
-   * connections in the event loop's check phase, before that, and of one that is closed and forgotten by libuv in between it keeps
-   * 464 bytes for ever (test/http/closed-connections.test.ts).
+   * The delay is a timer, not setImmediate (nor the setImmediate in which the embedded store answers). uWebSockets.js frees
+   * closed connections in the event loop's check phase, before setImmediate callbacks run. Of a connection that is closed
+   * after that, and released by libuv before the next check phase, 464 bytes leak (test/http/closed-connections.test.ts).
    */
   #answerLast(answer: () => void): void {
     this.#closes = true
@@ -279,9 +280,9 @@ export class Exchange {
   }
 
   /**
-   * Whether the answer must wait for the end of the event-loop turn, since many were given at once in this one. uWebSockets.js reads
-   * up to 512 KiB at once. That holds 10,000 pipelined requests, and while they were answered nobody else would be served for a
-   * second. While an answer is pending, uWebSockets.js closes a connection that brings another request. Requests with
+   * Whether the answer must wait for the end of the event-loop turn, because this turn has already given many. uWebSockets.js
+   * reads up to 512 KiB at once. That can be 10,000 pipelined requests; their immediate answers would delay all other clients
+   * by a second. While an answer is pending, uWebSockets.js closes a connection that sends another request. Connections with
    * `Connection: close` end after 16 KiB of answers anyway.
    */
   #mustWait(): boolean {
@@ -299,7 +300,7 @@ export class Exchange {
     else this.#endWith(body, closes)
   }
 
-  /** One function for all answers, in place of a closure for each: 0.6 us. */
+  /** One function for all answers: a closure for each would take 0.6 us. */
   static #writeCorked(): void {
     corked!.#write(corkedReply!)
   }
@@ -317,16 +318,16 @@ export class Exchange {
   }
 
   /**
-   * `end` would keep whatever the system does not take, without bound where a client asks on and on and reads nothing. An answer
-   * that `tryEnd` has not ended is still pending: uWebSockets.js closes a connection that asks again before that, or whose
-   * client takes nothing for 8 to 12 s. (Hence no answer is without a body or a length: it could not be tried.)
+   * `end` would buffer everything that the system's buffers do not take, without bound if a client sends requests and reads
+   * nothing. With `tryEnd`, an answer that is not yet sent stays pending. uWebSockets.js then closes the connection if the
+   * client sends another request, or reads nothing for 8 to 12 s. (`tryEnd` needs a body or a length, so every answer has one.)
    */
   #endWith(body: Buffer | string, closes: boolean): void {
     if (closes) {
       this.#response.end(body, true)
       return
     }
-    const [, isEnded] = this.#response.tryEnd(body, 0) // 0: the body is all there is
+    const [, isEnded] = this.#response.tryEnd(body, 0) // 0: the length is the body's
     if (!isEnded) this.#endLater(typeof body === 'string' ? Buffer.from(body) : body)
   }
 
@@ -342,14 +343,14 @@ export class Exchange {
   }
 
   /**
-   * A length passed to `endWithoutBody` leaves the answer unfinished: neither is the connection ended, nor may another request
-   * follow. And it takes no close without a length.
+   * `endWithoutBody` with a length leaves the answer unfinished: the connection does not end, and no other request may follow.
+   * Without a length, `endWithoutBody` cannot end the connection.
    */
   #endHead(bytes: number, closes: boolean): void {
     if (closes) this.#response.writeHeader('Connection', 'close')
-    const [, isEnded] = this.#response.tryEnd('', bytes) // writes the length
+    const [, isEnded] = this.#response.tryEnd('', bytes) // writes the Content-Length
     if (isEnded) return
-    // Not within the cork, which would keep what was written.
+    // To close within the cork would leave the head unsent.
     if (closes) this.#isUnended = true
     else this.#response.endWithoutBody()
   }
@@ -367,19 +368,19 @@ export class Exchange {
 }
 
 /**
- * Answers requests that are not looked at: nothing of them is read, and no exchange is made. For GET and POST alone.
+ * Makes a function that sheds a request, without reading it or making an exchange. For GET and POST only.
  *
- * @param reply with headers that are constants
+ * @param reply whose headers are constants
  */
 export function refuserOf(reply: Reply, host: ExchangeHost, { part, isCrossOrigin }: ExchangeRules) {
   const headers = [['Content-Type', isCrossOrigin ? CORS_JSON_BLOCK : JSON_BLOCK], ...reply.headers]
-  // All of it in the status line: one text to hand over instead of three.
+  // The headers are part of the status line, so that one text is passed on instead of three.
   const head =
     STATUS_LINES[reply.status]! + headers.map(([name, value]) => `${HEADER_BREAK}${name}: ${value}`).join('')
   const body = Buffer.from(reply.body)
   return (response: HttpResponse) => {
     response.writeStatus(head)
-    // Whoever asks on and reads nothing gets no more kept for it than the system's buffers hold.
+    // A client that reads no answers takes no more memory than the system's buffers.
     const [, isTaken] = response.tryEnd(body, body.length)
     if (!isTaken) response.close()
     host.observer.shed(part)

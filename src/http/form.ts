@@ -1,17 +1,17 @@
 /**
- * Bodies of forms, from untrusted bytes: urlencoded (WHATWG URL, "application/x-www-form-urlencoded parsing") and
- * multipart/form-data (RFC 7578), text fields alone. Stricter than a browser's parser, because no honest client needs
- * the slack: what is malformed, or says a field twice, is refused rather than guessed at.
+ * Parses untrusted form bodies: urlencoded (WHATWG URL, "application/x-www-form-urlencoded parsing") and
+ * multipart/form-data (RFC 7578), with text fields only. These parsers are stricter than usual ones, because no honest
+ * client needs tolerance: a malformed body, or one with a field twice, is refused.
  */
 
 import { isUtf8 } from 'node:buffer'
 
-/** Fields by name. No prototype: a field may be called anything. */
+/** Fields by name. The object has no prototype, because a field may have any name. */
 export type FormFields = Record<string, string>
 
 export type FormReading =
   | { readonly ok: true; readonly fields: FormFields }
-  /** Why it is no form, for a person. */
+  /** Why the body is no form, for a person. */
   | FormProblem
 
 interface FormProblem {
@@ -19,7 +19,7 @@ interface FormProblem {
   readonly problem: string
 }
 
-/** More than any client of ours sends; a body of nothing but delimiters stays cheap. */
+/** More fields than any known client sends. The limit keeps a body of nothing but delimiters cheap. */
 const FIELDS_MAX = 32
 
 const NOT_UTF8 = problem('The body is not UTF-8.')
@@ -49,7 +49,7 @@ function addPair(fields: Fields, pair: string): FormProblem | undefined {
   return fields.add(name, value)
 }
 
-/** undefined: a stray percent sign, or bytes that are not UTF-8. */
+/** undefined for a stray percent sign, or for bytes that are not UTF-8. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
@@ -58,17 +58,17 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** RFC 2046, section 5.1.1; a boundary may be quoted, and must be if it has any of the latter characters. */
+/** RFC 2046, section 5.1.1. A boundary may be quoted, and must be if it has a character of the second set alone. */
 const BOUNDARY =
   /;[ \t]*boundary=(?:([\w'+.-]{1,70})|"([\w'()+,./:=? -]{0,69}[\w'()+,./:=?-])")[ \t]*(?:;|$)/i
 
-/** @param contentType the header, of which the boundary is taken */
+/** @param contentType the header, which contains the boundary */
 export function parseMultipart(bytes: Buffer, contentType: string): FormReading {
   const match = BOUNDARY.exec(contentType)
   if (match === null) return problem('The Content-Type header names no boundary.')
   if (!isUtf8(bytes)) return NOT_UTF8
   const delimiter = `\r\n--${match[1] ?? match[2]}`
-  const text = `\r\n${bytes.toString('utf8')}` // so that the first delimiter is like the others
+  const text = `\r\n${bytes.toString('utf8')}` // a line break before the first delimiter, as before the others
   if (!text.startsWith(delimiter)) return NOT_MULTIPART
   const fields = new Fields()
   let start = delimiter.length
@@ -83,10 +83,10 @@ export function parseMultipart(bytes: Buffer, contentType: string): FormReading 
   return rest === '' || rest === '\r\n' ? { ok: true, fields: fields.byName } : NOT_MULTIPART
 }
 
-/** `name` in quotes, in which a browser writes a quote as %22; anything else would be a file. */
+/** A text field has a quoted `name` (browsers write a quote in it as %22) and no other parameter; a file has more. */
 const DISPOSITION = /^content-disposition:[ \t]*form-data;[ \t]*name="([^"\r\n]*)"[ \t]*$/i
 
-/** @param part its headers, each after a line break, an empty line, its content */
+/** @param part headers, each after a line break, then an empty line and the content */
 function addPart(fields: Fields, part: string): FormProblem | undefined {
   const headersEnd = part.indexOf('\r\n\r\n')
   if (headersEnd < 0) return NOT_MULTIPART

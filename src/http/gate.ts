@@ -1,14 +1,14 @@
-/** Measures the queueing delay of the event loop, and refuses what it cannot answer: see domain/overload.ts. */
+/** Measures the queueing delay of the event loop, and decides which requests to shed: see domain/overload.ts. */
 
 import { LOOK_MS, Overload } from '../domain/overload.ts'
 import type { Gate, Part } from './exchange-host.ts'
 
 export interface OverloadGateOptions {
-  /** The queueing delay that a request may have, in milliseconds. */
+  /** The acceptable queueing delay of a request, in milliseconds. */
   readonly delayMsTarget: number
-  /** How many turns of the event loop a request takes: one, or two where its store answers in a later one. */
+  /** How many turns of the event loop a request takes: one, or two if the store answers in a later one. */
   readonly turnsPerRequest: number
-  /** @param refused how many have been, since it began */
+  /** @param refused the number of requests that were refused since shedding began */
   readonly onChange: (isShedding: boolean, refused: number) => void
 }
 

@@ -1,4 +1,4 @@
-/** One visit, from challenge to redemption, as the OpenAPI document shows it. The proof holds; the signatures are made up. */
+/** Examples of the OpenAPI document: one visit from challenge to redemption. The proof is valid, the MACs are made up. */
 
 import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
 

@@ -1,4 +1,4 @@
-/** The responses of the OpenAPI document: refusals from the table of outcomes, and the headers that they carry. */
+/** The responses in the OpenAPI document: refusals, from the table of outcomes (domain/outcome.ts), and their headers. */
 
 import type { TSchema } from '#typebox'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
@@ -6,10 +6,10 @@ import { errorSchema, siteverifyFailureSchema } from './openapi-schemas.ts'
 import type { ErrorStyle } from './replies.ts'
 import { siteverifyCode, siteverifyMessage, siteverifyStatus } from './siteverify-codes.ts'
 
-/** A node of the document: JSON. */
+/** A JSON object of the document. */
 export type Node = Readonly<Record<string, unknown>>
 
-/** What an operation may refuse for. Faults of ours (`internal`) look like `store-unavailable`. */
+/** The reasons for which an operation may refuse. An exception (`internal`) is answered like `store-unavailable`. */
 export interface OperationRefusals {
   readonly style: ErrorStyle
   readonly isCrossOrigin: boolean
@@ -78,7 +78,7 @@ export const REFUSALS = {
   },
 } as const satisfies Record<string, OperationRefusals>
 
-/** All responses to one operation's refusals, by status. */
+/** The responses of an operation's refusals, by status. */
 export function refusalResponses(operation: OperationRefusals): Record<string, Node> {
   const responses: Record<string, Node> = {}
   for (const [status, reasons] of byStatus(operation)) {
@@ -121,7 +121,7 @@ function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[])
   })
 }
 
-/** One for each code. */
+/** One example for each code. */
 function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Node {
   const examples: Record<string, Node> = {}
   for (const reason of reasons) {
@@ -156,7 +156,7 @@ const OWN_HEADERS: Readonly<Record<number, readonly string[]>> = {
   503: LIMIT_HEADERS,
 }
 
-/** Those of any answer with this status. */
+/** The headers of every answer with this status. */
 export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Node {
   return headerRefs([
     ...(OWN_HEADERS[status] ?? []),
@@ -174,7 +174,7 @@ function header(description: string, example: string, more: Node = {}): Node {
   return { description, required: true, schema: { type: 'string', ...more }, example }
 }
 
-/** Referred to by name. */
+/** The document's headers, to which responses refer by name. */
 export const HEADERS: Readonly<Record<string, Node>> = {
   'Retry-After': {
     description: 'Whole seconds after which the request would be admitted.',

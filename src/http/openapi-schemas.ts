@@ -1,4 +1,4 @@
-/** The forms of what the endpoints answer. (Of what they take: schemas.ts, siteverify.ts.) */
+/** Schemas of the endpoints' answers. (The schemas of requests are in schemas.ts and siteverify.ts.) */
 
 import Type, { type TSchema } from '#typebox'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
@@ -66,7 +66,7 @@ export const SiteverifySuccessSchema = Type.Object(
   { description: 'The token is good, and now used.' },
 )
 
-/** @param codes what it may be */
+/** @param codes the possible error codes */
 export function siteverifyFailureSchema(codes: readonly SiteverifyCode[]): TSchema {
   return Type.Object({
     success: Type.Literal(false),
@@ -84,7 +84,7 @@ export interface ErrorForm {
   readonly codes: readonly string[]
   /** Whether an error may name a field of the body. */
   readonly namesField: boolean
-  /** Whether it has `success: false`. */
+  /** Whether an error has `success: false`. */
   readonly hasSuccess: boolean
 }
 

@@ -1,6 +1,6 @@
 /**
- * GET /openapi.json: the public interface as an OpenAPI 3.1 document, made of the schemas that validate requests, the
- * table of outcomes, and schemas of the answers (which a test holds against real ones).
+ * GET /openapi.json: the public interface as an OpenAPI 3.1 document. Its sources are the schemas that validate requests,
+ * the table of outcomes, and schemas of the answers, which a test compares with real answers.
  */
 
 import { readFileSync } from 'node:fs'
@@ -37,10 +37,10 @@ import {
 import { RedemptionSchema, SolutionSchema } from './schemas.ts'
 import { SiteverifySchema } from './siteverify.ts'
 
-/** A day-old copy would describe yesterday's version. */
+/** Clients revalidate each time: an old copy could describe an old version. */
 const CACHE_CONTROL = 'no-cache'
 
-/** Any page may show it. */
+/** Any page may load the document. */
 const FILE_HEADERS = [
   ['Access-Control-Allow-Origin', '*'],
   ['Cross-Origin-Resource-Policy', 'cross-origin'],

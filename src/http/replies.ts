@@ -1,4 +1,4 @@
-/** What goes on the wire besides the three success bodies: refusals, with their headers. */
+/** Makes the replies of refusals, with their bodies and headers. The endpoints write the bodies of successes. */
 
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 import type { Limited } from '../store/store.ts'
@@ -6,27 +6,27 @@ import { siteverifyCode, siteverifyMessage, siteverifyStatus } from './siteverif
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** What an answer means: the reason of a refusal, `failed` for a verification that failed, `ok` for all else. */
+/** The meaning of an answer: a refusal's reason, `failed` for a failed verification, `ok` otherwise. */
 export type ReplyOutcome = Reason | 'ok' | 'failed'
 
 export interface Reply {
   readonly status: number
-  /** Without: `ok`. */
+  /** `ok` if absent. */
   readonly outcome?: ReplyOutcome
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
 }
 
-/** A file or a page; its headers are all there are, Content-Type and Cache-Control among them. */
+/** A file or a page. No headers are added to those given, which include Content-Type and Cache-Control. */
 export interface ContentReply {
   readonly status: number
-  /** With 304 only its length is sent. */
+  /** With 304, only the length of the body is sent. */
   readonly body: Buffer | string
   readonly headers: HeaderList
 }
 
-/** How an endpoint words its errors: /verify-token and /siteverify have a field `success` in every answer. */
+/** The form of an endpoint's errors: /verify-token and /siteverify have a field `success` in every answer. */
 export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 export const NO_HEADERS: HeaderList = []
@@ -34,7 +34,7 @@ export const NO_HEADERS: HeaderList = []
 const UNAUTHORIZED_HEADERS: HeaderList = [['WWW-Authenticate', 'Bearer']]
 const RETRY_UNAVAILABLE_SECONDS = 1
 
-/** Not for `rate-limited`, `overloaded` and `store-unavailable`, which carry headers of their own. */
+/** Not for `rate-limited`, `overloaded` and `store-unavailable`, which have more headers: see below. */
 export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: HeaderList = NO_HEADERS): Reply {
   if (style === 'siteverify') return siteverifyRefusal(refusal, headers)
   const { status, code, message } = OUTCOMES[refusal.reason]

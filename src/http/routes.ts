@@ -1,5 +1,5 @@
 /**
- * Read this first: which path and method leads where.
+ * Start reading here: the table of paths and methods, with their endpoints.
  *
  *   request -> Exchange (http/exchange.ts) -> endpoint (endpoints/*.ts) -> domain/*, store -> reply -> Exchange
  */
@@ -20,7 +20,7 @@ interface Route {
   readonly path: string
   readonly method: 'get' | 'post'
   readonly endpoint: Endpoint
-  /** CORS for any origin; without it a preflight is just a wrong method. */
+  /** Whether pages of any origin may call the path (CORS). If not, a preflight is answered as a wrong method. */
   readonly isCrossOrigin: boolean
   readonly errorStyle: ErrorStyle
 }
@@ -30,7 +30,7 @@ const PREFLIGHT_SECONDS = 86_400
 const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
 const OVERLOAD_REPLY = refusalReply({ reason: 'overloaded' }, 'plain', [['Retry-After', '1']])
 
-/** @param contents what is served besides the endpoints: the widget, the demo page, the OpenAPI document */
+/** @param contents files and pages to serve: the widget, the demo page, the OpenAPI document */
 export function buildApp(
   service: Service,
   host: ExchangeHost,
@@ -83,7 +83,7 @@ function always(reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler
   return seenBy(host, (response, request) => new Exchange(response, request, host, rules).begin(answer))
 }
 
-/** The handler of what is answered however many there are. */
+/** The handler of a path that is never shed: while other requests are shed, the gate counts this one. */
 function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
   if (gate === undefined) return handler
   return (response, request) => {
@@ -93,12 +93,13 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
 }
 
 /**
- * One refusal in so many is made by an exchange. That answer waits for the end of the turn, and uWebSockets.js closes the
- * connection if another request follows. So no connection has more refused in one turn, where it can pipeline 10,000.
+ * One in this many refusals is answered by an exchange, at the end of the turn. If another request follows before that,
+ * uWebSockets.js closes the connection. A connection can pipeline 10,000 requests; this bounds how many of them are refused
+ * in one turn.
  */
 const REFUSALS_PER_EXCHANGE = 64
 
-/** The handler, or a refusal where there are more requests than can be answered. */
+/** The handler, or a refusal if the request is shed. */
 function unlessOverloaded(handler: Handler, reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
   const { gate } = host
   if (gate === undefined) return handler
@@ -121,7 +122,7 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const step = (exchange: Exchange) => endpoint.handle(exchange)
   const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(step)
   app[method](path, unlessOverloaded(handle, endpoint.overloadReply, host, rules))
-  // Counted apart from what the endpoint answers.
+  // Preflights are not counted among the endpoint's answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))
 }

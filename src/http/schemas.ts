@@ -1,4 +1,4 @@
-/** Request bodies: schemas, compiled once at start, and the reading of untrusted bytes into checked values. */
+/** Parses untrusted request bodies into checked values, by JSON schemas that are compiled once at start. */
 
 import { isUtf8 } from 'node:buffer'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
@@ -81,8 +81,8 @@ export const RedemptionSchema = Type.Object(
 )
 
 /**
- * One for all schemas, which a test holds to the meta-schema: to compile that took a tenth of a worker's start.
- * Unknown keywords are still errors.
+ * The validator of all schemas. A test checks the schemas against the meta-schema; to compile that at start would take a
+ * tenth of a worker's start. Unknown keywords are still errors.
  */
 export const ajv = new Ajv({ strict: true, meta: false, validateSchema: false })
 const validateSolution = ajv.compile<Solution>(SolutionSchema)
@@ -104,10 +104,10 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
 
-/** In any order and spelling that JSON allows. */
+/** Parses a body whose fields have any order and spelling that JSON allows. */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution)
-  // JSON can spell negative zero, which no counter is.
+  // JSON allows negative zero, which is no counter.
   if (parsed.ok && !isCounter(parsed.body.counter))
     return wrongField('counter', 'must be an integer from 0 to 2^53 - 1')
   if (parsed.ok && spellingOf('counter', bytes.toString('latin1')) !== String(parsed.body.counter))
@@ -133,7 +133,7 @@ export function isJsonType(contentType: string): boolean {
   return JSON_TYPE.test(contentType)
 }
 
-/** Any JSON value. */
+/** Parses any JSON value. */
 export function readJson(bytes: Buffer): Parsed<unknown> {
   if (bytes.length === 0) return refused({ reason: 'body-empty' })
   if (!isUtf8(bytes)) return refused({ reason: 'body-not-utf8' })
@@ -177,14 +177,14 @@ function describeError(error: ErrorObject): { field: string; problem: string } {
 }
 
 /**
- * Nothing here merges objects, so a `__proto__` would be harmless; but no honest client sends one, and what reads the
- * body next might not be as careful. A key can be spelled with escapes; honest bodies have none.
+ * Whether a text may contain a key `__proto__`. No code here merges objects, so this key would be harmless. But no honest
+ * client sends it, and later code could be less careful. Escapes could hide the key; honest bodies have none.
  */
 function mayHideProto(text: string): boolean {
   return text.includes('__proto__') || text.includes('\\')
 }
 
-/** Whether any object inside has an own key `__proto__`. Not recursive: a body may nest thousands deep. */
+/** Whether any object inside has an own key `__proto__`. Not recursive, because a body may nest thousands of levels. */
 function hasProtoKey(root: unknown): boolean {
   const rest = [root]
   while (rest.length > 0) {

@@ -1,10 +1,10 @@
-/** Refusals in the words of the large hosted CAPTCHAs: what POST /siteverify has in `error-codes`. */
+/** Maps refusals to the `error-codes` of the large hosted CAPTCHAs, for POST /siteverify. */
 
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 
 /**
- * The first seven are common to reCAPTCHA and Turnstile, the next two are hCaptcha's. The last two are powgate's own,
- * for what those services do not tell or do not check.
+ * The first seven are common to reCAPTCHA and Turnstile, the next two are hCaptcha's. The last two are powgate's own, for
+ * cases that those services do not report or check.
  */
 export const SITEVERIFY_CODES = [
   'missing-input-secret',
@@ -49,7 +49,7 @@ const CODES: Partial<Readonly<Record<Reason, SiteverifyCode>>> = {
   internal: 'internal-error',
 }
 
-/** Where the table of outcomes speaks of /verify-token's header and fields. */
+/** Messages that replace those of the table of outcomes which name /verify-token's header and fields. */
 const MESSAGES: Partial<Readonly<Record<Reason, string>>> = {
   'content-type':
     'The Content-Type header must be application/x-www-form-urlencoded, application/json or multipart/form-data.',
@@ -60,7 +60,7 @@ const MESSAGES: Partial<Readonly<Record<Reason, string>>> = {
   'token-other-address': 'The token was issued to another IP address than remoteip.',
 }
 
-/** What cannot be told otherwise is a bad request. */
+/** The code of a reason; `bad-request` if the table has none. */
 export function siteverifyCode(reason: Reason): SiteverifyCode {
   return CODES[reason] ?? 'bad-request'
 }
@@ -69,7 +69,7 @@ export function siteverifyMessage(reason: Reason): string {
   return MESSAGES[reason] ?? OUTCOMES[reason].message
 }
 
-/** Those services answer 200 whatever the verdict; what is no verdict keeps its status. */
+/** The status of a refusal. The hosted services answer every verdict with 200; other refusals keep their status. */
 export function siteverifyStatus(reason: Reason): number {
   const { status } = OUTCOMES[reason]
   const isVerdict =

@@ -1,6 +1,6 @@
 /**
- * The reading of POST /siteverify. All three encodings, because each is what the examples of one of the hosted services
- * send: urlencoded (reCAPTCHA, hCaptcha), JSON and multipart/form-data (Turnstile, whose examples post a FormData).
+ * Parses the bodies of POST /siteverify, in each encoding that the examples of the hosted services use. These are
+ * urlencoded (reCAPTCHA, hCaptcha), JSON and multipart/form-data (Turnstile, whose examples post a FormData).
  */
 
 import type { ErrorObject } from 'ajv'
@@ -42,7 +42,7 @@ export const SiteverifySchema = Type.Object(
 
 const validate = ajv.compile<SiteverifyRequest>(SiteverifySchema)
 
-/** What was sent, by name, not checked. */
+/** The fields of a body, by name, unchecked. */
 export type SiteverifyFields = Readonly<Record<string, unknown>>
 
 const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
@@ -66,17 +66,17 @@ function formFields(form: FormReading): Parsed<SiteverifyFields> {
     : refused({ reason: 'body-not-form', detail: form.problem })
 }
 
-/** The API key, undefined if there is none; of which form has yet to be seen. */
+/** The API key, unchecked; undefined if there is none. */
 export function secretOf({ secret }: SiteverifyFields): unknown {
   return isLeftOut(secret) ? undefined : secret
 }
 
-/** Clients pass on an address that they don't know as an empty field. */
+/** Whether a field counts as absent. Clients send an empty field for an address that they do not know. */
 function isLeftOut(value: unknown): boolean {
   return value === undefined || value === null || value === ''
 }
 
-/** @param site that of the API key */
+/** @param site the site of the API key */
 export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
   const asked: Record<string, unknown> = {}
   for (const name of Object.keys(SiteverifySchema.properties)) {
@@ -87,7 +87,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   const { response, remoteip, sitekey, idempotency_key } = asked
   if (remoteip !== undefined && parseAddress(remoteip) === undefined)
     return refused({ reason: 'expected-ip-malformed' })
-  // A test key goes with whatever site key a test has.
+  // A test key may come with any site key.
   if (sitekey !== undefined && sitekey !== site.record.siteKey && site.test === undefined)
     return refused({ reason: 'site-key-other-site' })
   return {
@@ -100,7 +100,7 @@ export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Re
   }
 }
 
-/** What a field of a wrong form means. */
+/** The reason of a refusal, by the field whose form is wrong. */
 const WRONG: Readonly<Record<string, Reason>> = {
   secret: 'credentials-malformed',
   response: 'token-malformed',
@@ -109,7 +109,7 @@ const WRONG: Readonly<Record<string, Reason>> = {
 }
 
 function refusalFor({ keyword, instancePath, message }: ErrorObject): Refusal {
-  if (keyword === 'required') return { reason: 'token-missing' } // the secret has been read before
+  if (keyword === 'required') return { reason: 'token-missing' } // a missing secret is refused before
   const field = instancePath.slice(1)
   const reason = WRONG[field] ?? 'body-shape'
   return reason === 'body-shape' ? { reason, detail: `${field} ${message}.` } : { reason }

@@ -1,17 +1,17 @@
-/** How JSON spells a number, which a parser does not tell: to it `7`, `7.0` and `70e-1` are one. */
+/** Finds the spelling of a number in JSON, which JSON.parse does not tell: `7`, `7.0` and `70e-1` are all 7. */
 
 const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c]
 const [OPEN_BRACE, OPEN_BRACKET, CLOSE_BRACKET, CLOSE_BRACE] = [0x7b, 0x5b, 0x5d, 0x7d]
 
 /**
- * @param field of the outermost object, which has it, as a number
- * @param json that has been parsed; any characters of a byte each will do
- * @returns the spelling of its value: of several fields of one name JSON takes the last
+ * @param field a field of the outermost object, with a number as its value
+ * @param json a valid text, decoded by any encoding of one byte a character
+ * @returns the spelling of the field's value; of several fields of one name, JSON.parse takes the last
  */
 export function spellingOf(field: string, json: string): string {
   const name = `"${field}"`
   const at = json.indexOf(name)
-  // Where that is there once and nothing is escaped, it can't be a value, or another object's. 0.3 us of the 3 that a usual body takes.
+  // In a text without escapes, a name that occurs once is the field's. This takes 0.3 us of the 3 us of a usual body.
   const isAlone = at >= 0 && json.indexOf(name, at + name.length) < 0 && !json.includes('\\')
   return isAlone ? valueBehind(at + name.length, json) : lastOf(name, json)
 }
@@ -41,14 +41,14 @@ function isNamed(name: string, text: string): boolean {
   return text === name || (text.includes('\\') && JSON.stringify(JSON.parse(text)) === name)
 }
 
-/** @param at of its opening quote */
+/** @param at offset of the opening quote */
 function endOfString(at: number, json: string): number {
   let end = at + 1
   while (json.charCodeAt(end) !== QUOTE) end += json.charCodeAt(end) === BACKSLASH ? 2 : 1
   return end + 1
 }
 
-/** @param at behind a name */
+/** @param at offset behind a name */
 function valueBehind(at: number, json: string): string {
   const start = skipSpace(skipSpace(at, json) + 1, json)
   let end = start
