@@ -1,9 +1,9 @@
 /**
- * Keeps /challenge and /verify answering while a remote store is away (design: "When the store is away").
+ * Fail open: answers /challenge and /verify from this worker's memory while Redis is away.
  *
- * Limits fall to windows in this worker's memory of limit / workers, used nonces to a bounded set. Both are weaker than
- * the store's, and say so in the log; what they let through still has to redeem its token, which no outage bridges:
- * /verify-token fails closed, and counts per nonce. A worker that has never seen the store bridges nothing.
+ * Each worker counts limits in its own memory, divided by the number of workers, and keeps used nonces in a bounded set. Both
+ * are weaker than the store's, and the log says that the store is away. A token issued meanwhile must still be redeemed at
+ * /verify-token, which fails closed and redeems once per nonce. A worker that has never reached the store bridges nothing.
  */
 
 import { admitToLog, LogKind } from '../domain/address-log.ts'
@@ -25,11 +25,11 @@ const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 
 export interface BridgeOptions {
-  /** Over how many workers a limit is divided. */
+  /** The number of workers that a limit is divided by. */
   readonly workers: number
-  /** Whether the store is one whose outages may be bridged at all. */
+  /** `mayBeBridged` of the store. */
   readonly mayBridge: boolean
-  /** For requests that do not say it themselves. */
+  /** For requests without a `failOpen` of their own. */
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   /** Milliseconds, never stepping back. */
   readonly monotonicMs: () => number
@@ -106,7 +106,7 @@ export class BridgedStore implements RequestStore {
     return { status: 'admitted', nonce: 'spent', failures }
   }
 
-  /** undefined: no answer can be given. */
+  /** undefined if the worker has never reached the store, or its memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     if (this.#store.addressEpoch(request.addressKey) === undefined) return undefined
     const now = Math.floor(this.#options.monotonicMs())
@@ -123,7 +123,7 @@ export class BridgedStore implements RequestStore {
   }
 }
 
-/** A map with a bound. Full of live entries, it takes no more: it never forgets one early. */
+/** A bounded map. Full of live entries, the map refuses new ones: an entry is never dropped early. */
 class ExpiringMap<Value> {
   readonly #entries = new Map<string, { value: Value; expiresAt: number }>()
   readonly #sizeMax: number
@@ -148,7 +148,7 @@ class ExpiringMap<Value> {
     return true
   }
 
-  /** Looks at all of them, since they expire in another order than they came: at most once a second. */
+  /** Scans all entries, which expire in another order than they came; at most once a second. */
   #removeExpired(now: number): void {
     if (now < this.#sweptAt + SWEEP_MS) return
     this.#sweptAt = now

@@ -1,14 +1,14 @@
 /**
- * When API keys were last used: noted in this worker's memory at each request, and written to the store about once a
- * minute, so that no request costs a call. What could not be written is tried again the next time.
+ * When API keys were last used. Each request notes the time in this worker's memory. About once a minute the times are
+ * written to the store, so that no request costs a call. Times that could not be written are tried again the next time.
  */
 
 import type { SiteStore } from './store.ts'
 
 const WRITE_MS = 60_000
-/** API keys in use within a minute; beyond, some are noted a minute later. */
+/** API keys noted within a minute; with more in use, some are noted a minute later. */
 const KEYS_MAX = 100_000
-/** No call holds the store for longer than so many take. */
+/** API keys in one call, so that no call occupies the store for long. */
 const CHUNK = 1000
 
 export class KeyUses {
@@ -36,7 +36,7 @@ export class KeyUses {
     this.#timer = setTimeout(write, this.#writeMs).unref()
   }
 
-  /** Writes what is left. Does not reject: that the store is away at the end is no reason not to end. */
+  /** Writes what is left. Never rejects: a store that is away must not keep the process from ending. */
   async stop(): Promise<void> {
     clearTimeout(this.#timer)
     await this.write().catch(() => {})

@@ -1,4 +1,4 @@
-/** How busy each site is: counted in this worker, exchanged through the store once a second, never per request. */
+/** How busy each site is. Counts challenges in this worker, and exchanges the counts through the store once a second. */
 
 import { decayedRate } from '../domain/load.ts'
 import type { LoadReport, SiteLoad, Store } from './store.ts'
@@ -50,7 +50,7 @@ export class LoadTracker {
       .map(([siteKey, challenges]) => ({ siteKey, challenges }))
       .sort((a, b) => b.challenges - a.challenges)
       .slice(0, REPORTS_MAX)
-    // Before the call: a report whose answer is lost may have been counted, and is not sent again.
+    // Deleted before the call: a report whose answer is lost may have been counted, so it is not sent again.
     for (const { siteKey } of reports) this.#counts.delete(siteKey)
     const loads = await this.#store.exchangeLoad(reports)
     const atMs = this.#now()

@@ -6,7 +6,7 @@ export function memberOf(change: RecordChange): string {
   return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
 }
 
-/** The texts of the record as it must be stored yet, and as it will be. A record that was read and not changed keeps its text. */
+/** JSON of the record as it must be stored now, and as it will be. A record that was read and not changed keeps its JSON. */
 export function jsonOf(change: RecordChange): { expected: string | undefined; written: string } {
   const { expected } = change
   return {

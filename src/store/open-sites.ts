@@ -1,4 +1,4 @@
-/** The sites of whichever store a configuration asks for. Only that one's code is loaded: a command does little else. */
+/** Opens the sites of the configured store. Only that store's code is loaded: a command does little else than loading. */
 
 import type { Config } from '../config.ts'
 import type { SiteStore } from './store.ts'
@@ -7,8 +7,8 @@ import type { SiteStore } from './store.ts'
 const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 
 /**
- * Sites and API keys alone, for commands that run beside the service: of the embedded store only the durable part is
- * opened, of Redis no shard is looked at. Throws StoreSetupError.
+ * Sites and API keys alone, for commands that run beside the service. Of the embedded store only the durable part is opened;
+ * in Redis no shard is used. Throws StoreSetupError.
  */
 export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
   if (config.redis === undefined) {

@@ -1,4 +1,4 @@
-/** Which store a configuration asks for. Only that one's code is loaded: ioredis takes a tenth of a worker's start. */
+/** Creates the configured store. Only that store's code is loaded, because ioredis takes a tenth of a worker's start. */
 
 import type { Config } from '../config.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
@@ -6,22 +6,22 @@ import type { RedisStore } from './redis/store.ts'
 import type { OnStoreCall } from './store.ts'
 
 export interface OpenOptions {
-  /** Whether this process removes what has expired; one per machine is enough. */
+  /** Whether this process removes expired entries; one process per machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number
   readonly onChange?: (up: boolean, cause: string) => void
-  /** Told when a store that was up has lost its memory in so many of its shards, or may have. */
+  /** Called when a store that was up has lost the memory of `shards` of its `of` shards, or may have. */
   readonly onForgotten?: (shards: number, of: number) => void
   readonly onCall?: OnStoreCall
   /** How long `open` tries before it gives up; a few seconds if undefined. */
   readonly openMs?: number
-  /** Told again and again while `open` tries. */
+  /** Called repeatedly while `open` tries. */
   readonly onWaiting?: (cause: string) => void
 }
 
 const OPEN_MS = 5000
 
-/** Not open yet. Throws StoreSetupError if what is configured cannot work. */
+/** The store is not open yet. Throws StoreSetupError if the configuration cannot work. */
 export async function createStore(config: Config, options: OpenOptions): Promise<EmbeddedStore | RedisStore> {
   if (config.redis !== undefined) {
     const { RedisStore } = await import('./redis/store.ts')

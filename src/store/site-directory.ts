@@ -1,6 +1,6 @@
 /**
- * Sites and API keys as a worker sees them: cached, bounded, and brought up to date twice a second, so that a change
- * is seen by all workers within two seconds. While the store is away the last known copies serve.
+ * A worker's bounded cache of sites and API keys. Each worker refreshes its cache twice a second, so all workers see a change
+ * within two seconds. While the store is away, the last known copies are used.
  */
 
 import { type ApiKeyRecord, compileSite, type Site } from '../domain/site.ts'
@@ -10,11 +10,11 @@ const KNOWN_MAX = 100_000
 const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
 const POLL_MS = 500
-/** Look-ups under way; a flood of made-up keys must not queue without bound. */
+/** Reads of the store under way; a flood of made-up keys must not queue without bound. */
 const LOADS_MAX = 1000
 const REFRESH_CHUNK = 200
 
-/** null: there is no such thing. undefined: it cannot be told now. */
+/** null: known not to exist. undefined: unknown, because the store could not be read. */
 export type Found<Thing> = Thing | null | undefined
 
 export class SiteDirectory {
@@ -24,7 +24,7 @@ export class SiteDirectory {
   #revision: number | undefined
   #timer: NodeJS.Timeout | undefined
 
-  /** @param hiddenSiteKey of a site that is taken for unknown, with its API keys, though the store has it */
+  /** @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site */
   constructor(store: SiteStore, now: () => number, hiddenSiteKey?: string) {
     this.#store = store
     const readSite = async (siteKey: string) => {
@@ -35,7 +35,7 @@ export class SiteDirectory {
     this.#apiKeys = new Cache(id => store.readApiKey(id), now)
   }
 
-  /** The site if it is cached, null if it is known not to exist, undefined if `loadSite` must be asked. */
+  /** The site if it is cached, null if it is known not to exist, undefined if `loadSite` must be called. */
   cachedSite(siteKey: string): Site | null | undefined {
     return this.#sites.cached(siteKey)
   }
@@ -64,10 +64,10 @@ export class SiteDirectory {
     clearTimeout(this.#timer)
   }
 
-  /** Reads what has changed since the last call. The revision moves on only when all of it was read. */
+  /** Reads the records that changed since the last call. The revision moves on only when all of them were read. */
   async refresh(): Promise<void> {
     const changes = await this.#store.changesSince(this.#revision)
-    // What was cached before the first poll went through may have changed meanwhile.
+    // Records that were cached before the first successful poll may have changed meanwhile.
     const mayAllHaveChanged = changes.isReplaced || this.#revision === undefined
     if (mayAllHaveChanged) await Promise.all([this.#sites.refreshAll(), this.#apiKeys.refreshAll()])
     else await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
@@ -79,7 +79,7 @@ class Cache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
   readonly #now: () => number
   readonly #known = new Map<string, Thing>()
-  /** Keys that were not found, by when to ask again. */
+  /** Keys that were not found, with the time from which the store is asked again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
 
@@ -122,8 +122,8 @@ class Cache<Thing> {
   }
 
   /**
-   * Reads cached things anew. Nothing is ever deleted from a store (sites are disabled, keys revoked), so what is no
-   * longer there was lost with the store's memory: its last known copy goes on serving.
+   * Reads cached records anew. Nothing is ever deleted from a store (sites are disabled, keys revoked). So a missing record
+   * was lost with the store's memory, and its last known copy stays in use.
    */
   async refresh(keys: readonly string[]): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
@@ -134,7 +134,7 @@ class Cache<Thing> {
       const results = await Promise.allSettled(chunk.map(key => this.#refreshOne(key)))
       failure ??= results.find(result => result.status === 'rejected')
     }
-    // After all that could be read: who asks again begins anew.
+    // Thrown after everything else was read: the next refresh begins anew.
     if (failure !== undefined) throw failure.reason
   }
 

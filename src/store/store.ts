@@ -1,9 +1,9 @@
 /**
- * The only state that workers share, in the domain's verbs. Two implementations (redis/, embedded/) pass one
- * conformance suite (test/store/conformance.ts), races included.
+ * The interface of the store: the only state that workers share, as operations of the domain. Both implementations (redis/,
+ * embedded/) pass one conformance suite (test/store/conformance.ts), races included.
  *
- * The three request verbs take a callback and answer once: in the same event-loop turn if they can tell at once that
- * the store is away, else in a later one. Whatever is unknown is `unavailable`; the caller must refuse or fall back.
+ * The three request operations take a callback and answer once: in the same event-loop turn if the store is known to be away,
+ * else in a later turn. An unknown outcome is `unavailable`; the caller must refuse or fall back.
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
@@ -33,7 +33,7 @@ interface AddressRequest {
   readonly addressLimit: number
   /** 0 when the site is not known: only the address is charged. */
   readonly siteLimit: number
-  /** Whether an outage of the store may be bridged; undefined: as the service is configured. */
+  /** Whether the request may be answered from the worker's memory while the store is away; undefined: as configured. */
   readonly failOpen?: boolean | undefined
 }
 
@@ -51,13 +51,13 @@ export type ChallengeAdmission =
   | Unavailable
 
 export interface SolutionRequest extends AddressRequest {
-  /** Whether this verification is known to fail, whatever the store answers: it counts against the address. */
+  /** Whether this verification fails whatever the store answers; failures count against the address. */
   readonly failed: boolean
-  /** The nonce to mark as used; undefined charges the limits and touches no nonce. */
+  /** The nonce to record as used; undefined charges the limits and records no nonce. */
   readonly spend:
     | {
         readonly nonce: string
-        /** Of the address, as it was when the nonce was read; under another the nonce is refused as used. */
+        /** The address's epoch when the nonce was read; under another epoch the nonce is refused as used. */
         readonly storeEpoch: number
         readonly expiresAtMs: number
       }
@@ -77,9 +77,9 @@ export interface RedemptionRequest {
   /** From `limitKey`, of the calling backend. */
   readonly callerKey: string
   readonly callerLimit: number
-  /** undefined when the credentials name no valid API key: only the caller's address is charged. */
+  /** undefined when the credentials name no valid API key; then only the caller's address is charged. */
   readonly apiKey: { readonly id: string; readonly limit: number; readonly siteKey: string } | undefined
-  /** The token to redeem; undefined charges the limits and touches no token. */
+  /** The token to redeem; undefined charges the limits and redeems no token. */
   readonly redeem: TokenRedemption | undefined
 }
 
@@ -88,24 +88,24 @@ export interface TokenRedemption {
   /** From the token's claims. */
   readonly storeEpoch: number
   readonly expiresAtMs: number
-  /** Names this redemption, so that its retry gets the same answer; empty for none. ASCII, at most 64 characters. */
+  /** Identifies this redemption, so that a retry of it gets the same answer; empty for none. ASCII, at most 64 characters. */
   readonly claim: string
 }
 
 export type RedemptionAdmission =
   | {
       readonly status: 'admitted'
-      /** `forgotten`: the store lost its memory since the token was issued, so it can't tell whether it was used. */
+      /** `forgotten`: the store lost its memory since the token was issued, so whether the token was used is unknown. */
       readonly token: 'redeemed' | 'used' | 'forgotten' | 'untouched'
     }
   | Limited
   | Unavailable
 
 /**
- * Told of every call that took operations to the store, when it was answered or given up.
+ * Called for each call to the store, when the call was answered or given up.
  *
- * @param operations how many, at least 1
- * @param seconds since the first of them came
+ * @param operations the number of operations in the call, at least 1
+ * @param seconds since the first of these operations was requested
  */
 export type OnStoreCall = (operations: number, seconds: number) => void
 
@@ -114,22 +114,22 @@ export interface RequestStore {
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void
   /**
-   * Epoch of the memory that will remember this address's used nonces, or this site's redeemed tokens: drawn anew
-   * whenever that memory starts empty. undefined until the store was first reached.
+   * Epoch of the memory that holds this address's used nonces, or this site's redemption records. A new epoch is drawn
+   * whenever that memory starts empty. undefined until the store is first reached.
    */
   addressEpoch(addressKey: string): number | undefined
   siteEpoch(siteKey: string): number | undefined
   /**
-   * What a challenge is bound to: changes with either of these. With the site's too, since a solution that was turned
-   * into a token must not yield another once that one's redemption may be forgotten.
+   * The epoch that a challenge is bound to: changes with the address's epoch and with the site's. The site's counts too,
+   * because a solution that became a token must not yield another once the redemption record of the first may be lost.
    */
   nonceEpoch(addressKey: string, siteKey: string): number | undefined
-  /** The same for all the memories that addresses are spread over; empty where there is one. */
+  /** `nonceEpoch` for each of the memories that addresses are spread over; empty where there is only one. */
   nonceEpochs(siteKey: string): readonly number[]
 }
 
 export interface SiteChanges {
-  /** Pass it to the next call. */
+  /** For the next call. */
   readonly revision: number
   /** The revision went back: the data was lost or replaced, and anything may have changed. */
   readonly isReplaced: boolean
@@ -137,29 +137,29 @@ export interface SiteChanges {
   readonly apiKeyIds: readonly string[]
 }
 
-/** Configuration. These reject when the store cannot be reached. */
+/** Sites, API keys and the audit log. All promises reject when the store cannot be reached. */
 export interface SiteStore {
   readSite(siteKey: string): Promise<SiteRecord | undefined>
   readApiKey(id: string): Promise<ApiKeyRecord | undefined>
   listSites(): Promise<SiteRecord[]>
   listApiKeys(): Promise<ApiKeyRecord[]>
   /**
-   * Writes all records, each with an entry in the audit log; or nothing, and then resolves with false, if one of them is
-   * no longer as expected. No record may occur twice.
+   * Writes all records, each with an entry in the audit log. If one record differs from what was expected, writes nothing and
+   * resolves with false. No record may occur twice.
    */
   commit(changes: readonly RecordChange[], author: Author): Promise<boolean>
-  /** The latest entries of the audit log that fit, oldest first. */
+  /** The latest entries of the audit log that match the query, oldest first. */
   readAudit(query: AuditQuery): Promise<AuditEntry[]>
   /**
-   * Notes when API keys were last used; an earlier time than the one that is noted changes nothing. Is no change of a
-   * record: no worker reads anything anew.
+   * Stores when API keys were last used; a time earlier than the stored one changes nothing. This changes no record, so no
+   * worker reads a record anew.
    *
    * @param uses Unix milliseconds by API key id
    */
   noteUses(uses: ReadonlyMap<string, number>): Promise<void>
-  /** Unix milliseconds by id, of those that were ever used. */
+  /** Unix milliseconds by API key id, without the keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
-  /** What was written after `revision`; undefined asks for the present revision alone. */
+  /** The records written after `revision`; undefined asks for the present revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 
@@ -177,24 +177,24 @@ export interface SiteLoad {
 }
 
 export interface Store extends RequestStore, SiteStore {
-  /** Resolves once the store answers; rejects with a StoreSetupError if what is configured can't work. */
+  /** Resolves once the store answers; rejects with a StoreSetupError if the configuration cannot work. */
   open(): Promise<void>
   close(): Promise<void>
-  /** Whether the real request operations went through within the last moments. */
+  /** Whether the real request operations have succeeded recently. */
   isReady(): boolean
-  /** One line for an operator: what of the store answers. */
+  /** One line for an operator: which parts of the store answer. */
   describeHealth(): string
-  /** Whether this store's outages may be bridged from a worker's own memory (endpoints that fail open). */
+  /** Whether endpoints may fail open: answer from the worker's memory while this store is away. */
   readonly mayBeBridged: boolean
-  /** One line for the log: engine and place, without credentials. */
+  /** One line for the log: engine and location, without credentials. */
   readonly description: string
   exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
 }
 
-/** A configuration that cannot work: its message is one clear line naming the variable. */
+/** A configuration that cannot work. The message is one line that names the variable. */
 export class StoreSetupError extends Error {
   override readonly name = 'StoreSetupError'
 }
 
-/** A mark of single use outlives what it guards by this much, whatever the hosts' clocks think. */
+/** A used nonce or redemption record outlives its challenge or token by this much, because hosts' clocks differ. */
 export const MARK_MARGIN_MS = 60_000

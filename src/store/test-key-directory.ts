@@ -1,4 +1,4 @@
-/** The published test keys before those of the store, which never sees them. */
+/** A site directory that answers for the published test keys itself; the store never sees them. */
 
 import type { ApiKeyRecord, Site, TestOutcome } from '../domain/site.ts'
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
