@@ -1,4 +1,4 @@
-/** What an operator should know about a Redis, from what it says of itself. */
+/** What an operator should know about a Redis, from the server's own INFO, CONFIG and CLUSTER INFO. */
 
 import type { RedisTarget } from './target.ts'
 
@@ -83,7 +83,7 @@ function clusterAdvice(fields: Fields): string[] {
 
 const CLUSTER_SLOTS = 16384
 
-/** What the server does not let be asked is left out. */
+/** Empty if the server refuses the command. */
 export async function infoOf(ask: Ask, section: string): Promise<Fields> {
   return fieldsOf(await attempt(ask, 'info', section))
 }

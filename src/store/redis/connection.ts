@@ -7,35 +7,35 @@ import { QuietConnector, QuietSentinelConnector } from './connectors.ts'
 import type { RedisTarget } from './target.ts'
 
 /**
- * A class of ioredis extends String, after which V8 keeps String.prototype as a dictionary. No string method is
- * inlined any more in this process: `charCodeAt` takes 8.8 ns instead of 1.8, some 4 us of a /verify-token. Loading a method
- * through an heir makes the prototype fast again; V8 does it after some hundred loads.
+ * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this
+ * process. `charCodeAt` takes 8.8 ns instead of 1.8, some 4 us of a /verify-token. V8 makes the prototype fast again after
+ * some hundred loads of a method through an object that inherits from it.
  */
 const heir: string = Object.create(String.prototype)
 for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
 
-/** Makes sockets; ioredis gives it its own options. */
+/** A class that makes sockets; ioredis passes its own options to it. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
-/** A connection to one server. What was learnt over it holds for this object only. */
+/** A connection to one server. An epoch that was read over a connection holds for that connection only. */
 export type Place = Redis
 
 export interface Connection {
   readonly isCluster: boolean
-  /** Where calls for a hash slot go now; undefined: nowhere, or nobody knows. */
+  /** The connection for calls of a hash slot; undefined if there is none now, or the slot's server is not known. */
   placeOf(slot: number): Place | undefined
-  /** To this place and no other: redirections of a Cluster come back as errors. */
+  /** Sends over this connection and no other: redirections of a Cluster come back as errors. */
   sendTo(place: Place, command: Command): Promise<unknown>
-  /** To wherever its keys live; redirections are followed, nothing else is sent again. */
+  /** Sends to the server that has the keys. Redirections are followed; nothing else is sent again. */
   send(command: Command): Promise<unknown>
-  /** Learns where a key of a Cluster lives now, which `placeOf` then tells. */
+  /** Finds out which server of a Cluster has a key now; `placeOf` then returns the connection to that server. */
   locate(key: string): Promise<void>
-  /** Told when it may be worth trying. */
+  /** Calls the listener when calls may succeed again. */
   onReady(listener: () => void): void
   onLost(listener: (place: Place) => void): void
-  /** Gives up a place that is silent; a new connection is made. */
+  /** Ends a silent connection; a new one is made. */
   drop(place: Place): void
-  /** Gives up a connection for this slot that has been in the making for too long. */
+  /** Ends a connection attempt for this slot that has taken too long. */
   unstick(slot: number): void
   /** The last connection error since the connection was last ready: one line without credentials. */
   lastError(): string | undefined
@@ -44,15 +44,15 @@ export interface Connection {
 
 const RECONNECT_MS_MAX = 200
 const SENTINEL_MS_MAX = 2000
-/** Redis tells when it will have read its file, and is often early. */
+/** Longest wait while Redis loads its file: Redis is often ready earlier than it estimates. */
 const LOADING_MS = 100
-/** How long a connection that is given up may take to end. */
+/** How long an abandoned connection may take to end. */
 const DISCONNECT_MS = 500
 
 /**
- * How long a connection may be silent, or in the making (a server may accept it and then say nothing), before another is
- * tried: several round trips that a call may each take for all its time. What swallowed the bytes of the first
- * need not swallow those of the next, so this bounds how soon a Redis that is back is found.
+ * How long a connection may be silent or incomplete before another is tried. (A server may accept a connection and then send
+ * nothing.) The time is enough for several round trips, each as long as a call's deadline. Whatever swallowed the bytes of
+ * one connection need not swallow those of the next. So this time bounds how soon a Redis that is back is found.
  */
 export function patienceMs(deadlineMs: number): number {
   return Math.max(500, 4 * deadlineMs)
@@ -60,7 +60,7 @@ export function patienceMs(deadlineMs: number): number {
 
 /**
  * Settings, and why:
- * - no offline queue, no resends, no retries: a caller is told at once, and no script runs twice;
+ * - no offline queue, no resends, no retries: a call fails at once, and no script runs twice;
  * - an error READONLY means that this server is no longer the primary: reconnect, but do not resend.
  */
 const CLIENT_OPTIONS = {
@@ -102,7 +102,7 @@ function connectRedis(target: RedisTarget, patience: number): Connection {
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
     drop: place => place.disconnect(true),
-    // Not while it asks the Sentinels: that has deadlines of its own, and must not be interrupted.
+    // Not while ioredis asks the Sentinels: those queries have their own deadlines, and must not be interrupted.
     unstick: () => {
       if (client.status === 'connect' && isStuck(client.stream)) client.disconnect(true)
     },
@@ -121,7 +121,7 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
     retryDelayOnFailover: 0,
     slotsRefreshTimeout: 1000,
     slotsRefreshInterval: 5000,
-    // A certificate is for the name, so that is what has to be connected to.
+    // Certificates are for names, so connections are made to the name, not to its address.
     ...(target.tls === undefined
       ? {}
       : { dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name) }),
@@ -138,7 +138,7 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
     isCluster: true,
     placeOf: slot => {
       const node = nodeOf(slot)
-      // One that waits connects when it is first sent something.
+      // A waiting connection connects when its first command is sent.
       return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
     },
     sendTo: (place, command) => place.sendCommand(command) as Promise<unknown>,
@@ -148,7 +148,7 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
     },
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
-    // Many shards may have this place, and each call adds a listener.
+    // Many shards may share this connection, and each `disconnect` adds a listener.
     drop: place => {
       if (!dropped.has(place)) place.disconnect()
       dropped.add(place)
@@ -163,8 +163,8 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
 }
 
 /**
- * Whether this attempt was first seen longer ago than a connection may take, in milliseconds; then not before it has had
- * that time once more, since ending it takes ioredis a while, in which each call adds a listener.
+ * Whether a connection attempt was first seen more than `patience` milliseconds ago. If so, the same attempt counts as new
+ * again: ioredis takes a while to end an attempt, and each call meanwhile adds a listener.
  */
 function stuckCheck(patience: number): (attempt: object) => boolean {
   const seenAtMs = new WeakMap<object, number>()
@@ -205,11 +205,11 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
 function tlsOptions(target: RedisTarget): ConnectionOptions {
   const { ca, cert, key, name } = target.tls!
   const [node] = target.nodes
-  // Where only one host is meant, servers that hold several certificates are told which.
+  // With one host only, its name selects the certificate of a server that has several (SNI).
   const host = target.kind === 'standalone' && isIP(node!.host) === 0 ? node!.host : undefined
   const servername = name ?? host
   return {
-    // Made once: to read certificates takes milliseconds.
+    // Made once, because reading certificates takes milliseconds.
     secureContext: createSecureContext({
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
@@ -223,7 +223,7 @@ function lastErrorOf(client: Redis | Cluster): () => string | undefined {
   let last: string | undefined
   const note = (error: Error) => {
     const text = briefError(error)
-    // That no Sentinel helped comes after what each of them said.
+    // The error that all Sentinels failed follows the Sentinels' own errors, which say more.
     if (last === undefined || !text.startsWith('All sentinels')) last = text
   }
   client.on('error', note)

@@ -1,9 +1,9 @@
 /**
- * How ioredis gets its sockets, with one listener more: it listens to the first error of a socket only, and one that speaks
- * TLS and is closed during its handshake tells two. An error that nobody listens to ends the process.
+ * Connectors, which make the sockets of ioredis, with one more error listener. ioredis listens to a socket's first error
+ * only, but a TLS socket that is closed during its handshake emits two. An error event without a listener ends the process.
  *
- * The one for a single server is not among what ioredis exports, hence the path. A Cluster's own subscriber connection is made
- * without a connector, so it has no such listener.
+ * ioredis does not export its connector for a single server, hence the import by path. A Cluster's own subscriber connection
+ * is made without a connector, so that connection has no such listener.
  */
 
 import { SentinelConnector } from 'ioredis'

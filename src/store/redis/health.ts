@@ -1,16 +1,16 @@
 /**
- * What the shards' states come to.
+ * Combines the states of all shards: whether the store is ready, and when it goes down and comes up.
  *
- * Ready means: at least half of the shards answer. Each host sees the same Redis, so a host that calls itself unready
- * because one primary of three is failing over only takes itself, and soon all others too, out of the load balancer,
- * and with them the two thirds that work. A host that reaches less than half is probably itself cut off.
+ * Ready means that at least half of the shards answer. All hosts see the same Redis. If hosts became unready while one
+ * primary of three fails over, soon all would leave the load balancer. The two thirds of the shards that work would then
+ * serve nobody. A host that reaches less than half of the shards is probably cut off itself.
  */
 
 import type { Shard } from './shard.ts'
 
-/** Shards that lose the same server don't notice in the same millisecond; one line tells of them all. */
+/** Shards that lose the same server do not notice in the same millisecond; one log line reports them all. */
 const GATHER_MS = 50
-/** At the start the first half does not have to wait longer than this for the others. */
+/** At the start, a store with half of its shards up waits at most this long for the others before it is ready. */
 const START_MS = 1000
 
 export class ShardHealth {
@@ -24,8 +24,8 @@ export class ShardHealth {
   #timer: NodeJS.Timeout | undefined
 
   /**
-   * @param tell told when the first shard goes down, and when all are up again
-   * @param tellForgotten told how many shards have forgotten, once for those that do so together
+   * @param tell called when the first shard goes down, and when all are up again
+   * @param tellForgotten called with the number of shards that lost their memory, once for shards that lose it together
    */
   constructor(
     shards: readonly Shard[],

@@ -1,32 +1,32 @@
 import { epochOf, lookedAtOf } from './turn.ts'
 
-/** Times of a server are told modulo this; see lua/clock.lua. */
+/** Times in a server's replies are modulo this; see lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** For so long a process vouches that the server's clock was not set. */
+/** Longest time since the last reply over which a process can say what time the server must have; see lua/answers.lua. */
 const VOUCHED_MS_MAX = 3_600_000
 
-/** When it was last seen that an epoch holds, by that server's clock, as its replies say it; see lua/answers.lua. */
+/** When the server last confirmed its epoch, by the server's clock as its replies give it; see lua/answers.lua. */
 export class LastLook {
-  /** Milliseconds; '' before the first. */
+  /** Milliseconds; '' before the first reply. */
   at = ''
   #learntAtMs = 0
   #epoch = 0
 
-  /** @param askedAtMs when the call went out, by `performance.now`: its reply may have waited to be read */
+  /** @param askedAtMs when the call was sent, by `performance.now`: its reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
     this.at = lookedAtOf(reply)
     this.#learntAtMs = askedAtMs
     this.#epoch = epochOf(reply)
   }
 
-  /** For a process that was told at once that it expects another time than it is: the clock there was set. */
+  /** For a process whose call was refused as LATE without delay: the server's clock was set. */
   forget(): void {
     this.at = ''
   }
 
   /**
-   * What time it must be there now, by this process's clock since then, and under which epoch; '' if that is not known. It
-   * may be sent to another server than the one that it is of, which then goes by the epoch.
+   * The time that the server's clock must show now, by this process's clock since the last reply, and that reply's epoch; ''
+   * if unknown. Another server that gets this time sees by the epoch that the time is not its own.
    */
   expectedNow(): string {
     const sinceMs = performance.now() - this.#learntAtMs

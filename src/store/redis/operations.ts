@@ -1,4 +1,4 @@
-/** The operations of the turn script as text of one-byte characters; each is laid out in its Lua file. */
+/** Encodes the operations of the turn script as text of one-byte characters. Each operation's Lua file has its layout. */
 
 import { LogKind } from '../../domain/address-log.ts'
 import { nonceMark } from '../../domain/nonce.ts'
@@ -24,7 +24,7 @@ export function challengeOperation({ siteTag, addressLimit, siteLimit }: Challen
 /**
  * 'V'
  *
- * @param keepMs how long the spent nonce must be remembered; 0 if none is spent
+ * @param keepMs how long the used nonce must be kept; 0 if the request has no nonce
  */
 export function solutionOperation(request: SolutionRequest, keepMs: number): string {
   const kind = request.failed ? LogKind.failedVerification : LogKind.verification
@@ -47,8 +47,8 @@ export function solutionOperation(request: SolutionRequest, keepMs: number): str
  * 'R'
  *
  * @param callerLimit 0 if the caller is not charged here
- * @param keyLimit 0 if no API key is
- * @param keepMs how long the redemption must be remembered; 0 if no token is redeemed
+ * @param keyLimit 0 if no API key is charged
+ * @param keepMs how long the redemption record must be kept; 0 if no token is redeemed
  */
 export function redemptionOperation(
   callerLimit: number,

@@ -1,10 +1,10 @@
-/** Whether a Redis can be used at all: what a start, and a command, find out first. */
+/** Whether a Redis can be used at all: the first step of a start, and of a command. */
 
 import { StoreSetupError } from '../store.ts'
 import { type Ask, infoOf } from './advice.ts'
 
 const VERSION_MIN = [6, 2] as const
-/** Nothing that waiting mends. */
+/** Errors that waiting does not mend. */
 const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
 const POLL_MS = 20
@@ -14,12 +14,12 @@ export interface Reaching {
   readonly description: string
   readonly openMs: number
   readonly isReached: () => boolean | Promise<boolean>
-  /** Why not yet. */
+  /** Why the server is not reached yet. */
   readonly cause: () => string
   readonly onWaiting?: ((cause: string) => void) | undefined
 }
 
-/** Resolves when it is reached. Throws StoreSetupError if it is not in time, or refuses for good. */
+/** Resolves once the server is reached. Throws StoreSetupError after `openMs`, or if the server refuses for good. */
 export async function untilReached({
   description,
   openMs,

@@ -1,12 +1,12 @@
 /**
- * Sites, API keys and the audit log in Redis. All of it has one hash tag: it is read once per worker and change, never
+ * Sites, API keys and the audit log in Redis. All keys share one hash tag, because workers read them once per change, never
  * per request.
  *
  *   <prefix>:{sites}:record:s/<site key>   JSON of a SiteRecord
  *   <prefix>:{sites}:record:k/<key id>     JSON of an ApiKeyRecord
  *   <prefix>:{sites}:revision              number of the last change
  *   <prefix>:{sites}:changes               sorted set: record by the revision of its last change
- *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; the id has its time
+ *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   <prefix>:{sites}:uses                  hash: when an API key was last used, by its id
  */
 

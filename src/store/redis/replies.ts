@@ -1,6 +1,6 @@
 /**
- * The answers of the turn script, read into the store's verdicts: | status 1 | first 3 | second 3 |, of which each Lua
- * file says what they mean. What is not known refuses.
+ * Decodes the answers of the turn script, | status 1 | first 3 | second 3 | for each operation. The operation's Lua file says
+ * what the fields mean. An unknown status becomes `unavailable`, which refuses.
  */
 
 import { type Policy, readUInt24 } from '../../domain/limits.ts'

@@ -1,4 +1,4 @@
-/** Scripts by their hash, and by their text where the server does not know them. */
+/** Runs a script by its hash, or by its text where the server does not know the hash. */
 
 import { Command } from 'ioredis'
 import type { Connection } from './connection.ts'
@@ -10,7 +10,7 @@ export function runScript(connection: Connection, script: Script, args: string[]
   )
 }
 
-/** EVALSHA, and EVAL where the server does not know the script: then nothing ran, so that is no resend. */
+/** Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice. */
 export async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {
   try {
     return await call('evalsha')

@@ -10,7 +10,7 @@ export interface ShardOptions {
   /** A random unsigned 32-bit number, for a shard that has no epoch. */
   readonly newEpoch: () => number
   readonly onChange: (shard: Shard, up: boolean, cause: string) => void
-  /** Told when marks of single use may be lost: what is under way will be refused. */
+  /** Called when used nonces and redemption records may be lost: challenges and tokens under way will be refused. */
   readonly onForgotten: () => void
   readonly onCall: OnStoreCall | undefined
 }

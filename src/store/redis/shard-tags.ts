@@ -1,4 +1,4 @@
-/** Which hash tags the shards of a Cluster have, and in which slots they lie. */
+/** The hash tags of a Cluster's shards, and the slots of keys. */
 
 import { Command } from 'ioredis'
 

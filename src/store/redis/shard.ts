@@ -1,17 +1,17 @@
 /**
- * One shard: a set of keys with one hash tag, so that one script call may touch any of them, on a single Redis as on a
- * Cluster. Operations that arrive in one event-loop turn go out as ONE call (FACTS: 13 us a request against 25). To
- * let them wait for the reply of the call before was tried too: turns of a busy server are long enough, it gained nothing.
+ * One shard: the keys with one hash tag, so that one script call may use any of them, on a single Redis as on a Cluster.
+ * Operations that arrive in one event-loop turn go out as ONE call (measured: 13 us a request against 25). Delaying a call
+ * until the reply to the one before gains nothing, because turns of a busy server are long enough.
  *
  *   enqueue ... enqueue -> (end of turn) -> call -> reply -> settle ... settle
  *                                             |
- *                                             +-> it did not run: held, and called again where the shard is found
- *                                             +-> deadline, error -> every operation unknown, shard down
+ *                                             +-> the call did not run: held, and sent again once the shard is found
+ *                                             +-> deadline, error -> outcome of every operation unknown, shard down
  *
- * A shard is asked only at the place where its epoch was read: one connection to one server. When that breaks, or the
- * slot is served elsewhere, a probe with the real script comes first, wherever the shard is now. Every call finds out
- * whether marks of single use may have been lost on the way (lua/answers.lua). A shard that is down answers at once,
- * and is probed until that goes through. Calls that may have run are never sent again.
+ * A shard is called only over the connection on which its epoch was read. When that connection breaks, or another server
+ * serves the slot, a probe with the real script comes first. Every call finds out whether used nonces or redemption records
+ * may have been lost (lua/answers.lua). While a shard is down, operations are refused at once, and probes are sent until one
+ * succeeds. Calls that may have run are never sent again.
  */
 
 import { withDeadline } from '../deadline.ts'
@@ -24,28 +24,29 @@ import type { ShardOptions } from './shard-options.ts'
 import { slotOf } from './shard-tags.ts'
 import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
 
+/** A call under way; `landed` once its operations have their answers. */
 interface Flight {
   readonly turn: Turn
   readonly startedAtMs: number
   landed: boolean
-  /** Where it went last. */
+  /** The connection that the call was last sent over. */
   place: Place | undefined
 }
 
-/** No call holds Redis for longer than this many operations (about half a millisecond). */
+/** Operations in one call, which occupies Redis for about half a millisecond. */
 const OPERATIONS_MAX = 128
-/** More unanswered calls than this are a queue that only delays refusals. */
+/** Unanswered calls; more of them would be a queue that only delays refusals. */
 const FLIGHTS_MAX = 256
 const PROBE_WHEN_UP_MS = 1000
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
 const LOCATE_MS_MAX = 2000
-/** A Cluster's refusals to run a call where it was sent, or at all for now; and our own, see lua/answers.lua. */
+/** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and LATE (lua/answers.lua). */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LATE) /
 
 export class Shard {
-  /** undefined until first reached. */
+  /** undefined until the shard is first reached. */
   epoch: number | undefined
   readonly keyPrefix: string
   readonly #epochKey: string
@@ -55,16 +56,16 @@ export class Shard {
   readonly #connection: Connection
   readonly #options: ShardOptions
   #up = false
-  /** Where the epoch was read. */
+  /** The connection on which the epoch was read. */
   #place: Place | undefined
   readonly #lastLook = new LastLook()
   #turn = new Turn()
   /** In the order of their start. */
   #flights: Flight[] = []
-  /** Those of them that wait for a place. */
+  /** The flights that wait for a connection. */
   #held: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
-  /** What was asked last, and when it last answered, or was first asked. */
+  /** The connection that was probed last, and when it last answered, or was first probed. */
   #asked: Place | undefined
   #heardAtMs = 0
   #isLocating = false
@@ -76,7 +77,7 @@ export class Shard {
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
     this.#options = options
-    // Kept as the characters of its bytes, as everything in a turn is.
+    // One character per byte, like all text of a turn.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#lookKey = `${this.keyPrefix}look`
@@ -100,7 +101,7 @@ export class Shard {
     if (!this.#closed && this.#place === undefined) this.#probe()
   }
 
-  /** A server that comes back may have lost its memory: nothing is asked before its epoch is known again. */
+  /** A server that comes back may have lost its memory: no operation is sent before the epoch is known again. */
   connectionLost(place: Place): void {
     if (place === this.#asked) this.#asked = undefined
     if (place === this.#place) this.#goDown('the connection was lost')
@@ -112,7 +113,7 @@ export class Shard {
     this.#goDown('closed')
   }
 
-  /** @param operation from operations.ts; `keys` are what its Lua file asks for */
+  /** @param operation from operations.ts; `keys` are those that the operation's Lua file names */
   enqueue(keys: readonly string[], operation: string, settle: Settle): void {
     if (!this.#up) {
       settle(undefined, 0)
@@ -155,7 +156,7 @@ export class Shard {
     )
   }
 
-  /** Nothing of it has run. It goes out again once the shard is found, if that is before its deadline. */
+  /** Keeps a call that did not run. The call is sent again once the shard is found, if that is before its deadline. */
   #hold(flight: Flight, cause: string): void {
     this.#held.push(flight)
     this.#cause = cause
@@ -194,7 +195,7 @@ export class Shard {
       return
     }
     this.#remove(flight)
-    // A late reply of the server that was left tells an epoch that is no more.
+    // A late reply over an abandoned connection has an outdated epoch.
     if (flight.place === this.#place) this.#learn(reply, flight.startedAtMs)
     this.#land(flight, reply)
   }
@@ -228,7 +229,7 @@ export class Shard {
   #armDeadline(afterMs: number): void {
     if (this.#isDeadlineArmed) return
     this.#isDeadlineArmed = true
-    // A stalled event loop runs its timers before it reads sockets: read first, then judge.
+    // A stalled event loop runs timers before it reads sockets, so the check waits until the sockets were read.
     setTimeout(() => setImmediate(this.#checkDeadline), afterMs)
   }
 
@@ -242,7 +243,7 @@ export class Shard {
     else this.#goDown(this.#held.includes(oldest) ? this.#cause : `no answer within ${deadlineMs} ms`)
   }
 
-  /** Every operation under way is unknown from here on; late replies count only as a sign of life. */
+  /** The outcome of every operation under way is unknown from here on. Late replies count only as a sign of life. */
   #goDown(cause: string): void {
     const flights = this.#flights
     this.#flights = []
@@ -256,7 +257,7 @@ export class Shard {
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
       this.#cause = cause
-      // While it was up and quiet it had no reason to say anything: its silence begins here.
+      // The server may have had nothing to answer until now, so its silence is counted from here.
       this.#heardAtMs = performance.now()
       this.#options.onChange(this, false, cause)
       this.#scheduleProbe(0)
@@ -281,13 +282,13 @@ export class Shard {
       this.#connection.unstick(this.#slot)
       this.#locate()
     } else {
-      // As with the deadline: what has come is read before it is missed.
+      // As with the deadline, the sockets are read before silence is judged.
       if (place === this.#asked) setImmediate(this.#checkSilence, place)
       this.#probeAt(place)
     }
   }
 
-  /** The other side may be gone without a word. */
+  /** Drops the connection to a server that has been silent for too long, which may be gone without having closed it. */
   readonly #checkSilence = (place: Place): void => {
     const silentMs = performance.now() - this.#heardAtMs
     if (this.#place !== undefined || place !== this.#asked || silentMs < patienceMs(this.#options.deadlineMs))
@@ -307,7 +308,7 @@ export class Shard {
     this.#call(turn, place).then(
       reply => {
         this.#heardAtMs = performance.now()
-        // Where a probe comes too late, calls would: they would run, and be refused all the same.
+        // While probes are answered too late, calls would be too: they would run, and be refused all the same.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
         if (isLate) this.#cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(turn, reply)) this.#found(place, reply, turn.startedAtMs)

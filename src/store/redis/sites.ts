@@ -1,6 +1,7 @@
 /**
- * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is looked at: whoever comes without
- * having known it would take a time in which all workers were cut off for a clock that was set (lua/answers.lua).
+ * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is used. A process that has no earlier
+ * reply of a shard cannot tell an outage of all workers from a clock that was set (lua/answers.lua). Its call would replace
+ * the shard's epoch.
  */
 
 import { Command } from 'ioredis'

@@ -1,18 +1,18 @@
 /**
- * The store on Redis. Keys of a request carry the hash tag of a shard derived from the visitor's address, or for a
- * redemption from the site:
+ * The store on Redis. The keys of a request have the hash tag of one shard, chosen by the visitor's address, or for a
+ * redemption by the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
- *   <prefix>:{<shard>}:look             whose memory that is, and when it was last looked at (lua/answers.lua)
- *   <prefix>:{<shard>}:l:<address>      address log, spent nonces 60 s, or until a minute after the challenges' end
- *   <prefix>:{<shard>}:n:<nonce>        spent nonce, only where an address may verify more than 64 times a minute
+ *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/answers.lua)
+ *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
+ *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
  *   <prefix>:{<shard>}:c:<address>      caller window             60 s
  *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
- *   <prefix>:{<shard>}:r:<nonce>        redeemed token            until the token has expired
+ *   <prefix>:{<shard>}:r:<nonce>        redemption record         until at least a minute after the token's end
  *
- * A single Redis (or a Sentinel's primary) has one shard, so that a redemption is one atomic operation. A Cluster has
- * many; there a redemption whose caller and site live on different shards charges the caller first, and takes that
- * back if the API key's limit refuses.
+ * A single Redis (or a Sentinel's primary) has one shard, so that a redemption is one atomic operation. A Cluster has many
+ * shards. There, if caller and site are on different shards, a redemption charges the caller first. If the API key's limit
+ * then refuses, the caller's charge is refunded.
  */
 
 import { randomInt } from 'node:crypto'
@@ -59,17 +59,17 @@ export interface RedisStoreOptions {
   readonly target: RedisTarget
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** On a Cluster; the same for all who share the data. */
+  /** On a Cluster; the same for all processes that share the data. */
   readonly clusterShards: number
   /** How long `open` tries before it gives up. */
   readonly openMs: number
-  /** Told again and again while `open` tries. */
+  /** Called repeatedly while `open` tries. */
   readonly onWaiting?: (cause: string) => void
   /** For tests; the server's own clock if undefined. */
   readonly clock?: () => number
-  /** Told when the store goes away and comes back. */
+  /** Called when the store goes away and when it comes back. */
   readonly onChange?: (up: boolean, cause: string) => void
-  /** Told when so many shards have lost their marks of single use, or may have. */
+  /** Called when `shards` of the `of` shards have lost used nonces and redemption records, or may have. */
   readonly onForgotten?: (shards: number, of: number) => void
   readonly onCall?: OnStoreCall
 }
@@ -125,17 +125,17 @@ export class RedisStore implements Store {
     await checkVersion((name, ...args) => this.#call(name, ...args), this.description)
   }
 
-  /** A line for the log if the server may evict keys, since then marks of single use can vanish; undefined if not. */
+  /** A log line if the server may evict keys, since used nonces and redemption records can then vanish; undefined if not. */
   async evictionWarning(): Promise<string | undefined> {
     return (await this.advice()).find(line => line.includes('maxmemory-policy'))
   }
 
-  /** What an operator should know or change, a line each. What the server does not let be asked is passed over. */
+  /** What an operator should know or change, one line each. Commands that the server refuses are skipped. */
   advice(): Promise<string[]> {
     return adviceOn((name, ...args) => this.#call(name, ...args), this.#options.target.kind)
   }
 
-  /** By how much the server's clock is ahead of this host's, in milliseconds; a call's time makes it less exact. */
+  /** Milliseconds by which the server's clock is ahead of this host's; the time that the call takes makes them less exact. */
   async clockAheadMs(): Promise<number> {
     const startMs = Date.now()
     const [seconds, microseconds] = (await this.#call('time')) as [string, string]
@@ -206,7 +206,7 @@ export class RedisStore implements Store {
     }
   }
 
-  /** The caller is charged first; only when its shard has admitted it may the other spend the token. */
+  /** Charges the caller first. Only if the caller's shard admits the request does the site's shard redeem the token. */
   #redeemAcross(
     callerShard: Shard,
     siteShard: Shard,
@@ -230,7 +230,7 @@ export class RedisStore implements Store {
         const refund = refundOperation(firstOf(charge!, chargeAt), request.callerLimit)
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
-          // Who is told to come later must find it so then. (Of what is unknown the charge stays: it may have run.)
+          // Refunded, so that a retry after `retryAfterMs` is admitted. (An unknown outcome stays charged: it may have run.)
           if (answer.status === 'limited') callerShard.enqueue(callerKeys, refund, () => done(answer))
           else done(answer)
         })
@@ -253,7 +253,7 @@ export class RedisStore implements Store {
     shard.enqueue(keys, operation, settle)
   }
 
-  /** How long a mark of single use must be kept: measured on this host's clock, with a margin for the others'. */
+  /** How long a used nonce or redemption record is kept: by this host's clock, with a margin for other hosts' clocks. */
   #keepMs(expiresAtMs: number): number {
     const now = this.#options.clock?.() ?? Date.now()
     return Math.max(0, Math.ceil(expiresAtMs - now)) + MARK_MARGIN_MS
@@ -294,7 +294,7 @@ export class RedisStore implements Store {
   }
 }
 
-/** Both are random numbers, so that it changes with each of them. */
+/** Both epochs are random numbers, so their XOR changes with each of them. */
 function jointEpoch(address: Shard, site: Shard): number | undefined {
   if (address === site) return site.epoch
   return address.epoch === undefined || site.epoch === undefined

@@ -1,5 +1,5 @@
 /**
- * Which Redis is meant, and how it is reached.
+ * Parses a Redis URL: which servers, and how to reach them.
  *
  *   redis://[user:password@]host[:port][/db]                     one server (rediss:// for TLS)
  *   redis://a:7000,redis://b:7000,...                            a Cluster: two or more seeds
@@ -24,13 +24,13 @@ export interface RedisTarget {
   readonly tls: RedisTls | undefined
 }
 
-/** PEM texts; each undefined where it was not given. */
+/** PEM texts and a name; undefined where not given. */
 export interface RedisTls {
-  /** Instead of the authorities that Node.js trusts. */
+  /** Replaces the authorities that Node.js trusts. */
   readonly ca?: string | undefined
   readonly cert?: string | undefined
   readonly key?: string | undefined
-  /** What the certificates must be for; by default the host that was connected to. */
+  /** The host name that the servers' certificates must have; by default the host of the connection. */
   readonly name?: string | undefined
 }
 
@@ -76,7 +76,7 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
   }
 }
 
-/** One pair for all nodes, wherever it stands; undefined if nodes have different ones, or a user has no password. */
+/** One pair for all nodes, at whichever node it stands; undefined if nodes have different pairs, or one cannot be decoded. */
 function credentialsOf(urls: readonly URL[]): Pick<RedisTarget, 'username' | 'password'> | undefined {
   const given = urls.filter(url => url.username !== '' || url.password !== '')
   const [first] = given

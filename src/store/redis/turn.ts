@@ -1,7 +1,7 @@
 /**
- * What one event-loop turn asks of one shard: a single call of the turn script (lua/turn.lua), put together as the
- * bytes that go over the wire. ioredis sends it and pairs it with its reply; letting it measure and join the arguments
- * of every operation took 1.4 us a request.
+ * All operations of one event-loop turn on one shard: a single call of the turn script (lua/turn.lua), encoded as the bytes
+ * that go over the wire. ioredis sends the call and matches the reply to it. Measuring and joining every operation's
+ * arguments in ioredis took 1.4 us a request.
  */
 
 import { Command } from 'ioredis'
@@ -9,27 +9,27 @@ import { writeDecimal } from '../../domain/decimal.ts'
 import { readUInt24 } from '../../domain/limits.ts'
 import type { Script } from './scripts.ts'
 
-/** Takes the reply and where this operation's answer starts; undefined: unknown what happened. */
+/** Gets the reply and where this operation's answer starts; undefined if the outcome is unknown. */
 export type Settle = (reply: Buffer | undefined, at: number) => void
 
-/** What a call says besides its operations; see lua/turn.lua. */
+/** What a call contains besides its operations; see lua/turn.lua. */
 export interface ShardCall {
-  /** A Cluster finds the shard's slot by it. */
+  /** The key by which a Cluster finds the shard's slot. */
   readonly epochKey: string
   readonly lookKey: string
-  /** Milliseconds; '' for the server's own. */
+  /** Milliseconds; '' for the server's own clock. */
   readonly clock: string
   readonly newEpoch: string
-  /** From the last reply of the same place; '' if there was none. */
+  /** Time of the last check, from the last reply over the same connection; '' if there was none. */
   readonly lookedAt: string
-  /** What time it must be there, in milliseconds, and under which epoch, as far as that is known; '' if it is not. */
+  /** The time that the server's clock must show, in milliseconds, and the epoch of that time; '' if unknown. */
   readonly expected: string
 }
 
 export class Turn {
   /** In the order of the operations. */
   readonly settles: Settle[] = []
-  /** When the first of them came, by `performance.now`. */
+  /** When the first operation was added, by `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
@@ -67,14 +67,14 @@ function bulk(text: string): string {
   return `$${text.length}\r\n${text}\r\n`
 }
 
-/** What a turn of ordinary size takes; a larger one grows. */
+/** Enough for a turn of ordinary size; the buffers of a larger turn grow. */
 const KEYS_BYTES = 2048
 const OPERATIONS_BYTES = 2048
 /** `$<length>`, and two line ends, at most. */
 const FRAME_BYTES = 12
 const [DOLLAR, CARRIAGE_RETURN, LINE_FEED] = [0x24, 0x0d, 0x0a]
 
-/** Strings as the protocol frames them: `$<length>\r\n<bytes>\r\n`, one after another. */
+/** Strings as the Redis protocol frames them: `$<length>\r\n<bytes>\r\n`, one after another. */
 class BulkStrings {
   #bytes: Buffer
   #end = 0
@@ -114,7 +114,7 @@ function endLine(bytes: Buffer, at: number): number {
 class PreparedCommand extends Command {
   readonly #bytes: Buffer
 
-  /** @param args what ioredis needs to see: enough to find the slot */
+  /** @param args those that ioredis needs to find the slot */
   constructor(name: string, args: string[], bytes: Buffer) {
     super(name, args)
     this.#bytes = bytes
@@ -125,7 +125,7 @@ class PreparedCommand extends Command {
   }
 }
 
-/** Lengths of what a reply starts with, epoch and time of the last look, and of an answer. */
+/** Lengths of a reply's head (the epoch and the time of the last check) and of one answer. */
 const EPOCH_BYTES = 4
 const HEAD_BYTES = EPOCH_BYTES + 3
 const ANSWER_BYTES = 7
@@ -142,7 +142,7 @@ export function lookedAtOf(reply: Buffer): string {
   return String(readUInt24(reply, EPOCH_BYTES))
 }
 
-/** Hands each operation its answer; without a reply, the news that nothing is known. */
+/** Gives each operation its answer. Without a reply, every outcome is unknown. */
 export function settleAll(turn: Turn, reply: Buffer | undefined): void {
   const { settles } = turn
   for (let index = 0; index < settles.length; index++) {

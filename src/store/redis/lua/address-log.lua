@@ -1,12 +1,12 @@
--- What one address did and which nonces it has spent: the mirror of domain/address-log.ts, where the form is described.
--- | time 3 | kind, site 3 | count 2 | per request, | until 3 | mark 5 | per spent nonce.
+-- The requests and used nonces of one address. Computes the same as domain/address-log.ts, which describes the record:
+-- | time 3 | kind, site 3 | count 2 | per request, | until 3 | mark 5 | per used nonce. A mark is 39 bits of the nonce's MAC.
 local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, ...
 local MARK = 8388608 -- ... or from here on the first half of a mark
 local CHUNK = 100
-local MARKS_LIMIT = 64 -- above it marks have keys of their own
+local MARKS_LIMIT = 64 -- above this address limit, used nonces have keys of their own
 
--- Formats of so many entries, made once a turn.
+-- Unpack formats by number of entries, each made once a turn.
 local formats = {}
 local function format_of(count)
   local format = formats[count]
@@ -31,7 +31,7 @@ local function log_entries(record)
   return entries, size
 end
 
--- Milliseconds for which a mark is remembered yet; 0: it is dead.
+-- Milliseconds until a used nonce expires; 0 if it has expired.
 local function mark_rest(ends, time)
   local rest = (ends - time) % WRAP
   return rest < HALF_WRAP and rest or 0
@@ -54,7 +54,7 @@ local function log_wait(entries, size, time, challenge, tag, excess)
   return 0
 end
 
--- The entry of the same slot, kind and site. What joins it moves to the end, so that times stay in order.
+-- The entry of the same slot, kind and site, which the request joins. That entry moves to the end, so times stay in order.
 local function joined_entry(entries, size, time, slot, label)
   for index = size - 2, 1, -3 do
     if entries[index + 1] < MARK then
@@ -65,7 +65,7 @@ local function joined_entry(entries, size, time, slot, label)
   return nil
 end
 
--- The record's live entries, without the one that was joined.
+-- The record's live entries, without the joined one.
 local function live_record(record, entries, size, time, joined)
   local live = {}
   for index = 1, size, 3 do
@@ -77,14 +77,14 @@ local function live_record(record, entries, size, time, joined)
   return table.concat(live)
 end
 
--- Admits one request of `kind` (0 challenge, 1 verification, 2 failed verification) or refuses it without a trace; and
--- spends the nonce of a mark, to be kept for `keep` ms, unless keep is 0.
+-- Admits one request of `kind` (0 challenge, 1 verification, 2 failed verification), or refuses it without a trace. Unless
+-- `keep` is 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 -- Returns true, site count, failures, whether the nonce was used before; or false, milliseconds to wait, policy (1
 -- address, 2 address and site).
 local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local challenge = kind == 0
-  -- Most challenges are an address's first request in a while: then one command does it.
+  -- Most challenges are an address's first request in a while; for those one command is enough.
   if challenge and call('SET', key, pack('>I3I3I2', now, label, 1), 'NX', 'EX', '60') then
     return true, 0, 0, false
   end

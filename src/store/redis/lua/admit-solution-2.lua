@@ -1,9 +1,9 @@
--- V: charges one verification to an address and, if asked to, marks its nonce as used: in the address log, or above a
--- limit of 64 (which would make that long) under a key of its own.
--- KEYS     address log | used mark of the nonce (only above that limit, and if the time to keep it is not 0)
+-- V: charges one verification to an address and records its nonce, if there is one, as used. The used nonce is kept in the
+-- address log. Above an address limit of 64, which would make the log long, the nonce has a key of its own.
+-- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
 -- ARGV     | 'V' | kind 1 (1, or 2 if it failed) | site tag 3 | address limit 3 | site limit 3 | ...
---          ... epoch of this shard by which the nonce is good 4 | milliseconds to keep the mark 3, or 0 | mark 5 |
--- returns  1 spent, 2 already used or of another epoch, 3 no nonce touched, then failures, 0  |  0, milliseconds to wait, policy
+--          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 |
+-- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, 0  |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)

@@ -1,29 +1,32 @@
--- What every operation uses: the shard's epoch, and the list of answers.
--- The epoch is a random number that holds for one process while it is primary without a break; what was issued under
--- another epoch is refused, since its marks of single use may be gone. A process that was restarted from a snapshot, a
--- replica that was promoted, a primary that was a replica for a moment: each may lack the last marks. A client need not
--- notice (a Cluster cuts no connection when roles change), so the process is looked at here, in the call that trusts it.
--- (A slot that was moved lacks no mark, but from here that looks the same.)
--- Marks also end early where this server's clock is set ahead, since Redis counts their time by it. So beside the
--- process stands when somebody last looked: workers do every second, and more than half a minute between two looks is
--- such a step, unless whoever asks has measured that time itself, since it learned of this epoch: it was cut off, or no
--- write was taken. If it has measured another time, either the clock was set or this call is late: it waited here while
--- the server stood still. It is told so, and does not run. Only who was told at once, which no late call is, asks again
--- without a time of its own. So does who has none, having just begun: nobody else asked for so long, and what was issued
--- before is refused too. (What a shorter step takes from a mark is less than the minute that marks are kept beyond
--- their time.)
+-- Finds out whether the shard's memory can be trusted (its epoch), and collects the answers of all operations.
+--
+-- The epoch is a random number. It holds for one Redis process, while that process is primary without a break. What was
+-- issued under another epoch is refused, because used nonces or redemption records may be gone. A process that was restarted
+-- from a snapshot, a promoted replica, and a primary that was a replica for a moment may each lack the last ones. A client
+-- need not notice (a Cluster cuts no connection when roles change), so the call that trusts the process checks it. (A slot
+-- that was moved lacks no record, but from here the move looks the same.)
+--
+-- Records also expire early when this server's clock is set ahead, because Redis measures lifetimes by that clock. So the
+-- time of the last check is stored with the process. Workers check every second. More than 30 s between two checks mean that
+-- the clock was set, unless workers could not check (cut off, or no write accepted). The call's expected time decides:
+--   confirms      The caller has measured the same time itself, under this epoch: the epoch stays.
+--   contradicts   The clock was set, or the call is late, because it waited while the server stood still. The call fails
+--                 with LATE and does not run. A caller that gets LATE within its deadline, as no late call does, calls
+--                 again without an expected time.
+--   is missing    The epoch is replaced. A process that has just started sends no expected time; nobody checked for 30 s.
+-- (A shorter step takes less from a record than the minute for which records are kept beyond their time.)
 
--- How long a look holds: 5 to 10 us would double a small call. No two changes of role with a copy of the data in
--- between are as fast as this: a copy alone takes a fork and several round trips.
-local LOOK_HOLDS = 2 -- milliseconds, as all here
+-- How long a check holds: its 5 to 10 us would double a small call. Two changes of role with a copy of the data in between
+-- take longer than this: a copy alone takes a fork and several round trips.
+local LOOK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
 local NOTED_EVERY = 1000
-local VOUCHED_MAX = 3600000 -- and half of WRAP at most: `now` and `expected` are told modulo that
+local VOUCHED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
 
 local epoch_text = call('GET', KEYS[1])
 local looked_at = tonumber(ARGV[3])
 if not epoch_text or not looked_at or (now - looked_at) % WRAP > LOOK_HOLDS then
-  -- The process, and how it came by its data: the second replication id changes with every promotion.
+  -- The process, and where its data came from: the second replication id changes with every promotion.
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')

@@ -1,4 +1,4 @@
--- What everything that follows measures time by; see domain/limits.ts.
+-- The time of this call, and how times are compared; see domain/limits.ts.
 -- ARGV[1]  '' for this server's clock, or a time in milliseconds (tests)
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
 local WINDOW = 60000
@@ -15,14 +15,14 @@ end
 local wall = clock()
 local now = wall % WRAP
 
--- A clock that stepped back is held at the last entry.
+-- If the clock stepped back, the last entry's time counts as now.
 local function held_time(last)
   if (now - last) % WRAP > HALF_WRAP then return last end
   return now
 end
 
--- Milliseconds as the text of whole seconds, for EX. Redis turns a number into text by printf, 0.15 us
--- of the 0.9 us of a SET, so each is done once a turn.
+-- Milliseconds as the text of whole seconds, for EX. Redis converts numbers to text by printf, 0.15 us of the 0.9 us of a
+-- SET, so each number is converted once a turn.
 local texts = {}
 local function seconds_text(milliseconds)
   local seconds = math.ceil(milliseconds / 1000)

@@ -1,4 +1,4 @@
--- Adds what one worker counted to the load of each site; the mirror of domain/load.ts.
+-- Adds one worker's counts of challenges to the load of each site; computes the same as domain/load.ts.
 -- KEYS     load of each site
 -- ARGV     '' for this server's clock, or a time in milliseconds (tests) | challenges of each site since its last report
 -- returns  for each site: rate and usual rate as decimal strings

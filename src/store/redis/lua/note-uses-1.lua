@@ -1,7 +1,7 @@
--- Notes when API keys were last used; times never go back.
+-- Stores when API keys were last used; stored times never go back.
 -- KEYS     last uses (hash: Unix milliseconds by API key id)
 -- ARGV     for each: API key id | Unix milliseconds
--- returns  how many were noted
+-- returns  how many times were stored
 local noted = 0
 for index = 1, #ARGV, 2 do
   local present = redis.call('HGET', KEYS[1], ARGV[index])

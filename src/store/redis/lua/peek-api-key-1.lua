@@ -1,4 +1,4 @@
--- K: how long an API key would have to wait, without charging it: asked where its caller, on another shard, was refused.
+-- K: how long a request with an API key would have to wait. Charges nothing. Used after another shard refused the caller.
 -- KEYS     API key window
 -- ARGV     | 'K' | API key limit 3 |
 -- returns  0, milliseconds to wait (0: none), 3 (policy API key)

@@ -1,6 +1,6 @@
--- P: writes, so that a replica or a full memory shows.
--- KEYS     a key that never exists: while a Cluster moves the slot elsewhere, calls with new keys do not run, and so
---          this one does not either
+-- P: writes the epoch again, so that a replica or a full memory shows.
+-- KEYS     a key that never exists: while a Cluster moves the slot to another node, calls with new keys do not run, and so
+--          the probe does not either
 -- ARGV     | 'P' |
 -- returns  1, 0, 0
 operations[80] = function(keys)

@@ -1,4 +1,4 @@
--- F: takes back a caller's charge, where the API key's window lives on another shard and refused.
+-- F: refunds a caller's charge, after the API key's window on another shard refused the request.
 -- KEYS     caller window
 -- ARGV     | 'F' | time of charge 3, from R | caller limit 3 |
 -- returns  1, 0, 0

@@ -1,12 +1,12 @@
--- Windows of one counter: the mirror of domain/limits.ts, where the form is described.
+-- The sliding window of one counter. Computes the same as domain/limits.ts, which describes the record:
 -- | total 4 | then | time 3 | count 2 | per entry.
 --
--- Few callers and API keys make many requests, so a window is read at its first use in a turn and written once, at the
--- end of the turn: all charges of one turn have one time, hence one entry.
+-- A few callers and API keys make many requests. So a window is read at its first use in a turn, and written once, at the end
+-- of the turn. All charges of one turn have the same time, hence one entry.
 local WINDOW_HEADER, WINDOW_ENTRY = 4, 5
 local windows = {}
 
--- The live part of a window, with what this turn has charged to it (`added`, contained in `total`).
+-- The live part of a window, with this turn's charges (`added`, which `total` includes).
 local function window_of(key)
   local window = windows[key]
   if window then return window end
@@ -27,7 +27,7 @@ local function window_of(key)
   return window
 end
 
--- How long one more request would have to wait; 0: not at all.
+-- Milliseconds that one more request would have to wait; 0 if none.
 local function wait_of(window, limit)
   local excess = window.total - limit + 1
   if excess <= 0 then return 0 end
@@ -35,13 +35,13 @@ local function wait_of(window, limit)
     local entry_time, count = unpack_bytes('>I3I2', window.record, at)
     excess = excess - count
     if excess <= 0 then
-      -- What this turn added may join the last entry, which then leaves with it.
+      -- This turn's charges may join the last entry, which then expires with them.
       local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
         and shares_slot(entry_time, window.time, window.slot)
       return joins and WINDOW or WINDOW - (window.time - entry_time) % WRAP
     end
   end
-  return WINDOW -- what this turn added leaves last
+  return WINDOW -- this turn's charges expire last
 end
 
 local function charge(window, limit)
@@ -65,7 +65,7 @@ local function write_window(window)
     .. string.sub(record, first, keep_to) .. pack('>I3I2', window.time, count), 'EX', '60')
 end
 
--- Takes back one request that was charged at `time`; its entry has the time of the last that joined it.
+-- Refunds one request that was charged at `time`. Its entry has the time of the last request that joined the entry.
 local function refund(key, time, limit)
   if windows[key] then
     write_window(windows[key])

@@ -1,4 +1,4 @@
--- Writes configuration records, each with its entry in the audit log; or nothing, if somebody else changed one meanwhile.
+-- Writes sites and API keys, each with its audit log entry; or nothing, if another process changed one of them meanwhile.
 -- KEYS     revision counter | index of changes (sorted set: member by revision of its last change) | audit log (stream) | ...
 --          ... each record
 -- ARGV     for each record: expected present value, '' for none | new value | member of the index | audit entry
@@ -12,7 +12,7 @@ end
 
 for index = FIRST, #KEYS do
   local at = (index - FIRST) * FIELDS
-  -- The record last: if one of these fails, workers may look once in vain, but never miss a change.
+  -- The record is written last. If a command fails, workers may read an unchanged record once, but never miss a change.
   redis.call('XADD', KEYS[3], '*', 'entry', ARGV[at + 4])
   redis.call('ZADD', KEYS[2], redis.call('INCR', KEYS[1]), ARGV[at + 3])
   redis.call('SET', KEYS[index], ARGV[at + 2])
