@@ -2,9 +2,9 @@
  * The LMDB files of the embedded store, shared by all processes of one machine.
  *
  *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered
- *   <data dir>/state/   limits and marks of single use: not synced, because it is only trusted while the machine that
- *                       wrote it stays up. After a reboot it is thrown away and gets a new epoch, so that whatever was
- *                       issued before is refused rather than forgotten. Restarts and crashes of powgate lose nothing.
+ *   <data dir>/state/   limits, used nonces and redemption records: not synced, because the state is trusted only while the
+ *                       machine that wrote it stays up. After a reboot the state is deleted and gets a new epoch. Whatever
+ *                       was issued before is then refused, not accepted twice. Restarts and crashes of powgate lose nothing.
  */
 
 import { randomInt } from 'node:crypto'
@@ -28,8 +28,9 @@ export interface SitesEnvironment {
 
 export interface StateEnvironment {
   readonly file: LockedFile
-  /** Address logs with their spent nonces, and windows; redeemed tokens; see requests.ts. */
+  /** Address logs with their used nonces, and windows of callers and API keys; see requests.ts. */
   readonly windows: Database<Buffer, Buffer>
+  /** Redemption records, and used nonces outside of address logs; see requests.ts. */
   readonly marks: Database<Buffer, Buffer>
   /** JSON of a LoadState by site key. */
   readonly loads: Database<string, string>
@@ -38,8 +39,8 @@ export interface StateEnvironment {
 }
 
 /**
- * Of the state's files: an older version's are thrown away, as after a reboot, since its marks could not be found. Workers that
- * are renewed under it do not start: the others still write as it wants.
+ * Layout of the state's files. Files with another version's layout are deleted at the start, as after a reboot, because their
+ * records could not be found. In a roll, workers do not start on another version's layout: the other workers still write it.
  */
 const STATE_LAYOUT = 4
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
@@ -71,7 +72,7 @@ export function openSites(dataDir: string): SitesEnvironment {
   })
 }
 
-/** Throws StoreSetupError, also where the state is another version's. */
+/** Throws StoreSetupError, also if the state has another version's layout. */
 export function openState(dataDir: string): StateEnvironment {
   return orSetupError(dataDir, () => {
     const mark = readOr(bootFile(dataDir), '')
@@ -117,7 +118,7 @@ function orSetupError<T>(dataDir: string, action: () => T): T {
 }
 
 /**
- * Throws the state away if another boot of the machine left it. Only the primary calls this, before it forks: nobody
+ * Deletes the state if another boot of the machine left it. Only the primary process calls this, before it forks: no process
  * may have the files open.
  */
 export function discardStaleState(dataDir: string, bootId = machineBootId()): void {
@@ -128,7 +129,7 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
   writeFileSync(bootFile(dataDir), markOf(bootId))
 }
 
-/** A machine that does not tell its boots apart may have been rebooted since. */
+/** False on a machine without boot ids, which may have been rebooted since. */
 export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {
   return bootId !== '' && readOr(bootFile(dataDir), '') === markOf(bootId)
 }
@@ -141,7 +142,7 @@ function markOf(bootId: string): string {
   return bootId + LAYOUT_MARK
 }
 
-/** Changes whenever the machine starts anew; empty if that cannot be told. */
+/** An id that changes whenever the machine boots; empty if there is none. */
 function machineBootId(): string {
   return readOr('/proc/sys/kernel/random/boot_id', '').trim()
 }

@@ -1,7 +1,7 @@
 /**
- * What is looked at before the files of a data directory are opened, so that damage is a line and not a crash, and never
- * an empty store. Sites are all there is of them: damaged, they stop the start. The state can be thrown away, as after a reboot: what
- * was issued before is refused rather than forgotten.
+ * Checks the files of a data directory before they are opened. So damage is reported in a line, and is no crash and no empty
+ * store. Damaged sites stop the start, because there is no second copy of them. A damaged state is deleted, as after a
+ * reboot: what was issued before is refused, not accepted twice.
  */
 
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { StoreSetupError } from '../store.ts'
 import { isStateOfThisBoot } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
-/** A start needs room for its files and for what it writes at once; full, LMDB's lock file would end the process. */
+/** A start needs room for its files and its first writes; on a full disk LMDB's lock file would end the process. */
 const FREE_BYTES_MIN = 2 ** 20
 
 const FILE = 'data.mdb'
@@ -22,7 +22,7 @@ type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 export function checkRoom(dataDir: string): void {
   const { blocks, bavail, bsize } = statfsSync(dataDir)
   const bytes = bavail * bsize
-  // Some file systems do not tell their size.
+  // Some file systems do not report their size.
   if (blocks === 0 || bytes >= FREE_BYTES_MIN) return
   throw new StoreSetupError(
     `POWGATE_DATA_DIR: the disk of ${dataDir} is full (${bytes} bytes are free, ${FREE_BYTES_MIN} are needed): make room, then start again; nothing is lost`,
@@ -39,38 +39,38 @@ export function checkSites(dataDir: string): void {
   )
 }
 
-/** A service opens its sites before its state: no first start is one with a state and without sites. */
+/** A service opens its sites before its state, so a state without sites is a loss and not a first start. */
 function lossOfSites(dataDir: string): string | undefined {
   const [sites, state] = (['sites', 'state'] as const).map(part => existsSync(join(dataDir, part, FILE)))
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
 /**
- * Throws away a damaged state. Nobody may have it open: only the primary calls this, before it forks.
+ * Deletes a damaged state. Only the primary process calls this, before it forks: no process may have the state open.
  *
- * @returns what was wrong with it; undefined if nothing
+ * @returns what was wrong with the state; undefined if nothing
  */
 export function discardDamagedState(dataDir: string): string | undefined {
   const damage = damageOfState(dataDir)
   if (damage === undefined) return undefined
-  // The mark of the boot stays: the state is this boot's, and empty.
+  // The file with the boot id stays: the state is of this boot, and empty.
   for (const name of [FILE, 'lock.mdb'])
     rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
   return damage
 }
 
-/** Throws away damaged locks (write-lock.ts), which hold nothing. The same holds as for a damaged state. */
+/** Deletes damaged lock files (write-lock.ts), which hold no data. No process may have them open either. */
 export function discardDamagedLocks(dataDir: string): void {
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
 }
 
 export function damageOfState(dataDir: string): string | undefined {
-  // That of another boot is thrown away unseen.
+  // A state of another boot is deleted unchecked.
   return isStateOfThisBoot(dataDir) ? damageIn(dataDir, 'state') : undefined
 }
 
-/** What is wrong with the files, with their path: for a service that has crashed. */
+/** The path of a damaged file and what is wrong with it, after a crash; undefined if nothing. */
 export function damageOfFiles(dataDir: string): string | undefined {
   for (const part of ['sites', 'state', ...LOCKS] as const) {
     const damage = damageIn(dataDir, part)

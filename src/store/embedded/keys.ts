@@ -1,8 +1,10 @@
-/** Keys of the state's entries. A key is valid until the next one is made: lmdb copies it before it returns. */
+/**
+ * Keys of the state's entries. All share one buffer, valid until the next key is made; lmdb copies a key before it returns.
+ */
 
 import { ReusedBytes, writeText } from '../../domain/bytes.ts'
 
-/** Kinds of windows and of marks. */
+/** Kinds of windows, and of marks (used nonces, redemption records). */
 export const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
 export const [USED, REDEEMED] = [0x6e, 0x72]
 

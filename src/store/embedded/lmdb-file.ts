@@ -1,17 +1,17 @@
 /**
- * Whether an LMDB file is whole. LMDB reads its file through a memory map and believes what it finds: of a truncated or
- * damaged one it ends the process, or finds nothing and says nothing. So before it is opened, and after a process
- * ended that way, every page that can be reached is looked at. Values have no check sums: a wrong byte inside one is not found here.
+ * Whether an LMDB file is whole. LMDB reads its file through a memory map and trusts the content. A truncated or damaged file
+ * ends the process, or looks empty without an error. So every reachable page is checked before a file is opened, and after a
+ * process ended that way. Values have no checksums: a wrong byte inside a value is not found here.
  *
  *   page      | number 8 | transaction 8 | - 2 | flags 2 | lower 2, upper 2 (or pages 4) | offsets 2 each ... | nodes |
  *             lower, upper and the offsets are counted from the end of this header of 24 bytes
- *   meta      magic at 24, version at 28, page size at 48, free tree at 48, main tree at 96, last page at 144, transaction at 152
+ *   meta      at: magic 24, version 28, page size 48, free tree 48, main tree 96, last page 144, transaction 152
  *   tree      | - 4 | flags 2 | depth 2 | pages 24 | entries 8 | root 8 |
  *   node      | child or length 4 (of a child 6) | flags 2 | key length 2 | key | value |
  *
- * As lmdb 3.5 writes them (liblmdb/mdb.c), on a machine of 64 bits that starts numbers with their low byte. Pages of the last
- * transaction are not written to before the next has committed, so a file that is in use can be looked at, as long
- * as none commits meanwhile.
+ * This is the layout of lmdb 3.5 (liblmdb/mdb.c) on a little-endian machine of 64 bits. Pages of the last transaction are not
+ * overwritten before the next transaction has committed. So a file in use can be checked, as long as no transaction commits
+ * meanwhile.
  */
 
 import { closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
@@ -21,20 +21,20 @@ const NODE_BYTES = 8
 const MAGIC = 0xbeefc0de
 const VERSION = 2
 const [BRANCH, LEAF, OVERFLOW, META] = [0x01, 0x02, 0x04, 0x08]
-/** Of nodes. */
+/** Flags of nodes. */
 const [BIG, TREE] = [0x01, 0x02]
 const TREE_BYTES = 48
 const [FREE_TREE_AT, MAIN_TREE_AT, TRANSACTION_AT, BOOT_AT] = [48, 96, 152, 160]
 const META_BYTES = 168
 const LAST_PAGE_AT = 144
-/** Of the free tree: that its keys are numbers; in some transactions lmdb notes one thing more. The main tree has none. */
+/** Flags of the free tree: its keys are numbers; some transactions of lmdb set one more flag. The main tree has none. */
 const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
-/** The last page was given out, and need not have been written; so many were not. */
+/** The last pages are allocated, and need not have been written; at most this many were not. */
 const UNWRITTEN_MAX = 65_536
 const EMPTY_ROOT = 0xffffffffffffffffn
 const PAGE_BYTES_MIN = 512
 const PAGE_BYTES_MAX = 65_536
-/** More would not fit the widest map. */
+/** A deeper tree would not fit the largest memory map. */
 const DEPTH_MAX = 32
 const TRIES = 3
 
@@ -42,9 +42,9 @@ class Damage extends Error {}
 
 /**
  * @param path of the file
- * @param mustBeOfThisBoot whether nobody can have written it before the machine was started
- * @returns what is wrong with it; undefined if it is whole, or changed so fast that it must be alive
- * @throws the system's error if it cannot be read
+ * @param mustBeOfThisBoot whether the file cannot have been written before the machine was started
+ * @returns what is wrong with the file; undefined if the file is whole, or changed so fast that it must be in use
+ * @throws the system's error if the file cannot be read
  */
 export function damageOf(path: string, mustBeOfThisBoot = false): string | undefined {
   const file = openSync(path, 'r')
@@ -60,7 +60,7 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
         const after = transactionOf(file)
         const isStill = before !== undefined && before === after
         if (isStill) return error.message
-        // What cannot be read may be between two writes of a live one, or damaged; what moves on is alive.
+        // An unreadable meta page is damaged, or between two writes of a file in use. A number that moves on shows use.
         if (tried === TRIES) return before === undefined && after === undefined ? error.message : undefined
       }
     }
@@ -83,11 +83,11 @@ function walk(file: number, mustBeOfThisBoot: boolean): void {
   if (mustBeOfThisBoot && !latest!.isOfThisBoot) throw new Damage('its first pages are damaged')
   if (latest!.isOfThisBoot) {
     const { newest } = new Pages(file, size, pageBytes).check(latest!)
-    // Every transaction writes pages.
+    // Every transaction writes pages, so the newest page has the number of the last one.
     if (mustBeOfThisBoot && newest !== latest!.transaction) throw new Damage('its first pages are damaged')
     return
   }
-  // After a crash of the machine LMDB goes back to the last state that was on disk; any that is whole will do.
+  // After a crash of the machine LMDB goes back to the last state that was on disk; one whole state is enough.
   const damages = candidates.map(meta => {
     try {
       new Pages(file, size, pageBytes).check(meta)
@@ -99,7 +99,7 @@ function walk(file: number, mustBeOfThisBoot: boolean): void {
   if (damages.every(damage => damage !== undefined)) throw damages[0]
 }
 
-/** The two pages that a file starts with, one for each of the last two transactions, the latest first. */
+/** The two meta pages that a file starts with, one for each of the last two transactions, the latest first. */
 function metas(file: number, size: number): { candidates: Meta[]; pageBytes: number } {
   if (size === 0) throw new Damage('it is empty (0 bytes)')
   const first = metaAt(file, 0)
@@ -109,7 +109,7 @@ function metas(file: number, size: number): { candidates: Meta[]; pageBytes: num
   const second = metaAt(file, pageBytes)
   if (second === undefined || second.pageBytes !== pageBytes)
     throw new Damage('its second page is not that of an LMDB file')
-  // They take turns. With a wrong number the one before the last would be taken for the last.
+  // Transactions write the two pages in turn. With a wrong number, the older page would pass for the latest.
   const [even, odd] = [first.transaction, second.transaction]
   const isNew = even === 0n && odd === 0n
   if (!isNew && (even % 2n !== 0n || odd % 2n !== 1n || (even - odd !== 1n && odd - even !== 1n)))
@@ -119,7 +119,7 @@ function metas(file: number, size: number): { candidates: Meta[]; pageBytes: num
     if (flags !== FREE_FLAGS || page.readUInt16LE(MAIN_TREE_AT + 4) !== 0)
       throw new Damage('its first pages are damaged')
   }
-  // Where lmdb notes what has reached the disk.
+  // Here lmdb records which transaction has reached the disk.
   const flushed = metaAt(file, pageBytes / 2)
   const latest = first.transaction >= second.transaction ? [first, second] : [second, first]
   return { candidates: flushed === undefined ? latest : [...latest, flushed], pageBytes }
@@ -137,7 +137,7 @@ function metaAt(file: number, position: number): Meta | undefined {
   return { page, pageBytes, transaction, isOfThisBoot: page.readBigUInt64LE(BOOT_AT) === bootNumber() }
 }
 
-/** undefined if that cannot be told. */
+/** undefined if the meta pages cannot be read. */
 function transactionOf(file: number): bigint | undefined {
   try {
     return metas(file, fstatSync(file).size).candidates[0]!.transaction
@@ -146,7 +146,7 @@ function transactionOf(file: number): bigint | undefined {
   }
 }
 
-/** As lmdb notes it: the first group of the boot's id. */
+/** The boot as lmdb records it: the first group of the boot id. */
 function bootNumber(): bigint {
   try {
     const [group] = readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').split('-')
@@ -156,7 +156,7 @@ function bootNumber(): bigint {
   }
 }
 
-/** What a tree consists of. */
+/** How many pages and entries a tree has. */
 interface Found {
   branches: number
   leaves: number
@@ -185,12 +185,12 @@ class Pages {
     this.#seen = new Uint8Array(this.#count)
   }
 
-  /** @returns the transaction that wrote the newest of them */
+  /** @returns the transaction that wrote the newest of the pages */
   check({ page, transaction }: Meta): { newest: bigint } {
     this.#transaction = transaction
     this.#tree(page, FREE_TREE_AT)
     this.#tree(page, MAIN_TREE_AT)
-    // Behind it new pages are written: over those that are in use, or far beyond the memory map.
+    // New pages follow the last page. With a wrong number they would overwrite used pages, or lie far beyond the memory map.
     const last = page.readBigUInt64LE(LAST_PAGE_AT)
     if (last < BigInt(this.#highest) || last > BigInt(this.#count + UNWRITTEN_MAX))
       throw new Damage('its first pages are damaged')
@@ -248,7 +248,7 @@ class Pages {
     }
   }
 
-  /** @param count the pages of a long value; only their first has a header */
+  /** @param count 1, or the pages of a long value, of which only the first has a header */
   #read(number: number, count: number): Buffer {
     const bytes = this.#pageBytes
     if (count < 1 || (number + count) * bytes > this.#size) {

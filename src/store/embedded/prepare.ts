@@ -1,9 +1,9 @@
-/** What the primary does with a data directory before any worker opens it. */
+/** What the primary process does with a data directory before any worker opens it. */
 
 import { discardStaleState, prepareDataDir } from './environment.ts'
 import { checkRoom, checkSites, discardDamagedLocks, discardDamagedState } from './inspection.ts'
 
-/** Returns what was wrong with a state that was thrown away. Throws StoreSetupError if nothing can be done about it. */
+/** Returns what was wrong with a damaged state that was deleted. Throws StoreSetupError for what cannot be repaired here. */
 export function prepareFiles(dataDir: string): string | undefined {
   prepareDataDir(dataDir)
   checkRoom(dataDir)

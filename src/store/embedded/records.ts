@@ -1,5 +1,5 @@
 /**
- * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, but for last uses.
+ * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses.
  *
  * `changes` holds, in one ordered map: `revision` -> number of the last change; `at/<revision>` -> record;
  * `last/<record>` -> revision of its last change (so that a record is listed once, at its last change).
@@ -20,7 +20,7 @@ import type { SitesEnvironment } from './environment.ts'
 
 const REVISION = 'revision'
 const REVISION_DIGITS = 15
-/** After every `at/...`: '0' follows '/'. */
+/** Sorts after every `at/...`: '0' follows '/'. */
 const CHANGES_END = 'at0'
 
 export class EmbeddedRecords implements SiteStore {
@@ -69,7 +69,7 @@ export class EmbeddedRecords implements SiteStore {
 
   async noteUses(noted: ReadonlyMap<string, number>): Promise<void> {
     const { file, uses } = this.#sites
-    // Workers do this between requests, so none waits for the disk.
+    // Workers call this between requests, so the write must not wait for the disk.
     file.writeUnflushed(() => {
       for (const [id, atMs] of noted) if (atMs > Number(uses.get(id) ?? 0)) uses.putSync(id, String(atMs))
     })
@@ -104,7 +104,7 @@ export class EmbeddedRecords implements SiteStore {
     const { file, records } = this.#sites
     let json = records.get(member)
     if (json === undefined) {
-      // What is read together is of one moment, a millisecond or more ago: another process may have made it since.
+      // Reads are from a snapshot, a millisecond or more old: another process may have written the record since.
       file.root.resetReadTxn()
       json = records.get(member)
     }
@@ -133,7 +133,7 @@ export class EmbeddedRecords implements SiteStore {
     audit.putSync(changeKey(revision), JSON.stringify(entry))
   }
 
-  /** The host's clock, held where it stepped back. */
+  /** The host's clock, or the last entry's time if the clock stepped back. */
   #entryTime(): number {
     const [last] = this.#sites.audit.getRange({ reverse: true, limit: 1 })
     const lastAt = last === undefined ? 0 : (JSON.parse(last.value) as AuditEntry).at
@@ -141,7 +141,7 @@ export class EmbeddedRecords implements SiteStore {
   }
 }
 
-/** @throws StoreSetupError if it is damaged */
+/** @throws StoreSetupError if the record is damaged */
 function parsed<Stored>(member: string, json: string): Stored {
   try {
     return JSON.parse(json) as Stored

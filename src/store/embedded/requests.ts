@@ -1,15 +1,15 @@
 /**
- * The request operations on LMDB. Those of one event-loop turn run in ONE synchronous transaction, which LMDB
- * serialises over all processes of the machine; they are answered after its commit.
+ * The request operations on LMDB. All operations of one event-loop turn run in ONE synchronous transaction, and are answered
+ * after its commit. LMDB serialises transactions over all processes of the machine.
  *
  *   windows   | kind 1 | address or key id |  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
- *   marks     | kind 1 | nonce 16 |           -> | dead from, by the wall clock, seconds 4 | and by the machine's 4 | claim |
+ *   marks     | kind 1 | nonce 16 |           -> | dead from: wall clock, seconds 4 | monotonic clock, seconds 4 | claim |
  *
- * Windows run on the machine's monotonic clock, which all its processes share and no adjustment moves: the state does
- * not outlive the machine's boot. So do spent nonces, which are part of an address's log. Tokens expire by the wall clock, which
- * can be set: marks of redeemed ones are dead when both clocks say so, that neither a step back nor one ahead and back
- * again lets one be redeemed twice. Since a nonce starts with its time, they are written next to each other. What is dead is
- * swept, a slice at a time.
+ * Windows, and used nonces in address logs, run on the machine's monotonic clock. All processes share this clock, no
+ * adjustment moves it, and the state does not outlive the machine's boot. Marks are redemption records, and used nonces
+ * outside of address logs. Tokens expire by the wall clock, which can be set, so a mark is dead only when both clocks say so.
+ * Then no step of the wall clock, back or ahead and back again, lets a token be redeemed twice. A nonce starts with its issue
+ * time, so marks of the same time are written next to each other. Dead entries are swept, a slice at a time.
  */
 
 import type { Database } from 'lmdb'
@@ -43,7 +43,7 @@ import { ADDRESS, API_KEY, CALLER, markKey, REDEEMED, USED, windowKey } from './
 
 const IF_ABSENT = { noOverwrite: true }
 
-/** One of each is in use at a time: lmdb takes a value before it returns. */
+/** Reused buffers. Only one value and one record are in use at a time, because lmdb copies a value before it returns. */
 const values = new ReusedBytes()
 const records = new ReusedBytes()
 /** Where the record of a window and the claim of a mark start. */
@@ -52,7 +52,7 @@ const CLAIM_OFFSET = 8
 
 type Spend = NonNullable<SolutionRequest['spend']>
 
-/** One request of the queue; its answer is told after the commit. */
+/** One request of the queue; `done` is called after the commit. */
 type Operation =
   | {
       readonly verb: 'challenge'
@@ -68,11 +68,11 @@ type Operation =
 
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
 
-/** What became of a slice of entries; the dead ones are removed. */
+/** The result of a sweep of one slice of entries, which removes the dead ones. */
 export interface Swept {
-  /** Where to go on; undefined at the end. */
+  /** The key to go on from; undefined at the end. */
   readonly next: Buffer | undefined
-  /** How many of those that were asked for were dead, 0 to 1. */
+  /** Share of dead entries in a slice of the size asked for, 0 to 1. */
   readonly deadShare: number
 }
 
@@ -97,13 +97,13 @@ export class EmbeddedRequests implements RequestStore {
   readonly #onFault: (error: unknown) => void
   readonly #onCall: OnStoreCall | undefined
   #queue: Operation[] = []
-  /** When the first of the queue came, by `performance.now`. */
+  /** When the first operation of the queue was added, by `performance.now`. */
   #queuedAtMs = 0
-  /** Of the transaction under way, on the monotonic clock. */
+  /** Time of the transaction under way, on the monotonic clock. */
   #nowMs = 0
   /**
-   * Windows of callers and API keys that it has charged, by name: few make many requests, so each is read and written
-   * once a transaction.
+   * Windows of callers and API keys that the transaction has charged, by name. A few of them make many requests, so each
+   * window is read and written once a transaction.
    */
   readonly #charged = new Map<string, Buffer>()
   /** Set by the owner when the files have reached their bound. */
@@ -161,7 +161,7 @@ export class EmbeddedRequests implements RequestStore {
     this.#queue.push(operation)
   }
 
-  /** Commits what is queued; the owner calls it before it closes the files. */
+  /** Commits the queued operations; the owner also calls this before it closes the files. */
   readonly flush = (): void => {
     const operations = this.#queue
     if (operations.length === 0) return
@@ -171,7 +171,7 @@ export class EmbeddedRequests implements RequestStore {
     for (let index = 0; index < operations.length; index++) operations[index]!.done(answers[index] as never)
   }
 
-  /** What failed was aborted as a whole: nothing was charged or spent. If it fails once more, so will what comes next. */
+  /** A failed transaction has no effect, so it is tried once more. If that fails too, so will the next transactions. */
   #commit(operations: readonly Operation[]): readonly Answer[] {
     try {
       return this.#transact(operations)
@@ -187,8 +187,8 @@ export class EmbeddedRequests implements RequestStore {
 
   #transact(operations: readonly Operation[]): readonly Answer[] {
     return this.#state.file.write(() => {
-      this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has a later one
-      this.#charged.clear() // of a transaction that was aborted
+      this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has used a later time
+      this.#charged.clear() // left by a transaction that was aborted
       const results = operations.map(operation => this.#run(operation))
       for (const [name, record] of this.#charged) this.#writeWindow(windowKey(name), record, WINDOW_MS)
       return results
@@ -231,7 +231,7 @@ export class EmbeddedRequests implements RequestStore {
     return { mark: nonceMark(nonce), keepMs: restMs + MARK_MARGIN_MS }
   }
 
-  /** Under a key of the nonce's own. */
+  /** Records the nonce as used, under a key of its own. */
   #spendApart(spend: Spend): boolean {
     const key = markKey(USED, spend.nonce)
     if (this.#mark(key, spend.expiresAtMs, '', IF_ABSENT)) return true
@@ -282,9 +282,9 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   /**
-   * undefined if it is dead: after hours its times could be mistaken for others.
+   * undefined if the window is dead: after hours its times, which wrap, could be mistaken for others.
    *
-   * @returns a copy, valid until the next call: what lmdb gives is its own, which the next `getBinaryFast` overwrites
+   * @returns a copy, valid until the next call, because the next `getBinaryFast` overwrites lmdb's own buffer
    */
   #readWindow(key: Buffer): Buffer | undefined {
     const value = this.#state.windows.getBinaryFast(key)
@@ -307,7 +307,7 @@ export class EmbeddedRequests implements RequestStore {
     mark.readUInt32BE(0) * 1000 <= this.#clocks.wallMs() &&
     mark.readUInt32BE(4) * 1000 <= this.#clocks.monotonicMs()
 
-  /** @returns whether it was written: with IF_ABSENT, only where there was none */
+  /** @returns whether the mark was written: with IF_ABSENT, only if there was none */
   #mark(key: Buffer, expiresAtMs: number, claim: string, how?: typeof IF_ABSENT): boolean {
     const mark = values.ofLength(CLAIM_OFFSET + claim.length)
     const restMs = Math.max(0, expiresAtMs - this.#clocks.wallMs())
@@ -318,7 +318,7 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.marks.putSync(key, mark, how!) as unknown as boolean
   }
 
-  /** Looks at up to `count` windows from `start` on: see `sweep`. */
+  /** Removes the dead ones of up to `count` windows, from `start` on. */
   sweepWindows(start: Buffer | undefined, count: number): Swept {
     const now = this.#clocks.monotonicMs()
     return this.#sweep(this.#state.windows, start, count, value => value.readUInt32BE(0) * 1000 <= now)
@@ -338,7 +338,7 @@ export class EmbeddedRequests implements RequestStore {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
     const dead = entries.filter(({ value }) => isDead(value))
-    // Between reading and removing another process may have written an entry anew: look again, under the write lock.
+    // Another process may have written an entry anew since it was read, so it is read again under the write lock.
     if (dead.length > 0) {
       this.#state.file.write(() => {
         for (const { key } of dead) {

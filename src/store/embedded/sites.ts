@@ -1,4 +1,4 @@
-/** Sites, API keys and the audit log alone, for commands and the dashboard; the state of requests stays closed. */
+/** Sites, API keys and the audit log alone, for commands and the dashboard; limits and used nonces stay closed. */
 
 import { openSites, prepareDataDir } from './environment.ts'
 import { checkSites } from './inspection.ts'

@@ -1,4 +1,4 @@
-/** The store on LMDB: no server, no set-up; shared by all workers of one machine, surviving restarts. */
+/** The store on LMDB: no server, no set-up. All workers of one machine share it, and its data survives restarts. */
 
 import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { addLoad, type LoadState } from '../../domain/load.ts'
@@ -23,7 +23,7 @@ export interface EmbeddedStoreOptions {
   readonly dataDir: string
   /** Bound of the state's files, in bytes. */
   readonly bytesMax: number
-  /** Whether this process removes what has expired: one per machine is enough. */
+  /** Whether this process removes expired entries; one process per machine is enough. */
   readonly sweeps: boolean
   /** For tests. */
   readonly clocks?: EmbeddedClocks
@@ -33,8 +33,9 @@ export interface EmbeddedStoreOptions {
 
 const SWEEP_COUNT = 500
 /**
- * Pause between slices. All entries are looked at, live ones too, so it is short only while much is dead: then up to 100,000
- * entries a second are looked at, and the dead never outnumber the live for long. Otherwise sweeping costs next to nothing.
+ * Pause between slices of a sweep. A sweep reads live entries too, so the pause is short only while many entries are dead.
+ * Then up to 100,000 entries a second are read, and dead entries never outnumber live ones for long. Otherwise sweeping costs
+ * next to nothing.
  */
 const SWEEP_PAUSES_MS = [
   { deadShareMin: 0.5, pauseMs: 5 },
@@ -156,7 +157,7 @@ export class EmbeddedStore implements Store {
   #checkSize(): void {
     const { windows, marks, loads } = this.#state
     const used = [windows, marks, loads].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
-    // Twice in a row: a reading that lmdb could not make is not told from one that it could.
+    // Twice in a row, because a failed reading of lmdb cannot be told from a successful one.
     const isOver = used > this.#options.bytesMax
     const isFull = isOver && this.#wasOver
     this.#wasOver = isOver

@@ -1,19 +1,19 @@
 /**
- * The lock of an LMDB file: whoever writes the file, or opens it, holds the lock.
+ * The lock of an LMDB file: a process holds the lock while it writes or opens the file.
  *
- * LMDB lets one writer at a time into a file, but it does not keep writers from those who open it: a process that opens
- * a file reads the newest meta page and then sets the number of the last transaction, which all processes share, to what it has
- * read. What another process commits between the two is forgotten, since the next writer starts from the state before it: a
- * redeemed token is not redeemed any more. If two commits fall in between, every later transaction of every process fails
+ * LMDB admits one writer at a time, but a process may open the file while another one writes. The opening process reads the
+ * newest meta page. Then it sets the number of the last transaction, which all processes share, to the number read. LMDB
+ * forgets what another process commits between the two steps, since the next writer starts from the state before that commit.
+ * A redeemed token is then unredeemed again. After two commits in between, every later transaction of every process fails
  * ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb 3.5.6; test/store/embedded-openers.test.ts shows both.)
  *
- * The lock is the write lock of one more LMDB file, to which nothing is ever written, so that opening this one loses
- * nothing. The kernel frees it when its holder dies. Holding it costs 0.5 us, beside 10 us for a transaction.
+ * The lock is the write lock of a second LMDB file. Nothing is ever written to that file, so opening it loses nothing. The
+ * kernel frees the lock when its holder dies. Holding the lock costs 0.5 us, beside 10 us for a transaction.
  */
 
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath, type TransactionFlags } from 'lmdb'
 
-/** Each process that has a file open holds one slot: more than there can be workers, twice for a roll. */
+/** Each process that has a file open holds one slot: more slots than the most workers need, twice for a roll. */
 const READERS_MAX = 1024
 
 /** ABORTABLE | SYNCHRONOUS_COMMIT | NO_SYNC_FLUSH of lmdb, which only declares them. */
@@ -28,8 +28,8 @@ export interface OpenFile {
 const opened = new Map<string, { readonly root: RootDatabase; users: number }>()
 
 /**
- * Opens a file once for all who want it in this process: if it were opened twice and closed once, the process would lose
- * its locks on it, and others would take it for gone.
+ * Opens a file once per process, for all its users there. If a file were opened twice and closed once, the process would lose
+ * its locks on the file. Other processes would then take the process for dead.
  */
 export function openFile(options: RootDatabaseOptionsWithPath & { readonly path: string }): OpenFile {
   const { path } = options
@@ -56,12 +56,12 @@ export class WriteLock {
   readonly #file: OpenFile
   #isHeld = false
 
-  /** @param file that it is the lock of; the lock's own lies beside it */
+  /** @param file path of the file to lock; the lock's own file lies beside it */
   constructor(file: string) {
     this.#file = openFile({ path: `${file}-lock`, noSync: true, overlappingSync: false })
   }
 
-  /** What the action returns. No other process holds the lock meanwhile; within the action it may be held again. */
+  /** Runs the action while no other process holds the lock, and returns its result. The action may hold the lock again. */
   hold<T>(action: () => T): T {
     if (this.#isHeld) return action()
     return this.#file.root.transactionSync(() => {
@@ -91,17 +91,17 @@ export class LockedFile {
     this.root = this.#file.root
   }
 
-  /** For what may write by transactions of its own: databases that are opened and are not there yet. */
+  /** For actions with write transactions of their own: opening a database that does not exist yet. */
   hold<T>(action: () => T): T {
     return this.#lock.hold(action)
   }
 
-  /** The action's writes are one transaction; what it throws undoes them. */
+  /** The action's writes are one transaction; an exception undoes them. */
   write<T>(action: () => T): T {
     return this.#lock.hold(() => this.root.transactionSync(action))
   }
 
-  /** The same for what may be lost with the machine: it waits for no disk. */
+  /** The same without waiting for the disk, for writes that a crash of the machine may lose. */
   writeUnflushed<T>(action: () => T): T {
     return this.#lock.hold(() => this.root.transactionSync(action, UNFLUSHED))
   }
