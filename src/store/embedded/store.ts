@@ -1,4 +1,4 @@
-/** The store on LMDB: no server, no set-up. All workers of one machine share it, and its data survives restarts. */
+/** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
 import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { addLoad, type LoadState } from '../../domain/load.ts'

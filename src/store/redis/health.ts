@@ -1,5 +1,5 @@
 /**
- * Combines the states of all shards: whether the store is ready, and when it goes down and comes up.
+ * Combines the states of all shards: whether the store is ready, and when the store goes down and comes up.
  *
  * Ready means that at least half of the shards answer. All hosts see the same Redis. If hosts became unready while one
  * primary of three fails over, soon all would leave the load balancer. The two thirds of the shards that work would then

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 
 export interface Script {
   readonly text: string
-  /** SHA-1, as EVALSHA takes it. */
+  /** SHA-1 of the text, for EVALSHA. */
   readonly sha: string
 }
 

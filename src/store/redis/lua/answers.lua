@@ -1,6 +1,6 @@
 -- Finds out whether the shard's memory can be trusted (its epoch), and collects the answers of all operations.
 --
--- The epoch is a random number. It holds for one Redis process, while that process is primary without a break. What was
+-- The epoch is a random number, which holds for one Redis process while that process is primary without a break. What was
 -- issued under another epoch is refused, because used nonces or redemption records may be gone. A process restarted from
 -- a snapshot, a promoted replica, and a primary that was a replica for a moment may each lack the last ones. A client
 -- need not notice (a Cluster cuts no connection when roles change), so the call that trusts the process checks it. (A slot
