@@ -1,4 +1,4 @@
-/** Settings -> one frozen Config. Every problem is found before anything starts, and all are listed. */
+/** Checks the settings and turns them into one frozen Config. All problems are found before anything starts, and listed. */
 
 import { Ajv, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
@@ -29,7 +29,7 @@ export interface Config {
   readonly redisShards: number
   /** How long a start waits for its store. */
   readonly storeWaitMs: number
-  /** Empty: generated in the data directory (embedded store only). The first signs. */
+  /** The first secret signs. Empty: one is generated in the data directory (embedded store only). */
   readonly secrets: readonly string[]
   readonly trustedProxies: AddressSet
   /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
@@ -40,27 +40,27 @@ export interface Config {
   readonly tokenLifetimeMs: number
   readonly storeDeadlineMs: number
   readonly bodyBytesMax: number
-  /** Of each worker; 0: as many as it may open files. */
+  /** Of each worker; 0: as many as its limit of open files allows. */
   readonly connectionsMax: number
   /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
   readonly overloadMs: number | undefined
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
   readonly drainMs: number
-  /** Between saying "not ready" and closing the listeners. */
+  /** Time between reporting "not ready" and closing the listeners. */
   readonly unreadyMs: number
   readonly demo: DemoMode
   /** Whether the published test keys work. */
   readonly testKeys: boolean
 }
 
-/** `auto`: on while the service runs that made the first start. The primary decides; workers get one of the others. */
+/** `auto`: on while the service that made the first start runs. The primary process decides; workers get `on` or `off`. */
 export type DemoMode = 'auto' | 'on' | 'off'
 
-/** Without the meta-schema, to which a test holds the settings: to compile it takes longer than all of them. */
+/** Without the meta-schema, which takes longer to compile than all settings. A test checks the settings against it. */
 const ajv = new Ajv({ coerceTypes: true, strict: true, meta: false, validateSchema: false })
 const validators = new Map<string, ValidateFunction>()
 
-/** Made when it is first asked for: to compile all takes longer than what most commands do. */
+/** Compiled at first use: compiling all validators takes longer than what most commands do. */
 function validatorOf(name: string, { schema }: Setting): ValidateFunction {
   let validator = validators.get(name)
   if (validator === undefined) validators.set(name, (validator = ajv.compile(Type.Object({ value: schema }))))
@@ -142,13 +142,13 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   })
 }
 
-/** The address that a person on this machine opens. */
+/** The URL that a person on this machine opens. */
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
 }
 
-/** What each setting alone does not show. */
+/** Problems of settings that are valid on their own, but not together. */
 function checkTogether(text: (name: SettingName) => string, problems: string[]): void {
   const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
   if (adminPort !== 0 && adminPort === port)

@@ -1,14 +1,14 @@
-/** Where settings come from: the environment, files that it names, and a file of settings. */
+/** Reads the settings from the environment, from a file of settings, and from files with one secret each. */
 
 import { readFileSync } from 'node:fs'
 import { SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What is set, without what is empty. */
+/** The settings that are set and not empty. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
-/** All that is wrong, one line each, each starting with a variable's name. */
+/** All problems of the configuration, one line each, each starting with a variable's name. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -19,7 +19,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Variables of the command line, which share the name space but are not settings of the service. */
+/** Variables of the command line, which share the prefix but are not settings of the service. */
 const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_URL',
   'POWGATE_SITE_KEY',
@@ -27,13 +27,13 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
-/** The variable that names a file which holds a secret setting. */
+/** Ends the name of a variable that gives the path of a file with a secret setting. */
 const FILE_SUFFIX = '_FILE'
 
 /**
- * The environment goes before POWGATE_CONFIG_FILE. A secret may be named by `<NAME>_FILE` in either.
+ * The environment overrides POWGATE_CONFIG_FILE. In both, `<NAME>_FILE` may give the path of a file with a secret.
  *
- * @returns what is set, and all that is wrong with how it was given
+ * @returns the settings, and all problems with how they were given
  */
 export function gatherSettings(env: Environment): { values: SettingValues; problems: string[] } {
   const problems: string[] = []
@@ -70,7 +70,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
   try {
     const secret = readFileSync(path, 'utf8').trim()
     if (secret === '') problems.push(`${name}: the file ${path} is empty`)
-    // Several master secrets may stand on lines of their own.
+    // Several master secrets may be given, each on its own line.
     else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')
   } catch (error) {
     problems.push(`${name}: cannot read ${path}: ${(error as Error).message}`)
@@ -79,7 +79,7 @@ function readSecret(name: string, path: string, values: Record<string, string>, 
 
 const LINE = /^(?:export\s+)?([A-Za-z_]\w*)\s*=\s*(.*)$/
 
-/** Lines of NAME=value; empty lines and lines that start with # say nothing. */
+/** Reads lines of NAME=value; empty lines and lines that start with # are skipped. */
 function readSettingsFile(path: string, problems: string[]): Record<string, string> {
   const settings: Record<string, string> = {}
   let lines: string[]

@@ -1,10 +1,10 @@
 /**
- * What the primary does between its start and its end, told by signals:
+ * What the primary process does on signals, from its start to its end:
  *
  *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
  *   SIGINT    the same without the wait
- *   SIGHUP    settings read again, all workers renewed; one that comes during a roll makes one more after it
- *   a second SIGTERM or SIGINT leaves at once: exit 1
+ *   SIGHUP    roll: settings are read again, all workers are replaced; a SIGHUP during a roll makes one more roll after it
+ *   a second SIGTERM or SIGINT ends the service at once: exit 1
  */
 
 import { readFileSync } from 'node:fs'
@@ -25,13 +25,13 @@ export class Lifecycle {
   settings: SettingsInUse | undefined
   readonly #primary: Primary
   readonly #log: Logger
-  /** Who reads the log is at a terminal, unless it has been closed meanwhile. */
+  /** Whether the log goes to a terminal, which may have been closed since. */
   readonly #wasTerminal = isatty(1)
   /** undefined until the service has started. */
   #plan: Plan | undefined
   #isRolling = false
   #isAskedAgain = false
-  /** By `performance.now`; undefined until then. */
+  /** When the stop began, by `performance.now`; undefined before. */
   #stoppingSinceMs: number | undefined
 
   constructor(primary: Primary, log: Logger) {
@@ -39,14 +39,14 @@ export class Lifecycle {
     this.#log = log
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
-      // A terminal that is closed says SIGHUP too.
+      // A terminal that is closed sends SIGHUP too.
       if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
       else void this.#reload()
     })
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
-  /** The service runs; a SIGHUP that came too early is made up for. */
+  /** Called when the service runs; a SIGHUP that came before takes effect now. */
   started(plan: Plan): void {
     this.#takesEffect(plan)
     if (this.#isAskedAgain) void this.#reload()
@@ -77,7 +77,7 @@ export class Lifecycle {
     process.exit(0)
   }
 
-  /** Nobody reads on: every write fails, and so does the end of a process that has something left to write. */
+  /** The terminal is gone: every write fails, and a process with something left to write cannot exit by itself. */
   async #hangUp(): Promise<void> {
     if (this.#isStopping) return
     this.#stoppingSinceMs = performance.now()
@@ -108,7 +108,7 @@ export class Lifecycle {
     this.#isRolling = false
   }
 
-  /** @returns what workers are told from now on; undefined if they could not be renewed */
+  /** @returns the plan that workers get from now on; undefined if they could not be renewed */
   async #roll(running: Plan): Promise<Plan | undefined> {
     let plan: ReturnType<typeof reloadSettings>
     try {
@@ -133,11 +133,11 @@ export class Lifecycle {
     return isDone ? plan : undefined
   }
 
-  /** The primary cannot be trusted any more: its workers finish what is under way, and a service manager starts it anew. */
+  /** After a fault the primary process cannot be trusted: workers finish their requests, a service manager restarts all. */
   async #fail(error: Error): Promise<void> {
     if (this.#isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // Not the error itself: some carry what they were working on.
+    // Not the error object: some errors carry the data that they were about.
     this.#log.fatal(
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',
@@ -153,7 +153,7 @@ export function warnOfTestKeys(log: Logger): void {
 
 const MIGRATE_REQ = '/proc/sys/net/ipv4/tcp_migrate_req'
 
-/** Whether the kernel resets what waits at a listener that closes, instead of handing it to another of the same port. */
+/** Whether the kernel resets connections that wait at a closing listener, instead of giving them to another of the port. */
 function losesConnections(): boolean {
   try {
     return readFileSync(MIGRATE_REQ, 'latin1').trim() === '0'

@@ -1,4 +1,4 @@
-/** Entry: checks the configuration, prepares the store, then forks workers, until a signal says stop. */
+/** Entry point. The primary process checks the configuration, prepares the store, and forks workers; signals end it. */
 
 import './supported-node.ts'
 import cluster from 'node:cluster'
@@ -25,15 +25,15 @@ async function runPrimary(): Promise<void> {
     const loaded = parseConfig(values, problems)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values))
     const totals = new Totals()
-    // Only with the embedded store, whose library is not there on every platform.
+    // Loaded with the embedded store only, because lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
     )
     const lifecycle = new Lifecycle(primary, log)
-    // Before the store is touched: a start that cannot listen makes no site and prints no key.
+    // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
-    // Before the wait for the store: meanwhile it says that the service is not ready.
+    // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
     const routes = [metricsRoute(totals, primary, lifecycle), ...dashboard(claimed, totals, primary)]
     await startAdminServer(claimed, primary, routes, log)
     if (loaded.testKeys) warnOfTestKeys(log)
@@ -51,11 +51,14 @@ async function runPrimary(): Promise<void> {
   }
 }
 
-/** The workers of a primary that was killed need a moment to go. */
+/** The workers of a primary process that was killed need a moment to end. */
 const CLAIM_MS = 1500
 const CLAIM_RETRY_MS = 100
 
-/** The port that all workers will share. They set SO_REUSEPORT, so only a listener without it finds out who else is there. */
+/**
+ * Finds the port that all workers will share. Workers set SO_REUSEPORT, so only a listener without that option fails when
+ * another service has the port.
+ */
 async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {
@@ -86,9 +89,9 @@ function listenOnce({ host, port }: Config): Promise<number> {
 const INSPECTION_PAUSE_MS = 30_000
 let nextInspectionMs = 0
 
-/** Workers would crash again and again. The next start repairs what can be repaired, or says what to do. */
+/** Ends the service, whose workers would crash again and again. The next start repairs what it can, or says what to do. */
 function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
-  // Looking takes long where there is much, and workers may crash for other reasons.
+  // An inspection of large files takes long, and workers may crash for other reasons.
   if (performance.now() < nextInspectionMs) return
   const problem = inspect()
   nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS
@@ -109,6 +112,6 @@ function exitWithProblems(error: unknown): never {
   process.exit(1)
 }
 
-// Last, so that every constant above is there.
+// Last, so that every constant above is initialised.
 if (cluster.isWorker) await runWorker()
 else await runPrimary()

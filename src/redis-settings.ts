@@ -1,4 +1,4 @@
-/** The settings of Redis -> a RedisTarget. Files are read here, so that what is wrong with them is known at the start. */
+/** Turns the settings of Redis into a RedisTarget. TLS files are read here, so that their faults are known at the start. */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ const TLS_SETTINGS = [
 
 /**
  * @param problems gets a line for each problem; none repeats a value that may be secret
- * @returns undefined: no Redis, or a URL that says nothing
+ * @returns undefined if REDIS_URL is empty, or cannot be parsed
  */
 export function checkedRedis(text: Text, problems: string[]): RedisTarget | undefined {
   const url = text('REDIS_URL')
@@ -40,7 +40,7 @@ export function checkedRedis(text: Text, problems: string[]): RedisTarget | unde
     ...sentinelCredentials(target, text, problems),
     tls: checkedTls(target, text, problems),
   }
-  // A target with problems is never used, but that there is one decides what else is needed.
+  // A target with problems is never used, but its presence decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 
@@ -92,7 +92,7 @@ function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisT
   return { ca, cert, key, name: text(nameSetting) || undefined }
 }
 
-/** undefined if the setting is empty or the file no good. Its content never gets into a problem. */
+/** undefined if the setting is empty or the file invalid. The file's content never gets into a problem. */
 function pemFile(
   name: SettingName,
   text: Text,
@@ -124,7 +124,7 @@ function pemFile(
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g
 
-/** @throws if there is none, or one that cannot be read */
+/** @throws if there is no certificate, or one that cannot be read */
 function checkCertificates(pem: string): void {
   const certificates = pem.match(CERTIFICATE)
   if (certificates === null) throw new Error('no certificate')

@@ -1,4 +1,4 @@
-/** Where the master secrets come from when none are configured: a file in the data directory, made once. */
+/** The master secrets: those of the configuration, or else one from a file in the data directory, which is made once. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
 import { StoreSetupError } from './store/store.ts'
 
 const SECRET_FILE = 'secret'
-/** Neither control characters nor what was no UTF-8. */
+/** No control characters, and no U+FFFD, which stands for bytes that are not UTF-8. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
 /** @throws StoreSetupError if the file cannot be read or made */
@@ -30,12 +30,12 @@ export function resolveSecrets(config: Config): readonly string[] {
   }
 }
 
-/** Whether the next `resolveSecrets` makes one. */
+/** Whether the next `resolveSecrets` makes a secret. */
 export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
   return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
 }
 
-/** Whole or not at all, also when the disk is full: a file that holds less would be no secret. */
+/** Makes the whole file or none, also when the disk is full: a file with less in it would be no secret. */
 function createOnce(path: string): void {
   if (existsSync(path)) return
   const draft = `${path}.${randomBytes(6).toString('hex')}`
@@ -43,18 +43,18 @@ function createOnce(path: string): void {
   const how = { mode: 0o600, flag: 'wx', flush: true } as const
   try {
     writeFileSync(draft, text, how)
-    linkSync(draft, path) // unlike a rename, not over that of another process
+    linkSync(draft, path) // unlike a rename, a link does not replace another process's file
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS')
-      writeFileSync(path, text, how) // no links there
+      writeFileSync(path, text, how) // a file system without hard links
     else if (code !== 'EEXIST') throw error
   } finally {
     rmSync(draft, { force: true })
   }
 }
 
-/** Every secret text that was configured: for whoever must not let one out. */
+/** Every secret text that was configured, for the log, which redacts them. */
 export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
   const settings: Record<string, Setting> = SETTINGS
   const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))

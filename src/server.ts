@@ -1,4 +1,4 @@
-/** Composition root of a worker: store, keys, log and routes come together here. */
+/** Composition root of a worker: builds its HTTP server from store, keys, log and routes. */
 
 import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import type { Config } from './config.ts'
@@ -30,11 +30,11 @@ import type { Store } from './store/store.ts'
 import { TestKeyDirectory } from './store/test-key-directory.ts'
 
 export interface Server {
-  /** What it has counted. */
+  /** The worker's counters. */
   readonly stats: Stats
   /** Whether requests would be answered with the store's help. */
   isReady(): boolean
-  /** Stops accepting, lets what is under way finish and connections end, and closes everything. */
+  /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
 
@@ -130,7 +130,7 @@ export class ListenError extends Error {
   }
 }
 
-/** Around its capacity a worker may be overloaded again and again. */
+/** Pause between log lines on overload: a worker near its capacity may be overloaded again and again. */
 const OVERLOAD_TOLD_MS = 10_000
 
 function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
@@ -185,16 +185,16 @@ function composeService(config: Config, store: Store, events: Events): Service {
   }
 }
 
-/** Short texts that no other request of any worker has: a random start and a number. */
+/** Short request ids, unique over all workers: a random prefix and a number. */
 function requestIds(): () => string {
-  const start = randomBytes(8).toString('hex') // no dash at its start: it is typed into a command line
+  const start = randomBytes(8).toString('hex') // never starts with a dash, because ids are typed into command lines
   let count = 0
   return () => `${start}-${(count++).toString(36)}`
 }
 
 const POOL_BYTES = 16_384
 
-/** Random bits from a pool: 0.14 us a draw instead of 2.3 us for a call of its own (FACTS). */
+/** Random bits from a pool: measured 0.14 us a draw, instead of 2.3 us for a call of its own. */
 function randomBitPool(): (bits: number) => number {
   const pool = Buffer.alloc(POOL_BYTES)
   let position = POOL_BYTES
@@ -211,7 +211,7 @@ function randomBitPool(): (bits: number) => number {
 
 const FIRST_CONTACT_MS = 1000
 
-/** Connections are refused until the store has answered once, or for a second: then requests are, with 503. */
+/** Waits until the store has answered once, at most a second: connections are refused meanwhile. Later, requests get 503. */
 async function firstContact(store: Store): Promise<void> {
   const giveUpAt = performance.now() + FIRST_CONTACT_MS
   while (!store.isReady() && performance.now() < giveUpAt) {
@@ -222,8 +222,9 @@ async function firstContact(store: Store): Promise<void> {
 const POLL_MS = 20
 
 /**
- * Connections are closed by their next answer, never while idle: a proxy that sends a request at that moment would lose it.
- * Those that stay idle are ended by their other side, or by the idle timeout.
+ * Waits for a condition: while draining, that no connection is open. A connection is closed with its next answer, never while
+ * idle, because a proxy that sends a request at that moment would lose it. Idle connections are ended by the client, or by
+ * the idle timeout.
  */
 async function until(holds: () => boolean, waitMs: number): Promise<void> {
   const giveUpAt = performance.now() + waitMs

@@ -1,26 +1,26 @@
-/** One worker as the primary sees it, from its fork until its process has gone and its last word has been read. */
+/** One worker as the primary process sees it: from the fork until the worker has ended and its last message was read. */
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from './gather-settings.ts'
 import type { StatsSnapshot } from './observe/snapshot.ts'
 
 /**
- * Worker to primary. After a roll the two may be of different versions: each ignores what it does not know, and copes
- * with what it does not get.
+ * Messages from a worker to the primary process. After a roll the two may be of different versions. So each ignores what it
+ * does not know, and tolerates what is missing.
  */
 export type WorkerMessage =
-  /** It has been loaded and asks what to do. */
+  /** The worker has been loaded and asks for its settings. */
   | { readonly type: 'hello' }
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean }
-  /** @property answers the number of the question, where it was asked */
+  /** @property answers the number of the `ask-stats` that this answers, if any */
   | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
-  /** It cannot work as configured; the line says why. */
+  /** The worker cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
-/** Primary to worker. */
+/** Messages from the primary process to a worker. */
 export type PrimaryMessage =
-  /** Its slot, 0 to workers - 1 (the same for its successor), and the settings as the primary has decided them. */
+  /** The worker's index, 0 to workers - 1 (the same for its successor), and the settings that the primary process decided. */
   | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
@@ -28,28 +28,28 @@ export type PrimaryMessage =
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
-  /** How long it may take to leave. */
+  /** How long the worker may take to end. */
   readonly drainMs: number
 }
 
-/** Told of what happens to it. */
+/** Gets the events of a worker. */
 export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: StatsSnapshot): void
-  /** It listens, or it has found that it cannot work. */
+  /** The worker listens, or has reported that it cannot run. */
   settled(worker: WorkerProcess): void
-  /** Its process has gone; once, and the last that is told. */
+  /** The worker's process has gone: called once, as the last event. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
-  /** The line to it is broken. */
+  /** The channel to the worker is broken. */
   unreachable(worker: WorkerProcess, error: Error): void
 }
 
-/** Beyond the drain time that a worker is given. */
+/** Time beyond `drainMs` before a worker is killed. */
 const KILL_GRACE_MS = 2000
-/** After its end: for messages that it has sent and nobody has read. */
+/** Wait after a worker's end, for messages that it has sent and that are not read yet. */
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
-  /** Names this one process: its successor has another name. */
+  /** Names this one process: the worker's successor has another name. */
   readonly name: string
   readonly order: WorkerOrder
   readonly startedAtMs = performance.now()
@@ -58,16 +58,16 @@ export class WorkerProcess {
   isLeaving = false
   /** Killed because it was silent for too long. */
   wasHung = false
-  /** Checks of its owner since its last word. */
+  /** Checks by the primary process since the worker's last message. */
   silentChecks = 0
-  /** Why it cannot work, once it has found out. */
+  /** Why the worker cannot run, once it has reported that. */
   problem: string | undefined
   readonly #worker: Worker
   readonly #listener: WorkerListener
   #hasGone = false
-  /** Each looks whether what it waits for has come. */
+  /** Each checks whether the condition that it waits for holds. */
   readonly #waiting = new Set<() => void>()
-  /** By the question's number: what it sends by itself may be older. */
+  /** By the number of the `ask-stats`: counters that were sent unasked may be older. */
   readonly #statsAsked = new Map<number, () => void>()
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
@@ -79,7 +79,7 @@ export class WorkerProcess {
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {
       listener.unreachable(this, error)
-      if (this.pid === undefined) this.#onExit(null, null) // it could not be started, and will not say that it ended
+      if (this.pid === undefined) this.#onExit(null, null) // a process that could not be started has no exit event
     })
   }
 
@@ -87,7 +87,7 @@ export class WorkerProcess {
     return this.#worker.process.pid
   }
 
-  /** It is to finish what is under way and go; it is killed when it takes too long. */
+  /** Asks the worker to finish its requests and end; kills a worker that takes too long. */
   leave(): void {
     if (this.isLeaving) return
     this.isLeaving = true
@@ -100,13 +100,13 @@ export class WorkerProcess {
     this.#worker.process.kill('SIGKILL')
   }
 
-  /** Resolves when it has sent what it counted until now; never, if it does not. */
+  /** Resolves when the worker has sent its counters as of now; never, if it neither sends them nor ends. */
   askStats(ask: number): Promise<void> {
     if (!this.isListening || !this.#send({ type: 'ask-stats', ask })) return Promise.resolve()
     return new Promise(resolve => this.#statsAsked.set(ask, resolve))
   }
 
-  /** The question is answered, or nobody waits any longer. */
+  /** For an `ask-stats` that is answered, or that nobody waits for any longer. */
   forgetAsk(ask: number): void {
     this.#statsAsked.delete(ask)
   }
@@ -116,9 +116,9 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves with undefined when it listens and its store answers, or with why that will not be.
+   * Resolves with undefined when the worker listens and its store answers, or with the reason why not.
    *
-   * @param listenMs how long it may take to listen, and `readyMs` until its store answers from then on
+   * @param listenMs how long the worker may take to listen; from then on its store may take `readyMs` to answer
    */
   async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
     return (
@@ -127,7 +127,7 @@ export class WorkerProcess {
     )
   }
 
-  /** @returns why it does not hold, in the end */
+  /** @returns why the condition does not hold in the end; undefined if it holds */
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise<void>(resolve => {
@@ -156,7 +156,7 @@ export class WorkerProcess {
     for (const look of [...this.#waiting]) look()
   }
 
-  /** Whether it could be sent. */
+  /** Whether the message could be sent. */
   #send(message: PrimaryMessage): boolean {
     if (!this.#worker.isConnected()) return false
     this.#worker.send(message)
@@ -188,7 +188,7 @@ export class WorkerProcess {
     this.#changed()
   }
 
-  /** What it said last may still be on its way when its process has ended already. */
+  /** The worker's last messages may still be on their way when its process has ended. */
   #onExit(code: number | null, signal: string | null): void {
     this.isListening = false
     this.isReady = false

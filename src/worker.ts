@@ -1,4 +1,4 @@
-/** A worker process: asks the primary what to do, serves, and leaves when it is told to or the primary has gone. */
+/** A worker: gets its settings from the primary process, serves, and ends when that process says so or has gone. */
 
 import cluster from 'node:cluster'
 import { parseConfig } from './config.ts'
@@ -27,7 +27,7 @@ export async function runWorker(): Promise<void> {
     await tellStats()
     process.exit(0)
   }
-  // Before the start, which takes a moment: it may be told to leave meanwhile.
+  // Before the start, which takes a moment: meanwhile a message may ask the worker to end.
   const order = new Promise<StartOrder>(resolve => {
     process.on('message', (message: PrimaryMessage) => {
       switch (message.type) {
@@ -43,12 +43,12 @@ export async function runWorker(): Promise<void> {
       }
     })
   })
-  // The primary has gone. Without the mark node:cluster would exit at once.
+  // The primary process has gone. Without this flag node:cluster would exit at once.
   cluster.worker!.on('disconnect', () => {
     cluster.worker!.exitedAfterDisconnect = true
     void leave()
   })
-  // Terminals and service managers signal all processes of a group; what to do, and when, the primary decides.
+  // Terminals and service managers signal all processes of a group; only the primary process acts on signals.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
   void tell({ type: 'hello' })
@@ -73,7 +73,7 @@ export async function runWorker(): Promise<void> {
   setInterval(() => tellStats(), STATS_MS).unref()
 }
 
-/** Resolves when it has been handed over to the system, or there is nobody to tell any more. */
+/** Resolves when the message has been handed to the system, or the primary process has gone. */
 function tell(message: WorkerMessage): Promise<void> {
   return new Promise(resolve => {
     if (process.connected) process.send!(message, undefined, undefined, () => resolve())
