@@ -1,4 +1,7 @@
-/** The documentation: links lead somewhere, tables equal the code's, examples are well-formed, and pages stay short. */
+/**
+ * The documentation: links lead somewhere, tables equal the code's, examples are well-formed, and pages stay short.
+ * dashboard/grafana.test.ts holds the table of metrics, as it has a service to ask.
+ */
 
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -11,11 +14,7 @@ import { OUTCOMES } from '../src/domain/outcome.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { SITEVERIFY_CODES } from '../src/http/siteverify-codes.ts'
-import { exposition } from '../src/observe/exposition.ts'
-import { Totals } from '../src/observe/totals.ts'
 import { SETTINGS, type Setting, type SettingName } from '../src/settings.ts'
-import { EMPTY_STATS } from './support/empty-stats.ts'
-import { PrometheusText } from './support/prometheus-text.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const PAGES = ['.', 'docs'].flatMap(folder =>
@@ -196,27 +195,6 @@ test('command-line.md lists every command', () => {
     return [`\`${[name, ...positionals.map(positionalWord)].join(' ')}\``, about]
   })
   assert.deepEqual(rows('docs/command-line.md', /^`[a-z]/), expected)
-})
-
-test('monitoring.md lists every metric with its type and labels', async () => {
-  const totals = new Totals()
-  totals.take('0', { ...EMPTY_STATS, aborted: { challenge: 1 }, faults: { challenge: 1 } }, 0)
-  const text = await exposition({
-    total: totals.current(),
-    workers: totals.workers(),
-    restarts: { crash: 0, hang: 0, roll: 0 },
-    primary: { residentBytes: 1, heapBytes: 1 },
-    build: { version: '1.2.3', node: 'v20.0.0' },
-  })
-  const known = [...new PrometheusText(text).families.values()].map(({ name, type, samples }) => {
-    const labels = new Set(samples.flatMap(sample => Object.keys(sample.labels)))
-    labels.delete('le')
-    return [name, type, [...labels].sort().join()].join(' ')
-  })
-  const listed = rows('docs/monitoring.md', /^`(powgate|process|nodejs)_/).map(([name, type, labels]) =>
-    [...codes(name!), type, codes(labels!).sort().join()].join(' '),
-  )
-  assert.deepEqual(listed.sort(), known.sort())
 })
 
 test('architecture.md lists every folder of src/ and of the top level, and every dependency', () => {

@@ -90,9 +90,9 @@ test('every query names a metric that /metrics has, with labels that it has', ()
   )
 })
 
-test('the README lists every metric with its type and its labels', () => {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
-  const rows = [...readme.matchAll(/^\| `((?:powgate|process|nodejs)_\w+)` \| (\w+) \|([^|]*)\|/gm)]
+test('monitoring.md lists every metric with its type and its labels', () => {
+  const page = readFileSync(new URL('../../docs/monitoring.md', import.meta.url), 'utf8')
+  const rows = [...page.matchAll(/^\| `((?:powgate|process|nodejs)_\w+)` \| (\w+) \|([^|]*)\|/gm)]
   assert.deepEqual(
     rows.map(([, name, type]) => `${name} ${type}`).sort(),
     [...metrics.families.values()].map(({ name, type }) => `${name} ${type}`).sort(),

@@ -79,7 +79,7 @@ describe('packed and installed as a global command', () => {
     for (const made of [elsewhere, installed]) mkdirSync(made)
     // Built already, by the test command: packing would build anew below the feet of other tests.
     const clone = join(dir, 'clone')
-    for (const name of ['dist', 'package.json', 'package-lock.json', 'README.md', 'LICENSE'])
+    for (const name of ['dist', 'docs', 'package.json', 'package-lock.json', 'README.md', 'LICENSE'])
       cpSync(join(ROOT, name), join(clone, name), { recursive: true })
     await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: clone })
     const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', dir], {
