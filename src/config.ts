@@ -4,6 +4,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { AddressSet, parseRange } from './domain/address.ts'
 import type { Limits } from './domain/limits.ts'
+import { isEverybody, riskOfTrusting } from './domain/trust.ts'
 import { ConfigError, type Environment, gatherSettings, type SettingValues } from './gather-settings.ts'
 import { checkedRedis } from './redis-settings.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
@@ -51,6 +52,8 @@ export interface Config {
   readonly demo: DemoMode
   /** Whether the published test keys work. */
   readonly testKeys: boolean
+  /** What works, and may be a mistake. */
+  readonly warnings: readonly string[]
 }
 
 /** `auto`: on while the service that made the first start runs. The primary process decides; workers get `on` or `off`. */
@@ -139,6 +142,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
     testKeys: text('POWGATE_TEST_KEYS') === 'on',
+    warnings: warningsOf(text, trustedProxies),
   })
 }
 
@@ -173,13 +177,23 @@ function checkedSecrets(text: string, isNeeded: boolean, problems: string[]): st
 function checkedRanges(text: string, problems: string[]): string[] {
   const ranges = list(text)
   for (const range of ranges) {
-    if (parseRange(range) === undefined) {
-      problems.push(
-        `POWGATE_TRUSTED_PROXIES: expected ${SETTINGS.POWGATE_TRUSTED_PROXIES.expects}, got ${JSON.stringify(range)}`,
-      )
-    }
+    const isRange = parseRange(range) !== undefined
+    if (isRange && !isEverybody(range)) continue
+    const { expects } = SETTINGS.POWGATE_TRUSTED_PROXIES
+    const why = isRange ? ', which is everybody' : ''
+    problems.push(`POWGATE_TRUSTED_PROXIES: expected ${expects}, got ${JSON.stringify(range)}${why}`)
   }
   return ranges
+}
+
+function warningsOf(text: (name: SettingName) => string, trustedProxies: readonly string[]): string[] {
+  const warnings = trustedProxies.flatMap(range => {
+    const risk = riskOfTrusting(range)
+    return risk === undefined ? [] : [`POWGATE_TRUSTED_PROXIES: ${range} ${risk}`]
+  })
+  if (text('POWGATE_TEST_KEYS') === 'on')
+    warnings.push('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
+  return warnings
 }
 
 function list(text: string): string[] {

@@ -121,7 +121,8 @@ export class Lifecycle {
     const { changed, kept } = plan
     if (kept.length > 0) this.#log.warn({ settings: kept }, 'settings that change only with a restart stay')
     this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
-    if (plan.config.testKeys && !running.config.testKeys) warnOfTestKeys(this.#log)
+    for (const warning of plan.config.warnings)
+      if (!running.config.warnings.includes(warning)) this.#log.warn(warning)
     if (losesConnections())
       this.#log.info(
         'net.ipv4.tcp_migrate_req is 0: a connection made in the instant a listener closes may be reset',
@@ -145,10 +146,6 @@ export class Lifecycle {
     await this.#primary.drain()
     process.exit(1)
   }
-}
-
-export function warnOfTestKeys(log: Logger): void {
-  log.warn('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
 }
 
 const MIGRATE_REQ = '/proc/sys/net/ipv4/tcp_migrate_req'

@@ -10,7 +10,7 @@ import { Primary } from './cluster.ts'
 import { type Config, localUrl, parseConfig } from './config.ts'
 import { dashboard } from './dashboard/start.ts'
 import { ConfigError, gatherSettings } from './gather-settings.ts'
-import { Lifecycle, warnOfTestKeys } from './lifecycle.ts'
+import { Lifecycle } from './lifecycle.ts'
 import { createLogger, type Logger } from './log.ts'
 import { Totals } from './observe/totals.ts'
 import { secretTexts } from './secrets.ts'
@@ -36,7 +36,7 @@ async function runPrimary(): Promise<void> {
     // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
     const routes = [metricsRoute(totals, primary, lifecycle), ...dashboard(claimed, totals, primary)]
     await startAdminServer(claimed, primary, routes, log)
-    if (loaded.testKeys) warnOfTestKeys(log)
+    for (const warning of loaded.warnings) log.warn(warning)
     const { store, demo } = await prepareStart(claimed, log)
     const config: Config = { ...claimed, demo }
     await primary.start({ config, settings: values }).catch(error => {

@@ -21,7 +21,7 @@ export interface Findings {
 export async function check(env: Environment): Promise<Findings> {
   const { loadConfig } = await import('../config.ts')
   const config = loadConfig(env)
-  const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }
+  const findings: Findings = { facts: [], problems: [], warnings: [...config.warnings], notes: [] }
   describeListening(config, findings)
   describeAddresses(config, findings)
   describeSecrets(config, env, findings)
@@ -81,7 +81,6 @@ function describeRules(config: Config, { facts, warnings }: Findings): void {
       'without Redis',
       open.length === 0 ? 'everything is refused' : `${open.join(', ')} go on from memory`,
     ])
-  if (config.testKeys) warnings.push('POWGATE_TEST_KEYS is on: everybody knows keys that always pass')
   if (config.demo === 'on') warnings.push('POWGATE_DEMO is on: /demo is public')
 }
 

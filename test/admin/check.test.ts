@@ -59,6 +59,11 @@ const BROKEN: readonly [what: string, env: Record<string, string>, problems: rea
     [/^POWGATE_TRUSTED_PROXIES: expected IP addresses and CIDRs.*got "nginx"$/],
   ],
   [
+    'proxies that are everybody',
+    { POWGATE_TRUSTED_PROXIES: '0.0.0.0/0, ::/0, ::ffff:0:0/96' },
+    [/got "0\.0\.0\.0\/0", which is everybody$/, /got "::\/0", which/, /got "::ffff:0:0\/96", which/],
+  ],
+  [
     'PROXY protocol from nobody',
     { POWGATE_PROXY_PROTOCOL: 'on' },
     [/^POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name/],
@@ -159,7 +164,39 @@ describe('broken configurations', { concurrency: 3 }, () => {
   })
 })
 
+/** Of trusted proxies, what a range is warned of. */
+const RISKS: Readonly<Record<string, RegExp | undefined>> = {
+  '10.0.3.7': undefined,
+  '10.42.0.0/16': undefined,
+  '10.42.0.0/15': /is wide: every machine and container in it/,
+  '172.16.0.0/12': /is wide: every machine/,
+  'fd00:1:2::/48': undefined,
+  'fd00:1:2::/47': /is wide: every machine/,
+  '127.0.0.0/8': undefined,
+  '203.0.0.0/16': undefined,
+  '203.0.0.0/15': /is wide: everybody who has an address in it/,
+  '0.0.0.0/1': /is wide: everybody/,
+  '::ffff:203.0.0.0/111': /is wide: everybody/,
+  '2001:db8:7::/48': undefined,
+  '2001:db8:7::/47': /is wide: everybody/,
+  '104.16.0.0/12': /is wide: everybody/,
+  '173.245.48.0/20': /is shared by all customers of Cloudflare/,
+  '2606:4700:10::1': /is shared by all customers of Cloudflare/,
+  '151.101.64.0/24': /is shared by all customers of Fastly/,
+}
+
 describe('good configurations', () => {
+  test('trusted ranges that many others can send from are warned of', async () => {
+    const ranges = Object.entries(RISKS)
+    const env = { POWGATE_TRUSTED_PROXIES: ranges.map(([range]) => range).join(',') }
+    const { warnings } = JSON.parse(await powgate.with(env).text('check', '--json'))
+    for (const [range, risk] of ranges) {
+      const warning = warnings.find((text: string) => text.startsWith(`POWGATE_TRUSTED_PROXIES: ${range} `))
+      if (risk === undefined) assert.equal(warning, undefined)
+      else assert.match(warning, risk)
+    }
+  })
+
   test('before the first start: says what would be made, and makes nothing', async () => {
     const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
     assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)

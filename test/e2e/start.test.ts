@@ -297,6 +297,7 @@ test('trusted proxies: X-Forwarded-For is believed from them only, all lines joi
   assert.equal(await ipBehind('127.0.0.1', ['1.1.1.1', '203.0.113.7, 10.1.1.1']), '203.0.113.7')
   assert.equal(await ipBehind('127.0.0.1', ['2001:db8::7']), '2001:db8::7')
   assert.equal(await ipBehind('127.0.0.9', ['203.0.113.7']), '127.0.0.9')
+  assert.match(service.output, /"level":40.*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
   await service.stop()
 })
 
