@@ -4,6 +4,7 @@ import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
 import type { Config } from './config.ts'
 import { demoRoutes } from './demo/routes.ts'
 import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
+import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
 import type { Events, Service } from './endpoints/service.ts'
@@ -72,6 +73,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     trustedProxies: config.trustedProxies,
     isEveryPeerTrusted: isEveryPeerTrusted(config),
     relay: undefined,
+    forwardingIgnored: undefined,
     isDraining: false,
     underWay: 0,
     observer: {
@@ -86,6 +88,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     gate,
     newRequestId: requestIds(),
   }
+  tellOfForwarding(host, log)
   service.sites.start()
   service.loads.start()
   service.keyUses.start()
@@ -127,6 +130,21 @@ export class ListenError extends Error {
     cause = 'the address cannot be used or the port is taken',
   ) {
     super(`HOST, PORT: cannot listen on ${config.host}:${config.port}: ${cause}`)
+  }
+}
+
+/** Pause between log lines on an ignored header: a proxy sends it with every request. */
+const FORWARDING_TOLD_MS = 60_000
+
+function tellOfForwarding(host: ExchangeHost, log: Logger): void {
+  host.forwardingIgnored = peer => {
+    host.forwardingIgnored = undefined
+    const about = { peer: formatAddress(peer), setting: 'POWGATE_TRUSTED_PROXIES' }
+    log.warn(
+      about,
+      'X-Forwarded-For is ignored: its sender is not trusted; if it is a proxy of yours, name it',
+    )
+    setTimeout(() => tellOfForwarding(host, log), FORWARDING_TOLD_MS).unref()
   }
 }
 

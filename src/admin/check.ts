@@ -37,12 +37,16 @@ function describeListening({ host, port, workers }: Config, { facts }: Findings)
   facts.push(['listens on', `${where}, with ${workers} worker${workers === 1 ? '' : 's'}`])
 }
 
-function describeAddresses(config: Config, { facts, warnings }: Findings): void {
+function describeAddresses(config: Config, { facts, warnings, notes }: Findings): void {
   if (config.trustedProxies.isEmpty) {
     facts.push(['visitors are', 'whoever connects: X-Forwarded-For is ignored'])
     if (isLoopback(config.host))
       warnings.push(
         'HOST is a loopback address, so everybody comes through a proxy of this machine and is one visitor: set POWGATE_TRUSTED_PROXIES',
+      )
+    else
+      notes.push(
+        'nobody is trusted: behind a proxy or balancer all visitors would be that one address; if there is one, set POWGATE_TRUSTED_PROXIES',
       )
     return
   }

@@ -12,7 +12,7 @@ import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
 import type { Framing } from './framing.ts'
 import type { ContentReply, Reply } from './replies.ts'
-import { readHead, readProxyHead } from './request-headers.ts'
+import { hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',
@@ -112,6 +112,8 @@ export class Exchange {
     const peer = host.isEveryPeerTrusted ? undefined : this.#peer()
     const isTrusted = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
+    if (!isTrusted && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
+      host.forwardingIgnored(peer)
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
     this.#fetchSite = head.fetchSite ?? ''

@@ -93,6 +93,10 @@ function takeHeader(name: string, value: string): void {
   }
 }
 
+export function hasForwardedFor(request: HttpRequest): boolean {
+  return request.getHeader('x-forwarded-for') !== ''
+}
+
 /** Whether it is plain where the request ends, so that it can be answered without an exchange. */
 export function endsPlainly(request: HttpRequest, { trustedProxies }: ExchangeHost): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false

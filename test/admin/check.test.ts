@@ -197,6 +197,13 @@ describe('good configurations', () => {
     }
   })
 
+  test('a service that others can reach, and that trusts nobody: what if a proxy is in front', async () => {
+    const env = { HOST: '0.0.0.0', PORT: String(await freePort()) }
+    const text = await powgate.with(env).text('check')
+    assert.match(text, /^note: nobody is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
+    assert.match(text, /^It would start\.$/m)
+  })
+
   test('before the first start: says what would be made, and makes nothing', async () => {
     const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
     assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)

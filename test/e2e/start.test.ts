@@ -301,6 +301,29 @@ test('trusted proxies: X-Forwarded-For is believed from them only, all lines joi
   await service.stop()
 })
 
+test('a forgotten proxy: its X-Forwarded-For is ignored, and the log says so once', async () => {
+  const service = await TestService.start('embedded', {
+    POWGATE_WORKERS: '1',
+    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+  })
+  const client = new Client(service.url)
+  const { siteKey } = await service.createSite()
+  const ask = (from: string, headers: Record<string, string> = {}) =>
+    client.challenge(siteKey, { from, headers })
+  const told = () => service.output.split('\n').filter(line => line.includes('X-Forwarded-For is ignored'))
+  await ask('127.0.0.1', { 'X-Forwarded-For': '203.0.113.7' })
+  await ask('127.0.0.9')
+  assert.deepEqual(told(), [])
+  for (const from of ['127.0.0.9', '127.0.0.9', '127.0.0.8'])
+    await ask(from, { 'X-Forwarded-For': '203.0.113.7' })
+  await eventually(5000, 'a line', () => told().length > 0)
+  await service.stop()
+  assert.equal(told().length, 1)
+  const { level, peer, setting } = JSON.parse(told()[0]!)
+  assert.deepEqual([level, peer, setting], [40, '127.0.0.9', 'POWGATE_TRUSTED_PROXIES'])
+  assert.ok(!told()[0]!.includes('203.0.113.7'))
+})
+
 test('a secret rotates: what the old one signed still verifies beside the new one', async () => {
   const old = 'o'.repeat(40)
   const dataDir = tempDir()

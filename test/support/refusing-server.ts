@@ -29,6 +29,7 @@ export function startRefusingServer(trustedProxies: readonly string[] = []): Pro
     trustedProxies: new AddressSet(trustedProxies),
     isEveryPeerTrusted: false,
     relay: undefined,
+    forwardingIgnored: undefined,
     isDraining: false,
     underWay: 0,
     observer: { answered: () => {}, aborted: () => {}, faulted: () => {}, shed: () => refused++ },
