@@ -25,7 +25,7 @@ export interface ExchangeHost {
   /** Whether every connection comes from a trusted proxy: see `isEveryPeerTrusted` in listener.ts. */
   readonly isEveryPeerTrusted: boolean
   /** The PROXY protocol relay, if there is one, which knows the client for whom a peer connected. */
-  relay: { clientOf(peer: Address): Address | undefined } | undefined
+  relay: { admits(peer: Address): boolean; clientOf(peer: Address): Address | undefined } | undefined
   /** Called with the sender of an X-Forwarded-For header that is not believed; undefined for a while after a call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
   /** Whether the worker drains: every answer closes its connection. */

@@ -6,7 +6,7 @@ import {
   us_listen_socket_close,
   us_socket_local_port,
 } from 'uWebSockets.js'
-import { type Address, type AddressSet, formatAddress } from '../domain/address.ts'
+import { type Address, type AddressSet, addressFromBytes, formatAddress } from '../domain/address.ts'
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay } from './proxy-relay.ts'
 
@@ -65,7 +65,11 @@ export async function listen(
   const { connectionsMax, proxyProtocol } = options
   const count = (response: HttpResponse, change: number) => {
     connections += Math.sign(change)
-    if (change > 0 && connections > connectionsMax && !proxyProtocol) {
+    if (change < 0) return
+    if (host.relay !== undefined) {
+      const peer = addressFromBytes(Buffer.from(response.getRemoteAddress()))
+      if (peer === undefined || !host.relay.admits(peer)) response.close()
+    } else if (connections > connectionsMax) {
       crowded()
       response.close() // counts it out again
     }

@@ -7,9 +7,12 @@
  * answer where a header has more than 24 bytes of extensions, which cloud balancers add. So it is never asked.
  *
  * The HTTP server learns the client's address from the one that its peer has: each connection is passed on from a
- * loopback address of its own, 127.128.0.0/10, which takes no byte of the connection itself.
+ * loopback address of its own, drawn at random from 127.128.0.0/10, which takes no byte of the connection itself. Other programs
+ * of the machine can connect to the HTTP server's port too, also from such an address: only the first connection from an address
+ * that is awaited is let in, and nobody knows that address before.
  */
 
+import { randomInt } from 'node:crypto'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import {
   type Address,
@@ -39,6 +42,8 @@ const HEADER_MS = 5000
 /** When the HTTP server has ended its side: for a client to take what it was sent before that. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
+/** For what a connection has left in the HTTP server's buffers. */
+const SLOT_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
 export class ProxyRelay {
@@ -46,7 +51,8 @@ export class ProxyRelay {
   readonly #server: Server
   /** The loopback address that a connection is passed on from -> its client. */
   readonly #clients = new Map<Address, Address>()
-  #lastSlot = 0
+  /** Of these, those whose connection the HTTP server has not accepted yet. */
+  readonly #awaited = new Set<Address>()
   /** Of clients, those whose header is still awaited too. */
   connections = 0
 
@@ -71,9 +77,14 @@ export class ProxyRelay {
     this.#server.close()
   }
 
-  /** Whom the HTTP server's peer speaks for: itself, unless it is a connection of ours; undefined if that one has ended. */
+  /** Whether a new connection to the HTTP server is one of ours. */
+  admits(peer: Address): boolean {
+    return this.#awaited.delete(peer)
+  }
+
+  /** Whom the HTTP server's peer speaks for; undefined if its connection has long ended. */
   clientOf(peer: Address): Address | undefined {
-    return this.#clients.get(peer) ?? (isSlot(peer) ? undefined : peer)
+    return this.#clients.get(peer)
   }
 
   #accept(client: Socket): void {
@@ -122,6 +133,7 @@ export class ProxyRelay {
     if (client.destroyed) return
     const slot = this.#freeSlot()
     this.#clients.set(slot, address)
+    this.#awaited.add(slot)
     const upstream = connect({
       host: '127.0.0.1',
       port: this.#options.upstreamPort,
@@ -130,7 +142,8 @@ export class ProxyRelay {
     })
     upstream.on('error', ignore)
     upstream.once('close', () => {
-      this.#clients.delete(slot)
+      this.#awaited.delete(slot)
+      setTimeout(() => this.#clients.delete(slot), SLOT_KEPT_MS).unref()
       if (client.destroyed) return
       client.destroySoon() // what the server has said still goes out
       const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
@@ -143,11 +156,9 @@ export class ProxyRelay {
     upstream.pipe(client)
   }
 
-  /** A turn through all takes long enough that nothing of a slot's last connection is left. */
   #freeSlot(): Address {
     for (;;) {
-      this.#lastSlot = (this.#lastSlot + 1) % SLOTS
-      const slot = slotAddress(this.#lastSlot)
+      const slot = slotAddress(randomInt(SLOTS))
       if (!this.#clients.has(slot)) return slot
     }
   }
@@ -163,5 +174,3 @@ function addressOfSocket({ remoteAddress }: Socket): Address | undefined {
 }
 
 function ignore(): void {}
-
-const isSlot = (address: Address) => address >= slotAddress(0) && address <= slotAddress(SLOTS - 1)

@@ -3,10 +3,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
+import { childPids } from '../../bench/http/processes.ts'
 import { loadConfig } from '../../src/config.ts'
 import { seeded } from '../support/arbitraries.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
+import { connectionsOf } from '../support/processes.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../support/proxies.ts'
 import { extension, v2Header } from '../support/proxy-header.ts'
 import { RawConnection } from '../support/raw-http.ts'
@@ -222,6 +224,25 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
     assert.ok(on.isFor(answer, '198.51.100.7'))
     assert.equal(answer?.headers['x-request-id'], 'theirs')
     connection.close()
+  })
+
+  test('on: another program of the machine cannot speak for a visitor whose connection is open', async () => {
+    const visitor = await RawConnection.open(on.service.port, freshProxy())
+    assert.ok(on.isFor(await visitor.request(v2Header(), on.request()), SOURCE))
+    const relayed = childPids(on.service.pid)
+      .flatMap(connectionsOf)
+      .filter(({ local, peer }) => local !== '127.0.0.1' && peer === '127.0.0.1')
+    assert.ok(relayed.length > 0)
+    for (const { local, peerPort } of relayed) {
+      for (const from of [local, '127.0.0.1']) {
+        const connection = await RawConnection.open(peerPort, from)
+        const answer = await connection.request(on.request()).catch(() => undefined)
+        assert.equal(answer, undefined, `${from} is answered: ${answer?.body}`)
+        connection.close()
+      }
+    }
+    assert.ok(on.isFor(await visitor.request(on.request()), SOURCE))
+    visitor.close()
   })
 
   test('off: a header changes nothing, whoever sends it', async () => {

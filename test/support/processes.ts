@@ -8,3 +8,15 @@ export function listeningPids(port: number): number[] {
   const pids = [...table.matchAll(/pid=(\d+)/g)].map(match => Number(match[1]))
   return [...new Set(pids)] // each listens with several sockets
 }
+
+/** Both ends of the TCP connections that a process has on IPv4. */
+export function connectionsOf(
+  pid: number,
+): { readonly local: string; readonly peer: string; readonly peerPort: number }[] {
+  const table = execFileSync('ss', ['-4tnpH']).toString()
+  return table.split('\n').flatMap(line => {
+    const [, local, peer, peerPort] = /\s([\d.]+):\d+\s+([\d.]+):(\d+)\s/.exec(line) ?? []
+    const isOwn = line.includes(`pid=${pid},`) && local !== undefined && peer !== undefined
+    return isOwn ? [{ local, peer, peerPort: Number(peerPort) }] : []
+  })
+}
