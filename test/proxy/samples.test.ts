@@ -1,58 +1,158 @@
-/** The samples of docs/proxies.md: the programs take them, and each of their lines about powgate is what these tests run. */
+/** The configurations of nginx and HAProxy in the documentation, as they stand there but for addresses, files and times. */
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
+import { QuickClient } from '../contract/support.ts'
+import { eventually } from '../support/eventually.ts'
+import { freshAddress } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
+import { FrontProxy } from '../support/proxies.ts'
+import { RedisServer } from '../support/redis.ts'
+import { adapted, sample } from '../support/samples.ts'
+import { TestService, type TestSite } from '../support/service.ts'
+import { NonceObserver } from './observer.ts'
 
-const PAGE = readFileSync(new URL('../../docs/proxies.md', import.meta.url), 'utf8')
-const TESTED = readFileSync(new URL('../support/proxies.ts', import.meta.url), 'utf8')
-const dir = mkdtempSync(join(tmpdir(), 'powgate-samples-'))
-after(() => rmSync(dir, { recursive: true }))
+const HOSTS = ['127.0.0.5', '127.0.0.6'] as const
+const FORGED = { 'X-Forwarded-For': '203.0.113.66' }
 
-const [key, certificate, both] = ['key.pem', 'certificate.pem', 'both.pem'].map(name => join(dir, name))
-const subject = ['-subj', '/CN=captcha.example.com', '-days', '2']
-execFileSync(
-  'openssl',
-  ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key!, '-out', certificate!, ...subject],
-  { stdio: 'ignore' },
-)
-writeFileSync(both!, readFileSync(certificate!, 'utf8') + readFileSync(key!, 'utf8'))
+/** Two hosts on one Redis, each with the settings that HAProxy needs. */
+class Stage {
+  port = 0
+  adminPort = 0
+  hosts: TestService[] = []
+  site: TestSite = { siteKey: '', apiKey: '' }
+  #redis: RedisServer | undefined
 
-function samples(language: string): string[] {
-  return Array.from(PAGE.matchAll(new RegExp(`\`\`\`${language}\n(.*?)\`\`\``, 'gs')), ([, text]) => text!)
+  async start(): Promise<void> {
+    this.#redis = await RedisServer.start()
+    this.port = await freePort()
+    this.adminPort = await freePort()
+    for (const host of HOSTS) {
+      const lines = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), {
+        '10.0.0.5': host,
+        '9090': String(this.adminPort),
+      })
+      const settings = Array.from(lines.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
+      this.hosts.push(
+        await TestService.start('embedded', {
+          ...Object.fromEntries(settings),
+          HOST: host,
+          PORT: String(this.port),
+          REDIS_URL: this.#redis.url,
+          POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+          POWGATE_STORE_DEADLINE_MS: '5000',
+          POWGATE_DRAIN_SECONDS: '10',
+        }),
+      )
+    }
+    this.site = await this.hosts[0]!.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  }
+
+  async stop(): Promise<void> {
+    for (const host of this.hosts) await host.stop()
+    await this.#redis?.stop()
+  }
+
+  async nginx(isOfTwo: boolean): Promise<FrontProxy> {
+    const one = sample('nginx', 'server 127.0.0.1:8080')
+    const two = sample('nginx', 'server 10.0.0.6:8080')
+    const more = /^server \{\n([\s\S]*)^\}/m.exec(two)![1]!
+    const both = one.replace(UPSTREAM, UPSTREAM.exec(two)![0]).replace('  location / {', `${more}$&`)
+    const port = await freePort()
+    const plain = (isOfTwo ? both : one).replaceAll(/^ *ssl_certificate.*\n/gm, '')
+    const config = adapted(plain, {
+      'listen 443 ssl': `listen 127.0.0.1:${port}`,
+      ...(isOfTwo
+        ? {
+            '10.0.0.5:8080': `${HOSTS[0]}:${this.port}`,
+            '10.0.0.6:8080': `${HOSTS[1]}:${this.port}`,
+            'proxy_connect_timeout 1s': 'proxy_connect_timeout 20s',
+            'proxy_read_timeout 2s': 'proxy_read_timeout 20s',
+          }
+        : { '127.0.0.1:8080': `${HOSTS[0]}:${this.port}` }),
+    })
+    return FrontProxy.run('nginx', port, config)
+  }
+
+  async haproxy(): Promise<FrontProxy> {
+    const port = await freePort()
+    const config = adapted(sample('haproxy', 'mode http'), {
+      'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
+      '10.0.0.5:8080': `${HOSTS[0]}:${this.port}`,
+      '10.0.0.6:8080': `${HOSTS[1]}:${this.port}`,
+      'port 9090': `port ${this.adminPort}`,
+      'timeout server 2s': 'timeout check 20s\n  timeout server 20s',
+    })
+    return FrontProxy.run('haproxy', port, config)
+  }
 }
 
-/** The directives of a sample, without those that say where things are. */
-function linesOf(sample: string): string[] {
-  const lines = sample.split('\n').map(line => line.replace(/#.*/, '').trim())
-  return lines.filter(line => /^(proxy_|keepalive |option |http-request )/.test(line))
-}
+const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
 
-test('nginx takes its sample', async () => {
-  const [sample, ...more] = samples('nginx')
-  assert.equal(more.length, 0)
-  const here = sample!
-    .replace('listen 443 ssl', `listen 127.0.0.1:${await freePort()} ssl`)
-    .replace(/(ssl_certificate +).*;/, `$1${certificate};`)
-    .replace(/(ssl_certificate_key +).*;/, `$1${key};`)
-  const path = join(dir, 'nginx.conf')
-  writeFileSync(path, `pid ${dir}/pid;\nerror_log stderr;\nevents {}\nhttp {\naccess_log off;\n${here}}\n`)
-  execFileSync('nginx', ['-t', '-e', 'stderr', '-p', dir, '-c', path], { stdio: 'pipe' })
-  assert.ok(linesOf(sample!).length > 6)
-  for (const line of linesOf(sample!)) assert.ok(TESTED.includes(line), line)
-})
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
-test('HAProxy takes its samples', () => {
-  const all = samples('haproxy')
-  assert.equal(all.length, 2)
-  for (const sample of all) {
-    const path = join(dir, 'haproxy.cfg')
-    writeFileSync(path, sample.replace('/etc/haproxy/captcha.example.com.pem', both!))
-    execFileSync('haproxy', ['-c', '-f', path], { stdio: 'pipe' })
-    for (const line of linesOf(sample)) assert.ok(TESTED.includes(line), line)
+describe('samples of the documentation', () => {
+  const stage = new Stage()
+  before(() => stage.start())
+  after(() => stage.stop())
+
+  for (const front of ['nginx', 'nginx for two hosts', 'haproxy'] as const) {
+    describe(front, () => {
+      let proxy: FrontProxy
+      before(async () => {
+        proxy = await (front === 'haproxy' ? stage.haproxy() : stage.nginx(front !== 'nginx'))
+      })
+      after(() => proxy?.stop())
+
+      test('a visitor is who calls', () => knowsVisitors(proxy, stage.site))
+      if (front !== 'nginx')
+        test('no request fails while a host restarts', () => survivesRestart(proxy, stage))
+    })
   }
 })
+
+async function knowsVisitors(proxy: FrontProxy, site: TestSite): Promise<void> {
+  const client = new QuickClient(proxy.url)
+  const visitor = freshAddress()
+  const observer = await NonceObserver.create(proxy.url, site)
+  const { json } = await client.challenge(site.siteKey, { from: visitor, headers: FORGED })
+  assert.ok(observer.isBoundTo(json.nonce, visitor))
+}
+
+async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
+  const client = new QuickClient(proxy.url)
+  const failures: string[] = []
+  let passed = 0
+  let isOver = false
+  const visits = async () => {
+    while (!isOver) {
+      const from = freshAddress()
+      try {
+        const answer = await client.verify(site.siteKey, await client.solved(site.siteKey, { from }), {
+          from,
+        })
+        if (answer.json?.passed === true) passed++
+        else failures.push(`${answer.status} ${answer.text}`)
+      } catch (error) {
+        failures.push(String(error))
+      }
+      await pause(20)
+    }
+  }
+  const lanes = [visits(), visits()]
+  const more = async () => {
+    const before = passed
+    await eventually(30_000, 'visitors pass', () => passed >= before + 20)
+  }
+  try {
+    await more()
+    await hosts[0]!.end('SIGTERM')
+    await more()
+    await hosts[0]!.boot()
+    await more()
+  } finally {
+    isOver = true
+    await Promise.all(lanes)
+    assert.deepEqual(failures, [], `${failures.join('\n')}\n${proxy.output}`)
+  }
+}

@@ -1,4 +1,4 @@
-/** Real nginx and HAProxy on loopback, in front of one service. docs/proxies.md shows the same settings. */
+/** Real nginx and HAProxy on loopback, in front of a service. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -30,8 +30,8 @@ export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>
   'haproxy-tcp': { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS, POWGATE_PROXY_PROTOCOL: 'on' },
 }
 
-/** @param idle how long a connection to the service is kept unused */
-const nginxConfig = (port: number, upstream: number, dir: string, idle: string) => `
+/** @param http what stands in that block */
+const nginxConfig = (dir: string, http: string) => `
 daemon off;
 worker_processes 1;
 pid ${dir}/nginx.pid;
@@ -44,9 +44,14 @@ http {
   fastcgi_temp_path ${dir}/fastcgi;
   uwsgi_temp_path ${dir}/uwsgi;
   scgi_temp_path ${dir}/scgi;
+${http}
+}
+`
 
+/** @param idle how long a connection to the service is kept unused */
+const nginxServer = (port: number, upstream: number, idle: string) => `
   upstream powgate {
-    server 127.0.0.1:${upstream} max_fails=0;
+    server 127.0.0.1:${upstream};
     keepalive 64;
     keepalive_timeout ${idle};
     keepalive_requests 1000000;
@@ -65,7 +70,6 @@ http {
       proxy_set_header X-Request-Id $request_id;
     }
   }
-}
 `
 
 /** @param lines what follows in the section of the backend */
@@ -97,42 +101,40 @@ const HAPROXY_LINES: Readonly<Record<Exclude<ProxyKind, 'nginx'>, (upstream: num
     'haproxy-tcp': upstream => [`server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`],
   }
 
-function commandOf(
-  kind: ProxyKind,
-  port: number,
-  upstream: number,
-  dir: string,
-  nginxIdle: string,
-): [string, string[]] {
-  const path = join(dir, 'config')
-  if (kind === 'nginx') {
-    writeFileSync(path, nginxConfig(port, upstream, dir, nginxIdle))
-    return ['nginx', ['-e', 'stderr', '-p', dir, '-c', path]]
-  }
+function configOf(kind: ProxyKind, port: number, upstream: number, nginxIdle: string): string {
+  if (kind === 'nginx') return nginxServer(port, upstream, nginxIdle)
   const mode = kind === 'haproxy-tcp' ? 'tcp' : 'http'
   // A connection that is only passed on is as idle as the client leaves it.
   const idle = mode === 'tcp' ? '8s' : '30s'
-  writeFileSync(path, haproxyConfig(port, mode, idle, HAPROXY_LINES[kind](upstream)))
-  return ['haproxy', ['-db', '-f', path]]
+  return haproxyConfig(port, mode, idle, HAPROXY_LINES[kind](upstream))
+}
+
+type Program = 'nginx' | 'haproxy'
+
+function commandOf(program: Program, config: string, dir: string): string[] {
+  const path = join(dir, 'config')
+  writeFileSync(path, program === 'nginx' ? nginxConfig(dir, config) : config)
+  return program === 'nginx' ? ['-e', 'stderr', '-p', dir, '-c', path] : ['-db', '-f', path]
 }
 
 const START_MS = 20_000
 
 export class FrontProxy {
-  readonly kind: ProxyKind
   readonly port: number
   readonly url: string
+  readonly #program: Program
   readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-proxy-'))
   readonly #process: ChildProcess
   #output = ''
 
-  private constructor(kind: ProxyKind, port: number, upstream: number, nginxIdle: string) {
-    this.kind = kind
+  private constructor(program: Program, port: number, config: string) {
+    this.#program = program
     this.port = port
     this.url = `http://127.0.0.1:${port}`
     chmodSync(this.#dir, 0o755) // nginx's worker is another user
-    const [program, args] = commandOf(kind, port, upstream, this.#dir, nginxIdle)
-    this.#process = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    this.#process = spawn(program, commandOf(program, config, this.#dir), {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     const take = (chunk: Buffer) => {
       this.#output += chunk.toString()
     }
@@ -149,7 +151,14 @@ export class FrontProxy {
     service: { readonly port: number },
     nginxIdle = '8s',
   ): Promise<FrontProxy> {
-    const proxy = new FrontProxy(kind, await freePort(), service.port, nginxIdle)
+    const port = await freePort()
+    const program = kind === 'nginx' ? kind : 'haproxy'
+    return FrontProxy.run(program, port, configOf(kind, port, service.port, nginxIdle))
+  }
+
+  /** @param config of one's own, that listens on the port; of nginx, what stands in its block `http` */
+  static async run(program: Program, port: number, config: string): Promise<FrontProxy> {
+    const proxy = new FrontProxy(program, port, config)
     leftovers.add(proxy)
     try {
       await proxy.#untilAccepting()
@@ -174,7 +183,7 @@ export class FrontProxy {
     const giveUpAt = performance.now() + START_MS
     while (!(await accepts(this.port))) {
       if (this.#hasEnded || performance.now() > giveUpAt) {
-        throw new Error(`${this.kind} does not accept connections on port ${this.port}:\n${this.output}`)
+        throw new Error(`${this.#program} does not accept connections on port ${this.port}:\n${this.output}`)
       }
       await new Promise(resolve => setTimeout(resolve, 10))
     }
