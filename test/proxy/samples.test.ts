@@ -7,13 +7,34 @@ import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
 import { FrontProxy } from '../support/proxies.ts'
+import { RawConnection } from '../support/raw-http.ts'
 import { RedisServer } from '../support/redis.ts'
 import { adapted, sample } from '../support/samples.ts'
 import { TestService, type TestSite } from '../support/service.ts'
 import { NonceObserver } from './observer.ts'
 
 const HOSTS = ['127.0.0.5', '127.0.0.6'] as const
+const [BACKENDS, BACKEND] = ['127.77.0.0/16', '127.77.0.1']
+const NAME = 'captcha.example.com'
 const FORGED = { 'X-Forwarded-For': '203.0.113.66' }
+
+/** The redemption paths, and what a server might take for one of them. */
+const REDEMPTION_PATHS = [
+  '/verify-token',
+  '/siteverify',
+  '/verify-token?a=b',
+  '/siteverify?',
+  '/verify-token/',
+  '//verify-token',
+  '/./verify-token',
+  '/a/../verify-token',
+  '/verify%2Dtoken',
+  '/verify-token%3Fa',
+  '/verify-token#a',
+  '/verify-token;a',
+  '/Verify-Token',
+  `http://${NAME}/verify-token`,
+]
 
 /** Two hosts on one Redis, each with the settings that HAProxy needs. */
 class Stage {
@@ -62,6 +83,7 @@ class Stage {
     const plain = (isOfTwo ? both : one).replaceAll(/^ *ssl_certificate.*\n/gm, '')
     const config = adapted(plain, {
       'listen 443 ssl': `listen 127.0.0.1:${port}`,
+      '10.0.0.0/24': BACKENDS,
       ...(isOfTwo
         ? {
             '10.0.0.5:8080': `${HOSTS[0]}:${this.port}`,
@@ -78,6 +100,7 @@ class Stage {
     const port = await freePort()
     const config = adapted(sample('haproxy', 'mode http'), {
       'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
+      '10.0.0.0/24': BACKENDS,
       '10.0.0.5:8080': `${HOSTS[0]}:${this.port}`,
       '10.0.0.6:8080': `${HOSTS[1]}:${this.port}`,
       'port 9090': `port ${this.adminPort}`,
@@ -104,19 +127,33 @@ describe('samples of the documentation', () => {
       })
       after(() => proxy?.stop())
 
-      test('a visitor is who calls', () => knowsVisitors(proxy, stage.site))
+      test('a visitor is who calls, and cannot redeem; a backend can', () =>
+        keepsVisitorsOut(proxy, stage.site))
       if (front !== 'nginx')
         test('no request fails while a host restarts', () => survivesRestart(proxy, stage))
     })
   }
 })
 
-async function knowsVisitors(proxy: FrontProxy, site: TestSite): Promise<void> {
+async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void> {
   const client = new QuickClient(proxy.url)
   const visitor = freshAddress()
   const observer = await NonceObserver.create(proxy.url, site)
   const { json } = await client.challenge(site.siteKey, { from: visitor, headers: FORGED })
   assert.ok(observer.isBoundTo(json.nonce, visitor))
+  const token = await client.token(site.siteKey, { from: visitor })
+  const body = JSON.stringify({ token, secret: site.apiKey, response: token })
+  for (const path of REDEMPTION_PATHS) {
+    const lines = [`POST ${path} HTTP/1.1`, `Host: ${NAME}`, `Authorization: Bearer ${site.apiKey}`]
+    lines.push('Content-Type: application/json', `Content-Length: ${body.length}`, '', body)
+    const connection = await RawConnection.open(proxy.port, visitor)
+    const answer = await connection.request(lines.join('\r\n'))
+    connection.close()
+    assert.doesNotMatch(answer?.body ?? '', /"success"/, path)
+    if (/^\/(verify-token|siteverify)(\?|$)/.test(path)) assert.equal(answer?.status, 403, path)
+  }
+  const redeemed = await client.verifyToken(site.apiKey, { token, expectedIp: visitor }, { from: BACKEND })
+  assert.equal(redeemed.status, 200, redeemed.text)
 }
 
 async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
