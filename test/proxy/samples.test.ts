@@ -1,6 +1,7 @@
 /** The configurations of nginx and HAProxy in the documentation, as they stand there but for addresses, files and times. */
 
 import assert from 'node:assert/strict'
+import { request as requestTls } from 'node:https'
 import { after, before, describe, test } from 'node:test'
 import { QuickClient } from '../contract/support.ts'
 import { eventually } from '../support/eventually.ts'
@@ -9,6 +10,7 @@ import { freePort } from '../support/ports.ts'
 import { FrontProxy } from '../support/proxies.ts'
 import { RawConnection } from '../support/raw-http.ts'
 import { RedisServer } from '../support/redis.ts'
+import { Certificates } from '../support/redis-tls.ts'
 import { adapted, sample } from '../support/samples.ts'
 import { TestService, type TestSite } from '../support/service.ts'
 import { NonceObserver } from './observer.ts'
@@ -108,6 +110,21 @@ class Stage {
     })
     return FrontProxy.run('haproxy', port, config)
   }
+
+  /** Of nginx behind a CDN, which has the client's certificate of these; and beside it a server that asks for none. */
+  async behindCdn(certificates: Certificates): Promise<FrontProxy> {
+    const port = await freePort()
+    const server = adapted(sample('nginx', 'ssl_verify_client'), {
+      'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
+      '/etc/ssl/captcha.example.com.pem': certificates.serverCert,
+      '/etc/ssl/captcha.example.com.key': certificates.serverKey,
+      '/etc/ssl/cdn-client-ca.pem': certificates.ca,
+    })
+    const upstream = UPSTREAM.exec(sample('nginx', 'server 127.0.0.1:8080'))![0]
+    const other = server.replace(NAME, 'other.example').replaceAll(/^ *ssl_(verify|client).*\n/gm, '')
+    const config = upstream.replace('127.0.0.1:8080', `${HOSTS[0]}:${this.port}`) + server + other
+    return FrontProxy.run('nginx', port, config)
+  }
 }
 
 const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
@@ -133,6 +150,31 @@ describe('samples of the documentation', () => {
         test('no request fails while a host restarts', () => survivesRestart(proxy, stage))
     })
   }
+
+  test('nginx behind a CDN believes the holder of the certificate alone', async () => {
+    const certificates = new Certificates({ names: `DNS:${NAME}` })
+    const others = new Certificates({ names: `DNS:${NAME}` })
+    const proxy = await stage.behindCdn(certificates)
+    try {
+      const visitor = '203.0.113.7'
+      const ask = (options: TlsRequest) =>
+        askTls(proxy.port, { ...options, siteKey: stage.site.siteKey, visitor })
+      const direct = `http://${HOSTS[0]}:${stage.port}`
+      const observer = await NonceObserver.create(direct, stage.site)
+      const { status, json } = await ask({ certificate: certificates.clientOptions })
+      assert.equal(status, 200)
+      assert.ok(observer.isBoundTo(json.nonce, visitor))
+      assert.equal((await ask({})).status, 400)
+      assert.equal((await ask({ certificate: others.clientOptions })).status, 400)
+      assert.equal((await ask({ servername: 'other.example' })).status, 421)
+      for (const path of ['/verify-token', '/siteverify'])
+        assert.equal((await ask({ certificate: certificates.clientOptions, path })).status, 403)
+    } finally {
+      await proxy.stop()
+      certificates.remove()
+      others.remove()
+    }
+  })
 })
 
 async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void> {
@@ -192,4 +234,45 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
     await Promise.all(lanes)
     assert.deepEqual(failures, [], `${failures.join('\n')}\n${proxy.output}`)
   }
+}
+
+interface TlsRequest {
+  readonly certificate?: { readonly cert: Buffer; readonly key: Buffer }
+  readonly servername?: string
+  readonly path?: string
+}
+
+/** As a CDN asks for a visitor, who has added a header that it passes on. */
+function askTls(
+  port: number,
+  {
+    certificate,
+    servername = NAME,
+    path = '/challenge',
+    siteKey,
+    visitor,
+  }: TlsRequest & { siteKey: string; visitor: string },
+): Promise<{ status: number | undefined; json: { nonce: string } }> {
+  const headers = { Host: NAME, 'X-Site-Key': siteKey, 'CF-Connecting-IP': visitor, ...FORGED }
+  const options = {
+    host: '127.0.0.1',
+    port,
+    servername,
+    path,
+    headers,
+    rejectUnauthorized: false,
+    ...certificate,
+  }
+  return new Promise((resolve, reject) => {
+    const request = requestTls({ ...options, agent: false }, response => {
+      let text = ''
+      response.on('data', chunk => (text += chunk))
+      response.on('end', () => {
+        const isJson = response.headers['content-type'] === 'application/json'
+        resolve({ status: response.statusCode, json: isJson ? JSON.parse(text) : {} })
+      })
+    })
+    request.once('error', reject)
+    request.end()
+  })
 }
