@@ -197,9 +197,9 @@ export class CountedLoad {
     const get: Send = from => call(`${this.#url}/verify-token`, { from })
     await this.#times(2, 'verify-token 405 method-not-allowed', get)
     const limited = freshAddress()
-    await this.#times(5, 'verify-token 401 api-key-unknown', ask(`sk_00000000_${'x'.repeat(43)}`), limited)
+    await this.#times(5, 'verify-token 400 body-shape', ask(key.apiKey), limited)
     await this.#times(2, 'verify-token 429 rate-limited', ask(key.apiKey), limited) // its address
-    await this.#times(8, 'verify-token 400 body-shape', ask(key.apiKey))
+    await this.#times(3, 'verify-token 400 body-shape', ask(key.apiKey))
     await this.#times(3, 'verify-token 429 rate-limited', ask(key.apiKey)) // its key
   }
 
