@@ -1,6 +1,6 @@
 /**
  * Runs the tests: `npm test` the quick suite, `npm run test:all` everything, `npm run test:rest` what the second adds to the
- * first, `npm run test:files -- FILE...` some of them.
+ * first, `npm test -- FILE...` some of them (after a build).
  *
  * Each file is a process of its own. A line tells each file that has ended; the last line is the sum.
  */
@@ -18,6 +18,10 @@ const FAILURE_LINES = 40
 
 /** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
 const REST = ['bench', 'proxy', 'topology', 'torture/torture.test.ts']
+
+/** The quick suite runs these on Redis, the rest on Valkey. */
+const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts', 'store/redis-cluster.test.ts']
+const ENGINES = { quick: 'redis', rest: 'valkey', all: 'redis,valkey' } as const
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
 const ALONE = ['e2e', 'torture', 'widget']
@@ -60,7 +64,10 @@ function filesOf(suite: Suite): string[] {
   const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
   return names
     .filter(name => name.endsWith('.test.ts'))
-    .filter(name => suite === 'all' || isIn(REST, name) === (suite === 'rest'))
+    .filter(name => {
+      if (suite === 'all' || (suite === 'rest' && ON_EACH_ENGINE.includes(name))) return true
+      return isIn(REST, name) === (suite === 'rest')
+    })
     .map(name => join(ROOT, 'test', name))
 }
 
@@ -74,7 +81,13 @@ async function runFiles(files: readonly string[]): Promise<Ended[]> {
   const ended: Ended[] = []
   const runNext = async (queue: string[]) => {
     for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
-      const one = await runProgram(file.slice(ROOT.length), ['--import', 'tsx', '--test-reporter=tap', file])
+      const isOnEach = ON_EACH_ENGINE.some(name => file.endsWith(`/${name}`))
+      const env = isOnEach && positionals.length === 0 ? { TEST_ENGINES: ENGINES[suite] } : {}
+      const one = await runProgram(
+        file.slice(ROOT.length),
+        ['--import', 'tsx', '--test-reporter=tap', file],
+        env,
+      )
       ended.push(one)
       tell(one, `${ended.length} of ${files.length}`)
     }
@@ -91,15 +104,24 @@ async function npmRun(script: string): Promise<Ended> {
   return ended
 }
 
-function runProgram(name: string, args: readonly string[]): Promise<Ended> {
-  return runCommand(name, process.execPath, args)
+function runProgram(name: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Ended> {
+  return runCommand(name, process.execPath, args, env)
 }
 
 /** Never rejects. */
-function runCommand(name: string, command: string, args: readonly string[]): Promise<Ended> {
+function runCommand(
+  name: string,
+  command: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<Ended> {
   return new Promise(resolve => {
     const start = performance.now()
-    const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, {
+      cwd: ROOT,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     let output = ''
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => (output += text))

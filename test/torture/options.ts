@@ -38,7 +38,7 @@ something did not hold, and prints the seed and the command that repeat it.
   --help               this text
 
 The full run takes more than an hour and wants a Linux machine that does nothing else. Needs redis-server, nginx and
-haproxy (\`npm test\` installs them) and a build (\`npm run -s build\`).
+haproxy (\`npm run test:all\` installs them) and a build (\`npm run -s build\`).
 
 Cases:
 ${rows.join('\n')}`
