@@ -1,6 +1,6 @@
 /**
- * Written into each script when it is bundled (build/bundle.ts), of the files that were built before it: what they are
- * called, such as `worker.0123456789.js`, and their integrity, `sha256-...`.
+ * Written into each script when it is bundled (build/bundle.ts): file names such as `worker.0123456789.js`, and integrity
+ * values `sha256-...`, of the files that were built before it.
  */
 declare const ASSET_NAMES: Readonly<
   Record<'simdWasm' | 'scalarWasm' | 'workerJs' | 'pageJs' | 'frameHtml', string>

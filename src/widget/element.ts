@@ -1,4 +1,4 @@
-/** The element <pow-gate>: states, events, renewal. What it does in between is in flow.ts, how it looks in view.ts. */
+/** The element <pow-gate>: states, events, renewal. flow.ts obtains the token, view.ts shows the state. */
 
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
@@ -14,7 +14,7 @@ interface Verification {
   readonly controller: AbortController
 }
 
-/** What integrators may rely on is declared in powgate.d.ts, which this class is held to. */
+/** powgate.d.ts declares what integrators may rely on; the compiler checks this class against that declaration. */
 export class PowGateElement extends HTMLElement implements Declared {
   static readonly formAssociated = true
   static readonly observedAttributes = [
@@ -37,7 +37,7 @@ export class PowGateElement extends HTMLElement implements Declared {
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   #verification: Verification | undefined
   #isDisabled = false
-  /** Between connectedCallback and disconnectedCallback; attributes are announced before the first. */
+  /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
   #tick: ReturnType<typeof setInterval> | undefined
 
@@ -80,14 +80,14 @@ export class PowGateElement extends HTMLElement implements Declared {
     return this.#form.form
   }
 
-  /** Resolves with the token; verifies first where there is none. Rejects with a PowGateError. */
+  /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string> {
     this.#held.expireIfDue()
     if (this.#held.passed !== undefined) return Promise.resolve(this.#held.passed.token)
     return this.#verification?.promise ?? this.#verify()
   }
 
-  /** Forgets the token, for instance once it was sent. Starts anew if it starts on load. */
+  /** Drops the token, for instance after it was sent. Starts a new verification if the element starts on load. */
   reset(): void {
     this.cancel()
     this.#held.drop()
@@ -95,7 +95,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.#startIf('load')
   }
 
-  /** Ends a verification that is under way; a token that is there stays. */
+  /** Ends a running verification; a token that is held stays. */
   cancel(): void {
     this.#verification?.controller.abort()
     this.#verification = undefined
@@ -111,14 +111,14 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.#held.expireIfDue()
     this.setAttribute('state', this.#state)
     this.#render()
-    // Attributes that a framework sets right after it put the element in are then there.
+    // Frameworks set attributes right after they insert the element; by then those attributes are there.
     setTimeout(() => {
       void this.#speak()
       this.#startIf('load')
     })
   }
 
-  /** In the language of the page around it, or else in the visitor's. */
+  /** Uses the language of the page around the element, or else the visitor's. */
   async #speak(): Promise<void> {
     const nearest = this.closest<HTMLElement>('[lang]')?.lang ?? document.documentElement.lang
     const code = languageCode([nearest, ...(navigator.languages ?? [])])
@@ -169,19 +169,19 @@ export class PowGateElement extends HTMLElement implements Declared {
     else this.#startIf('load')
   }
 
-  /** Back from the page that the form led to: the token was sent. */
+  /** The visitor came back from the page that the form led to: the token was sent. */
   readonly #onPageShow = ({ persisted }: PageTransitionEvent) => {
     if (persisted) this.reset()
   }
 
-  /** Starts by itself, if it is to start at this occasion and has not yet. */
+  /** Starts a verification if this occasion is the one that the attributes name, and none was started. */
   #startIf(occasion: Auto): void {
-    const isHidden = document.hidden // nobody sees the page; it may never be looked at
+    const isHidden = document.hidden // the page is not visible, and may never be
     if (this.#state !== 'idle' || !this.#isAttached || this.#isDisabled || isHidden) return
     if (autoOf(this) === occasion) this.#startQuietly()
   }
 
-  /** The element and its events tell what goes wrong, so nobody needs the promise. */
+  /** The element and its events report errors, so nobody needs the promise. */
   #startQuietly(): void {
     if (this.#verification === undefined && !this.#isDisabled) this.#verify().catch(() => {})
   }
@@ -189,7 +189,7 @@ export class PowGateElement extends HTMLElement implements Declared {
   /** Also renews: then the state stays `verified` until the old token expires. */
   #verify(): Promise<string> {
     const controller = new AbortController()
-    // Runs once it is known to be under way: handlers of the first event may cancel it, or ask for the same.
+    // Runs after `#verification` is set, because handlers of the first event may cancel the verification or call execute().
     const promise = Promise.resolve().then(() => this.#run(controller.signal))
     const verification = { controller, promise }
     this.#verification = verification
@@ -244,7 +244,7 @@ export class PowGateElement extends HTMLElement implements Declared {
   #expire(): void {
     this.#enter(this.#verification === undefined ? 'expired' : 'working')
     this.#tell('expired', {})
-    // Somebody looks at the page: they would find it expired when they send the form.
+    // The page is visible: its visitor would find the token expired when sending the form.
     if (this.#isAttached) this.#renew()
   }
 
@@ -256,7 +256,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.#error = error
     // A visitor who fails is no mistake of the page.
     if (error.text !== 'rejected') console.error(`pow-gate: ${error.message} (${error.code})`, this)
-    // A renewal that failed leaves the token that is still good.
+    // After a failed renewal the old token stays, because it is still valid.
     if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error
     this.#tell('failed', { code, message, status })
@@ -286,12 +286,12 @@ export class PowGateElement extends HTMLElement implements Declared {
       label: this.#text('label'),
       isDisabled: this.#isDisabled,
     })
-    // "Please wait" would be wrong where nothing starts by itself.
+    // "Please wait" would be wrong where a verification starts only on a click.
     const complaint = hasButton && autoOf(this) === 'off' ? 'idle' : 'required'
     this.#form.set(this.#held.passed?.token, this.#text(complaint))
   }
 
-  /** The attribute `text-KEY`, or the language's own. */
+  /** The attribute `text-KEY`, or the language's own text. */
   #text(key: TextKey): string {
     return this.getAttribute(`text-${key}`) || this.#language.texts[key]
   }

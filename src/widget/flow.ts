@@ -1,4 +1,4 @@
-/** From nothing to a token: challenge, proof, verification, and over again where a fresh challenge helps. */
+/** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { Solution } from '../protocol/wire.ts'
 import { distrust, type ModeSettings, openWorkplace, type Workplace } from './modes.ts'
@@ -6,17 +6,17 @@ import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIf
 import { environmentFlags, fingerprintHash } from './signals.ts'
 import type { Solved } from './solver/job.ts'
 
-/** Challenges asked for in one verification. */
+/** Challenges requested in one verification. */
 const ROUNDS_MAX = 4
 
 /**
- * What a fresh challenge may mend: the old one is too old, spent, or of another address; or the solver failed, and
- * another place to solve in may not.
+ * Errors that another round may not meet: the challenge was too old, used, or of another address; or the solver failed, and
+ * another mode may work.
  */
 const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
 export interface FlowSettings extends ServiceSettings, ModeSettings {
-  /** @param share 0 to 1: how likely a solver is done by now, which is as good as progress gets here */
+  /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
   readonly onProgress: (share: number) => void
 }
 
@@ -24,7 +24,7 @@ export interface Passed {
   readonly token: string
   /** Unix time by the service's clock, milliseconds. */
   readonly expiresAt: number
-  /** How long the token lives from its issue on. */
+  /** From the token's issue to its expiry. */
   readonly lifetimeMs: number
   readonly solveTimeMs: number
   readonly difficulty: number
@@ -50,7 +50,7 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
   const { signal, onProgress } = settings
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings)
-  opening.catch(() => {}) // whether it failed is looked at when it is needed
+  opening.catch(() => {}) // handled where the workplace is needed
   const close = () => {
     opening.then(
       workplace => workplace.close(),
@@ -62,7 +62,7 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
     const { nonce, difficulty } = await getChallenge(settings)
     const beganMs = performance.now()
     const expected = 2 ** difficulty
-    // It may have failed for want of a network that is back by now.
+    // Opening may have failed for lack of a network that is back by now.
     opening = opening.catch(() => openWorkplace(settings))
     opening.catch(() => {})
     const workplace = await untilAborted(opening, signal).catch(error => {
@@ -88,7 +88,7 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
     const result = await postSolution(settings, solution)
     if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')
     const { token, expiresAt } = result
-    // The token starts with the time of its issue: the visitor's clock may be wrong, a lifetime is not.
+    // The lifetime counts from the issue time, with which the token starts, because the visitor's clock may be wrong.
     const lifetimeMs = expiresAt - Number.parseInt(token, 10)
     return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
   } finally {
@@ -97,7 +97,7 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
   }
 }
 
-/** A closed workplace never answers. */
+/** Rejects when aborted, because a closed workplace never answers. */
 function untilAborted<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   return new Promise((resolve, reject) => {
     const check = () => {

@@ -1,12 +1,12 @@
 /**
- * The element's part in its form: carries the token, keeps the form invalid until there is one, and lets a submission
- * that came too early go through by itself as soon as there is.
+ * The element's part in its form: carries the token, keeps the form invalid without one, and repeats a submission that came
+ * too early as soon as the token is there.
  */
 
 export interface FormHooks {
-  /** Somebody uses the form. */
+  /** The visitor uses the form. */
   readonly onUse: () => void
-  /** The form is being submitted without a token: what to wait for, or undefined to let the browser complain. */
+  /** The form is being submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
 }
 
@@ -23,10 +23,10 @@ type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 export class FormLink {
   readonly #host: HTMLElement
   readonly #internals: ElementInternals | undefined
-  /** Where the browser points at when it complains; inside the shadow tree. */
+  /** Where browsers show their complaint; inside the shadow tree. */
   readonly #anchor: HTMLElement
   readonly #hooks: FormHooks
-  /** For browsers without form-associated elements. */
+  /** Only for browsers without form-associated elements. */
   #input: HTMLInputElement | undefined
   #hasToken = false
   #submitting: Submitting | undefined
@@ -50,7 +50,7 @@ export class FormLink {
     return this.#internals === undefined ? this.#host.closest('form') : this.#internals.form
   }
 
-  /** @param complaint what the browser says of a form that has no token */
+  /** @param complaint what the browser shows if the form is sent without a token */
   set(token: string | undefined, complaint: string): void {
     this.#hasToken = token !== undefined
     const name = this.#host.getAttribute('name') || FIELD
@@ -73,7 +73,7 @@ export class FormLink {
     this.#input.value = token ?? ''
   }
 
-  /** Listens at the root, which may be a shadow root: controls may belong to a form that they are not inside of. */
+  /** Listens at the root, which may be a shadow root: a control may belong to a form without being inside it. */
   attach(): void {
     this.#detach()
     const { form } = this
@@ -110,7 +110,7 @@ export class FormLink {
     this.#detach()
   }
 
-  /** Comes without a token only if nothing was validated, or if this browser does not know that the element is invalid. */
+  /** There is no token only if nothing was validated, or if this browser does not know that the element is invalid. */
   #onSubmit(event: SubmitEvent): void {
     const submitter = event.submitter as HTMLButtonElement | null
     if (event.target !== this.form || this.#hasToken || submitter?.formNoValidate) return
@@ -132,9 +132,9 @@ export class FormLink {
   }
 
   /**
-   * Starts what the form waits for. Returns whether there is anything to wait for.
+   * Starts the verification that the form waits for. Returns whether there is one.
    *
-   * @param isComplete otherwise the visitor has to mend other fields and send the form again
+   * @param isComplete false if the visitor has to correct other fields and send the form again
    */
   #goOnLater(submitter: HTMLButtonElement | null, isComplete: boolean): boolean {
     const verification = this.#hooks.onSubmit()
@@ -148,7 +148,7 @@ export class FormLink {
       .then(() => {
         if (this.#hasToken) this.#submit(submitter)
       })
-      .catch(() => {}) // the element shows what went wrong
+      .catch(() => {}) // the element shows the error
       .finally(() => {
         this.#isWaiting = false
       })
@@ -157,7 +157,7 @@ export class FormLink {
 
   #submit(submitter: HTMLButtonElement | null): void {
     const { form } = this
-    // The button may have been replaced meanwhile, and older browsers know only clicks.
+    // The button may have been replaced in the meantime, and older browsers have only click().
     const present = submitter?.form === form ? submitter : null
     if (form?.requestSubmit) form.requestSubmit(present)
     else present?.click()

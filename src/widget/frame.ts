@@ -1,7 +1,6 @@
 /**
- * Entry of the frame: solves for a page whose own policy allows neither workers nor WebAssembly. It belongs to the
- * service's origin and lives by the policy that the service sends with it. It does nothing but arithmetic, for any page
- * that embeds it, so it does not matter who asks.
+ * Entry of the frame: solves for a page whose own policy allows neither workers nor WebAssembly. The frame has the service's
+ * origin, and the policy that the service sends with it. Any page may embed it, because the frame only computes.
  */
 
 import { isNonceText } from '../protocol/proof.ts'
@@ -10,7 +9,7 @@ import { fetchKernel } from './solver/kernel-file.ts'
 import { WorkerPool } from './solver/pool.ts'
 import { threadCount } from './solver/threads.ts'
 
-/** To anybody: nothing of it is secret, and some pages (from files, in sandboxes) have no origin to name. */
+/** Sent to any origin: no report is secret, and some pages (from files, in sandboxes) have no origin to name. */
 const tell = (report: FrameReport) => parent.postMessage(report, '*')
 const fail = (error: unknown) => tell({ powgate: 'failed', message: String(error) })
 

@@ -1,11 +1,11 @@
-/** A token from its issue to its expiry: says when to fetch the next one, and when it is over. */
+/** A token from its issue to its expiry: says when to fetch the next one, and when the token has expired. */
 
 import type { Passed } from './flow.ts'
 
-/** Share of a token's life after which a new one is fetched, and after which it counts as expired. */
+/** Shares of a token's life: when a new one is fetched, and when the token counts as expired. */
 const RENEW_AT = 0.8
 const EXPIRE_AT = 0.97
-/** Between two verifications that nobody asked for, however short tokens live. */
+/** Shortest time between two verifications that no visitor asked for, however short tokens live. */
 const RENEW_MS_MIN = 1000
 
 interface Hooks {
@@ -25,7 +25,7 @@ export class HeldToken {
     this.#hooks = hooks
   }
 
-  /** What is held. Look with `expireIfDue` first where a token is handed out. */
+  /** The token that is held. Call `expireIfDue` before a token is handed out. */
   get passed(): Passed | undefined {
     return this.#passed
   }
@@ -50,7 +50,7 @@ export class HeldToken {
     this.#timers = []
   }
 
-  /** Timers stand still while the machine sleeps, the clock does not. */
+  /** Expires a token late if need be: timers stand still while the machine sleeps, the clock does not. */
   expireIfDue(): void {
     if (this.#passed !== undefined && Date.now() >= this.#expiresAtMs) this.#expire()
   }

@@ -1,9 +1,9 @@
 /**
- * Where the solving is done. A strict page may allow little, and nothing lets a script ask what: an attempt that the
- * policy forbids is a violation report to the site's owner. So the ways that need the least are tried first:
+ * Where the puzzle is solved. A strict page may allow little, and a script cannot ask what: every attempt that the policy
+ * forbids is a violation report to the site's owner. So the modes that need the least are tried first:
  *
  *   worker  a worker file of the page's own origin (attribute `worker-src`, or the service itself if it is that origin)
- *   frame   an isolated frame of the service, which lives by the service's policy; the page must allow the frame
+ *   frame   an isolated frame of the service, under the service's policy; the page must allow the frame
  *   blob    a worker made of a blob; the page must allow `blob:` workers, and 'wasm-unsafe-eval' for full speed
  *   page    the page's own thread, in short slices
  */
@@ -22,8 +22,8 @@ export interface ModeSettings {
   /** Where the service's assets are, ending in a slash. */
   readonly base: string
   /**
-   * Where scripts may come from that run with the page's rights: from where this script came, since the page trusts that
-   * already. `endpoint` is only markup. undefined if unknown: then only `frame` and `worker-src` are left.
+   * The folder for scripts that run with the page's rights: the one this script came from, since the page trusts it already.
+   * `endpoint` is only markup. undefined if unknown: then only `frame` and `worker-src` are left.
    */
   readonly codeBase: string | undefined
   /** A copy of the worker file on the page's own origin. */
@@ -32,11 +32,11 @@ export interface ModeSettings {
   readonly mode: Mode | undefined
 }
 
-/** A place to solve one puzzle in. */
+/** An opened mode, in which one puzzle is solved. */
 export interface Workplace {
   readonly mode: Mode
   solve(puzzle: Puzzle, onProgress: OnProgress, signal: AbortSignal): Promise<Solved>
-  /** Ends all that still runs. */
+  /** Ends everything that still runs. */
   close(): void
 }
 
@@ -67,17 +67,17 @@ function codeUrl(codeBase: string | undefined, name: string): string {
   return codeBase + name
 }
 
-/** Only a file of the worker's own name: `worker-src` is markup, and could name any script of the page's origin. */
+/** Allows only a file with the worker's own name: `worker-src` is markup, and could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
   const { href } = new URL(workerSrc, document.baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }
 
-/** What the page was seen to refuse, and what has failed there: not tried again by the next renewal. */
+/** Modes that the page refused, or in which a solver failed: renewals do not try them again. */
 const refused = new Set<Mode>()
 
-/** A solver failed in it. */
+/** Excludes a mode, because a solver failed in it. */
 export function distrust(mode: Mode): void {
   if (mode !== 'page') refused.add(mode)
 }
@@ -89,7 +89,7 @@ export async function openWorkplace(settings: ModeSettings): Promise<Workplace> 
       return await OPENERS[mode](settings)
     } catch (error) {
       if (error instanceof RefusedError) refused.add(mode)
-      // The integrator can see why it is not the mode that was expected; nothing is wrong for the visitor.
+      // Tells the integrator why the expected mode is not used; nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
     }
   }
@@ -98,7 +98,7 @@ export async function openWorkplace(settings: ModeSettings): Promise<Workplace> 
 
 function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
   if (mode === 'page') return []
-  // The page's own origin serves more than this service, so `endpoint` must not choose what of it runs as a worker.
+  // The page's own origin serves more than this service, so `endpoint` must not choose which of its files runs as a worker.
   const isOwnOrigin = base === codeBase && new URL(base).origin === location.origin
   const hasWorkerFile = workerSrc || isOwnOrigin
   const modes: Mode[] =
@@ -108,7 +108,7 @@ function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
 
 const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { type: 'text/javascript' }))
 
-/** Whether workers may be made of blobs at all, before anything is loaded for one. Throws RefusedError. */
+/** Checks that the page allows workers made of blobs, before anything is loaded for one. Throws RefusedError. */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   const worker = new Worker(trusted(url))
@@ -135,7 +135,7 @@ async function openPool(
   const pool = new WorkerPool(() => new Worker(scriptUrl), await threadCount(), kernel)
   const close = () => {
     pool.close()
-    if (mode === 'blob') URL.revokeObjectURL(url) // not before: some workers may still be loading it
+    if (mode === 'blob') URL.revokeObjectURL(url) // not earlier: some workers may still be loading the blob
   }
   try {
     await pool.ready
@@ -157,7 +157,7 @@ interface TrustedTypes {
 
 let policy: ReturnType<TrustedTypes['createPolicy']> | undefined
 
-/** A script's address for pages with Trusted Types. The policy is made only when one is loaded: frames need none. */
+/** A script's address, for pages with Trusted Types. The policy is made with the first script, because frames need none. */
 function trusted(url: string): string {
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes }
   policy ??= trustedTypes?.createPolicy('powgate', { createScriptURL: same => same })
@@ -165,7 +165,7 @@ function trusted(url: string): string {
 }
 
 async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workplace> {
-  // A page that refused all else has a strict policy: compiling WebAssembly would be one more violation.
+  // A page that refused all other modes has a strict policy: compiling WebAssembly would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
   const { solveInSlices } = await loadPage(codeUrl(codeBase, ASSET_NAMES.pageJs) + MODULE_KEY)
@@ -176,10 +176,10 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   }
 }
 
-/** Browsers check a module only when they load it: so under an address that no markup can have loaded before. */
+/** Browsers check a module's integrity only when they load it. So the address is one that no markup can have loaded before. */
 const MODULE_KEY = `#${Math.random()}`
 
-/** Where the build is pinned, a script element with `integrity` loads the module first; `import` then takes what came. */
+/** If the build is pinned, a script element with `integrity` loads the module first; `import` then uses the loaded module. */
 function loadPage(url: string): Promise<typeof import('./page.ts')> {
   return new Promise((resolve, reject) => {
     const onerror = () => reject(new Error('the script did not load'))
@@ -191,7 +191,7 @@ function loadPage(url: string): Promise<typeof import('./page.ts')> {
       const attributes = { type: 'module', src: trusted(url), integrity: ASSET_PINS.pageJs, nonce }
       const script = Object.assign(document.createElement('script'), attributes, { onload, onerror })
       document.documentElement.append(script)
-      script.remove() // it loads all the same, and renewals leave none behind
+      script.remove() // the script loads all the same, and renewals leave no elements behind
     } else onload()
   })
 }

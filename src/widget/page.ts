@@ -20,7 +20,7 @@ export async function solveInSlices(
   const { solver, kind } = chooseSolver(kernel)
   const search = solver(nonce, difficulty)
   const start = rangeStart(0, 1)
-  const channel = new MessageChannel() // its own: several elements may be solving
+  const channel = new MessageChannel() // one for each solve: several elements may be solving
   let slice = FIRST_SLICE
   let toldMs = performance.now()
   for (let tries = 0; ; ) {
@@ -37,7 +37,7 @@ export async function solveInSlices(
       toldMs = beganMs
       onProgress(tries)
     }
-    // At most twice as many as before: the compiler makes the loop faster only after some slices.
+    // At most twice the slice before: the compiler makes the loop faster only after some slices.
     const wanted = (slice * SLICE_MS) / Math.max(0.1, performance.now() - beganMs)
     slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))
     await turn(channel)
@@ -45,7 +45,7 @@ export async function solveInSlices(
   }
 }
 
-/** Lets everything else that waits for the thread run. Unlike timers, a channel is not slowed to once a second. */
+/** Lets other tasks of the thread run. Unlike timers, a channel is not slowed to once a second. */
 function turn({ port1, port2 }: MessageChannel): Promise<void> {
   return new Promise(resolve => {
     port1.onmessage = () => resolve()

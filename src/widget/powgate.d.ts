@@ -12,12 +12,12 @@ export interface PowGateVerified {
   mode: 'worker' | 'frame' | 'blob' | 'page'
   solver: 'wasm' | 'script'
   threads: number
-  /** Hashes computed by all threads together, about. */
+  /** Hashes computed by all threads together; an estimate. */
   tries: number
 }
 
 export interface PowGateFailed {
-  /** Stable: the service's code, or one of the widget's own. */
+  /** Stable: a code of the service or of the widget. */
   code: string
   /** For the integrator, in English. */
   message: string
@@ -37,7 +37,7 @@ export interface PowGateEventMap {
   failed: CustomEvent<PowGateFailed>
   expired: CustomEvent<Record<string, never>>
   statechange: CustomEvent<{ state: PowGateState }>
-  /** `share`, 0 to 1: how likely a solver is done by now. */
+  /** `share`, 0 to 1: the probability that a solver is done by now. */
   progress: CustomEvent<{ share: number }>
 }
 
@@ -47,11 +47,11 @@ export interface PowGateElement extends HTMLElement {
   readonly expiresAt: number | null
   readonly error: PowGateError | null
   readonly form: HTMLFormElement | null
-  /** Resolves with the token, after a verification where there is none. Rejects with a PowGateError. */
+  /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string>
-  /** Forgets the token, for instance once it was sent; starts anew with `auto="load"`. */
+  /** Drops the token, for instance after it was sent; with `auto="load"` a new verification starts. */
   reset(): void
-  /** Ends a verification that is under way. */
+  /** Ends a running verification. */
   cancel(): void
   addEventListener<Type extends keyof PowGateEventMap>(
     type: Type,
@@ -65,7 +65,7 @@ export interface PowGateElement extends HTMLElement {
   ): void
 }
 
-/** Keys of the texts that an attribute `text-KEY` replaces. */
+/** Keys of the texts that attributes `text-KEY` replace. */
 export type PowGateTextKey =
   | 'label'
   | 'idle'
@@ -83,15 +83,15 @@ export type PowGateTextKey =
   | 'wait'
   | 'required'
 
-/** Attributes, as JSX writes them. */
+/** Attributes as JSX writes them. */
 export type PowGateAttributes = {
   'site-key': string
-  /** Address of the service; by default where the script came from. */
+  /** Address of the service; by default the one the script came from. */
   endpoint?: string
   /** When to start; `load` by default. */
   auto?: 'load' | 'focus' | 'submit' | 'off'
   theme?: 'light' | 'dark'
-  /** Shows nothing unless it fails. */
+  /** Shows nothing unless verification fails. */
   invisible?: boolean | ''
   /** Name of the form field; `powgate-token` by default. */
   name?: string
@@ -99,7 +99,7 @@ export type PowGateAttributes = {
   lang?: string
   /** A copy of the worker file on the page's own origin, named `powgate-worker.js`. */
   'worker-src'?: string
-  /** The only place to solve in, before the page's own thread. */
+  /** The only mode to solve in, besides the page's own thread as the last resort. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'
 } & { [Key in PowGateTextKey as `text-${Key}`]?: string }
 

@@ -1,4 +1,4 @@
-/** The two calls of the service that a browser makes, with the patience that its answers ask for. */
+/** The two calls of the service that a browser makes, with retries and the waits that the service asks for. */
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
 
@@ -6,7 +6,7 @@ import type { Challenge, Solution, VerificationResult } from '../protocol/wire.t
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
   readonly code: string
-  /** Which of the texts tells the visitor. */
+  /** Key of the text that the visitor sees. */
   readonly text: FailureText
   /** HTTP status, if the service answered. */
   readonly status: number | undefined
@@ -28,7 +28,7 @@ export interface ServiceSettings {
   /** Address of the service, without a slash at its end. */
   readonly endpoint: string
   readonly signal: AbortSignal
-  /** Told before each wait (offline, there is no telling how long), and without a reason when it goes on. */
+  /** Called before each wait (offline, the length is unknown), and without a reason when the wait is over. */
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
@@ -36,9 +36,9 @@ export interface ServiceSettings {
 const TRIES_MAX = 5
 const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
-/** Visitors of one site do not come back all at the same moment. */
+/** Spreads the retries of a site's visitors. */
 const JITTER_MS = 500
-/** A longer wait than this is the visitor's to decide. */
+/** The widget does not wait longer than this: the visitor decides. */
 const WAIT_MS_MAX = 120_000
 
 export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
@@ -47,12 +47,12 @@ export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
   call<VerificationResult>(settings, '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
-/** A token starts with the time of its issue. */
+/** Checks that the expiry is later than the issue time, with which a token starts. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
   return passed === false || (passed === true && expiresAt > Number.parseInt(token, 10))
 }
 
-/** What one try came to: an answer, a refusal that stands, or one that may pass. */
+/** What one try ended in: an answer, a final refusal, or a refusal that may pass (with a reason). */
 type Attempt<Answer> =
   | { readonly answer: Answer }
   | { readonly error: PowGateError; readonly retryAfterMs?: number; readonly reason?: WaitReason }
@@ -134,7 +134,7 @@ function refusalOf(
   return { error: new PowGateError(code, 'setup', message, status) }
 }
 
-/** Seconds, as the service says it, or a date, as a proxy before it may. */
+/** Parses Retry-After: seconds from the service, perhaps a date from a proxy before it. */
 function waitOf(retryAfter: string): number {
   const ms = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1000 : Date.parse(retryAfter) - Date.now()
   return ms > 0 ? ms : 0

@@ -8,15 +8,15 @@ export type Auto = 'load' | 'focus' | 'submit' | 'off'
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
-/** This script's element; null in a module. By the getter itself, which `<img name="currentScript">` does not shadow. */
+/** This script's element; null in a module. Called through the getter, which `<img name="currentScript">` does not shadow. */
 const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
 
-/** The tag, if its `integrity` pins this build: then the scripts that run with the page's rights are pinned too. */
+/** The script element, if its `integrity` pins this build: then scripts that run with the page's rights are pinned too. */
 export const pinnedScript = script?.integrity ? script : undefined
 
 /**
- * The service that this script came from, if that can be told. By a stack trace, which markup cannot change: modules
- * have no element, and an injected `<base>` changes what `src` says.
+ * The service that this script came from, if known. A stack trace names it, which markup cannot change: modules have no
+ * script element, and an injected `<base>` changes what `src` says.
  */
 const codeEndpoint = endpointOf(`${new Error().stack}`)
 const scriptEndpoint = codeEndpoint ?? endpointOf(script?.src)
@@ -25,7 +25,7 @@ function endpointOf(text = ''): string | undefined {
   return /(https?:[^\s?#]*?)\/(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
-/** When to start by itself: at once, or as the attribute says. */
+/** When to start without a call of execute(): `load`, or as the attribute `auto` says. */
 export function autoOf(element: Element): Auto {
   const auto = element.getAttribute('auto')
   return auto === 'focus' || auto === 'submit' || auto === 'off' ? auto : 'load'
@@ -40,7 +40,7 @@ export interface Target {
   readonly mode: Mode | undefined
 }
 
-/** @throws PowGateError that tells the integrator which attribute is wrong, and what was expected */
+/** @throws PowGateError whose message tells the integrator which attribute is wrong, and what was expected */
 export function targetOf(element: Element): Target {
   const siteKey = element.getAttribute('site-key')
   if (!siteKey) throw setupError('site-key-missing', 'the attribute site-key is missing')
@@ -84,7 +84,7 @@ function addressOf(text: string | undefined): string {
     const { protocol, href } = new URL(text, document.baseURI)
     if (/^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
-    // Below, as for other protocols.
+    // Handled below, like addresses of other protocols.
   }
   throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"`)
 }

@@ -1,6 +1,6 @@
 /**
- * What the widget tells the service about the browser: seven yes-or-no answers and one hash. What is read for them is
- * listed in docs/widget.md ("What leaves the browser"); nothing is stored, and no value that goes into the hash is sent.
+ * What the widget sends to the service about the browser: seven yes-or-no answers and one hash. docs/widget.md ("What leaves
+ * the browser") lists what they are made from. Nothing is stored, and no value that goes into the hash is sent.
  */
 
 import type { Environment } from '../protocol/wire.ts'
@@ -13,7 +13,7 @@ interface Hints {
   readonly userAgentData?: { readonly mobile: boolean }
 }
 
-/** Drawn in software: no GPU, as on a server. */
+/** Renderers in software: there is no GPU, as on a server. */
 const SOFTWARE_RENDERERS = /swiftshader|llvmpipe|software|basic render/i
 
 /** @param renderer what draws WebGL, if known */
@@ -22,10 +22,10 @@ export function environmentFlags(renderer: string | undefined): Required<Environ
   const isMobile = isMobileBrowser()
   return {
     webdriver: webdriver === true,
-    // Says it is Chrome, but lacks what every Chrome page has; web views of apps lack it too.
+    // The browser claims to be Chrome, but lacks what every Chrome page has; web views of apps lack it too.
     chromeAbsent: /Chrome\/\d/.test(userAgent) && !/; wv\)/.test(userAgent) && !('chrome' in window),
     swiftShader: SOFTWARE_RENDERERS.test(renderer ?? ''),
-    // Phones have none.
+    // Phones have no plugins.
     noPlugins: !isMobile && plugins?.length === 0,
     notificationDenied: isNotificationDenied(),
     zeroScreen: screen.width === 0 || screen.height === 0,
@@ -38,12 +38,12 @@ function isMobileBrowser(): boolean {
   return userAgentData?.mobile ?? /Mobi|Android|iPad/.test(navigator.userAgent)
 }
 
-/** Pages without a secure context may not ask anyway: there, "denied" says nothing of the visitor. */
+/** Without a secure context no page may ask, so there "denied" says nothing about the visitor. */
 function isNotificationDenied(): boolean {
   return isSecureContext && typeof Notification === 'function' && Notification.permission === 'denied'
 }
 
-/** SHA-256 of what tells kinds of browser and device apart; many visitors share each value. */
+/** SHA-256 of traits that distinguish kinds of browser and device; many visitors share each value. */
 export function fingerprintHash({ renderer, timeZone }: Traits): string {
   const { userAgent, languages, platform, hardwareConcurrency, maxTouchPoints } = navigator
   const { deviceMemory } = navigator as Navigator & Hints

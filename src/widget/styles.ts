@@ -1,6 +1,6 @@
 /**
- * The element's own style sheet. Colours follow the `color-scheme` of the page (or the attribute `theme`); each can be
- * set by a custom property. Contrast of text is at least 4.5 : 1 in both, of the icon and the button's edge 3 : 1.
+ * The element's own style sheet. Colours follow the `color-scheme` of the page, or the attribute `theme`; custom properties
+ * override each colour. In both schemes the contrast of text is at least 4.5 : 1, of the icon and the button's edge 3 : 1.
  */
 
 export const STYLES = `

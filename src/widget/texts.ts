@@ -1,6 +1,6 @@
 /**
- * What the element says. English is built in; every other language is a file of its own (texts/*.json), of which a
- * visitor loads at most one.
+ * The element's texts. English is built in; every other language is a file of its own (texts/*.json), of which a visitor
+ * loads at most one.
  */
 
 export const ENGLISH = {
@@ -22,14 +22,14 @@ export const ENGLISH = {
   offline: 'Offline. Goes on when you are back online',
   busy: 'Busy',
   wait: 'Goes on in {s} s',
-  /** What the browser says of a form that is sent too early. */
+  /** What the browser shows when a form is sent too early. */
   required: 'Please wait for the verification',
 }
 
 export type TextKey = keyof typeof ENGLISH
 export type Texts = Readonly<Record<TextKey, string>>
 
-/** For each there is a file of texts. */
+/** Each has a file of texts. */
 export const LANGUAGES = 'de fr es pt it nl pl sv cs tr ru uk ar he hi zh ja ko'.split(' ')
 
 const RIGHT_TO_LEFT = ['ar', 'he']
@@ -43,7 +43,7 @@ export interface Language {
 
 export const DEFAULT_LANGUAGE: Language = { code: 'en', direction: 'ltr', texts: ENGLISH }
 
-/** The first of the wanted languages (BCP 47, `de-AT`) that is known; else English. */
+/** The first of the wanted languages (BCP 47, `de-AT`) that has texts; else English. */
 export function languageCode(wanted: readonly string[]): string {
   const codes = wanted.map(tag => tag.toLowerCase().split('-')[0]!)
   return (
@@ -53,7 +53,7 @@ export function languageCode(wanted: readonly string[]): string {
 
 const loaded = new Map<string, Language>()
 
-/** English where the texts cannot be had. @param base where the assets are, ending in a slash */
+/** English if the texts cannot be loaded. @param base folder of the assets, ending in a slash */
 export async function loadLanguage(code: string, base: string | undefined): Promise<Language> {
   if (code === DEFAULT_LANGUAGE.code || base === undefined) return DEFAULT_LANGUAGE
   const known = loaded.get(code)

@@ -1,4 +1,4 @@
-/** What takes a browser long to tell the first time: on a slow machine 50 ms for the time zone, 100 ms for the renderer. */
+/** Traits that a browser reads slowly the first time. On a slow machine the time zone takes 50 ms, the renderer 100 ms. */
 
 import type { Traits } from './solver/job.ts'
 

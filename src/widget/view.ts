@@ -1,4 +1,4 @@
-/** What the element looks like: builds its shadow tree and shows a state in it. Built without markup, for Trusted Types. */
+/** How the element looks: builds its shadow tree and shows a state in it. Built without markup, for Trusted Types. */
 
 import { STYLES } from './styles.ts'
 import type { Language } from './texts.ts'
@@ -7,9 +7,9 @@ export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
 
 export interface Shown {
   readonly state: State
-  /** Announced politely when it changes. */
+  /** Announced politely by screen readers when it changes. */
   readonly text: string
-  /** Not announced: a count-down, or a code for whoever looks into it. */
+  /** Not announced: a count-down, or an error code. */
   readonly detail: string
   /** Undefined: no button. */
   readonly button: string | undefined
@@ -22,7 +22,7 @@ const CHECK = 'M7.5 12.5l3 3 6-6.5'
 const WARNING = 'M12 7v6M12 16.5v.1'
 
 export class View {
-  /** Takes the focus when the button that had it goes away; also where browsers anchor what they say of the form. */
+  /** Gets the focus when the focused button goes away; also where browsers show their complaint about the form. */
   readonly box = make('div', 'box')
   readonly #button = make('button', 'button')
   readonly #text = make('span', 'text')
@@ -54,12 +54,12 @@ export class View {
 
   show({ state, text, detail, button, label, isDisabled }: Shown): void {
     const { box } = this
-    // Invisible elements appear when they fail, and stay: the visitor is using them.
+    // Invisible elements appear when they fail, and stay, because the visitor is using them.
     this.#wasNeeded ||= state === 'failed'
     box.className = `box ${state}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
-    // Setting the same text again would be announced again.
+    // Screen readers would announce the same text again if it were set again.
     if (this.#text.textContent !== text) this.#text.textContent = text
     this.#detail.textContent = detail
     this.#mark.setAttribute('d', state === 'verified' ? CHECK : WARNING)
@@ -97,7 +97,7 @@ function shape(
 
 let sheet: CSSStyleSheet | undefined
 
-/** Constructed sheets are no inline styles, so strict policies allow them. Older browsers get a style element. */
+/** Adds a constructed sheet, which is no inline style, so strict policies allow it. Older browsers get a style element. */
 function addStyles(root: ShadowRoot): void {
   try {
     if (sheet === undefined) {

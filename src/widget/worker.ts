@@ -1,17 +1,17 @@
-/** Entry of a worker: one puzzle, then it is ended from outside. */
+/** Entry of a worker: solves one puzzle; the page then terminates the worker. */
 
 import { chooseSolver } from './solver/choose.ts'
 import type { WorkerOrder, WorkerReport } from './solver/job.ts'
 import type { Solver } from './solver/search.ts'
 import { slowTraits } from './traits.ts'
 
-/** Counters between two looks at the clock: 1.5 ms with SIMD, 20 ms in plain JavaScript on a phone. */
+/** Counters between two readings of the clock: 1.5 ms with SIMD, 20 ms in plain JavaScript on a phone. */
 const STRIDE = 20_000
 const PROGRESS_MS = 100
 /**
- * The compiler makes the loop fast only once it has run for a while, and between two calls. Run on nothing while the
- * challenge is on its way, that is done by the time it comes: a solve of 16 bits then takes 3 ms in the median, 7 ms
- * without, and 21 ms if nothing is made ready before (npm run bench:solver).
+ * The compiler optimises the loop only after a while, and between two calls. So the solver runs on a made-up nonce until the
+ * challenge arrives. In the median, a solve of 16 bits then takes 3 ms; without this warm-up 7 ms, and 21 ms if nothing is
+ * prepared (npm run bench:solver).
  */
 const WARM_UP_MS = 12
 const WARM_UP_STRIDE = 1000

@@ -22,10 +22,10 @@ const TEXTS = new URL('texts/', SOURCES)
 const HASH_LENGTH = 10
 
 /**
- * In the order of dependencies, because each script is told the names of those before it: whoever changes a file
- * changes the names of all that load it.
+ * Builds in the order of dependencies, because each script contains the names of the files before it. So a changed file also
+ * changes the names of all files that load it.
  *
- * @throws Error listing what esbuild objects to, warnings included
+ * @throws Error with all messages of esbuild, warnings included
  */
 export async function bundleWidget(): Promise<BuiltFile[]> {
   const files: BuiltFile[] = []
@@ -40,14 +40,14 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('page.js', 'page.ts', 'esm')
   await addScript('frame.js', 'frame.ts', 'iife')
   add('frame.html', frameHtml(files.find(({ name }) => name === 'frame.js')!.fileName))
-  // Not a module: then the same file works in <script>, with type="module" and without, and in an import.
+  // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
   await addScript('widget.js', 'main.ts', 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
-    // A visitor loads one of them at most, by its stable name: so the script need not carry the hash of each.
+    // A visitor loads at most one, by its stable name, so the script need not contain the hash of each.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))
   }
   const types = builtFile('powgate.d.ts', readFileSync(new URL('powgate.d.ts', SOURCES)))
-  files.push({ ...types, fileName: types.name }) // people load it, not pages: nothing needs its hash
+  files.push({ ...types, fileName: types.name }) // people load it, not pages, so nothing needs its hash
   return files
 }
 
@@ -57,7 +57,7 @@ export function builtFile(name: string, content: Buffer): BuiltFile {
   return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
 }
 
-/** What a script is told of each file that was built before it: see assets.d.ts. */
+/** The constants that a script gets for each file that was built before it: see assets.d.ts. */
 function literals(files: readonly BuiltFile[]): Record<string, string> {
   const entries = files.flatMap(({ name, fileName, content }) => {
     const key = name.replace(/\.(.)/, (_, first: string) => first.toUpperCase())
@@ -92,7 +92,7 @@ async function bundle(
     define: literals(built),
     logLevel: 'silent', // an error is thrown with its text
   })
-  // One of them is `import.meta` outside a module, which would break the page that loads it.
+  // One of the warnings is `import.meta` outside a module, which would break the page that loads the script.
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => `${entry}: ${text}`).join('\n'))
   return outputFiles[0]!.contents
 }

@@ -9,7 +9,7 @@ const FOLDER = new URL('../../../dist/widget/', import.meta.url)
 const manifest = writeWidget(FOLDER, await bundleWidget())
 const visits = visitsOf(manifest)
 const isTooLarge = visits[0]!.bytes > VISIT_BYTES_MAX
-// `npm start` and `npm test` build with `npm run -s`: one line is enough there.
+// `npm start` and `npm test` build with `npm run -s`: they need only one line.
 const isBrief = process.env.npm_config_loglevel === 'silent' && !isTooLarge
 process.stdout.write((isBrief ? '' : report(manifest, visits)) + summary(visits))
 if (isTooLarge) {

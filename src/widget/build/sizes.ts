@@ -1,11 +1,11 @@
-/** What a visitor loads, and whether that is little enough. */
+/** What a visitor loads, and whether the size is within its limit. */
 
 import type { WidgetManifest } from '../../http/widget-files.ts'
 
 /** 14 KiB: about what a server may send before it waits for the first acknowledgement (RFC 6928). */
 export const VISIT_BYTES_MAX = 14_336
 
-/** The files of a visit, by where it is solved, besides the texts of one language. A browser loads at most one kernel. */
+/** The files of a visit, by mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the frame': ['widget.js', 'frame.html', 'frame.js', 'worker.js', 'simd.wasm'],
   'in the frame, no SIMD': ['widget.js', 'frame.html', 'frame.js', 'worker.js', 'scalar.wasm'],
@@ -18,7 +18,7 @@ export const VISITS: Readonly<Record<string, readonly string[]>> = {
 export interface Visit {
   readonly about: string
   readonly files: readonly string[]
-  /** With brotli. */
+  /** Compressed with brotli. */
   readonly bytes: number
 }
 
@@ -33,12 +33,12 @@ export function visitsOf({ files }: Pick<WidgetManifest, 'files'>): Visit[] {
     .sort((a, b) => b.bytes - a.bytes)
 }
 
-/** One line, for whoever starts the service. */
+/** One line, printed when the service is started. */
 export function summary([largest]: readonly Visit[]): string {
   return `widget: ${kilobytes(largest!.bytes)} compressed for a visitor (limit ${kilobytes(VISIT_BYTES_MAX)})\n`
 }
 
-/** Everything, for whoever works on the widget. */
+/** All sizes, for people who work on the widget. */
 export function report({ files }: WidgetManifest, visits: readonly Visit[]): string {
   const sizes = files.map(({ name, bytes, brotliBytes }) => row(name, bytes, brotliBytes))
   const loads = visits.map(

@@ -1,4 +1,4 @@
-/** The built files on disk, each beside its compressed forms, and the manifest that names them. */
+/** Writes the built files to disk, each beside its compressed forms, and the manifest that names them. */
 
 import { createHash } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   wasm: 'application/wasm',
   html: 'text/html; charset=utf-8',
   json: 'application/json',
-  // Browsers show it as text; a type of its own would be downloaded.
+  // Browsers show it as text; they would download a type of its own.
   ts: 'text/plain; charset=utf-8',
 }
 

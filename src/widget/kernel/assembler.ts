@@ -1,6 +1,6 @@
 /**
- * As much of the WebAssembly binary format as one kernel needs (WebAssembly core specification 2.0, chapter 5): a
- * module with one memory and one function. Code is a list of bytes; an expression is code that leaves one value.
+ * The part of the WebAssembly binary format that one kernel needs (WebAssembly core specification 2.0, chapter 5): a module
+ * with one memory and one function. Code is a list of bytes; an expression is code that leaves one value.
  */
 
 export type Code = readonly number[]
@@ -36,14 +36,14 @@ function signed(value: number): Code {
 /** A SIMD instruction's opcode: a prefix and an unsigned number. */
 const simd = (opcode: number): Code => [0xfd, ...unsigned(opcode)]
 
-/** Alignment 4 (as a power of two) and a constant offset. */
+/** Operands of a memory access: alignment 4 (as a power of two), and a constant offset. */
 const memoryAt = (offset: number): Code => [2, ...unsigned(offset)]
 
 export const constant = (value: number): Code => [0x41, ...signed(value)]
 export const get = (local: number): Code => [0x20, ...unsigned(local)]
 export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)]
 
-/** Runs a body again while its last expression is not zero. */
+/** Repeats a body while the condition is not zero. */
 export const loopWhile = (body: Code, condition: Code): Code => [
   0x03,
   0x40,

@@ -1,11 +1,11 @@
 /**
- * The solvers' inner loop, as a WebAssembly module: `scan(from, to, mask)` tries the counters of one block (see
- * ../solver/block.ts for what a block is and for all that was worked out before) and returns the last four digits of
- * the first whose digest has all bits of `mask` clear in its first word, or -1.
+ * The solvers' inner loop, as a WebAssembly module. `scan(from, to, mask)` tries the counters of one block;
+ * ../solver/block.ts says what a block is, and what is computed beforehand. It returns the last four digits of the first
+ * counter whose digest has all bits of `mask` clear in its first word, or -1.
  *
- * Both modules come from this one description of SHA-256: scalar, one counter at a time; SIMD, four, one in each lane.
- * The rounds are written out one after the other, so that the eight state words and the sixteen schedule words never
- * move: round t's names are rotated here instead.
+ * Both modules come from this one description of SHA-256: scalar tries one counter at a time, SIMD tries four, one in each
+ * lane. The rounds are unrolled, so the eight state words and the sixteen schedule words never move. Instead, round t uses
+ * rotated names.
  */
 
 import { isConstant, VARYING_WORD } from '../solver/block.ts'
@@ -35,9 +35,9 @@ interface Lanes {
   readonly xor: (left: Code, right: Code) => Code
   readonly shiftRight: (word: number, bits: number) => Code
   readonly rotateRight: (word: number, bits: number) => Code
-  /** e chooses bits of f where set, of g where clear. */
+  /** Bits of e choose from f where set, from g where clear. */
   readonly choose: (e: number, f: number, g: number) => Code
-  /** A word of the block's, the same in all lanes. */
+  /** A word of the block, the same in all lanes. */
   readonly shared: (offset: number) => Code
   /** The round constant of round t. */
   readonly roundConstant: (t: number) => Code
@@ -144,7 +144,7 @@ function remainingRounds(lanes: Lanes): Code {
   return code
 }
 
-/** W[t] of the terms that vary, and one constant for those that do not. */
+/** W[t]: the sum of the terms that vary, and one constant for the terms that do not. */
 function scheduleWord(lanes: Lanes, t: number): Code {
   const { add, xor, shiftRight, rotateRight, shared } = lanes
   const sigma = (source: number, first: number, second: number, shift: number) =>
@@ -172,7 +172,7 @@ function roundOf(lanes: Lanes, t: number): Code {
   const input = isConstant[t] ? shared(MEMORY.roundInputs + 4 * t) : add(get(word(t)), roundConstant(t))
   const [changed, before] = t % 2 === 0 ? [CHANGED, CHANGED_BEFORE] : [CHANGED_BEFORE, CHANGED]
   const code: number[] = [...set(h, add(add(get(h), input), add(choose(e, f, g), sum(e, 6, 11, 25))))]
-  // The last round's e is no part of the first digest word.
+  // The last round's e is not needed for the first digest word.
   if (t < 63) code.push(...set(d, add(get(d), get(h))))
   // majority(a, b, c) = ((a xor b) and (b xor c)) xor b
   code.push(...set(changed, xor(get(a), get(b))))

@@ -1,7 +1,6 @@
 /**
- * The part of WebAssembly's JavaScript interface that solvers, tests and benches use. For the programs that run in
- * Node.js: its types leave the namespace to TypeScript's DOM library, and with that every browser global would seem to
- * be there.
+ * The part of WebAssembly's JavaScript interface that solvers, tests and benches use, for programs in Node.js. The types of
+ * Node.js leave WebAssembly to TypeScript's DOM library, which would declare every browser global too.
  */
 
 type BufferSource = ArrayBufferView | ArrayBuffer

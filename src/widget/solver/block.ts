@@ -1,15 +1,15 @@
 /**
- * What 10,000 counters have in common, worked out once.
+ * What 10,000 counters have in common, computed once.
  *
- * A counter may be any integer up to 2^53 - 1, so the solvers try only counters of 16 digits. Then the proof input is
- * always 48 bytes, and in a block of 10,000 counters only the last four digits change, which are one whole word:
+ * A counter may be any integer up to 2^53 - 1, but the solvers try only counters of 16 digits. Then the proof input is always
+ * 48 bytes. In a block of 10,000 counters only the last four digits change, and they are one whole word:
  *
  *   word   0 ........ 7 | 8 ....... 10 | 11          | 12         13  14  15
  *          nonce        | first 12     | last four   | 80000000   0   0   384 (length in bits)
  *                       | digits       | digits      |
  *
- * So 11 of the 64 rounds are done once a block, and everything in the message schedule that word 11 does not reach is
- * one constant. A schedule word is the sum of four terms; its constant terms are added up here:
+ * So 11 of the 64 rounds are computed once a block. The parts of the message schedule that do not depend on word 11 are
+ * constants. A schedule word is the sum of four terms; its constant terms are added up here:
  *
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */
@@ -35,9 +35,9 @@ function constantWords(): boolean[] {
 }
 
 export class Block {
-  /** State after round 11, a to h, but for word 11, which is still to be added to a and to e. */
+  /** State after round 11, a to h, without word 11, which is still to be added to a and to e. */
   readonly state = new Int32Array(8)
-  /** By round: what is added besides the varying schedule word; all of it where the word is constant. */
+  /** By round: what is added besides the varying schedule word. If the schedule word is constant, the whole input. */
   readonly roundInputs = new Int32Array(64)
   /** By schedule word: the sum of its constant terms. */
   readonly scheduleSums = new Int32Array(64)
@@ -78,8 +78,8 @@ export function difficultyMask(difficulty: number): number {
 }
 
 /**
- * A search over any counters out of a scan of whole blocks. Counters of fewer digits, which no solver tries, are
- * looked at one by one.
+ * Makes a search over any counters from a scan of whole blocks. Counters of fewer digits, which no solver uses, are tried one
+ * by one.
  *
  * @param enter prepares the scan of the block that starts at a counter
  * @param step `from` and `to` of a scan differ by a multiple of it

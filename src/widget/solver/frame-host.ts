@@ -1,4 +1,4 @@
-/** The page's side of the frame: puts it into the page unseen, and talks to it. */
+/** The page's side of the frame: adds the hidden frame to the page, and exchanges messages with it. */
 
 import type { ModeSettings, Workplace } from '../modes.ts'
 import type { FrameJob, FrameReport, Solved } from './job.ts'
@@ -6,7 +6,7 @@ import { RefusedError } from './refused.ts'
 
 /** The frame, its script and its worker come from the network the first time. */
 const READY_MS_MAX = 10_000
-/** A frame that has loaded without a word was refused, or is an error page. */
+/** A frame that has loaded and sends no message was refused, or is an error page. */
 const SILENT_MS_MAX = 1000
 
 export async function openFrame({ base }: ModeSettings): Promise<Workplace> {
@@ -48,14 +48,14 @@ export async function openFrame({ base }: ModeSettings): Promise<Workplace> {
   }
 }
 
-/** Puts the frame into the page; rejects as soon as it is clear that it will not work. */
+/** Adds the frame to the page; rejects as soon as the frame is known not to work. */
 function untilReady(
   frame: HTMLIFrameElement,
   hear: (onReport: (report: FrameReport) => void) => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const refused = ({ blockedURI }: SecurityPolicyViolationEvent) => {
-      // Browsers give the whole address or the origin alone.
+      // Browsers give either the whole address or the origin alone.
       if (blockedURI !== '' && frame.src.startsWith(blockedURI))
         give(new RefusedError('the page does not allow the frame'))
     }

@@ -1,19 +1,19 @@
-/** What is said between a widget, its frame and its workers. */
+/** The messages between a widget, its frame and its workers. */
 
 /** From the pool to a worker: first `prepare`, while the challenge is on its way, then `solve`. */
 export type WorkerOrder =
   | {
       readonly kind: 'prepare'
-      /** The module of the best kernel that the browser takes; without it, plain JavaScript. */
+      /** The module of the best kernel that the browser supports; without it, plain JavaScript. */
       readonly kernel: ArrayBuffer | undefined
-      /** Whether to look at the renderer and the time zone. One worker does, since a browser takes long to tell. */
+      /** Whether to read the renderer and the time zone. One worker does, because reading them is slow. */
       readonly looksAtRenderer: boolean
     }
   | {
       readonly kind: 'solve'
       readonly nonce: string
       readonly difficulty: number
-      /** The first counter to try; the worker goes on upwards. */
+      /** The first counter to try; the worker counts up from it. */
       readonly start: number
     }
 
@@ -33,15 +33,15 @@ export interface Puzzle {
 
 export interface Solved extends Traits {
   readonly counter: number
-  /** By all threads together, about: those that did not find it are taken to be as fast as the one that did. */
+  /** Hashes by all threads together; an estimate, which assumes that the other threads are as fast as the one that found it. */
   readonly tries: number
   readonly threads: number
   readonly solver: SolverKind
 }
 
 /**
- * What takes a browser so long to tell that workers look at it, not the page. Either is undefined if it did not come in
- * time, or from a worker of an older version.
+ * Traits that workers read, because reading them is slow and would block the page. Either is undefined if it did not arrive
+ * in time, or came from a worker of an older version.
  */
 export interface Traits {
   /** What draws WebGL, if the browser tells. */
@@ -49,7 +49,7 @@ export interface Traits {
   readonly timeZone?: string | undefined
 }
 
-/** Hears of the tries so far, by all threads together, a few times a second. */
+/** Called with the number of tries so far, by all threads together, a few times a second. */
 export type OnProgress = (tries: number) => void
 
 /** From the widget to its frame. */
@@ -59,7 +59,7 @@ export interface FrameJob extends Puzzle {
 
 /** From the frame to the widget. */
 export type FrameReport =
-  /** `loading` as soon as its script runs, `ready` once its workers do. */
+  /** `loading` when the frame's script starts, `ready` when its workers run. */
   | { readonly powgate: 'loading' | 'ready' }
   | { readonly powgate: 'progress'; readonly tries: number }
   | { readonly powgate: 'solved'; readonly solved: Solved }

@@ -1,4 +1,4 @@
-/** The kernel that a browser loads. Apart from the solvers, which only workers need. */
+/** Loads the kernel for a browser. Apart from the solvers, which only workers need. */
 
 import { patience } from './refused.ts'
 
@@ -8,11 +8,11 @@ const SIMD_PROBE = [
 ]
 
 /**
- * Fetches the module of the best kernel that the browser takes; undefined if it takes none or the fetch fails. Never
- * pinned: without imports (wasm.ts) a module reaches only its own memory. A wrong one finds a counter that the service
- * refuses, or none.
+ * Fetches the module of the best kernel that the browser supports; undefined if it supports none or the fetch fails. The
+ * module is never pinned: without imports (wasm.ts) it reaches only its own memory. A wrong module finds a counter that the
+ * service refuses, or none.
  *
- * @param base where the assets are, ending in a slash
+ * @param base folder of the assets, ending in a slash
  */
 export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined> {
   if (typeof WebAssembly !== 'object') return undefined

@@ -4,9 +4,9 @@ import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } fr
 import { rangeStart } from './ranges.ts'
 import { RefusedError } from './refused.ts'
 
-/** Workers of which none has said anything for so long were not allowed to run, or did not arrive. */
+/** Workers that send nothing for so long were refused by the page's policy, or did not load. */
 const START_MS_MAX = 8000
-/** An answer does not wait longer than this for the traits. */
+/** An answer waits no longer than this for the traits. */
 const TRAITS_WAIT_MS = 300
 
 type Found = Extract<WorkerReport, { kind: 'found' }>
@@ -26,7 +26,7 @@ export class WorkerPool {
 
   /**
    * @param start makes one worker; it may throw
-   * @param kernel on its way: workers are made ready for it before there is a puzzle
+   * @param kernel may still be loading: workers prepare it before there is a puzzle
    */
   constructor(start: () => Worker, threads: number, kernel: Promise<ArrayBuffer | undefined>) {
     this.#kernel = kernel
@@ -46,10 +46,10 @@ export class WorkerPool {
         try {
           for (let index = 1; index < threads; index++) this.#add(start(), index)
         } catch {
-          // Then with fewer.
+          // The pool goes on with fewer workers.
         }
       }
-      // One alone at first: where the policy forbids workers, that is one violation report, not one a thread.
+      // One worker at first: if the policy forbids workers, that is one violation report, not one a thread.
       this.#add(start(), 0)
     })
     this.ready.catch(() => this.close())
@@ -65,7 +65,7 @@ export class WorkerPool {
     }
     worker.onerror = event => {
       event.preventDefault()
-      // One of several may be missed.
+      // The other workers go on without it.
       worker.terminate()
       this.#alive--
       if (this.#alive === 0)
@@ -92,7 +92,7 @@ export class WorkerPool {
     })
     try {
       const { counter, solver, tries: own } = await answer
-      this.#stop(1) // the first worker may still be looking at the traits
+      this.#stop(1) // the first worker may still be reading the traits
       const late = new Promise<undefined>(resolve => setTimeout(resolve, TRAITS_WAIT_MS))
       const { renderer, timeZone } = (await Promise.race([this.#traits, late])) ?? {}
       return { counter, solver, threads, tries: own * threads, renderer, timeZone }

@@ -22,7 +22,7 @@ export const scriptSolver: Solver = (nonce, difficulty) => {
 
 const schedule = new Int32Array(64)
 
-/** The digest's first word. Written out, because this is the loop: with calls and arrays it runs at a third. */
+/** The digest's first word. Written out, because this is the inner loop: with calls and arrays it has a third of the speed. */
 function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number): number {
   const W = schedule
   W[VARYING_WORD] = varying

@@ -1,6 +1,6 @@
-/** What a solver is. Three of them, in the order in which they are chosen: WASM SIMD, scalar WASM, plain JavaScript. */
+/** What a solver is. There are three, in the order in which they are chosen: WASM SIMD, scalar WASM, plain JavaScript. */
 
-/** Looks at the counters start, start + 1, ... start + count - 1 in order: the first that meets the difficulty, or -1. */
+/** Tries the counters start to start + count - 1 in order. Returns the first that meets the difficulty, or -1. */
 export type Search = (start: number, count: number) => number
 
 /**
@@ -11,5 +11,5 @@ export type Search = (start: number, count: number) => number
  */
 export type Solver = (nonce: string, difficulty: number) => Search
 
-/** Looks at the counters of one block, `from` to `to` - 1 in its last four digits; the first that does, or -1. */
+/** Tries the counters of one block whose last four digits are `from` to `to` - 1. Returns the first that meets it, or -1. */
 export type BlockScan = (from: number, to: number) => number

@@ -5,7 +5,7 @@ export const INITIAL_STATE: readonly number[] = fractions(8, 1 / 2)
 /** Cube roots' fractions of the first 64 primes (4.2.2). */
 export const ROUND_CONSTANTS: readonly number[] = fractions(64, 1 / 3)
 
-/** First 32 bits of the fractions of the primes' powers; doubles hold them exactly enough (35 bits of fraction). */
+/** First 32 bits of the fractions of the primes' powers; doubles are exact enough (35 bits of fraction). */
 function fractions(count: number, power: number): number[] {
   const words: number[] = []
   for (let candidate = 2; words.length < count; candidate++) {

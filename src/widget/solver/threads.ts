@@ -4,7 +4,7 @@ const THREADS_MAX = 8
 /** GiB. */
 const SMALL_DEVICE_MEMORY = 2
 const LOW_BATTERY = 0.2
-/** What the battery has to say may come late; nothing waits for it. */
+/** The battery's state may arrive late: nothing waits longer than this for it. */
 const BATTERY_WAIT_MS = 50
 
 interface Hints {
@@ -13,7 +13,7 @@ interface Hints {
   getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
 }
 
-/** All cores of a small machine, all but one of a large one, at most 8; half of that where power or memory is short. */
+/** All cores of a small machine, all but one of a large one, at most 8; half of that if power or memory is short. */
 export async function threadCount(): Promise<number> {
   const cores = navigator.hardwareConcurrency || 2
   const threads = Math.min(THREADS_MAX, cores > 4 ? cores - 1 : cores)

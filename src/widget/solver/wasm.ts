@@ -1,10 +1,10 @@
-/** The WebAssembly solvers: the kernel (kernel/kernel.ts) does the hashing, this file hands it one block at a time. */
+/** The WebAssembly solvers: the kernel (kernel/kernel.ts) computes the hashes, and this file passes it one block at a time. */
 
 import { Block, difficultyMask, digitWords, searchBlocks } from './block.ts'
 import type { Solver } from './search.ts'
 import { ROUND_CONSTANTS } from './sha256.ts'
 
-/** Where things lie in the kernel's memory, in bytes. */
+/** Layout of the kernel's memory, in bytes. */
 export const MEMORY = {
   state: 0,
   roundInputs: 32,
@@ -18,12 +18,12 @@ const LANES = 4
 
 interface KernelExports {
   readonly memory: WebAssembly.Memory
-  /** Counters `from` to `to` - 1 of the block: the first that has all bits of `mask` clear, or -1. */
+  /** Tries counters `from` to `to` - 1 of the block. Returns the first whose digest has all bits of `mask` clear, or -1. */
   readonly scan: (from: number, to: number, mask: number) => number
 }
 
 /**
- * @param bytes the module of either kernel; compiled at once, since workers may
+ * @param bytes the module of either kernel; compiled synchronously, which workers may do
  * @throws WebAssembly.CompileError if the browser lacks an instruction, or its policy forbids compiling
  */
 export function wasmSolver(bytes: BufferSource): Solver {
