@@ -1,13 +1,13 @@
-/** A histogram that is being counted. */
+/** Counts values into the buckets of a histogram. */
 
 import type { Histogram } from './snapshot.ts'
 
-/** Finest where answers usually are, 0.1 to 50 ms. */
+/** Finest between 0.1 and 50 ms, where most answers are. */
 export const LATENCY_BOUNDS_SECONDS: readonly number[] = [
   0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02,
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ]
-/** Operations; a call to Redis takes at most 128. */
+/** Operations in one call; a call to Redis has at most 128. */
 export const BATCH_BOUNDS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128]
 
 export class Buckets {

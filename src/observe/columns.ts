@@ -1,9 +1,9 @@
-/** Counters by name, each with a number for each step; and what can be told from several of them. */
+/** Counters by name, each with a number for each step of time; and figures computed from several counters. */
 
 import type { Gaps, Percentiles, Tally } from './history-view.ts'
 import { quantile } from './quantile.ts'
 
-/** Names that start with a text, or match; what follows the text, or the first group, is the key. */
+/** Selects names that start with a text, or match. The key is what follows the text, or the first group. */
 type Selection = string | RegExp
 
 export class Columns {
@@ -26,14 +26,14 @@ export class Columns {
     return this.#columns.get(name) ?? this.#zeros()
   }
 
-  /** The sum of several, step by step. */
+  /** The sum of the selected counters, step by step. */
   matching(selection: Selection): number[] {
     const sums = this.#zeros()
     for (const [, column] of this.#select(selection)) addTo(sums, column)
     return sums
   }
 
-  /** Several by their keys, most frequent first. */
+  /** The selected counters by key, most frequent first. */
   tallies(selection: Selection): Tally[] {
     const byKey = new Map<string, number[]>()
     for (const [key, column] of this.#select(selection)) {
@@ -46,7 +46,7 @@ export class Columns {
       .sort((one, other) => other.total - one.total)
   }
 
-  /** Of counters whose keys are numbers. */
+  /** Mean and greatest key, for counters whose keys are numbers. */
   meanAndMax(prefix: string): { mean: Gaps; max: Gaps } {
     const counts = this.#zeros()
     const sums = this.#zeros()
@@ -66,7 +66,7 @@ export class Columns {
     }
   }
 
-  /** Of a histogram of seconds, in milliseconds. */
+  /** Percentiles of a histogram of seconds, in milliseconds. */
   percentiles(histogram: string, bounds: readonly number[]): Percentiles {
     const buckets = this.#buckets(histogram, bounds)
     const curve = (share: number) =>
@@ -77,7 +77,7 @@ export class Columns {
     return { p50: curve(0.5), p95: curve(0.95), p99: curve(0.99) }
   }
 
-  /** The same of all steps together. */
+  /** A quantile over all steps together. */
   quantile(histogram: string, bounds: readonly number[], share: number): number | null {
     const counts = this.#buckets(histogram, bounds).map(bucket =>
       bucket.reduce((sum, count) => sum + count, 0),
@@ -115,7 +115,7 @@ function milliseconds(seconds: number | null): number | null {
   return seconds === null ? null : rounded(seconds * 1000)
 }
 
-/** No more digits than a screen shows. */
+/** Rounds to as many digits as a screen shows. */
 function rounded(value: number): number {
   return Number(value.toPrecision(4))
 }

@@ -12,7 +12,7 @@ export class EventLoopLag {
   #newer = startMonitor()
 
   constructor() {
-    // Two overlapping windows: a stall is seen for 10 s at least, also one that falls into the change.
+    // Two overlapping windows: every stall is visible for at least 10 s, also when a window starts during it.
     setInterval(() => {
       this.#older.disable()
       this.#older = this.#newer
@@ -33,7 +33,7 @@ function startMonitor(): IntervalHistogram {
   return monitor
 }
 
-/** The histogram holds the time from one sample to the next. NaN, while there is none, becomes 0. */
+/** The histogram holds the time from one sample to the next. NaN (no samples yet) becomes 0. */
 function lag(nanoseconds: number): number {
   const seconds = nanoseconds / NS_PER_SECOND - SAMPLE_MS / 1000
   return seconds > 0 ? Math.round(seconds * 1e6) / 1e6 : 0

@@ -1,6 +1,6 @@
 /**
- * The totals as Prometheus reads them, through prom-client. Every label's values come from a closed list, so the number of
- * series has a bound; site keys are no label for that reason (the dashboard has them).
+ * The totals in Prometheus' format, through prom-client. Every label's values come from a closed list, which bounds the
+ * number of series. For that reason no label holds site keys (the dashboard shows sites).
  */
 
 import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
@@ -11,7 +11,7 @@ import type { Histogram, StatsSnapshot } from './snapshot.ts'
 import type { WorkerStats } from './totals.ts'
 
 export interface ExpositionInput {
-  /** Of all workers. */
+  /** The sum over all workers. */
   readonly total: StatsSnapshot
   readonly workers: readonly WorkerStats[]
   readonly restarts: Restarts
@@ -22,17 +22,17 @@ export interface ExpositionInput {
     readonly cpuMicroseconds: number
     readonly startedAtSeconds: number
   }
-  /** undefined if it has gone. */
+  /** undefined if the worker has ended. */
   pidOf(worker: string): number | undefined
   readonly settings: SettingsInUse | undefined
   readonly build: { readonly version: string; readonly node: string }
 }
 
-/** By Unix time. */
+/** Times are Unix time. */
 export interface SettingsInUse {
   /** Of the key that signs. */
   readonly keyId: number
-  /** Whether they are what was last asked for: by the start, or by a SIGHUP. */
+  /** Whether these settings are the last that were requested, by the start or by a SIGHUP. */
   readonly isLastReloadDone: boolean
   readonly reloadedAtSeconds: number
 }
@@ -43,11 +43,11 @@ export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
 interface Sample {
   readonly labels: Readonly<Record<string, string | number>>
   readonly value: number
-  /** Where it is not the metric's. */
+  /** The sample's name, if it differs from the metric's. */
   readonly metricName?: string
 }
 
-/** As prom-client's `getMetricsAsJSON` gives it. */
+/** As `getMetricsAsJSON` of prom-client returns it. */
 interface Metric {
   readonly name: string
   readonly help: string
@@ -58,7 +58,8 @@ interface Metric {
 
 /** Returns the text of `/metrics`. */
 export async function exposition(input: ExpositionInput): Promise<string> {
-  // Not before somebody asks: 80 ms of a busy processor and 13 MB, and workers, which load this file too, need none of it.
+  // Imported at the first request, for it takes 80 ms of a busy processor and 13 MB. Workers load this file too, and need
+  // none of it.
   const { AggregatorRegistry } = await import('prom-client')
   const { total } = input
   const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...connectionMetrics(input)]
@@ -163,7 +164,7 @@ function storeMetrics({ storeLatency, storeBatch, storeOutages, gauges }: StatsS
 }
 
 const [BITS_MIN, BITS_MAX] = [16, 28]
-/** Scores are hundredths, so these are the tenths below each whole one. */
+/** Scores are hundredths, so these are the highest scores below each tenth. */
 const SCORE_BOUNDS = [0.09, 0.19, 0.29, 0.39, 0.49, 0.59, 0.69, 0.79, 0.89, 0.99]
 
 const FAILURES: Record<Exclude<JudgementReason, ScoreReason>, 0> = {
@@ -302,10 +303,10 @@ function one(value: number): Sample {
   return { labels: {}, value }
 }
 
-/** Names from the code of powgate; from a worker of any other version too. */
+/** Names come from the code of powgate, perhaps of another version that a worker runs. */
 const NAME = /^[A-Za-z0-9-]{1,40}$/
 
-/** Counts by names that are separated by spaces, one for each label. */
+/** Samples from counts by names; a name holds the values of all labels, separated by spaces. */
 function labelled(labels: readonly string[], counts: Readonly<Record<string, number>>): Sample[] {
   return Object.entries(counts).flatMap(([key, value]) => {
     const names = key.split(' ')

@@ -1,4 +1,4 @@
-/** What the dashboard page is told: one array for each curve, with a number for each step of time. */
+/** The data of the dashboard page: one array for each curve, with a number for each step of time. */
 
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
@@ -10,13 +10,13 @@ export interface HistoryView {
   readonly range: Range
   /** Unix milliseconds, by the clock of the service. */
   readonly nowMs: number
-  /** Since when there is anything to tell. */
+  /** Start of the counting. */
   readonly startedAtMs: number
-  /** The site that the numbers are of; null: all. */
+  /** The chosen site; null: all. */
   readonly site: string | null
   /** Sites with requests within the range, busiest first. */
   readonly sites: readonly SiteEntry[]
-  /** The first of them, over time. */
+  /** Requests of the busiest sites, over time. */
   readonly busiest: readonly Tally[]
   readonly lastMinute: LastMinute
   /** End of each step, Unix milliseconds; oldest first. */
@@ -36,7 +36,7 @@ export interface SiteEntry {
   readonly requests: number
 }
 
-/** Of the chosen site, or of all. */
+/** Figures of the chosen site, or of all. */
 export interface Traffic {
   readonly challenges: readonly number[]
   readonly passed: readonly number[]
@@ -46,7 +46,7 @@ export interface Traffic {
   /** Why verifications failed or lost score; one verification can have several. */
   readonly failureReasons: readonly Tally[]
   readonly refusals: readonly Tally[]
-  /** Bits of the challenges issued in a step; null where there were none. */
+  /** Difficulty, in bits, of the challenges issued in a step; null where there were none. */
   readonly difficulty: { readonly mean: Gaps; readonly max: Gaps }
   /** Verifications of the whole range by score: tenths from 0 on, the last is 1. */
   readonly scores: readonly number[]
@@ -77,7 +77,7 @@ export interface StoreHistory {
   /** Mean number of operations in a call. */
   readonly batch: Gaps
   readonly outages: readonly number[]
-  /** Whether it was up for all workers throughout the step. */
+  /** 1 if the store was up for all workers throughout the step. */
   readonly up: readonly (0 | 1)[]
 }
 
@@ -87,11 +87,11 @@ export interface WorkerHistory {
   readonly crashes: readonly number[]
   /** Workers that were replaced on purpose. */
   readonly rolls: readonly number[]
-  /** Lag of the event loop, 99th percentile, of the worker where it is worst. */
+  /** Lag of the event loop, 99th percentile, of the worker with the greatest lag. */
   readonly lagMs: readonly number[]
   /** Of all workers. */
   readonly residentBytes: readonly number[]
-  /** Requests that ran into an exception. */
+  /** Requests that ended in an exception. */
   readonly faults: readonly number[]
   /** Requests whose client went away before the answer. */
   readonly aborted: readonly number[]
@@ -99,14 +99,14 @@ export interface WorkerHistory {
 
 /** Sums over the last full minute, of the chosen site or of all. */
 export interface LastMinute {
-  /** What is there of the minute. */
+  /** Length of the minute that was counted. */
   readonly seconds: number
   readonly challenges: number
   readonly passed: number
   readonly failed: number
   readonly redeemed: number
   readonly refused: number
-  /** Of `refused`, those of redemptions; null for one site, of which that is not known. */
+  /** Refused redemptions, a part of `refused`; null for one site, where the part is unknown. */
   readonly redemptionsRefused: number | null
   /** Of all sites. */
   readonly faults: number
@@ -122,7 +122,7 @@ export interface ServiceState {
   readonly isReady: boolean
   readonly workers: number
   readonly workersRunning: number
-  /** Of the running ones. */
+  /** How many of the running workers reach the store. */
   readonly workersWithStore: number
   /** Workers that ended or hung and were replaced, since the start of the service. */
   readonly crashes: number

@@ -1,9 +1,9 @@
 /**
- * What the service did over the last half hour and the last day, for the dashboard. It lives in the primary's memory and
- * starts anew with it: Prometheus is for what must be kept.
+ * What the service did over the last half hour and the last day, for the dashboard. The history lives in the memory of the
+ * primary process and is lost with it; figures that must be kept belong in Prometheus.
  *
- * Memory: at most 900 steps (180 of 10 s, 720 of 2 min) of at most 50 sites and the sum of the others. That is 30 MB if
- * fifty sites use each of the 80 counters in every step, and about 8 MB with fifty usual ones.
+ * Memory: at most 900 steps (180 of 10 s, 720 of 2 min) of at most 50 sites and the sum of the others. That is 30 MB if fifty
+ * sites use each of the 80 counters in every step, and about 8 MB with fifty usual ones.
  */
 
 import { Columns } from './columns.ts'
@@ -24,16 +24,16 @@ import type { Restarts } from './restarts.ts'
 import { SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
 import { CounterNames, packStep, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
 
-/** How often `add` is to be called. */
+/** How often `add` must be called. */
 export const ADD_MS = 10_000
 const COARSE_MS = 120_000
 const HALF_HOUR_STEPS = 180
 const DAY_STEPS = 720
 const MINUTE_MS = 60_000
-/** Sites whose requests are told step by step. */
+/** Sites with a curve of requests of their own. */
 const BUSIEST = 7
 
-/** What the workers do not know of themselves. */
+/** What only the primary process knows about the workers. */
 export interface Fleet {
   readonly running: number
   readonly restarts: Restarts
@@ -49,7 +49,7 @@ export class History {
 
   /**
    * @param startedAtMs Unix milliseconds, when nothing had been counted
-   * @param siteName undefined if it is not known (yet)
+   * @param siteName undefined if the name is unknown, or not known yet
    */
   constructor(startedAtMs: number, siteName: (siteKey: string) => string | undefined) {
     const ring = (stepMs: number, stepsMax: number) =>
@@ -63,9 +63,9 @@ export class History {
   }
 
   /**
-   * Takes the totals of this moment; to be called every ADD_MS.
+   * Adds the current totals; to be called every ADD_MS.
    *
-   * @param nowMs Unix milliseconds; a clock that was set back takes the past along
+   * @param nowMs Unix milliseconds; if the clock was set back, the past is shifted by as much
    */
   add(nowMs: number, snapshot: StatsSnapshot, { running, restarts }: Fleet): void {
     const backMs = nowMs < this.#lastMs ? nowMs - this.#lastMs : 0
@@ -81,7 +81,7 @@ export class History {
     }
   }
 
-  /** @param site a site key, or OTHER_SITES; null: all. One without requests has zeros everywhere. */
+  /** @param site a site key, or OTHER_SITES; null: all sites. A site without requests has zeros everywhere. */
   view(range: Range, site: string | null): HistoryView {
     const { steps } = this.#rings[range]
     const all = this.#columns(steps, null)
@@ -109,7 +109,7 @@ export class History {
     }
   }
 
-  /** Of the sites that have numbers of their own in a range. */
+  /** Keys of the sites that have numbers of their own in a range. */
   siteKeys(range: Range): string[] {
     return [...new Set(this.#rings[range].steps.flatMap(({ sites }) => sites))].filter(
       siteKey => siteKey !== OTHER_SITES,
@@ -189,7 +189,7 @@ function workers(steps: readonly Step[], all: Columns): WorkerHistory {
   }
 }
 
-/** Of the whole service, by what was answered: that counts also what no site is known for. */
+/** Traffic of the whole service, by its answers, which also count requests of no known site. */
 function allTraffic(all: Columns): Traffic {
   const refusals = all.tallies(/^answers\/\S+ \d+ (?!ok$|failed$)(.+)$/)
   return {
@@ -215,7 +215,7 @@ function siteTraffic(site: Columns): Traffic {
   }
 }
 
-/** What a site and the whole service count under the same names. */
+/** Figures with the same names in a site's counters and in those of the whole service. */
 function judgements(columns: Columns): Pick<Traffic, 'failureReasons' | 'difficulty' | 'scores'> {
   return {
     failureReasons: columns.tallies('reasons/'),
@@ -232,7 +232,7 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
 }
 
-/** No more digits than a screen shows. */
+/** Rounds to as many digits as a screen shows. */
 function rounded(value: number): number {
   return Number(value.toPrecision(4))
 }

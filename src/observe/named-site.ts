@@ -1,11 +1,11 @@
-/** Which site a refused request was about, so that an operator can see it there. */
+/** Which site a refused request was about, so that operators see the refusal at that site. */
 
 import type { Exchange } from '../http/exchange.ts'
 import type { SiteDirectory } from '../store/site-directory.ts'
 
 /**
- * Key of the site that a request names by its X-Site-Key, or by its API key (whose secret may be wrong); undefined if it
- * names none that exists. From what is cached: nothing is looked up for a request that was refused.
+ * Key of the site that a request names by its X-Site-Key, or by its API key (whose secret may be wrong); undefined if no such
+ * site exists. Read from the cache only: a refused request causes no call to the store.
  */
 export function namedSite(
   sites: SiteDirectory,

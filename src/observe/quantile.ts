@@ -1,8 +1,8 @@
-/** Quantiles of histograms, as Prometheus' histogram_quantile() takes them: linear within a bucket. */
+/** Quantiles of histograms, computed like Prometheus' histogram_quantile(): linear within a bucket. */
 
 /**
- * @param bounds upper bounds of the buckets, ascending; a last bucket has none
- * @param counts of each bucket, not added up
+ * @param bounds upper bounds of the buckets, ascending; the last bucket has none
+ * @param counts of each bucket, not cumulative
  * @param share 0 to 1
  * @returns null if nothing was counted; the greatest bound if the quantile is beyond it
  */

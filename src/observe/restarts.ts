@@ -1,9 +1,9 @@
-/** Workers that were replaced, by why. */
+/** Workers that were replaced, by cause. */
 
-/** It ended by itself or was killed from outside; it hung and was killed; its successor took over on SIGHUP. */
+/** crash: ended by itself or killed from outside. hang: killed, because it hung. roll: replaced on SIGHUP. */
 export const RESTART_CAUSES = ['crash', 'hang', 'roll'] as const
 
 export type RestartCause = (typeof RESTART_CAUSES)[number]
 
-/** Since the start of the primary. */
+/** Since the start of the primary process. */
 export type Restarts = Readonly<Record<RestartCause, number>>

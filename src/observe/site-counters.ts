@@ -5,7 +5,7 @@ import type { JudgementReason } from '../endpoints/service.ts'
 import { SCORE_BUCKETS, type SiteStats } from './snapshot.ts'
 import { Tally } from './tally.ts'
 
-/** Longer than any difficulty is high. */
+/** A length above the highest difficulty. */
 const DIFFICULTIES = 32
 
 export class SiteCounters {
@@ -22,7 +22,7 @@ export class SiteCounters {
     this.#difficulties[difficulty]!++
   }
 
-  /** @param score in hundredths, 0 to 1; null without one */
+  /** @param score in hundredths, 0 to 1; null without a score */
   judged(passed: boolean, score: number | null, reasons: readonly JudgementReason[]): void {
     if (passed) this.#passed++
     else this.#failed++

@@ -1,13 +1,13 @@
-/** What a worker has counted, as it tells the primary: plain numbers that can be added up. */
+/** What a worker has counted, as sent to the primary process: plain numbers that can be added up. */
 
 /**
- * Counts since the start, in fixed buckets: `counts[i]` are the values up to `bounds[i]` and above the bound before it. The last
- * of `counts` has no bound, so there is one more of them than bounds.
+ * Counts since the start, in fixed buckets: `counts[i]` are the values up to `bounds[i]` and above the bound before it. The
+ * last bucket has no bound, so there is one more count than bounds.
  */
 export interface Histogram {
   readonly bounds: readonly number[]
   readonly counts: readonly number[]
-  /** Of all values. */
+  /** Sum of all values. */
   readonly sum: number
 }
 
@@ -16,23 +16,23 @@ export interface SiteStats {
   readonly passed: number
   readonly failed: number
   readonly redeemed: number
-  /** By outcome reason of refusals, all endpoints. */
+  /** By outcome reason of refusals, at all endpoints. */
   readonly refused: Readonly<Record<string, number>>
   /** Why verifications failed or lost score. */
   readonly reasons: Readonly<Record<string, number>>
-  /** Issued, by bits. */
+  /** Challenges issued, by bits. */
   readonly difficulties: Readonly<Record<string, number>>
   /** Scored verifications in tenths: [0,0.1) ... [0.9,1), 1. */
   readonly scores: readonly number[]
 }
 
-/** Everything that a worker has counted since its start, so that a lost message loses nothing. */
+/** Everything that a worker has counted since its start, so that a lost message loses no count. */
 export interface StatsSnapshot {
   /** `<part> <status> <outcome>` -> answers. */
   readonly answers: Readonly<Record<string, number>>
   /** Seconds from the request's headers to its answer, by part. */
   readonly latencies: Readonly<Record<string, Histogram>>
-  /** Clients that went away unanswered, by part. */
+  /** Clients that left before their answer, by part. */
   readonly aborted: Readonly<Record<string, number>>
   /** Exceptions, by part. */
   readonly faults: Readonly<Record<string, number>>
@@ -40,43 +40,43 @@ export interface StatsSnapshot {
   readonly storeLatency: Histogram
   /** Operations in one call. */
   readonly storeBatch: Histogram
-  /** Times it went away. */
+  /** How often the store became unavailable. */
   readonly storeOutages: number
-  /** Connections that were one too many. */
+  /** Connections closed because there were too many. */
   readonly connectionsRefused: number
   /** Processor time of the process, user and system. */
   readonly cpuMicroseconds: number
-  /** Issued, by bits. */
+  /** Challenges issued, by bits. */
   readonly difficulties: Readonly<Record<string, number>>
   /** Scored verifications in tenths, as in SiteStats. */
   readonly scores: readonly number[]
-  /** Of all scores. */
+  /** Sum of all scores. */
   readonly scoreSum: number
   /** Why verifications failed or lost score. */
   readonly reasons: Readonly<Record<string, number>>
   /** `<endpoint> <policy>` -> requests refused by that limit. */
   readonly limited: Readonly<Record<string, number>>
-  /** By site key, at most SITES_MAX; what is beyond goes under ''. Only sites that exist. */
+  /** By site key, at most SITES_MAX; further sites are counted under ''. Only sites that exist. */
   readonly sites: Readonly<Record<string, SiteStats>>
   readonly gauges: Gauges
 }
 
-/** Now. */
+/** Values at this moment. */
 export interface Gauges {
   readonly storeUp: 0 | 1
   /** Requests that are not answered yet. */
   readonly underWay: number
-  /** Open ones, of clients. */
+  /** Open connections of clients. */
   readonly connections: number
-  /** How many may be. */
+  /** How many connections may be open. */
   readonly connectionsMax: number
   readonly residentBytes: number
   readonly heapBytes: number
-  /** How much later than asked the event loop ran its timers, over the last seconds. */
+  /** How late the event loop ran its timers, over the last seconds. */
   readonly eventLoopLagSeconds: { readonly mean: number; readonly p99: number; readonly max: number }
 }
 
-/** Sites that are counted apart; more than these share the key ''. */
+/** Sites that are counted separately; further sites share the key ''. */
 export const SITES_MAX = 1000
 /** Buckets of scores: tenths, and 1. */
 export const SCORE_BUCKETS = 11

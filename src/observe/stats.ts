@@ -1,6 +1,6 @@
 /**
- * What one worker counts. On the request path that is a few additions, no text and no garbage: 0.1 us a request, of which
- * half is reading the clock. It is put into words when it is sent to the primary, once a second.
+ * What one worker counts. On the request path this is a few additions, without text or garbage: 0.1 us a request, half of it
+ * for reading the clock. Once a second the counts become a snapshot with names, which is sent to the primary process.
  */
 
 import type { Policy } from '../domain/limits.ts'
@@ -20,19 +20,19 @@ const { overloaded: OVERLOADED } = OUTCOMES
 
 export interface ConnectionCounts {
   readonly open: number
-  /** How many may be open. */
+  /** How many connections may be open. */
   readonly max: number
-  /** Those that were one too many, until now. */
+  /** Connections closed so far because there were too many. */
   readonly refused: number
 }
 
-/** What it asks others. */
+/** Values that other modules provide. */
 export interface StatsSources {
   isStoreUp(): boolean
   /** Requests that are not answered yet. */
   underWay(): number
   connections(): ConnectionCounts
-  /** Key of the site that a refused request named; undefined if it named none that exists. */
+  /** Key of the site that a refused request named; undefined if there is no such site. */
   siteNamedBy(exchange: Exchange): string | undefined
 }
 
@@ -47,7 +47,7 @@ export class Stats implements Events, ExchangeObserver {
     other: new PartCounters(),
   }
   readonly #sites = new Map<string, SiteCounters>()
-  /** Of the sites that came when there was no room for more. */
+  /** Counts for the sites beyond SITES_MAX. */
   readonly #otherSites = new SiteCounters()
   readonly #limited = new Map<EndpointName, Tally<Policy>>()
   readonly #storeLatency = new Buckets(LATENCY_BOUNDS_SECONDS)
@@ -97,16 +97,17 @@ export class Stats implements Events, ExchangeObserver {
     if (siteKey !== undefined) this.#site(siteKey).refused.add(reason)
   }
 
-  /** A call that took the operations of one turn to the store has been answered, or given up. */
+  /** Counts a call with the operations of one turn, when the store has answered or the call was given up. */
   readonly storeCalled = (operations: number, seconds: number): void => {
     this.#storeBatch.add(operations)
     this.#storeLatency.add(seconds)
   }
 
   /**
-   * The store, or a part of it, went away or came back. From the first part that goes until the last is back is one outage.
+   * The store, or a part of it, became unavailable or available again. One outage lasts from the first part that goes until
+   * the last part is back.
    *
-   * @returns how long it lasted, in seconds, if it is over
+   * @returns its length in seconds, if the outage is over
    */
   storeChanged(up: boolean): number | undefined {
     const nowMs = performance.now()
@@ -158,7 +159,7 @@ export class Stats implements Events, ExchangeObserver {
     return { answers, latencies, aborted, faults }
   }
 
-  /** Every challenge and every judgement is a site's, so what all sites have in common is their sum. */
+  /** Every challenge and every judgement belongs to a site, so the service's figures are the sum over all sites. */
   #sitesSnapshot() {
     const sites: Record<string, SiteStats> = {}
     const difficulties: Record<string, number> = {}
@@ -212,7 +213,7 @@ export class Stats implements Events, ExchangeObserver {
   }
 }
 
-/** Of this process, since its start. */
+/** Processor time of this process since its start. */
 export function cpuMicroseconds(): number {
   const { user, system } = process.cpuUsage()
   return user + system

@@ -1,6 +1,6 @@
 /**
- * What was counted in each step of time, packed so that a day of it stays small. Totals that only grow come in; what
- * they grew by is kept, and of that only what is not zero:
+ * What was counted in each step of time, packed so that a day needs little memory. The input is totals that only grow. A step
+ * keeps the increases that are not zero:
  *
  *   | pairs | counter, count | counter, count | ... | pairs | counter, count | ...
  *     the whole service                               sites[0], sites[1] ...
@@ -11,7 +11,7 @@
 import type { Restarts } from './restarts.ts'
 import type { SiteStats, StatsSnapshot } from './snapshot.ts'
 
-/** Gauges of a step: the worst seen in it. */
+/** Gauges of a step: the worst value seen during the step. */
 export interface StepGauges {
   readonly storeUp: 0 | 1
   readonly workers: number
@@ -25,31 +25,31 @@ export interface Step {
   readonly gauges: StepGauges
   /** Site keys, busiest first. */
   readonly sites: readonly string[]
-  /** What each of them was asked for: the requests that its counters tell of. */
+  /** Requests of each of these sites, by its counters. */
   readonly requests: readonly number[]
   readonly packed: Uint32Array
 }
 
 type Content = Pick<Step, 'sites' | 'requests' | 'packed'>
 
-/** What is counted: of the workers, and by whoever supervises them. */
+/** What is counted: by the workers, and by the primary process about them. */
 export interface Counted {
   readonly snapshot: StatsSnapshot
   readonly restarts: Restarts
 }
 
-/** Sites with numbers of their own in a step; all others are summed up. */
+/** Sites with numbers of their own in a step; all others are added up. */
 export const STEP_SITES_MAX = 50
-/** Names come from closed lists, about 400; this bounds what a mistake could do. */
+/** Names come from closed lists, about 400; this limits the effect of a programming error. */
 const COUNTERS_MAX = 4096
 const COUNT_MAX = 2 ** 32 - 1
 
-/** Short numbers for the counters' names. */
+/** Small numbers that stand for the counters' names. */
 export class CounterNames {
   readonly #ids = new Map<string, number>()
   readonly #names: string[] = []
 
-  /** undefined: there are too many. */
+  /** undefined: there are too many names. */
   idOf(name: string): number | undefined {
     const known = this.#ids.get(name)
     if (known !== undefined || this.#names.length === COUNTERS_MAX) return known
@@ -65,12 +65,12 @@ export class CounterNames {
 
 type Increases = Map<string, number>
 
-/** Not counters, fractions, which would be cut off, or not shown. */
+/** Fields that are no counters, are fractions (which would be cut off), or are not shown. */
 const NOT_COUNTED = new Set(['bounds', 'gauges', 'sites', 'scoreSum', 'cpuMicroseconds'])
 
 /**
- * What grew, as `<name>` or `<name>/<key>`. What is smaller than before has started anew, so it grew from zero. Fields
- * that nobody knows yet are counted all the same, missing ones are not.
+ * Adds the increases, as `<name>` or `<name>/<key>`. A value smaller than before was reset, so it grew from zero. Unknown
+ * fields are counted too; missing fields are not.
  */
 function addIncreases(into: Increases, current: unknown, before: unknown, name = ''): void {
   if (typeof current === 'number') {
@@ -95,7 +95,7 @@ function requestsOf(increases: Increases): number {
   return requests
 }
 
-/** @param otherSites the key under which the sites go that have no numbers of their own */
+/** @param otherSites the key for the sites that have no numbers of their own */
 export function packStep(
   names: CounterNames,
   otherSites: string,
@@ -143,7 +143,7 @@ function siteIncreases(
   return others.size === 0 ? kept : kept.set(otherSites, others)
 }
 
-/** Tells what is in a step, of the whole service or of a site; nothing if the site had no requests. */
+/** Passes on the counts of a step, of the whole service or of a site; none if the site had no requests. */
 export function readStep(
   { sites, packed }: Step,
   site: string | null,
@@ -159,19 +159,19 @@ export function readStep(
 
 type Pack = (current: Counted, before: Counted | undefined) => Content
 
-/** Steps of the same length, as many as a range needs. The last one grows until it is full. */
+/** Steps of equal length, as many as a range needs. The last step grows until it is full. */
 export class StepRing {
   readonly #stepMs: number
   readonly #stepsMax: number
   readonly #slackMs: number
   readonly #pack: Pack
   #steps: Step[] = []
-  /** The end of the last full step, and what was counted until then. */
+  /** The end of the last full step, and what had been counted by then. */
   #fromMs: number
   #before: Counted | undefined
   #isOpen = false
 
-  /** @param slackMs how much earlier than full a step may end: timers are not exact */
+  /** @param slackMs how much shorter a full step may be: timers are not exact */
   constructor(
     { stepMs, stepsMax, slackMs }: { stepMs: number; stepsMax: number; slackMs: number },
     startedAtMs: number,
@@ -205,7 +205,7 @@ export class StepRing {
     this.#before = counted
   }
 
-  /** The clock was set: what was before stays as long ago as it was. */
+  /** Shifts all steps, because the clock was set: the age of each step stays the same. */
   shift(byMs: number): void {
     this.#fromMs += byMs
     this.#steps = this.#steps.map(step => ({

@@ -1,21 +1,21 @@
 /**
- * Adds up what workers have counted. A worker may run newer code than the primary, so what is missing counts as nothing, fields that
- * are not known here are left out, and other buckets are put into the ones known here.
+ * Adds up what workers have counted. A worker may run newer code than the primary process. So missing values count as
+ * nothing, unknown fields are left out, and counts in unknown buckets go into the known ones.
  */
 
 import { BATCH_BOUNDS, LATENCY_BOUNDS_SECONDS } from './buckets.ts'
 import { type Gauges, type Histogram, SCORE_BUCKETS, type SiteStats, type StatsSnapshot } from './snapshot.ts'
 
 /**
- * Sums are kept as whole numbers of these parts: then they are exact in whatever order workers come and go. A sum that
- * fell by a rounding error would be read as a counter's reset.
+ * Sums are kept as whole numbers of these units, so they are exact in any order of workers. A sum that fell by a rounding
+ * error would be read as a counter's reset.
  */
 const MICROSECONDS = 1e6
 const OPERATIONS = 1
 const HUNDREDTHS = 100
 
 type Counts = Record<string, number>
-/** As it comes over the wire. */
+/** As received from another process: any field may be missing. */
 type Sent<Thing> = { readonly [Field in keyof Thing]?: Thing[Field] | undefined } | undefined
 
 export class SnapshotSum {
@@ -35,7 +35,7 @@ export class SnapshotSum {
   readonly #limited: Counts = {}
   readonly #sites: Record<string, SiteSum> = {}
 
-  /** @param siteKeys the sites that are counted apart; the others go under '' */
+  /** @param siteKeys the sites that are counted separately; the others are counted under '' */
   add(snapshot: StatsSnapshot, siteKeys: ReadonlySet<string>): void {
     const sent: Sent<StatsSnapshot> = snapshot
     addCounts(this.#answers, sent.answers)
@@ -139,7 +139,7 @@ class HistogramSum {
     this.#parts += Math.round(countOf(sent?.sum) * this.#partsPerUnit)
   }
 
-  /** The first bucket whose values may be as high. */
+  /** The first bucket whose bound is at least as high. */
   #bucketOf(bound: number): number {
     const bucket = this.#bounds.findIndex(own => own >= bound)
     return bucket < 0 ? this.#bounds.length : bucket
@@ -155,7 +155,7 @@ function addCounts(to: Counts, sent: Readonly<Counts> | undefined): void {
   for (const name in sent) to[name] = (to[name] ?? 0) + countOf(sent[name])
 }
 
-/** Of what is longer than known here, the rest counts as the last. */
+/** Adds lists by index; entries beyond the known length are added to the last one. */
 function addList(to: number[], sent: readonly number[] | undefined): void {
   sent?.forEach((count, index) => {
     to[Math.min(index, to.length - 1)]! += countOf(count)
@@ -180,7 +180,9 @@ const NO_GAUGES: Gauges = {
   eventLoopLagSeconds: { mean: 0, p99: 0, max: 0 },
 }
 
-/** Of all workers: the store is up if all reach it; sizes are added, of lags the worst counts (of means, the mean). */
+/**
+ * Of all workers: the store is up if all workers reach it; sizes are added up; of lags the worst counts (of means, the mean).
+ */
 export function joinGauges(workers: readonly StatsSnapshot[]): Gauges {
   const gauges = workers.map(({ gauges }: Sent<StatsSnapshot> & object) => ({ ...NO_GAUGES, ...gauges }))
   const sum = (of: (each: Gauges) => number) => gauges.reduce((total, each) => total + countOf(of(each)), 0)

@@ -1,4 +1,4 @@
-/** What all workers have counted, also those that are gone: kept in the primary. */
+/** What all workers have counted, including workers that have ended: kept in the primary process. */
 
 import type { StatsSink } from '../cluster.ts'
 import { SITES_MAX, type StatsSnapshot } from './snapshot.ts'
@@ -7,16 +7,16 @@ import { joinGauges, SnapshotSum } from './sum.ts'
 export interface WorkerStats {
   readonly worker: string
   /**
-   * Its slot. While its successor is there already, the least number that no other has: so numbers stay few over any
-   * number of restarts.
+   * The worker's slot. While its successor already runs in that slot, the smallest free number. So numbers stay small over
+   * any number of restarts.
    */
   readonly number: number
   readonly snapshot: StatsSnapshot
 }
 
-/** The last words of a worker may arrive after the news of its end: of this many they still count. */
+/** A worker's last snapshot may arrive after its end is known. Snapshots of this many ended workers are still accepted. */
 const LATELY_GONE_MAX = 16
-/** Of this many before them it is remembered that they were counted. */
+/** For this many workers before them, the names are kept, so that nothing is counted twice. */
 const GONE_MAX = 1000
 
 const NOTHING = new SnapshotSum().snapshot(joinGauges([]))
@@ -28,12 +28,12 @@ interface Living {
 }
 
 export class Totals implements StatsSink {
-  /** In the order they came. */
+  /** In the order of their first snapshot. */
   readonly #living = new Map<string, Living>()
-  /** Oldest first; undefined: already in the retired sum. */
+  /** Oldest first; undefined: already part of the retired sum. */
   readonly #gone = new Map<string, StatsSnapshot | undefined>()
   readonly #retired = new SnapshotSum()
-  /** In the order they came, so that no site that has been counted apart is ever counted among the others. */
+  /** In order of appearance, so that a site once counted separately stays so. */
   readonly #siteKeys = new Set<string>()
 
   take(worker: string, snapshot: StatsSnapshot, index: number): void {
@@ -49,7 +49,7 @@ export class Totals implements StatsSink {
     }
   }
 
-  /** Its counters go on counting, its gauges do not. */
+  /** Keeps the counters of an ended worker, and drops its gauges. */
   gone(worker: string): void {
     if (this.#gone.has(worker)) return
     this.#gone.set(worker, this.#living.get(worker)?.snapshot ?? NOTHING)
@@ -57,7 +57,7 @@ export class Totals implements StatsSink {
     this.#retire()
   }
 
-  /** All workers added up. */
+  /** The sum over all workers. */
   current(): StatsSnapshot {
     const living = [...this.#living.values()].map(({ snapshot }) => snapshot)
     const sum = new SnapshotSum()
@@ -69,7 +69,7 @@ export class Totals implements StatsSink {
     return sum.snapshot(joinGauges(living))
   }
 
-  /** The living ones, by number; their gauges are complete, whatever version they are. */
+  /** Running workers, by number; their gauges are complete, whatever version they run. */
   workers(): readonly WorkerStats[] {
     const newest = new Map<number, string>()
     for (const { worker, index } of this.#living.values()) newest.set(index, worker)
@@ -87,7 +87,7 @@ export class Totals implements StatsSink {
       .sort((a, b) => a.number - b.number)
   }
 
-  /** Adds those that have been gone for longest to the retired sum, and forgets the names of the very first. */
+  /** Adds the workers that ended first to the retired sum, and forgets the oldest names. */
   #retire(): void {
     const withSnapshot = [...this.#gone].filter(([, snapshot]) => snapshot !== undefined)
     for (const [worker, snapshot] of withSnapshot.slice(0, -LATELY_GONE_MAX)) {
