@@ -1,7 +1,6 @@
 /**
- * Structured logs on standard output: one JSON object a line. Nothing secret is passed to them; should a programming
- * error do it all the same, two nets are below: fields are withheld by name, and what has the form of a secret is taken
- * out of every line (log/redaction.ts).
+ * Structured logs on standard output: one JSON object a line. No caller passes secrets. Two safeguards (log/redaction.ts)
+ * catch programming errors: fields are withheld by name, and texts with the form of a secret are removed from every line.
  */
 
 import { hostname } from 'node:os'
@@ -34,8 +33,8 @@ export function createLogger(
 }
 
 /**
- * Ends the process on an exception that nobody caught, as Node.js does by itself; but Node.js prints all that the error
- * carries: of one from Redis, the command with keys, tokens or the password.
+ * Ends the process on an uncaught exception, as Node.js does by itself. Node.js would print everything that the error
+ * carries: an error from Redis has the command with keys, tokens or the password.
  */
 export function endOnFault(log: Logger): void {
   process.on('uncaughtException', error => {

@@ -1,6 +1,6 @@
 /**
- * What visitors did, in the log: every line has an `event` of the list below and fields of stable names, from which
- * `powgate explain` tells a visitor's story. What is not logged costs a few comparisons, no allocation.
+ * What visitors did, in the log: every line has an `event` of the list below and fields with stable names, from which
+ * `powgate explain` lists a visitor's steps. An event that is not logged costs a few comparisons and no allocation.
  */
 
 import type { Logger } from 'pino'
@@ -24,15 +24,15 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
-  /** More than are logged: what was left out in the last minute, counted by event or reason. */
+  /** Events beyond the quotas: counts of the last minute, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
 
-/** Refusals that share a quota: a flood of one kind hides none of another. */
+/** Refusals of one kind share a quota, so a flood of one kind hides no other kind. */
 type RefusalKind = 'limits' | 'sites' | 'bodies' | 'nonces' | 'tokens' | 'credentials' | 'outages' | 'routine'
 
-/** Routine ones say that a client is broken, not that somebody tries something: logged at level debug. */
+/** A routine refusal means a broken client, not an attack, so routine ones are logged at level debug. */
 const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'site-key-missing': 'routine',
   'site-key-malformed': 'routine',
@@ -81,7 +81,7 @@ const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
   'method-not-allowed': 'routine',
 }
 
-/** Lines per minute and worker. All together are 1,140 of about 450 bytes: 0.8 GB a day under every attack at once. */
+/** Lines per minute and worker. All quotas allow 1,140 lines of about 450 bytes: 0.8 GB a day under every attack at once. */
 export const SUCCESSES_PER_MINUTE = 60
 export const FAILURES_PER_MINUTE = 180
 export const REFUSALS_PER_MINUTE = 120
@@ -102,8 +102,8 @@ export class EventLog implements Events {
   readonly #timer: NodeJS.Timeout
 
   /**
-   * @param successShare of the visitors whose successes are logged beyond the first few a minute, 0 to 1
-   * @param isAddressWhole whether addresses are logged as they are; otherwise the network they are in
+   * @param successShare share of the visitors whose successes are logged beyond the first few a minute, 0 to 1
+   * @param isAddressWhole true: addresses are logged whole; false: only their networks
    */
   constructor(log: Logger, successShare: number, isAddressWhole: boolean) {
     this.#log = log
@@ -125,7 +125,7 @@ export class EventLog implements Events {
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
 
-  /** Writes what is still to be said; the log is to be used no more. */
+  /** Writes the last counts of unlogged events; the log must not be used afterwards. */
   close(): void {
     clearInterval(this.#timer)
     this.#renew()
@@ -185,7 +185,7 @@ export class EventLog implements Events {
     )
   }
 
-  /** An exception while a request was worked on. */
+  /** An exception while a request was handled. */
   faulted(part: Part, error: unknown, exchange: Exchange): void {
     if (!this.#tells(this.#faults, 'fault')) return
     this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
@@ -203,7 +203,7 @@ export class EventLog implements Events {
     return this.#isUnbounded || quota.admits(name)
   }
 
-  /** What is undefined is left out of the line. */
+  /** Writes a line; undefined fields are left out. */
   #write(
     exchange: Exchange,
     event: LogEvent,
@@ -261,12 +261,12 @@ function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }
 
-/** What a client sent, in a header that may be long and hold anything. A line must stay below 4 KiB to be written at once. */
+/** A client's header may be long and hold anything. A line must stay below 4 KiB to be written at once. */
 const ORIGIN_CHARACTERS_MAX = 120
 const SITE_CHARACTERS_MAX = 64
 
-/** Printable ASCII: nothing that a terminal obeys or that looks like another text. */
+/** Keeps printable ASCII: no terminal control characters, and no characters that look like others. */
 function printable(text: string, charactersMax: number): string {
-  const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before it is cut: half a secret has not its form
+  const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before the cut: half a secret no longer has the form of one
   return plain.length > charactersMax ? `${plain.slice(0, charactersMax)}...` : plain
 }

@@ -1,4 +1,4 @@
-/** How much is logged of a kind of event: so many lines a minute, so that neither traffic nor an attack fills a disk. */
+/** Limits the lines a minute for one kind of event, so that neither traffic nor an attack fills a disk. */
 
 export class Quota {
   readonly #linesMax: number
@@ -10,7 +10,7 @@ export class Quota {
     this.#linesMax = linesMax
   }
 
-  /** Whether one more line may be written; if not, it is counted under this name. */
+  /** Whether one more line may be written; if not, the line is counted under this name. */
   admits(name: string): boolean {
     if (this.#lines < this.#linesMax) {
       this.#lines++
@@ -20,7 +20,7 @@ export class Quota {
     return false
   }
 
-  /** Starts the next minute. Returns what was left out of the last one, by name. */
+  /** Starts the next minute. Returns how many lines were left out in the last one, by name. */
   renew(): ReadonlyMap<string, number> {
     this.#lines = 0
     const leftOut = new Map(this.#leftOut)

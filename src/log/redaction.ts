@@ -1,8 +1,8 @@
-/** What keeps secrets out of logs even where a programming error passes them in. */
+/** Keeps secrets out of logs, even if a programming error passes them in. */
 
 const CENSOR = '[withheld]'
 
-/** Fields that are withheld whatever they hold. */
+/** Names of fields that are withheld, whatever they hold. */
 const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'authorization',
   'Authorization',
@@ -14,18 +14,18 @@ const WITHHELD_NAMES: ReadonlySet<string> = new Set([
   'secrets',
   'password',
   'idempotencyKey',
-  // Of errors from Redis: the command and its arguments.
+  // Fields of errors from Redis: the command and its arguments.
   'command',
   'args',
   'previousErrors',
 ])
 
-/** pino writes no deeper. */
+/** pino writes no deeper levels. */
 const DEPTH_MAX = 5
 
 /**
- * The fields of a line without those that must not be in it, and with errors made safe; the same object if there are
- * none. (pino's own redaction by paths takes 150 us a line for as many names.)
+ * The fields of a line, with those that must not be logged removed, and with errors made safe. Returns the same object if
+ * there are none. (With as many names, pino's own redaction by paths takes 150 us a line.)
  */
 export function withhold(
   fields: Record<string, unknown>,
@@ -49,11 +49,11 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 }
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
-/** Also as it stands in a URL. What remains is its nonce, by which `powgate explain` finds the visitor. */
+/** Matches tokens also as encoded in a URL. The nonce is kept, because `powgate explain` finds the visitor by it. */
 const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
-/** A text without what has the form of an API key, of a token, or of a URL's user and password. */
+/** Removes everything that has the form of an API key, of a token, or of a URL's user and password. */
 export function scrub(text: string): string {
   return text
     .replace(API_KEY, `sk_$1_${CENSOR}`)
@@ -61,10 +61,10 @@ export function scrub(text: string): string {
     .replace(URL_CREDENTIALS, `://${CENSOR}@`)
 }
 
-/** Anything shorter would be found where it is none, and no line would be readable. */
+/** Shorter secrets would match ordinary text, and make lines unreadable. */
 const SECRET_CHARACTERS_MIN = 8
 
-/** The same, and without these secrets, however they look: as they are, and as they stand in JSON. */
+/** Like `scrub`, and also removes these secrets, both as they are and as encoded in JSON. */
 export function scrubber(secrets: readonly string[]): (text: string) => string {
   const known = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
   const texts = new Set(known.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
@@ -75,12 +75,12 @@ export function scrubber(secrets: readonly string[]): (text: string) => string {
   }
 }
 
-/** A line must stay below 4 KiB: what is longer can be torn apart by another worker's in the same pipe. */
+/** A line must stay below 4 KiB: other workers' lines in the same pipe can be written into a longer one. */
 const MESSAGE_CHARACTERS_MAX = 300
 const STACK_CHARACTERS_MAX = 1200
 const CAUSES_MAX = 2
 
-/** An error as it is logged: nothing of what it carries besides, and short enough for a line. */
+/** An error as logged: only these fields, and short enough for a line. */
 export interface SafeError {
   readonly type: string
   readonly message: string
@@ -91,7 +91,7 @@ export interface SafeError {
 
 /**
  * @param error whatever was thrown
- * @param clean takes secrets out of a text, before it is cut
+ * @param clean removes secrets from a text, before the text is cut
  */
 export function safeError(error: unknown, clean: (text: string) => string = scrub): SafeError {
   const described = describe(error, clean)

@@ -1,11 +1,11 @@
 /**
- * Which visitors' successes are logged. Decided by the nonce, which is the same at all steps of a visit and on all
- * hosts, so that of a visitor either every step is logged or none is.
+ * Decides by the nonce which visitors' successes are logged. The nonce is the same at all steps of a visit and on all hosts.
+ * So of each visitor either all steps are logged or none.
  */
 
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 
-/** Of the nonce's last digits: they are from a MAC (domain/nonce.ts), so all values are as likely. */
+/** How many last digits of the nonce decide. They are from a MAC (domain/nonce.ts), so all values are equally likely. */
 const DIGITS = 6
 const VALUES = 16 ** DIGITS
 
