@@ -1,13 +1,13 @@
-/** Files of a process: how many are open, may be open, and so how many connections fit. The system (Linux) tells. */
+/** Open files of a process: how many are open and may be open, and how many connections fit. Linux reports them in /proc. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 
-/** For everything that is no connection of a client: libraries, the store, logs. */
+/** Reserved for everything besides clients' connections: libraries, the store, logs. */
 const OTHER_FILES = 256
-/** Where the system does not tell its limit. */
+/** Assumed if the system reports no limit. */
 const LIMIT_UNKNOWN = 10_000
-/** A relayed connection is three: the client's, and both ends of the one to the HTTP server. */
+/** A relayed connection takes three files: the client's, and both ends of the connection to the HTTP server. */
 const RELAYED_FILES = 3
 
 /** @param isRelayed whether a PROXY protocol relay stands before the HTTP server */
@@ -16,7 +16,7 @@ export function connectionsThatFit(isRelayed: boolean): number {
   return Math.max(1, Math.floor(files / (isRelayed ? RELAYED_FILES : 1)))
 }
 
-/** undefined if the process has gone, or the system does not tell. 19,000 open files took 45 ms, of another thread. */
+/** undefined if the process has ended, or the system reports no files. 19,000 open files took 45 ms, in another thread. */
 export async function openFilesOf(pid: number | undefined) {
   if (pid === undefined) return undefined
   try {
@@ -26,7 +26,7 @@ export async function openFilesOf(pid: number | undefined) {
   }
 }
 
-/** Node.js has raised it as far as it may be. */
+/** The soft limit, which Node.js has raised as far as allowed. */
 function openFilesMax(pid: number | 'self'): number {
   try {
     const limits = readFileSync(`/proc/${pid}/limits`, 'latin1')

@@ -1,6 +1,7 @@
 /**
- * Ends the process on a Node.js line that the tests do not cover. Imported first, before any native module is loaded. On Node.js 24,
- * lmdb's shared buffers let an earlier version of this service accept a nonce twice, so an unknown line is not tried.
+ * Ends the process on a Node.js line that the tests do not cover. Imported first, before any native module is loaded. On
+ * Node.js 24, lmdb's shared buffers let an earlier version of this service accept a nonce twice, so untested lines are
+ * refused.
  */
 
 const LINES = [20, 22]

@@ -4,5 +4,5 @@ const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.
   version: string
 }
 
-/** Of this powgate, from package.json. */
+/** The version of this powgate, from package.json. */
 export const VERSION = manifest.version

@@ -1,4 +1,4 @@
-/** Where connections come in: the HTTP server itself, or before it who reads PROXY protocol headers. */
+/** Accepts connections: the HTTP server itself, or a relay before it that reads PROXY protocol headers. */
 
 import {
   type HttpResponse,
@@ -16,35 +16,37 @@ export interface ListenOptions {
   readonly trustedProxies: AddressSet
   /** Whether trusted peers start their connections with a PROXY protocol header. */
   readonly proxyProtocol: boolean
-  /** Above that, new connections are closed. */
+  /** Above this number, new connections are closed. */
   readonly connectionsMax: number
-  /** No answer waits longer for its store. */
+  /** The longest wait of an answer for the store. */
   readonly storeDeadlineMs: number
-  /** Told of connections that a trusted proxy began wrongly, at most one in ten seconds. */
+  /** Called when a trusted proxy sent a wrong header, at most once in ten seconds. */
   readonly refused: (peer: string, why: string, sinceLast: number) => void
-  /** Told of connections that were one too many, at most once in ten seconds. */
+  /** Called when connections were closed because there were too many, at most once in ten seconds. */
   readonly crowded: (sinceLast: number) => void
 }
 
 /**
- * Of a relayed connection. The HTTP server would end it after 8 to 12 s, but every four seconds all of those at once, and
- * thousands take a relay long enough that others notice. Proxies end theirs before (8 s).
+ * Silence after which the relay ends a connection. The HTTP server would end silent ones after 8 to 12 s, but all of them
+ * together every four seconds. With thousands, the relay would then delay other connections. Proxies end theirs earlier (8
+ * s).
  */
 const RELAY_SILENT_MS = 8500
 const STORE_MARGIN_MS = 1000
 
 /**
- * Sockets that listen on the port. uWebSockets.js has a fixed backlog of 512 connections for each, which 10,000 new ones a
- * second fill within a turn of 50 ms; whoever comes then waits a second for the next try. The kernel spreads them.
+ * Sockets that listen on the port. In uWebSockets.js each has a fixed backlog of 512 connections. At 10,000 new connections a
+ * second, a turn of 50 ms fills it, and further clients wait a second for their next try. The kernel spreads connections over
+ * the sockets.
  */
 const LISTENERS = 8
 
 export interface Listener {
-  /** Accepts no more; connections go on. Resolves when it is so. */
+  /** Accepts no more connections; open ones go on. Resolves when nothing is accepted any more. */
   close(): Promise<void>
-  /** Those that have not ended. */
+  /** Number of open connections. */
   connections(): number
-  /** How many were one too many, until now. */
+  /** How many connections have been closed because there were too many. */
   refusedConnections(): number
 }
 
@@ -71,7 +73,7 @@ export async function listen(
       if (peer === undefined || !host.relay.admits(peer)) response.close()
     } else if (connections > connectionsMax) {
       crowded()
-      response.close() // counts it out again
+      response.close() // the filter then counts the connection as ended
     }
   }
   app.filter(count)
@@ -107,7 +109,7 @@ export async function listen(
     us_listen_socket_close(socket)
     return undefined
   }
-  // The HTTP server goes on accepting: what the relay has accepted may not have been passed on yet.
+  // The HTTP server goes on accepting: the relay may have accepted connections that it has not passed on yet.
   const close = async () => relay.close()
   return { close, connections: () => relay.connections, refusedConnections }
 }
@@ -115,8 +117,8 @@ export async function listen(
 const LOOPBACK_V4 = '127.0.0.0/8'
 
 /**
- * Whether every peer is a trusted proxy, so that its address need not be asked for. Only on a loopback listener, and with all of
- * 127.0.0.0/8 trusted: what connects there runs on this machine, and could send from a trusted address.
+ * Whether every peer is a trusted proxy, so that its address need not be read. True only on a loopback listener with all of
+ * 127.0.0.0/8 trusted: every program that connects runs on this machine, and could send from a trusted address.
  */
 export function isEveryPeerTrusted(
   options: Pick<ListenOptions, 'host' | 'trustedProxies' | 'proxyProtocol'>,
@@ -129,13 +131,14 @@ function listenHttp(app: TemplatedApp, host: string, port: number): Promise<obje
   return new Promise(resolve => app.listen(host, port, resolve))
 }
 
-/** An event-loop turn this short has just accepted whoever was waiting. */
+/** An event-loop turn this short has just accepted all waiting connections. */
 const SHORT_TURN_MS = 0.1
 const QUIET_WAIT_MS = 250
 
 /**
- * Connections that wait to be accepted when their listener closes are reset (unless net.ipv4.tcp_migrate_req is 1). Each
- * turn of the event loop accepts all that wait, so right after a short turn there is hardly ever one.
+ * Waits until hardly any connection waits to be accepted. Closing the listener would reset those (unless
+ * net.ipv4.tcp_migrate_req is 1). Each turn of the event loop accepts all waiting ones, so there is hardly ever one right
+ * after a short turn.
  */
 async function untilNobodyWaits(): Promise<void> {
   const giveUpAt = performance.now() + QUIET_WAIT_MS
@@ -150,7 +153,7 @@ async function untilNobodyWaits(): Promise<void> {
 
 const TELL_MS = 10_000
 
-/** What happens at all happens often: a proxy that is set up wrongly does everything wrongly. */
+/** Passes on one call in ten seconds, with a count: a wrongly set up proxy does everything wrongly, so calls are many. */
 function seldom<Details extends unknown[]>(
   tell: (sinceLast: number, ...details: Details) => void,
 ): (...details: Details) => void {

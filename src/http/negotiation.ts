@@ -1,6 +1,6 @@
-/** Which form of a file a client takes, and whether it has it already (RFC 9110, 12.5.3 and 13.1.2). */
+/** Which coding of a file a client accepts, and whether it has the file already (RFC 9110, 12.5.3 and 13.1.2). */
 
-/** In the order in which they are preferred where the client does not mind: shortest first. */
+/** In order of preference if the client has none: shortest first. */
 export const CODINGS = ['br', 'gzip', 'identity'] as const
 
 export type Coding = (typeof CODINGS)[number]
@@ -8,8 +8,8 @@ export type Coding = (typeof CODINGS)[number]
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
 
 /**
- * The one of `available` with the greatest weight. A client that takes none of them gets `identity` all the same, as
- * the RFC allows: it is more use than 406.
+ * The coding in `available` with the greatest weight. A client that accepts none of them gets `identity`, as the RFC allows,
+ * because that is more useful than 406.
  *
  * @param acceptEncoding the header; empty means identity alone
  */
@@ -18,11 +18,11 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
   const weights = new Map<string, number>()
   for (const entry of acceptEncoding.toLowerCase().split(',')) {
     const [coding = '', parameter] = entry.split(';')
-    // A weight that cannot be read is no consent.
+    // A weight that cannot be parsed counts as 0.
     const weight = parameter === undefined ? 1 : Number(WEIGHT.exec(parameter)?.[1] ?? 0)
     weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
   }
-  // Not listed, identity is acceptable but is never asked for.
+  // Identity that is not listed is acceptable, but never preferred.
   const others = weights.get('*')
   const weightOf = (coding: Coding) =>
     weights.get(coding) ?? others ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
@@ -39,9 +39,9 @@ export function preferredCoding(acceptEncoding: string, available: readonly Codi
 const ENTITY_TAG = /(?:W\/)?("[^"]*")/g
 
 /**
- * Whether the client's copy is this one: weak comparison, as If-None-Match asks for.
+ * Whether the client's copy is current: weak comparison, as If-None-Match requires.
  *
- * @param ifNoneMatch the header: `*` or a list of entity tags, which may hold commas
+ * @param ifNoneMatch the header: `*` or a list of entity tags, which may contain commas
  */
 export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === '') return false

@@ -1,12 +1,12 @@
-/** The built widget on disk: what the build writes (widget/build/), the service serves and the command line names. */
+/** The built widget on disk: written by the build (widget/build/), served by the service, named by the command line. */
 
 import { existsSync, readFileSync } from 'node:fs'
 
 /** One file of the widget. */
 export interface WidgetFile {
-  /** Stable: `worker.js`. */
+  /** A stable name: `worker.js`. */
   readonly name: string
-  /** On disk, and in the address that never changes its content: `worker.0123456789.js`. */
+  /** The name on disk, and in an address whose content never changes: `worker.0123456789.js`. */
   readonly fileName: string
   /** First 10 hexadecimal characters of its SHA-256. */
   readonly hash: string
@@ -23,7 +23,7 @@ export interface WidgetManifest {
 }
 
 export interface Widget extends WidgetManifest {
-  /** Where the files are. A compressed one has its coding's ending after the file's own name. */
+  /** The folder of the files. The name of a compressed file ends in its coding's ending. */
   readonly folder: URL
 }
 
@@ -31,10 +31,10 @@ export const MANIFEST_NAME = 'manifest.json'
 export const BROTLI_ENDING = '.br'
 export const GZIP_ENDING = '.gz'
 
-/** Beside this module in the build; seen from the source, in the build that lies next to it. */
+/** Next to this module in the build; when run from source, in the build. */
 const FOLDERS = ['../widget/', '../../dist/widget/']
 
-/** undefined if it is not built. */
+/** undefined if the widget is not built. */
 export function findWidget(): Widget | undefined {
   for (const path of FOLDERS) {
     const folder = new URL(path, import.meta.url)
