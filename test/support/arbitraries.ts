@@ -1,9 +1,9 @@
-/** Property tests: values of the domain, and a fixed seed that fast-check prints on failure. */
+/** Property tests: random values of the domain, and a fixed seed that fast-check prints on failure. */
 
 import fc from 'fast-check'
 import { parseAddress } from '../../src/domain/address.ts'
 
-/** The same inputs on every run; set POWGATE_TEST_SEED to try others. */
+/** The same inputs on every run; POWGATE_TEST_SEED sets another seed. */
 export function seeded(numRuns: number) {
   return { numRuns, seed: Number(process.env.POWGATE_TEST_SEED ?? 20_260_101) }
 }
@@ -12,7 +12,7 @@ export const nonces = fc
   .uint8Array({ minLength: 16, maxLength: 16 })
   .map(bytes => Buffer.from(bytes).toString('hex'))
 
-/** Any counter, with every change of digit count well represented. */
+/** Any counter; each number of digits is well represented. */
 export const counters = fc.oneof(
   fc.maxSafeNat(),
   fc

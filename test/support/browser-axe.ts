@@ -1,4 +1,4 @@
-/** Accessibility of a page in a state, as axe-core sees it. */
+/** Accessibility of a page in one state, as reported by axe-core. */
 
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
@@ -16,16 +16,16 @@ interface AxeResults {
 }
 
 interface AxeOptions {
-  /** The part of the page to look at, shadow trees included; all of it by default. */
+  /** The part of the page to check, shadow trees included; by default the whole page. */
   readonly selector?: string
-  /** Also the rules that no WCAG criterion asks for. */
+  /** Whether to apply rules that no WCAG criterion requires. */
   readonly hasBestPractices?: boolean
 }
 
 /**
- * Breaches of WCAG 2.2 A and AA that can be found by a program, a line each.
+ * Violations of WCAG 2.2 A and AA that axe-core finds, a line each.
  *
- * @throws Error if nothing was there to look at
+ * @throws Error if there was nothing to check
  */
 export async function axeViolations(page: Page, options: AxeOptions = {}): Promise<string[]> {
   const { selector = 'html', hasBestPractices = false } = options
@@ -36,7 +36,7 @@ export async function axeViolations(page: Page, options: AxeOptions = {}): Promi
       const { axe } = globalThis as unknown as {
         axe: { run(context: object, options: object): Promise<AxeResults> }
       }
-      // Frames that axe was not put into would be waited for.
+      // axe would wait for an answer of frames into which it was not loaded.
       return axe.run({ include: [include] }, { runOnly, iframes: false })
     },
     [selector, tags] as const,

@@ -1,4 +1,4 @@
-/** A site of the test's own: pages with any headers, and what browsers post to it. */
+/** A test's own website: pages with any headers, and a record of what browsers post to it. */
 
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -62,7 +62,7 @@ export class LoopbackServer {
     return (this.#server.address() as AddressInfo).port
   }
 
-  /** Other hosts (`localhost`, or one of the browser's `hosts`) are other origins of the same server. */
+  /** The server's origin under a host; other hosts (`localhost`, or one of the browser's `hosts`) are other origins. */
   origin(host = '127.0.0.1'): string {
     return `http://${host}:${this.port}`
   }
@@ -77,13 +77,13 @@ export class LoopbackServer {
 }
 
 export class PageServer extends LoopbackServer {
-  /** What was posted, but for reports. */
+  /** Posted forms, without reports. */
   readonly forms: PostedForm[] = []
-  /** What was posted to REPORT_PATH. */
+  /** Reports posted to REPORT_PATH. */
   readonly reports: PolicyReport[] = []
   /** Each request, such as `GET /form`. */
   readonly requests: string[] = []
-  /** Browsers ask for the icon by themselves; without one, each page would have an error on its console. */
+  /** Browsers request the icon by themselves; without one, each page would have an error on its console. */
   readonly #pages = new Map<string, Served>([['/favicon.ico', { body: '', headers: {} }]])
 
   private constructor() {
@@ -120,7 +120,7 @@ export class PageServer extends LoopbackServer {
   }
 }
 
-/** What a form gets that is posted where no page is. */
+/** The answer to a form that is posted to an address without a page. */
 const RECEIVED: Served = {
   body: '<!doctype html><html lang="en"><title>Received</title>',
   headers: {},

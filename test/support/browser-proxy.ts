@@ -1,57 +1,57 @@
-/** A proxy between browsers and a real service that does to requests what networks and gateways do. */
+/** A proxy between browsers and a real service, which disturbs requests as networks and gateways do. */
 
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { bodyOf, LoopbackServer } from './browser-pages.ts'
 
-/** Without more than a path and `delayMs`, a request only takes longer. */
+/** With only a path and `delayMs`, a request is merely slower. */
 export interface Fault {
-  /** Path without query, or what it must match. */
+  /** Path without query, or a pattern for it. */
   readonly path: string | RegExp
-  /** How many requests it is done to, preflights not counted; 1 by default. */
+  /** How many requests are affected, without preflights; 1 by default. */
   readonly times?: number
-  /** Comes first. */
+  /** Applied before everything else. */
   readonly delayMs?: number
-  /** Instead of the service's. */
+  /** Replaces the service's answer. */
   readonly answer?: FaultyAnswer
   /** The browser gets no answer. */
   readonly isDropped?: boolean
   /** The service gets the request, the browser no answer. */
   readonly isAnswerLost?: boolean
-  /** What the service takes the browser's address for, this time. */
+  /** The client address that the service sees for this request. */
   readonly clientAddress?: string
 }
 
 export interface FaultyAnswer {
   readonly status: number
   readonly headers?: Readonly<Record<string, string>>
-  /** JSON, unless it is text. */
+  /** A string is sent as it is, an object as JSON. */
   readonly body?: string | object
-  /** As from a proxy that knows nothing of CORS: scripts cannot read the answer, not even its status. */
+  /** As from a proxy without CORS headers: scripts cannot read the answer, not even its status. */
   readonly isWithoutCors?: boolean
 }
 
-/** As the service sends with every answer to browsers, errors included. */
+/** The headers that the service sends with every answer to browsers, errors included. */
 const CORS = { 'Access-Control-Allow-Origin': '*', 'Access-Control-Expose-Headers': 'Retry-After' }
 
-/** A service trusts it that is started with POWGATE_TRUSTED_PROXIES=127.0.0.0/8. */
+/** A service trusts this proxy if it was started with POWGATE_TRUSTED_PROXIES=127.0.0.0/8. */
 export class FaultyProxy extends LoopbackServer {
-  /** What the service takes the browser's address for. */
+  /** The client address that the service sees. */
   clientAddress = '198.51.100.1'
   /** While set, no request gets an answer, preflights included. */
   isOffline = false
-  /** Each request that came, preflights too, such as `GET /challenge`. */
+  /** Each request received, preflights too, such as `GET /challenge`. */
   readonly requests: string[] = []
   readonly #times: { readonly asked: string; readonly atMs: number }[] = []
   readonly #servicePort: number
   readonly #faults: { readonly fault: Fault; left: number }[] = []
-  /** A connection that is kept alive would fail when the service is restarted. */
+  /** Connections are not kept alive, because they would fail when the service is restarted. */
   readonly #agent = new Agent({ keepAlive: false })
 
   private constructor(servicePort: number) {
     const server = createServer((message, response) => void this.#take(message, response))
     super(server)
     this.#servicePort = servicePort
-    // Chromium tries again by itself where a kept connection ends without an answer: then no fault would show.
+    // Chromium repeats a request by itself if a kept connection ends without an answer: then no fault would show.
     server.maxRequestsPerSocket = 1
   }
 
@@ -59,23 +59,23 @@ export class FaultyProxy extends LoopbackServer {
     return new FaultyProxy(servicePort).listen()
   }
 
-  /** Does this to the next requests of a path. Of several faults of one path, the earlier comes first. */
+  /** Applies the fault to the next requests of its path. Of several faults of one path, the earlier one comes first. */
   fail(fault: Fault): void {
     this.#faults.push({ fault, left: fault.times ?? 1 })
   }
 
-  /** Forgets the faults that are left. */
+  /** Removes the remaining faults. */
   recover(): void {
     this.#faults.length = 0
     this.isOffline = false
   }
 
-  /** How often something was asked for, such as `GET /challenge`. */
+  /** How often a request was received, such as `GET /challenge`. */
   count(request: string): number {
     return this.requests.filter(asked => asked === request).length
   }
 
-  /** When those were asked for that `requests` still has, by `performance.now`. */
+  /** When those requests came that are still in `requests`, by `performance.now`. */
   timesOf(request: string): number[] {
     const times = this.#times.filter(({ asked }) => asked === request).map(({ atMs }) => atMs)
     return times.slice(times.length - this.count(request))

@@ -1,14 +1,14 @@
-/** A real browser: Debian's Chromium, headless, and pages of which everything that goes wrong is noted. */
+/** A real browser: Debian's Chromium, headless. Its pages record everything that goes wrong. */
 
 import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { after } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 
-/** Chromium sets `navigator.webdriver` when it is driven, which a test that is not about that does not want. */
+/** Chromium sets `navigator.webdriver` when a program controls it. Most tests want a browser that looks like a person's. */
 const LIKE_A_PERSON = '--disable-blink-features=AutomationControlled'
 
-/** Without these it talks to hosts of its own. Playwright turns its sandbox off, without which root cannot start it. */
+/** Stops Chromium's own requests to other hosts. Playwright turns the sandbox off, without which root cannot start Chromium. */
 const QUIET = [
   '--disable-quic',
   '--no-first-run',
@@ -18,11 +18,11 @@ const QUIET = [
 ]
 
 export interface BrowserOptions {
-  /** Names that lead to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
+  /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]
-  /** Whether `navigator.webdriver` tells the truth. */
+  /** Whether `navigator.webdriver` is true. */
   readonly isAutomated?: boolean
-  /** More of Chromium's command line. */
+  /** Further command-line options of Chromium. */
   readonly flags?: readonly string[]
 }
 
@@ -34,7 +34,7 @@ if (process.argv[1]?.endsWith('.test.ts')) {
   })
 }
 
-/** One browser for all tests of a file that want the same options; closed when the file ends. */
+/** One browser for all tests of a file with the same options; closed when the file ends. */
 export function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const key = JSON.stringify(options)
   let browser = opened.get(key)
@@ -51,8 +51,8 @@ export function launchBrowser(options: BrowserOptions = {}): Promise<Browser> {
 }
 
 /**
- * Has the browser start what draws WebGL, which takes it long on a busy machine: the widget asks for the renderer's name
- * and waits 300 ms at most.
+ * Makes the browser start its WebGL renderer, which is slow on a busy machine: the widget waits at most 300 ms for the
+ * renderer's name.
  */
 export async function startRenderer(browser: Browser): Promise<void> {
   const page = await browser.newPage()
@@ -68,27 +68,27 @@ function chromiumPath(): string {
       accessSync(path, constants.X_OK)
       return path
     } catch {
-      // Not here.
+      // This folder has no Chromium.
     }
   }
   throw new Error("Chromium is not on the path: install with 'apt-get install chromium'")
 }
 
 export interface Violation {
-  /** The directive that was broken, such as `worker-src`. */
+  /** The violated directive, such as `worker-src`. */
   readonly directive: string
-  /** What was refused: an address, an origin, or a word such as `inline`, `eval`, `wasm-eval`. */
+  /** What was blocked: an address, an origin, or a word such as `inline`, `eval`, `wasm-eval`. */
   readonly blocked: string
-  /** Address of the document, which may be that of a frame. */
+  /** Address of the document, which may be a frame's. */
   readonly document: string
 }
 
-/** A page, and what went wrong in it and in all its frames. Workers report only to their policy's `report-uri`. */
+/** A page, with everything that went wrong in it and in all its frames. Workers report only to their policy's `report-uri`. */
 export class Visit {
   readonly page: Page
   readonly violations: Violation[] = []
   readonly consoleErrors: string[] = []
-  /** Exceptions and rejected promises that nobody caught. */
+  /** Uncaught exceptions and rejected promises. */
   readonly pageErrors: string[] = []
   /** Requests that got no answer. */
   readonly failedRequests: string[] = []
@@ -104,7 +104,7 @@ export class Visit {
     })
   }
 
-  /** Everything noted so far, a line each: for `assert.deepEqual(visit.troubles, [])`. */
+  /** Everything recorded so far, a line each: for `assert.deepEqual(visit.troubles, [])`. */
   get troubles(): string[] {
     return [
       ...this.violations.map(({ directive, blocked, document }) => `${directive}: ${blocked} in ${document}`),
@@ -125,11 +125,11 @@ export class Visit {
 }
 
 export interface VisitOptions extends BrowserContextOptions {
-  /** Done to the page before it opens its address. */
+  /** Called with the page before its address is opened. */
   readonly prepare?: (page: Page) => Promise<unknown>
 }
 
-/** Opens an address in a fresh profile: no cookies, no cache. */
+/** Opens an address in a new profile: no cookies, no cache. */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -146,7 +146,7 @@ export async function openPage(
   return visit
 }
 
-/** What `observe` uses and leaves behind; the tests are compiled without the types of browsers. */
+/** What `observe` uses and leaves on `window`; tests are compiled without the types of browsers. */
 interface ObservedWindow {
   noteViolation(violation: Violation): unknown
   addEventListener(type: 'securitypolicyviolation', listener: (event: ViolationEvent) => void): void
@@ -160,8 +160,8 @@ interface ViolationEvent {
 }
 
 /**
- * Runs in every document before its own scripts. Like all functions that are sent to a page, it holds no other function
- * with a name: tsx wraps those in a helper that pages lack.
+ * Runs in every document before its own scripts. Functions that are sent to a page must contain no named function: tsx wraps
+ * those in a helper that pages lack.
  */
 function observe(): void {
   const page = globalThis as unknown as ObservedWindow

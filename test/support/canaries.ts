@@ -1,7 +1,7 @@
 /**
- * Secrets must not come out anywhere. While the tests run, the secrets that they use and all that the services let out
- * are noted in a directory; afterwards test/canaries.ts looks for the first in the second. Without the directory (a
- * single test file, run by hand) nothing is noted.
+ * Secrets must appear in no output. While the tests run, their secrets and all output of the services are recorded in a
+ * directory. Afterwards test/canaries.ts searches the output for the secrets. Without the directory (a single test file, run
+ * by hand) nothing is recorded.
  */
 
 import { appendFileSync, readFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { join } from 'node:path'
 const DIR = process.env.CANARY_DIR
 
 export type SecretKind = 'master secret' | 'api key' | 'token' | 'redis password'
-/** Where services let text out. */
+/** The kinds of a service's output. */
 export type Outlet = 'output' | 'command line' | 'answer' | 'metrics' | 'error line'
 
 export const SECRET_KINDS: readonly SecretKind[] = ['master secret', 'api key', 'token', 'redis password']
@@ -48,14 +48,14 @@ function flush(): void {
 
 if (DIR !== undefined) process.on('exit', flush)
 
-/** A shorter text would be found where it is no secret: tests that need a short password are not watched. */
+/** A shorter secret would be found in harmless text, so tests with a short password are not checked. */
 const SECRET_CHARACTERS_MIN = 12
 
 export function noteSecret(kind: SecretKind, text: string): void {
   if (text.length >= SECRET_CHARACTERS_MIN) note({ kind, text })
 }
 
-/** What a service has let out. */
+/** Records text that a service has put out. */
 export function noteText(outlet: Outlet, text: string): void {
   if (text !== '') note({ outlet, text })
 }
@@ -63,7 +63,7 @@ export function noteText(outlet: Outlet, text: string): void {
 const ANSWERS_MAX = 20_000
 const answers = new Set<string>()
 
-/** What the service answered, unless it is a token that was asked for. Most errors come again and again: once is enough. */
+/** Records an answer, unless it is a token that was requested. Most errors are repeated, so each is recorded once. */
 export function noteAnswer(url: string, status: number, body: string, headers: object): void {
   if (DIR === undefined) return
   const path = new URL(url).pathname
@@ -73,13 +73,13 @@ export function noteAnswer(url: string, status: number, body: string, headers: o
   noteText(path === '/metrics' ? 'metrics' : 'answer', `${body}\n${JSON.stringify(headers)}`)
 }
 
-/** The one text by which a service may show an API key: what the very first start prints for the person at the terminal. */
+/** The only text that may show an API key: what the first start prints for the person at the terminal. */
 const FIRST_START =
   /\nFirst start: a demo site was created, open to every origin\.\n\n {2}site key {2}(site_\w{22})\n {2}API key {3}(sk_\w{8}_[\w-]{43}) {3}\(secret; shown only now\)\n\nTry the whole flow from another terminal:\n\n {2}(?:npm run -s powgate --|powgate) try --site-key \1 --api-key \2\n/
 
 /**
- * Everything that one start of a service has printed. The text of a first start is left out, once and only if it is
- * exactly what it must be; the key that it shows is a secret from then on.
+ * Records everything that one start of a service has printed. The text of a first start is left out, once, and only if it
+ * matches exactly. The key in it is a secret from then on.
  */
 export function noteOutput(stdout: string, stderr: string): void {
   const apiKey = FIRST_START.exec(stdout)?.[2]
@@ -88,7 +88,7 @@ export function noteOutput(stdout: string, stderr: string): void {
   noteText('output', stderr)
 }
 
-/** Command lines of a process and its children: what `ps` shows to every user of the machine. */
+/** Records the command lines of a process and its children, which `ps` shows to every user of the machine. */
 export function noteProcesses(pid: number): void {
   if (DIR === undefined) return
   try {
@@ -97,11 +97,11 @@ export function noteProcesses(pid: number): void {
       if (process !== '') noteText('command line', readFileSync(`/proc/${process}/cmdline`, 'utf8'))
     }
   } catch {
-    // A process that has gone meanwhile shows nothing any more.
+    // A process that has ended shows nothing.
   }
 }
 
-/** Of an API key and a token, what must not be known: both end with 43 characters that nothing else has. */
+/** The secret part of an API key or a token: both end with 43 characters that are unique to them. */
 const TAIL = /[\w-]{43}$/
 const TAIL_CHARACTERS = 43
 const TAIL_RUN = /[\w-]{43,}/g
@@ -109,11 +109,11 @@ const TAIL_RUN = /[\w-]{43,}/g
 export interface Leak {
   readonly kind: SecretKind
   readonly outlet: Outlet
-  /** Of the text, in characters. */
+  /** Position in the text, in characters. */
   readonly offset: number
 }
 
-/** Every place where a secret stands in a text. */
+/** Every occurrence of a secret in a text. */
 export function findLeaks(secrets: readonly NotedSecret[], texts: readonly NotedText[]): Leak[] {
   const tails = new Map<string, SecretKind>()
   const others = new Map<string, SecretKind>()
@@ -128,7 +128,7 @@ export function findLeaks(secrets: readonly NotedSecret[], texts: readonly Noted
   ])
 }
 
-/** There may be tens of thousands of tokens: the text is read once, not once for each. */
+/** Finds all tokens in one pass over the text, because there may be tens of thousands. */
 function tailsIn(text: string, outlet: Outlet, tails: ReadonlyMap<string, SecretKind>): Leak[] {
   const leaks: Leak[] = []
   for (const { 0: run, index } of text.matchAll(TAIL_RUN)) {
@@ -143,7 +143,7 @@ function tailsIn(text: string, outlet: Outlet, tails: ReadonlyMap<string, Secret
 function othersIn(text: string, outlet: Outlet, others: ReadonlyMap<string, SecretKind>): Leak[] {
   const leaks: Leak[] = []
   for (const [secret, kind] of others) {
-    // As it is, and as JSON would spell it.
+    // Search for the secret as it is, and as encoded in JSON.
     for (const spelling of new Set([
       secret,
       JSON.stringify(secret).slice(1, -1),

@@ -1,4 +1,4 @@
-/** The three endpoints as a client sees them, with a solver. */
+/** A client of the endpoints, with a solver. */
 
 import { createHash } from 'node:crypto'
 import { COUNTER_MAX } from '../../src/protocol/proof.ts'
@@ -24,7 +24,7 @@ export const HONEST_ENVIRONMENT = {
 
 const solver = wasmSolver(buildKernel('simd'))
 
-/** Finds a counter as the widget does, which takes a tenth of the time that node:crypto takes for one hash after another. */
+/** Finds a counter with the widget's solver, which takes a tenth of the time of hashing with node:crypto. */
 export function solve(nonce: string, difficulty: number): number {
   const counter = solver(nonce, difficulty)(FIRST_COUNTER, COUNTER_MAX - FIRST_COUNTER)
   if (counter < 0) throw new Error(`no counter at ${difficulty} bits`)
@@ -93,7 +93,7 @@ export class Client {
     }
   }
 
-  /** A fresh token, by the whole flow. */
+  /** A new token, obtained by the whole flow. */
   async token(siteKey: string, from: From = {}): Promise<string> {
     const answer = await this.verify(siteKey, await this.solved(siteKey, from), from)
     if (answer.json?.passed !== true) throw new Error(`/verify answered ${answer.status}: ${answer.text}`)
@@ -101,7 +101,7 @@ export class Client {
   }
 }
 
-/** Text and bytes go as they are, with the headers that are given. */
+/** Strings and buffers are sent unchanged, with the given headers. */
 export type SiteverifyBody = string | Buffer | URLSearchParams | FormData | object
 
 async function encoded(body: SiteverifyBody): Promise<{ contentType: string | undefined; bytes: Buffer }> {

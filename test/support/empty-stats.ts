@@ -1,7 +1,7 @@
 import type { StatsSnapshot } from '../../src/observe/snapshot.ts'
 import { Stats } from '../../src/observe/stats.ts'
 
-/** Of a worker that has seen nothing yet. */
+/** The statistics of a worker without requests. */
 export const EMPTY_STATS: StatsSnapshot = new Stats({
   isStoreUp: () => true,
   underWay: () => 0,

@@ -1,4 +1,4 @@
-/** HTTP against the service under test, from any loopback address: 127.0.0.0/8 is all ours on Linux. */
+/** HTTP requests to the service under test, from any loopback address: on Linux all of 127.0.0.0/8 is local. */
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { noteAnswer } from './canaries.ts'
@@ -7,7 +7,7 @@ export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body as JSON; undefined if it is none. */
+  /** The body as JSON; undefined if it is no JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
   readonly json: any
 }
@@ -41,7 +41,7 @@ export function call(url: string, { method = 'GET', headers = {}, body, from }: 
   })
 }
 
-/** Of all calls before: whoever stops need not wait for them. */
+/** Closes the idle connections of all earlier calls, so that a server that stops need not wait for them. */
 export function closeIdleConnections(): void {
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy()
 }

@@ -1,4 +1,4 @@
-/** Servers that a test file has started: one left running by a test that failed would keep the whole run waiting. */
+/** Servers that a test file has started. A server left running by a failed test would keep the whole run waiting. */
 
 import { after } from 'node:test'
 
@@ -6,7 +6,7 @@ interface Server {
   stop(): Promise<void>
 }
 
-/** What runs; whoever starts something adds it, and takes it out when it is stopped. */
+/** Running servers: added when started, removed when stopped. */
 export const leftovers = new Set<Server>()
 
 if (process.argv[1]?.endsWith('.test.ts')) {

@@ -1,7 +1,7 @@
 import type { Lifetimes } from '../../src/domain/nonce.ts'
 import { SETTINGS } from '../../src/settings.ts'
 
-/** Of challenges and tokens of a service with these settings. */
+/** Lifetimes of challenges and tokens of a service with these settings. */
 export function lifetimesOf(env: Readonly<Record<string, string>> = {}): Lifetimes {
   const milliseconds = (name: 'POWGATE_CHALLENGE_SECONDS' | 'POWGATE_TOKEN_SECONDS') =>
     Number(env[name] ?? SETTINGS[name].fallback) * 1000

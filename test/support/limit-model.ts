@@ -1,4 +1,4 @@
-/** The limits as the specification states them, in the plainest way: a list of the times of admitted requests. */
+/** The limits as the specification states them, implemented as simply as possible: a list of the times of admitted requests. */
 
 const WINDOW_MS = 60_000
 

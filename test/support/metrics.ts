@@ -9,13 +9,13 @@ import { type StoreKind, TestService } from './service.ts'
 export interface Observed {
   readonly service: TestService
   readonly adminUrl: string
-  /** What all workers have counted until now, read strictly. */
+  /** The sum over all workers, read with the strict parser. */
   scrape(): Promise<PrometheusText>
 }
 
 export async function startObserved(kind: StoreKind, env: Record<string, string> = {}): Promise<Observed> {
   const adminPort = await freePort()
-  // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
+  // These tests do not check the store's usual deadline, which a busy machine may miss.
   const patience = { POWGATE_STORE_DEADLINE_MS: '5000' }
   const service = await TestService.start(kind, {
     ...patience,
@@ -33,7 +33,7 @@ async function scrape(adminUrl: string): Promise<PrometheusText> {
   return new PrometheusText(answer.text)
 }
 
-/** How much each counter and bucket has grown; those that have not are left out, those that fell are negative. */
+/** The growth of each counter and bucket; unchanged ones are left out, a decrease is negative. */
 export function growth(before: PrometheusText, after: PrometheusText): Map<string, number> {
   const grown = new Map<string, number>()
   for (const series of new Set([...before.counts.keys(), ...after.counts.keys()])) {

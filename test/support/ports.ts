@@ -1,15 +1,15 @@
 /**
- * TCP ports on loopback for servers under test. Test files run side by side, and between the moment at which a port was
- * found free and the one at which a server listens on it lie seconds: so each process takes ports from a block that it
- * holds alone, by listening on the block's first port for as long as it lives.
+ * TCP ports on loopback for servers under test. Test files run side by side, and seconds pass between finding a free port and
+ * listening on it. So each process takes ports from a block of its own, which it reserves by listening on the block's first
+ * port.
  */
 
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
 /**
- * Below the ports that the kernel gives to outgoing connections, any of which could take one that was free a moment
- * ago; low enough that a node of a Redis Cluster has 10,000 more for its bus there, in nobody's block.
+ * Below the kernel's ports for outgoing connections, any of which could take a port that was just free. A node of a Redis
+ * Cluster also needs the port 10,000 higher for its bus, which must be in no block.
  */
 const [FIRST_PORT, LAST_PORT] = [12_000, 21_999]
 const BLOCK_PORTS = 100
@@ -19,7 +19,7 @@ let next = 0
 let blockEnd = 0
 let claiming: Promise<void> | undefined
 
-/** A port that nobody listens on now, and that neither this process nor another that is running has been given. */
+/** A port on which nothing listens, and which neither this nor another running process has received. */
 export async function freePort(): Promise<number> {
   for (;;) {
     if (next < blockEnd) {

@@ -1,4 +1,4 @@
-/** Which processes serve. */
+/** Finds the processes that serve a port. */
 
 import { execFileSync } from 'node:child_process'
 

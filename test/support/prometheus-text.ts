@@ -1,6 +1,7 @@
 /**
- * Prometheus' text format, read strictly: one HELP and one TYPE before the samples of a metric, samples together, names and labels of the
- * right form, escapes that exist, no series twice, counters that end in _total, histograms that add up.
+ * A strict parser of Prometheus' text format. It requires one HELP and one TYPE before the samples of a metric, and samples
+ * together. Names, labels and escapes must be valid, no series may occur twice, counters end in _total, and histograms add
+ * up.
  */
 
 import assert from 'node:assert/strict'
@@ -8,7 +9,7 @@ import assert from 'node:assert/strict'
 type Labels = Readonly<Record<string, string>>
 
 interface Sample {
-  /** With its suffix, where it has one. */
+  /** With its suffix, if any. */
   readonly name: string
   readonly labels: Labels
   readonly value: number
@@ -30,7 +31,7 @@ export class PrometheusText {
   readonly families: ReadonlyMap<string, Family>
   readonly #values = new Map<string, number>()
 
-  /** Throws at the first thing that a strict reader would not take. */
+  /** Throws at the first violation of the format. */
   constructor(text: string) {
     assert.ok(text.endsWith('\n'), 'the last line has no end')
     assert.ok(!text.includes('\r'))
@@ -45,7 +46,7 @@ export class PrometheusText {
     }
   }
 
-  /** Names with their labels in order of the alphabet. */
+  /** Names with their labels, in alphabetical order. */
   get series(): string[] {
     return [...this.#values.keys()].sort()
   }
@@ -56,7 +57,7 @@ export class PrometheusText {
     return value
   }
 
-  /** What never goes down, by series: counters, and histograms with their buckets. */
+  /** Values that never decrease, by series: counters, and histograms with their buckets. */
   get counts(): ReadonlyMap<string, number> {
     const families = [...this.families.values()].filter(({ type }) => type !== 'gauge')
     return new Map(

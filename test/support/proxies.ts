@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
 
-/** Where proxies call the service from; no client of the tests does. */
+/** The address from which proxies call the service; no client of the tests uses it. */
 export const PROXY_ADDRESS = '127.0.0.2'
 
 export type ProxyKind =
@@ -19,10 +19,10 @@ export type ProxyKind =
   | 'haproxy'
   /** HTTP, and a PROXY protocol v2 header on every connection to the service. */
   | 'haproxy-v2'
-  /** The client's bytes as they are, after a PROXY protocol v2 header. */
+  /** The client's bytes unchanged, after a PROXY protocol v2 header. */
   | 'haproxy-tcp'
 
-/** What a service needs to be told to believe the proxies. */
+/** The settings with which a service trusts the proxies. */
 export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>>> = {
   nginx: { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS },
   haproxy: { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS },
@@ -72,7 +72,7 @@ const nginxServer = (port: number, upstream: number, idle: string) => `
   }
 `
 
-/** @param lines what follows in the section of the backend */
+/** @param lines the rest of the section of the backend */
 const haproxyConfig = (port: number, mode: 'http' | 'tcp', idle: string, lines: readonly string[]) => `
 global
   maxconn 4000
@@ -104,7 +104,7 @@ const HAPROXY_LINES: Readonly<Record<Exclude<ProxyKind, 'nginx'>, (upstream: num
 function configOf(kind: ProxyKind, port: number, upstream: number, nginxIdle: string): string {
   if (kind === 'nginx') return nginxServer(port, upstream, nginxIdle)
   const mode = kind === 'haproxy-tcp' ? 'tcp' : 'http'
-  // A connection that is only passed on is as idle as the client leaves it.
+  // A relayed TCP connection is idle whenever the client is idle.
   const idle = mode === 'tcp' ? '8s' : '30s'
   return haproxyConfig(port, mode, idle, HAPROXY_LINES[kind](upstream))
 }
@@ -145,7 +145,7 @@ export class FrontProxy {
     })
   }
 
-  /** @param service only its port is looked at; it must trust the proxy: see `BEHIND` */
+  /** @param service only its port is used; it must trust the proxy: see `BEHIND` */
   static async start(
     kind: ProxyKind,
     service: { readonly port: number },
@@ -169,7 +169,7 @@ export class FrontProxy {
     return proxy
   }
 
-  /** What it complained about. */
+  /** Everything that the proxy has printed. */
   get output(): string {
     return this.#output
   }
@@ -189,7 +189,7 @@ export class FrontProxy {
     }
   }
 
-  /** Ends it at once, with all its connections. */
+  /** Ends the proxy at once, with all its connections. */
   async stop(): Promise<void> {
     leftovers.delete(this)
     if (!this.#hasEnded) {

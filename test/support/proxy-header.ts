@@ -1,4 +1,4 @@
-/** PROXY protocol headers of version 2, right and wrong ones. */
+/** PROXY protocol headers of version 2, valid and invalid ones. */
 
 export const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
@@ -6,14 +6,14 @@ export interface V2Options {
   readonly version?: number
   /** 0: LOCAL, 1: PROXY. */
   readonly command?: number
-  /** Family in the high four bits, transport in the low ones. */
+  /** Family in the high four bits, transport in the low four. */
   readonly family?: number
   /** Dotted IPv4, or the 32 hexadecimal digits of IPv6. */
   readonly source?: string
-  /** In place of the addresses. */
+  /** Replaces the addresses. */
   readonly addresses?: Buffer
   readonly extensions?: Buffer
-  /** In place of the true one. */
+  /** Replaces the true length. */
   readonly length?: number
 }
 
@@ -39,7 +39,7 @@ export function v2Header(options: V2Options = {}): Buffer {
   return Buffer.concat([V2_SIGNATURE, fixed, rest])
 }
 
-/** An extension of this many bytes in all. */
+/** An extension with this total number of bytes. */
 export function extension(type: number, bytes: number): Buffer {
   const extension = Buffer.alloc(bytes)
   extension[0] = type

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 
 export interface RawAnswer {
   readonly status: number
-  /** Names in lower case; of a name that comes twice, the values joined by ', '. */
+  /** Names in lower case; the values of a repeated name are joined by ', '. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever came back
@@ -45,7 +45,7 @@ export class RawConnection {
     return this.#isClosed
   }
 
-  /** Each part goes out in a segment of its own, as far as a test can tell. */
+  /** Sends each part in a segment of its own, as far as a test can ensure. */
   async send(...parts: readonly (string | Buffer)[]): Promise<void> {
     for (const [index, part] of parts.entries()) {
       if (index > 0) await new Promise(resolve => setTimeout(resolve, 2))
@@ -53,7 +53,7 @@ export class RawConnection {
     }
   }
 
-  /** The next answer; undefined if the connection ends without one. Fails if neither comes about. */
+  /** The next answer; undefined if the connection ends without one. Fails if neither happens. */
   async answer(): Promise<RawAnswer | undefined> {
     const giveUpAt = performance.now() + ANSWER_MS
     for (;;) {
@@ -69,7 +69,7 @@ export class RawConnection {
     }
   }
 
-  /** The same for a request that is likely to get none. */
+  /** Like `answer`, for a request that probably gets no answer. */
   answerWithin(ms: number): Promise<RawAnswer | undefined> {
     return Promise.race([
       this.answer().catch(() => undefined),

@@ -1,4 +1,4 @@
-/** A real Redis Cluster of three primaries on loopback, each with a replica if wished. */
+/** A real Redis Cluster of three primaries on loopback, each with a replica if requested. */
 
 import { eventually } from './eventually.ts'
 import { RedisServer, type ServerOptions } from './redis.ts'
@@ -6,7 +6,7 @@ import { RedisServer, type ServerOptions } from './redis.ts'
 export interface ClusterOptions extends ServerOptions {
   readonly replicas?: 0 | 1
   readonly nodeTimeoutMs?: number
-  /** Of redis.conf, for every node. */
+  /** Settings of redis.conf, for every node. */
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -26,7 +26,7 @@ export class RedisCluster {
   static async start(options: ClusterOptions = {}): Promise<RedisCluster> {
     const { replicas = 0, nodeTimeoutMs = 5000, settings = {}, ...server } = options
     const args = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)]
-    // A replica that was away for long may still take over, and need not wait to be sent the data.
+    // A replica that was disconnected for long may still take over, and gets the data without delay.
     args.push('--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0')
     for (const [name, value] of Object.entries(settings)) args.push(`--${name}`, value)
     const count = PRIMARIES * (1 + replicas)
@@ -56,7 +56,7 @@ export class RedisCluster {
     })
   }
 
-  /** As one running node sees it. */
+  /** The nodes as one running node reports them. */
   async #nodes(): Promise<
     { id: string; port: number; isPrimary: boolean; primaryId: string; slots: string[] }[]
   > {
@@ -98,7 +98,7 @@ export class RedisCluster {
     return this.#serverAt(nodes.find(({ primaryId }) => primaryId === id)!.port)
   }
 
-  /** What redis-cli does for a slot, key by key; `between` is waited for after each few keys. */
+  /** Migrates a slot key by key, as redis-cli does; awaits `between` after every few keys. */
   async migrate(slot: number, to: RedisServer, between: () => Promise<void>): Promise<void> {
     const from = await this.primaryOf(slot)
     if (from === to) return

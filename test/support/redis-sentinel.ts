@@ -1,4 +1,4 @@
-/** Real Sentinels on loopback: one primary, two replicas, three Sentinels that watch them as `main`. */
+/** Real Sentinels on loopback: one primary, two replicas, and three Sentinels that watch them under the name `main`. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,9 +12,9 @@ import { freePort } from './ports.ts'
 import { RedisServer, type ServerOptions, untilAccepting } from './redis.ts'
 
 export interface SentinelOptions extends ServerOptions {
-  /** Of the Sentinels themselves. */
+  /** Password of the Sentinels themselves. */
   readonly sentinelPassword?: string
-  /** After how long a silent primary is taken for dead. */
+  /** How long a primary must be silent to count as down. */
   readonly downAfterMs?: number
 }
 
@@ -79,7 +79,7 @@ export class RedisSentinels {
     this.#processes.push(spawn(`${engine}-server`, [file, '--sentinel'], { stdio: 'ignore' }))
   }
 
-  /** Asks the first Sentinel. */
+  /** Sends a command to the first Sentinel. */
   async ask(...args: string[]): Promise<unknown> {
     const { tls, sentinelPassword } = this.#options
     const client = new Redis({
@@ -98,7 +98,7 @@ export class RedisSentinels {
     }
   }
 
-  /** Until the first Sentinel knows all that run, and every replica follows the primary. */
+  /** Waits until the first Sentinel knows all running servers, and every replica follows the primary. */
   async untilWhole(): Promise<void> {
     const running = this.servers.filter(server => server.isRunning).length
     await eventually(FORM_MS, 'the Sentinels know each other and the replicas', async () => {

@@ -8,11 +8,11 @@ import { join } from 'node:path'
 export interface CertificateOptions {
   /** Subject alternative names of the server, as openssl writes them. */
   readonly names: string
-  /** Whether servers want a certificate from their clients. */
+  /** Whether servers require a certificate from their clients. */
   readonly clientsMustShow?: boolean
 }
 
-/** In a directory of their own, which `remove` removes. */
+/** Stored in a directory of their own, which `remove` deletes. */
 export class Certificates {
   readonly dir = mkdtempSync(join(tmpdir(), 'powgate-tls-'))
   readonly ca = join(this.dir, 'ca.crt')
@@ -75,7 +75,7 @@ export class Certificates {
     return ['--tls', '--cacert', this.ca, '--cert', this.clientCert, '--key', this.clientKey]
   }
 
-  /** For clients of the tests' own, which do not ask who answers. */
+  /** Options for the tests' own clients, which do not verify the server. */
   get clientOptions() {
     return {
       cert: readFileSync(this.clientCert),
@@ -84,7 +84,7 @@ export class Certificates {
     }
   }
 
-  /** What powgate needs to know. */
+  /** The settings of powgate. */
   get settings(): Record<string, string> {
     return {
       POWGATE_REDIS_TLS_CA: this.ca,

@@ -23,9 +23,9 @@ export const ENGINES = (process.env.TEST_ENGINES ?? 'redis,valkey').split(',') a
 
 export interface ServerOptions {
   readonly engine?: Engine
-  /** Speaks TLS and nothing else. */
+  /** If set, the server accepts only TLS. */
   readonly tls?: Certificates | undefined
-  /** Of the user `default`, who may do everything: what the tests themselves log in with. */
+  /** Password of the user `default`, who has all rights: the tests themselves log in with it. */
   readonly password?: string | undefined
 }
 
@@ -52,7 +52,7 @@ export class RedisServer {
     return server
   }
 
-  /** Starts it on its port; also after `kill`. Nothing is persisted, so it starts empty. */
+  /** Starts the server on its port; also after `kill`. Nothing is persisted, so it starts empty. */
   async boot(extraArgs: readonly string[] = []): Promise<void> {
     const { engine = 'redis', password } = this.options
     const args = [
@@ -75,7 +75,7 @@ export class RedisServer {
     return ['--port', '0', '--tls-port', String(this.port), ...tls.serverArgs]
   }
 
-  /** kill -9; resolves when it has gone. */
+  /** kill -9; resolves when the process has ended. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
   }
@@ -96,7 +96,7 @@ export class RedisServer {
     return this.#process !== undefined
   }
 
-  /** What an ioredis client of the tests' own needs; it reconnects as any. */
+  /** Options for the tests' own ioredis clients, which reconnect as usual. */
   get clientOptions() {
     const { tls, password } = this.options
     return {
@@ -118,7 +118,7 @@ export class RedisServer {
     }
   }
 
-  /** The command-line client, told how to reach servers of this kind. */
+  /** Runs the command-line client with the options for this server. */
   async cli(...args: string[]): Promise<string> {
     const { engine = 'redis', tls, password } = this.options
     const how = [
@@ -147,7 +147,7 @@ export class RedisServer {
 
 const ACCEPTS_WITHIN_MS = 60_000
 
-/** @param hasEnded whether waiting is in vain */
+/** @param hasEnded whether the server has ended, so that waiting is useless */
 export async function untilAccepting(port: number, hasEnded = () => false): Promise<void> {
   await eventually(ACCEPTS_WITHIN_MS, `port ${port} accepts connections`, () => {
     if (hasEnded()) throw new Error(`the server on port ${port} has ended`)

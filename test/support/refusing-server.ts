@@ -1,4 +1,4 @@
-/** The routes of the service in this process, with a gate that lets nothing through: what overload answers. */
+/** The service's routes in this process, with a gate that admits nothing: they give the answers of an overloaded service. */
 
 import { us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import { loadConfig } from '../../src/config.ts'
@@ -13,7 +13,7 @@ export interface RefusingServer {
   readonly port: number
   /** Requests that were refused. */
   refused(): number
-  /** Requests of which the gate was told, and not asked. */
+  /** Requests that were reported to the gate, but needed no admission. */
   seen(): number
   stop(): void
 }
@@ -21,7 +21,7 @@ export interface RefusingServer {
 const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answerContent({ status: 200, body: 'a file', headers: [] })
 
-/** @param trustedProxies addresses or CIDRs of those whose requests may be other people's */
+/** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
 export function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
   let refused = 0
   let seen = 0
@@ -36,7 +36,7 @@ export function startRefusingServer(trustedProxies: readonly string[] = []): Pro
     gate: { isShedding: true, admits: () => false, seen: () => seen++ },
     newRequestId: () => '',
   }
-  // Nothing else of it is asked for before a request is taken.
+  // Refused requests use no other part of the service.
   const service = { settings: loadConfig({}) } as unknown as Service
   const app = buildApp(service, host, [{ path: '/file', methods: ['get', 'head'], handle: answerFile }])
   return new Promise(resolve =>

@@ -1,4 +1,4 @@
-/** The built service, forked as an operator runs it, on either store; and a site to talk to it with. */
+/** The built service with either store, forked as an operator would run it; and a site for its tests. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -19,7 +19,7 @@ import { RedisServer } from './redis.ts'
 export type StoreKind = 'embedded' | 'redis'
 export const STORE_KINDS: readonly StoreKind[] = ['embedded', 'redis']
 
-/** Known to the tests, so that they can mint nonces and tokens of their own. */
+/** Known to the tests, so that they can make nonces and tokens themselves. */
 export const TEST_SECRET = 'a test secret of more than thirty-two characters'
 
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
@@ -29,7 +29,7 @@ export interface TestSite {
   readonly apiKey: string
 }
 
-/** However busy the machine is. */
+/** Long enough for a busy machine. */
 const START_MS = 60_000
 
 export class TestService {
@@ -63,9 +63,9 @@ export class TestService {
       POWGATE_WORKERS: '2',
       POWGATE_DATA_DIR: this.dataDir,
       POWGATE_SECRETS: TEST_SECRET,
-      // Whatever a test keeps connected, it has no more use for when it stops the service.
+      // Connections that a test still has open are not needed once it stops the service.
       POWGATE_DRAIN_SECONDS: '1',
-      // A worker that gets little of a busy machine has more requests than it can answer, which few tests are about.
+      // On a busy machine a worker may get more requests than it can answer; only few tests are about overload.
       POWGATE_OVERLOAD_MS: '0',
       ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
       ...env,
@@ -78,7 +78,7 @@ export class TestService {
 
   /**
    * @param env settings besides the defaults of the tests: two workers, loopback, a known secret
-   * @param main the entry of a build of one's own
+   * @param main the entry of another build
    */
   static async start(kind: StoreKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
     const redis = kind === 'redis' ? await RedisServer.start() : undefined
@@ -93,7 +93,7 @@ export class TestService {
     return service
   }
 
-  /** One that is not started yet, on a port that somebody else may have: see `boot`. */
+  /** A service that is not started yet, on a port that may be in use: see `boot`. */
   static prepare(kind: 'embedded', env: Record<string, string>, port: number): TestService {
     const service = new TestService(kind, port, undefined, env, MAIN)
     leftovers.add(service)
@@ -121,7 +121,7 @@ export class TestService {
       }
       child.stdout.on('data', take)
       child.stderr.on('data', take)
-      // At these levels it does not say that it listens.
+      // At these levels the service does not log that it listens.
       if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
         eventually(30_000, 'the service listens', () => call(this.url).catch(() => undefined)).then(
           () => resolve(),
@@ -143,7 +143,7 @@ export class TestService {
     return this.#process!.pid!
   }
 
-  /** A store client of the test's own, for reading and changing sites while the service runs. */
+  /** A store client of the test, to read and change sites while the service runs. */
   openSites() {
     return openSiteStore(loadConfig(this.env))
   }
@@ -159,7 +159,7 @@ export class TestService {
     }
   }
 
-  /** Sends a signal to the primary and resolves with its exit code when it has gone. */
+  /** Sends a signal to the primary process, and resolves with its exit code when it has ended. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     const child = this.#process
     this.#process = undefined
@@ -173,7 +173,7 @@ export class TestService {
     return code as number | null
   }
 
-  /** Resolves with the primary's exit code when it has gone by itself. */
+  /** Resolves with the primary process's exit code when it has ended by itself. */
   async ended(): Promise<number | null> {
     const child = this.#process!
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')

@@ -1,9 +1,9 @@
 /**
- * Visitors at a steady rate (an open loop) over a few keep-alive connections: each fetches a challenge, submits a solution
- * and has its token redeemed, and every answer is checked. What goes wrong is recorded with its times.
+ * Visitors at a steady rate (an open loop) over a few keep-alive connections. Each fetches a challenge, submits a solution
+ * and has its token redeemed, and every answer is checked. Failures are recorded with their times.
  *
- * The solutions are of nonces that are minted here, as another host of the same installation would, with a difficulty of
- * 0 bits: the service does all the work of a real one, and this process none of solving.
+ * The nonces are made here, as another host of the same installation would make them, with a difficulty of 0 bits. The
+ * service does all the work for a real solution, and this process spends no time on solving.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -15,7 +15,7 @@ import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from './client.ts'
 import { lifetimesOf } from './lifetimes.ts'
 import { TEST_SECRET, type TestSite } from './service.ts'
 
-/** What the service must be told: the load speaks for its visitors, and redeems for all of them. */
+/** Settings of the service: this process sends the requests of all visitors, and redeems all tokens. */
 export const STEADY_LOAD_SETTINGS = {
   POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
   POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
@@ -27,12 +27,12 @@ export interface Failure {
   /** By `performance.now`. */
   readonly sentAtMs: number
   readonly failedAtMs: number
-  /** The answer's start, or what became of the connection. */
+  /** The answer's start, or what happened to the connection. */
   readonly what: string
 }
 
 export interface SteadyLoadOptions {
-  /** Of the proxy, on 127.0.0.1. */
+  /** Port of the proxy on 127.0.0.1. */
   readonly port: number
   readonly connections: number
   readonly site: TestSite
@@ -49,12 +49,12 @@ interface Job {
 }
 
 const TICK_MS = 2
-/** Who redeems: few, beside visitors. */
+/** Addresses of the backends that redeem; few compared with visitors. */
 const CALLERS = 250
 const HEAD = 'Host: captcha.example\r\nContent-Type: application/json\r\n'
 const BROKEN_SHOWN = 300
 
-/** One whole flow by the real client, which tells the store's epoch. */
+/** The store's epoch, read from a token of one whole flow by the real client. */
 export async function storeEpochOf(url: string, site: TestSite): Promise<number> {
   const token = await new Client(url).token(site.siteKey)
   const reading = readToken(new Keyring([TEST_SECRET]), token)
@@ -69,10 +69,10 @@ export class SteadyLoad {
   readonly #keyring = new Keyring([TEST_SECRET])
   readonly #lanes: Lane[]
   readonly #idle: Lane[] = []
-  /** Steps of visitors who are there already go before new visitors. */
+  /** Next steps of visitors that have begun come before new visitors. */
   readonly #queue: Job[] = []
   #visitors = 0
-  /** Requests that are due, and are not sent yet. */
+  /** Requests that are due and not sent yet. */
   #due = 0
   #ratePerMs = 0
   #dueAtMs = 0
@@ -89,7 +89,7 @@ export class SteadyLoad {
     return challenge + verify + redeem + this.failures.length
   }
 
-  /** Requests that wait for their answers. */
+  /** Requests without an answer so far. */
   get underWay(): number {
     return this.#lanes.filter(lane => lane.isBusy).length
   }
@@ -100,7 +100,7 @@ export class SteadyLoad {
     this.#due = 0
   }
 
-  /** Sends as much as is answered for that long, and returns the requests per second. */
+  /** Measures the capacity in requests per second: sends as fast as answers come, for this time. */
   async capacity(ms: number): Promise<number> {
     this.setRate(1e6)
     const [sent, startedAtMs] = [this.sent, performance.now()]
@@ -110,7 +110,7 @@ export class SteadyLoad {
     return perSecond
   }
 
-  /** No more is sent; resolves when all is answered. */
+  /** Sends no more requests; resolves when all are answered. */
   async stop(): Promise<void> {
     this.setRate(0)
     this.#queue.length = 0
@@ -174,13 +174,13 @@ export class SteadyLoad {
     return this.#job('redeem', visitor, `POST /verify-token HTTP/1.1\r\n${lines}${HEAD}\r\n${body}`)
   }
 
-  /** A lane can take a request. */
+  /** Called by a lane that can send a request. */
   free(lane: Lane): void {
     this.#idle.push(lane)
     this.#sendDue()
   }
 
-  /** A lane whose connection is lost. */
+  /** Called by a lane whose connection is lost. */
   lost(lane: Lane): void {
     const index = this.#idle.indexOf(lane)
     if (index >= 0) this.#idle.splice(index, 1)
@@ -206,7 +206,7 @@ export class SteadyLoad {
   }
 }
 
-/** One keep-alive connection, with one request under way at most; it is made anew when it is lost. */
+/** One keep-alive connection with at most one unanswered request; a lost connection is replaced. */
 class Lane {
   readonly #port: number
   readonly #load: SteadyLoad
@@ -267,7 +267,7 @@ class Lane {
     if (head.length < 4 || answer.length < length || job === undefined) return
     this.#job = undefined
     this.#load.answered(job, answer)
-    // The proxy says in its answer whether it is going to close the connection.
+    // The proxy announces in its answer that it will close the connection.
     if (/\r\nconnection: close/i.test(head)) this.#socket.destroy()
     else this.#load.free(this)
   }

@@ -18,7 +18,7 @@ export function formPage(
 <pow-gate ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
 }
 
-/** A page, and what went wrong in it. */
+/** Opens a page, and records what goes wrong in it. */
 export async function visit(
   browser: Browser,
   url: string,
@@ -41,8 +41,8 @@ export async function untilState(
 const PATIENCE_MS = 1000
 
 /**
- * Closes a page and its context. While a page is being left, Chromium may never answer to that: so the document goes
- * first, lest it renew its token in the middle of another test.
+ * Closes a page and its context. Chromium may never answer while a page is being left. So the document is replaced first,
+ * because it could renew its token in the middle of another test.
  */
 export async function closePage(page: Page): Promise<void> {
   const atMost = (work: Promise<unknown>) =>
@@ -51,7 +51,7 @@ export async function closePage(page: Page): Promise<void> {
   await atMost(page.context().close())
 }
 
-/** Nothing went wrong that anybody would notice. (A worker that is stopped counts as a request that failed.) */
+/** Asserts that the page recorded no violation and no error. (Failed requests are ignored: a stopped worker causes one.) */
 export function assertQuiet({ violations, consoleErrors, pageErrors }: Visit, about = ''): void {
   assert.deepEqual(
     { violations, consoleErrors, pageErrors },
@@ -60,7 +60,7 @@ export function assertQuiet({ violations, consoleErrors, pageErrors }: Visit, ab
   )
 }
 
-/** axe-core finds nothing, not even against its best practices. */
+/** Asserts that axe-core finds nothing, best practices included. */
 export async function assertAccessible(page: Page, what: string, selector = 'pow-gate'): Promise<void> {
   assert.deepEqual(await axeViolations(page, { selector, hasBestPractices: true }), [], what)
 }

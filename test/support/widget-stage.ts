@@ -1,4 +1,4 @@
-/** All that a browser test of the widget needs: a browser, a service, a proxy before it, and a site that embeds. */
+/** Everything that a browser test of the widget needs: a browser, a service, a proxy before it, and a site with the widget. */
 
 import type { Browser } from 'playwright-core'
 import { openBrowser } from './browser.ts'
@@ -7,17 +7,17 @@ import { FaultyProxy } from './browser-proxy.ts'
 import { TestService, type TestSite } from './service.ts'
 
 export interface Stage {
-  /** Does not look like a driven one. */
+  /** Does not appear to be controlled by a program. */
   readonly browser: Browser
   readonly service: TestService
-  /** Of the least difficulty. */
+  /** With the lowest difficulty. */
   readonly site: TestSite
-  /** What pages take for the service. */
+  /** The address that pages use as the service's. */
   readonly gateway: FaultyProxy
   readonly pages: PageServer
 }
 
-/** @param env settings of the service, which believes the gateway whom a request is from */
+/** @param env settings of the service, which trusts the gateway's X-Forwarded-For */
 export async function startStage(env: Record<string, string> = {}): Promise<Stage> {
   const service = await TestService.start('embedded', { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...env })
   const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
