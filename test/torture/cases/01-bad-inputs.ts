@@ -1,8 +1,8 @@
 /**
- * What no client of ours sends, a million times: no answer of ours is a 5xx, no process ends, no memory is kept.
+ * A million inputs that none of our clients sends: no answer of powgate is a 5xx, no process ends, no memory is kept.
  *
- * All that comes is taken (POWGATE_OVERLOAD_MS=0): of a flood like this one most would be refused unread, with a 503, and
- * nothing would be learnt of it. Cases 2, 9 and 10 send odd requests to services that refuse.
+ * Overload protection is off (POWGATE_OVERLOAD_MS=0). Otherwise most of such a flood would be refused unread with 503, and
+ * would test nothing. Cases 2, 9 and 10 send odd requests to services that shed load.
  */
 
 import { readFileSync } from 'node:fs'
@@ -32,14 +32,14 @@ import type { Run, TortureCase } from '../run.ts'
 
 const INPUTS = 1_200_000
 const RSS_GROWTH_MAX = 1.05
-/** Of the inputs, those for which no connection could be made. */
+/** Greatest share of inputs for which no connection could be made. */
 const UNDELIVERED_MAX = 0.01
-/** Of a part's inputs: what is allocated once is allocated then. A worker that relays needs 180,000 for it. */
+/** Share of a part's inputs before memory is compared. One-time allocations need this, with a relay 180,000 inputs. */
 const WARM_UP = 0.45
 const LANES = 400
-/** Of the time that a bounded run has; the rest is for starting and stopping. */
+/** Share of a bounded run's time; the rest is for starting and stopping. */
 const SENDING_SHARE = 0.6
-/** The admin port takes 128. */
+/** The admin port accepts 128 connections. */
 const ADMIN_LANES = 32
 const ADMIN_SHARE = 0.03
 const CLIENTS = 250
@@ -50,7 +50,7 @@ const NO_LIMITS = {
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
   POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
   POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
-  // How long a busy machine takes is another matter.
+  // This case does not check the usual deadline, which a busy machine may miss.
   POWGATE_STORE_DEADLINE_MS: '5000',
 } as const
 
@@ -83,7 +83,7 @@ export const badInputs: TortureCase = {
 }
 
 const clientAddress = (index: number) => `127.40.1.${index % CLIENTS}`
-/** Proxies that are trusted, where there are any. */
+/** Addresses of the trusted proxies, in parts with proxies. */
 const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
 
 async function underPart(run: Run, part: Part): Promise<void> {
@@ -113,7 +113,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   let [visitorInputs, adminInputs] = [0, 0]
   let undelivered = 0
   run.defer(() => {
-    index = total // nothing more is sent, however it ends
+    index = total // sends nothing more, however the case ends
   })
   const startedAtMs = performance.now()
   const endsAtMs = startedAtMs + run.seconds(Number.POSITIVE_INFINITY, part.share * SENDING_SHARE) * 1000
@@ -123,7 +123,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
       if (isOver() || end()) return undefined
       if (index % 50_000 === 0) run.progress(`${part.name}: ${index} inputs`)
       index++
-      // Of its own for each port, so that what is sent does not hang on which is quicker.
+      // Each port has numbers of its own, so that the inputs do not depend on which port is faster.
       const number = isAdmin ? ADMIN_NUMBERS_FROM + adminInputs++ : visitorInputs++
       const random = randomOf(run.seed, numbersFrom + number)
       const from = part.hasProxyHeaders && !isAdmin ? proxyAddress(number) : clientAddress(number)
@@ -164,7 +164,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   run.figure(`${part.name}: inputs that could not be delivered`, undelivered)
   run.check(share < UNDELIVERED_MAX, `${part.name}: ${undelivered} of ${index} inputs could not be delivered`)
   honest.report()
-  // In a run too short for that, nothing is warm before its end.
+  // A bounded run is too short for the warm-up.
   if (run.isFull) await memory.judge(run, part.name)
   await checkCounters(run, part, adminPort)
   const left = childPids(service.pid)
@@ -176,7 +176,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
   )
 }
 
-/** What the service itself has counted, also of answers that nobody waited for. */
+/** Checks what the service itself has counted, including answers that no client awaited. */
 async function checkCounters(run: Run, { name }: Part, adminPort: number): Promise<void> {
   const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
   const sumOf = (pattern: RegExp) =>
@@ -193,7 +193,7 @@ async function checkCounters(run: Run, { name }: Part, adminPort: number): Promi
   )
 }
 
-/** What is wrong with an answer. */
+/** Finds what is wrong with an answer. */
 class Judge {
   readonly #run: Run
   readonly #part: Part
@@ -236,12 +236,12 @@ class Judge {
 
 const STATUS_LINE = /HTTP\/1\.1 (\d{3}) /g
 
-/** uWebSockets.js' own answer to a request line that it cannot read: no request has reached us. */
+/** uWebSockets.js' own answer to a request line that it cannot parse: powgate has received no request. */
 function isVersionRefusal(status: string, received: string): boolean {
   return status === '505' && received.includes('uWebSockets/20 Server')
 }
 
-/** Visitors and backends like any other, who are answered rightly all the time. */
+/** Ordinary visitors and backends, who must get right answers all the time. */
 class HonestClients {
   readonly #run: Run
   readonly #part: Part
@@ -260,7 +260,7 @@ class HonestClients {
     this.#part = part
   }
 
-  /** Also again. */
+  /** May be called more than once. */
   start(): void {
     this.#isOver = false
     const all = [this.#challenges(), this.#visits()]
@@ -280,7 +280,7 @@ class HonestClients {
     this.#run.check(first === '', `${name}: ${this.#failures.length} honest requests failed: ${first}`)
   }
 
-  /** One after the other on one connection, as through a proxy where there are proxies. */
+  /** Requests challenges one after the other on one connection; in parts with proxies, as through a proxy. */
   async #challenges(): Promise<void> {
     const from = this.#part.hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
     const connection = await RawConnection.open(this.#service.port, from)
@@ -324,7 +324,7 @@ interface Sizes {
 /** A second apart: pages go back to the system bit by bit. */
 const COLLECTIONS = 15
 
-/** Resident memory of processes, in bytes, without pages of the store's files: those are the system's cache. */
+/** Resident memory of processes, in bytes, without pages of the store's files, which belong to the system's cache. */
 class Memory {
   readonly #kept: KeptMemory
   readonly #pids: readonly number[]
@@ -335,7 +335,7 @@ class Memory {
     this.#pids = [primary, ...workers]
   }
 
-  /** While nothing comes. */
+  /** Measures while no requests come. */
   async settle(): Promise<void> {
     const asItIs = this.#now()
     let collected = asItIs
@@ -347,7 +347,7 @@ class Memory {
     this.#settled.push({ asItIs, collected })
   }
 
-  /** Of the workers, after all against when it settled before. */
+  /** Compares the workers' memory with the first measurement. */
   async judge(run: Run, part: string): Promise<void> {
     await this.settle()
     const [before, after] = [this.#settled[0]!, this.#settled.at(-1)!]
@@ -372,13 +372,13 @@ class Memory {
         const all = Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1])
         return (all - residentOfStore(readFileSync(`/proc/${pid}/smaps`, 'latin1'))) * 1024
       } catch {
-        return Number.NaN // it has ended, which is noted elsewhere
+        return Number.NaN // the process has ended, which is reported elsewhere
       }
     })
   }
 }
 
-/** @returns KiB of an LMDB file's pages that a process has touched */
+/** @returns KiB of an LMDB file's pages that are resident in a process */
 function residentOfStore(smaps: string): number {
   const sizes = smaps.matchAll(/\.mdb\n(?:[A-Z]\w+:.*\n)*?Rss:\s+(\d+) kB/g)
   return [...sizes].reduce((sum, [, kib]) => sum + Number(kib), 0)
@@ -411,7 +411,7 @@ class Genuines {
     return {
       ...this.#site,
       token: () => this.#mint.mint(),
-      // A challenge without difficulty is solved by any counter.
+      // Any counter solves a challenge without difficulty.
       solution: (random: { below(end: number): number }) => ({
         nonce: mintNonce(keyring, { issuedAtMs: Date.now(), difficulty: 0 }, binding, random.below(2 ** 14)),
         counter: random.below(2 ** 31),

@@ -1,6 +1,6 @@
 /**
- * Requests that servers read in different ways, straight to powgate and behind nginx and HAProxy: what is refused, by whom, and
- * whether any request is ever answered as another's.
+ * Requests that servers parse in different ways, sent directly to powgate and through nginx and HAProxy. The case checks what
+ * is refused, by which server, and whether any request is ever answered as another one.
  */
 
 import { challengeRequest, NonceObserver, untilReady } from '../../proxy/observer.ts'
@@ -20,7 +20,7 @@ const UNLIMITED_CHALLENGES = {
 const ATTACKER = '127.9.1.1'
 const VICTIM = '127.9.1.2'
 
-/** Nothing has come within this time: nothing will. Where something was expected it is looked at with more patience. */
+/** After this time without a byte, no answer is expected. If one was expected, the request is repeated with a longer wait. */
 const PATIENCE_MS = 400
 const MORE_PATIENCE_MS = [1500, 5000] as const
 
@@ -54,7 +54,7 @@ const NAMES: Readonly<Record<Way, string>> = {
   haproxy: 'through HAProxy',
 }
 
-/** @returns how many requests were sent, victims' and markers' apart */
+/** @returns how many requests were sent, without those of victims and markers */
 async function byWay(run: Run, way: Way, service: TestService, site: TestSite): Promise<number> {
   const proxy = way === 'nginx' || way === 'haproxy' ? await FrontProxy.start(way, service) : undefined
   run.defer(() => proxy?.stop())
@@ -82,15 +82,15 @@ async function byWay(run: Run, way: Way, service: TestService, site: TestSite): 
     )
   }
   if (proxy === undefined) {
-    await Promise.all(ALL.map(look)) // each on a connection that nobody shares
+    await Promise.all(ALL.map(look)) // each on a connection of its own
     return ALL.length
   }
-  // One after the other, so that the victim's request takes the connection that the attack has just left.
+  // One after the other, so that the victim's request gets the connection that the attack has just used.
   for (const row of ALL) await look(row)
   return ALL.length
 }
 
-/** Only where nothing came is it sent again, since something might have come later: what did come, came. */
+/** Repeats the request with a longer wait only if nothing came, because an answer might have come later. */
 async function patientFate(
   run: Run,
   row: Row,
@@ -110,7 +110,7 @@ async function patientFate(
   return fate
 }
 
-/** Another client of the same proxy: of its requests, the first of a connection and the later ones travel differently. */
+/** Another client of the same proxy. Proxies forward the first request of a connection in another way than later ones. */
 class Victim {
   readonly #port: number
   readonly #request: string
@@ -123,12 +123,12 @@ class Victim {
     this.#isMine = isMine
   }
 
-  /** @returns what is wrong, or nothing */
+  /** @returns what is wrong; empty if nothing is */
   async ask(): Promise<string> {
     const fresh = await RawConnection.open(this.#port, VICTIM)
     const first = await fresh.request(this.#request)
     const old = this.#connection
-    // An idle connection may have been closed by its proxy meanwhile.
+    // The proxy may have closed an idle connection in the meantime.
     const isIdle = old !== undefined && !old.isClosed
     const later = isIdle ? await old.request(this.#request) : undefined
     const isLaterRight = !isIdle || this.#isRight(later)

@@ -1,4 +1,4 @@
-/** Every token is redeemed by many requests at once, over all workers: one of them succeeds. */
+/** Every token is redeemed by many requests at once, through all workers: exactly one succeeds. */
 
 import { childPids } from '../../../bench/http/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../support/service.ts'

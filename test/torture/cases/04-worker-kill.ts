@@ -1,6 +1,6 @@
 /**
- * The races of case 3 while workers are killed: nobody may succeed twice, and whoever lost the answer of a success gets it again
- * by asking again with the same idempotency key.
+ * The races of case 3 while workers are killed. No token may succeed twice. A client that lost the answer of a success gets
+ * it again by repeating the request with the same idempotency key.
  */
 
 import { childPids } from '../../../bench/http/processes.ts'
@@ -17,11 +17,11 @@ const RACERS = 64
 const TOKENS_AT_ONCE = 4
 const KILL_MS = 2000
 const KILL_MS_BOUNDED = 700
-/** Of the clients, so many hang up before their answer. */
+/** Share of the clients that hang up before their answer. */
 const HANGS_UP = 1 / 8
-/** The number of an attempt with another key, after the races: whether it is refused as used tells whether somebody was told of a success. */
+/** Attempt with another key, after the races. If it is refused as used without a known success, an answer was lost. */
 const STRANGER = RACERS
-/** Of asking again. */
+/** Most repetitions of one attempt. */
 const TRIES_MAX = 200
 const RETRY_MS = 50
 
@@ -40,7 +40,7 @@ export const workerKill: TortureCase = {
 async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> {
   const { service, site, pool } = await openRaceCourse(run, kind, RACERS * TOKENS_AT_ONCE)
   const history = run.history(`worker-kill-${kind}`)
-  // A kill loses an answer only now and then. In a short run a success is lost for certain.
+  // A kill rarely loses an answer, so in a bounded run all clients of the first tokens hang up.
   const { seed } = run.random.fork()
   const hangsUp = (subject: number, number: number) =>
     (subject < 3 && !run.isFull) || randomOf(seed, subject * RACERS + number).chance(HANGS_UP)
@@ -49,7 +49,7 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   const tokens: string[] = []
   const killer = new Killer(run, service)
   const lanes = Array.from({ length: TOKENS_AT_ONCE }, async () => {
-    // On a busy machine its time may be over before anybody was killed.
+    // On a busy machine the time may be over before a worker was killed.
     while (tokens.length < TOKENS && (!run.isOver(share) || killer.kills === 0)) {
       const subject = tokens.push(mint.mint()) - 1
       if (subject % 1000 === 0) run.progress(`${kind}: ${subject} tokens, ${killer.kills} kills`)
@@ -69,7 +69,7 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   await service.stop()
 }
 
-/** Kills a worker every now and then until it is stopped. */
+/** Kills a random worker at intervals until it is stopped. */
 class Killer {
   kills = 0
   readonly #timer: NodeJS.Timeout
@@ -91,7 +91,7 @@ class Killer {
   }
 }
 
-/** Makes every attempt whose end nobody knows once more, until its end is known. Returns how many tokens had been redeemed and nobody knew. */
+/** Repeats attempts with unknown outcomes until those are known. Returns how many redeemed tokens had no answered success. */
 async function askAgain(race: Race, tokens: readonly string[]): Promise<number> {
   const bySubject = race.history.bySubject()
   let lost = 0

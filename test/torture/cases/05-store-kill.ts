@@ -1,4 +1,4 @@
-/** Tokens are raced for while their store is killed and started again; afterwards each is tried once more. */
+/** Redemptions of tokens race while their store is killed and restarted; after each restart the tokens are tried again. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,14 +18,14 @@ const RACERS = 64
 const LANES = 2
 const WORKERS = { full: 4, bounded: 2 } as const
 const BACK_MS = 60_000
-/** Attempts after the races have numbers of their own. */
+/** Numbers of attempts after the races start here. */
 const LATER = 1000
-/** How many tokens are tried again after each restart: the last that had been redeemed, and the last of which that is not known. */
+/** How many tokens are tried again after each restart: of the last redeemed ones, and of the last with an unknown outcome. */
 const AGAIN_MAX = { redeemed: 500, others: 100 } as const
 
 const NO_FILES = ['--appendonly', 'no']
 
-/** What Redis keeps. */
+/** The persistence of Redis. */
 const VARIANTS: Readonly<Record<string, readonly string[]>> = {
   'Redis without persistence': NO_FILES,
   'Redis, appendfsync everysec': ['--appendonly', 'yes', '--appendfsync', 'everysec'],
@@ -46,10 +46,10 @@ export const storeKill: TortureCase = {
   },
 }
 
-/** Races for fresh tokens in a few lanes, until stopped. */
+/** Races for new tokens in a few lanes, until stopped. */
 class Races {
   readonly tokens: string[] = []
-  /** undefined: nobody races. */
+  /** undefined: no races. */
   mint: TokenMint | undefined
   readonly race: Race
   readonly #redeemed = new Set<number>()
@@ -69,14 +69,14 @@ class Races {
     }
   }
 
-  /** Resolves when the last race has ended; also if it is asked to again. */
+  /** Resolves when the last race has ended. May be called more than once. */
   async stop(): Promise<void> {
     this.#isOn = false
     await Promise.all(this.#lanes)
     this.race.pool.close()
   }
 
-  /** The tokens whose success is known. */
+  /** Tokens with a successful redemption. */
   get redeemed(): ReadonlySet<number> {
     const { calls } = this.race.history
     for (; this.#looked < calls.length; this.#looked++) {
@@ -86,7 +86,7 @@ class Races {
     return this.#redeemed
   }
 
-  /** Of these tokens, those to be tried again. */
+  /** Which of these tokens are to be tried again. */
   some(from: number, to: number): { redeemed: number[]; others: number[] } {
     const all = Array.from({ length: to - from }, (_, offset) => from + offset)
     const known = this.redeemed
@@ -96,7 +96,7 @@ class Races {
     }
   }
 
-  /** Each of these tokens once more, until it is known what becomes of it. */
+  /** Tries each of these tokens again, until the outcome is known. */
   async again(tokens: { redeemed: number[]; others: number[] }, number: number): Promise<Call[]> {
     const subjects = [...tokens.redeemed, ...tokens.others]
     const known: Call[] = []
@@ -120,7 +120,7 @@ function racesOn(run: Run, service: TestService, site: TestSite, history: Histor
   const pool = new Pool({ port: service.port, connections: RACERS * LANES, timeoutMs: 10_000 })
   const races = new Races({ pool, site, history, racers: RACERS, hasKeys: false })
   run.defer(() => races.stop())
-  run.defer(() => pool.close()) // comes first
+  run.defer(() => pool.close()) // runs before the service stops
   return races
 }
 
@@ -145,12 +145,12 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
     await pause(run.random.between(100, run.isFull ? 1500 : 700))
     const isRedeemed = () => races.some(from, races.tokens.length).redeemed.length > 0
     await eventually(BACK_MS, 'a token is redeemed before a kill', isRedeemed)
-    // Later ones have left no mark that could be lost.
+    // Tokens after this one have no redemption record that could be lost.
     const to = races.tokens.length
     await redis.kill()
     await pause(run.random.below(run.isFull ? 800 : 200))
     await redis.boot()
-    // Tokens of before are still being raced for meanwhile.
+    // Races for tokens of before the kill are still running.
     const tried = races.some(from, to)
     const refused = await races.again(tried, LATER + kills)
     races.mint = undefined
@@ -177,7 +177,7 @@ async function killRedis(run: Run, name: string, share: number): Promise<void> {
   )
 }
 
-/** Of the store's epoch now: a token of it is redeemed, by every worker's word once the pool has been round. */
+/** A mint for the store's current epoch, once a race for one of its tokens has a success, over connections to all workers. */
 function currentMint(mints: Random, service: TestService, races: Races): Promise<TokenMint> {
   return eventually(
     BACK_MS,
@@ -223,7 +223,7 @@ async function killService(run: Run): Promise<void> {
   )
 }
 
-/** Primary and workers, before any of them can notice. */
+/** Kills the primary process and the workers, before any of them can notice. */
 async function killAll(service: TestService): Promise<void> {
   const workers = childPids(service.pid)
   for (const pid of [service.pid, ...workers]) signalIfThere(pid, 'SIGKILL')
@@ -233,14 +233,14 @@ async function killAll(service: TestService): Promise<void> {
 
 function isAlive(pid: number): boolean {
   try {
-    // A process that has ended and is not reaped yet holds nothing.
+    // A process that has ended and is not yet reaped holds nothing.
     return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
   } catch {
     return false
   }
 }
 
-/** What was redeemed before is used; what was unknown may be redeemed now, once. Returns how many of the former were tried. */
+/** Redeemed tokens must be refused as used; unknown ones may be redeemed once. Returns how many redeemed ones were tried. */
 async function checkKept(run: Run, races: Races, before: number, kills: number): Promise<number> {
   const tried = races.some(0, before)
   const redeemed = new Set(tried.redeemed)
@@ -256,7 +256,7 @@ async function checkKept(run: Run, races: Races, before: number, kills: number):
   return redeemed.size
 }
 
-/** As after a power failure: another boot of the machine finds files that may never have been written out, whole as they look. */
+/** Simulates a power failure: after another boot, files may never have been written out, although they look whole. */
 async function loseState(run: Run, service: TestService, races: Races): Promise<void> {
   await killAll(service)
   writeFileSync(join(service.dataDir, 'state', 'boot-id'), 'another boot')

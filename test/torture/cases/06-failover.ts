@@ -1,4 +1,4 @@
-/** Redemption races while one Redis takes over from another, in every way that Sentinels and a Cluster know. */
+/** Races of redemptions while one Redis server takes over from another, in every way that Sentinels and a Cluster support. */
 
 import { FailoverLoad } from '../failover-load.ts'
 import { clusterFailovers, type Failovers, sentinelFailovers } from '../failovers.ts'
@@ -31,7 +31,7 @@ interface Cost {
   readonly degradedMs: number
   readonly forgotten: number
   readonly unknown: number
-  /** Tokens that were tried again afterwards: redeemed in the second before it, and in the last second until it was over. */
+  /** Tokens tried again after the failover: redeemed in the second before it, and in the last second until its end. */
   readonly retriedOfBefore: number
   readonly retriedOfLast: number
 }
@@ -62,9 +62,9 @@ async function onStage(run: Run, { name, servers, load, random }: Stage, share: 
   const costs = new Map<string, Cost[]>()
   let done = 0
   let strict = 0
-  // Every second time no primary takes writes that no replica hears.
+  // Every second time, primaries accept no writes that reach no replica.
   const offset = random.below(2)
-  // Each kind as often as the others, and a bounded run what fits.
+  // Each kind as often as the others; a bounded run does as many as fit.
   let order: string[] = []
   while (done < FAILOVERS && (done === 0 || !run.isOver(share))) {
     if (order.length === 0) order = [...kinds]
@@ -144,7 +144,7 @@ function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, C
   )
 }
 
-/** Used, though no redemption succeeded and of none it is unknown whether it did. */
+/** Refused as used, although no redemption succeeded and none has an unknown outcome. */
 function isUsedByNobody(calls: readonly Call[]): boolean {
   const isUsed = calls.some(({ code }) => code === 'token-used')
   return isUsed && calls.every(({ outcome }) => outcome === 'refused' || outcome === 'failed')

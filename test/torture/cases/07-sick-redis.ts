@@ -1,4 +1,4 @@
-/** A steady light load on all endpoints while Redis falls ill, in every way we know of, and is cured again. */
+/** A steady light load on all endpoints while Redis fails in every known way, and recovers. */
 
 import { untilReady } from '../../proxy/observer.ts'
 import { HONEST_ENVIRONMENT } from '../../support/client.ts'
@@ -13,7 +13,7 @@ import { Pool } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
 const FIRST_SUCCESS_MS_MAX = 1000
-/** Far beyond any deadline: who waits for so long hangs. */
+/** Far beyond any deadline: a call of this length hangs. */
 const HANGS_MS = 5000
 const CONNECTIONS = 12
 const LANES = 3
@@ -67,7 +67,7 @@ class Ward {
   /** When visitors passed. */
   readonly #passedMs: number[] = []
   #mint: TokenMint
-  /** From this token on, marks are still there. */
+  /** From this token on, redemption records still exist. */
   #markedFrom = 0
   #isOn = true
   readonly #lanes: Promise<void>[] = []
@@ -95,25 +95,25 @@ class Ward {
     })
     const site = await service.createSite({ difficulty: EASY })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
-    // A worker that has never seen the site has nothing to answer from while its store is away.
+    // A worker that has never read the site could not answer while its store is away.
     await untilReady(service.url, site)
     const ward = new Ward(run, patient, service, site, mint)
     run.defer(() => ward.close())
-    run.defer(() => ward.#pool.close()) // comes first
+    run.defer(() => ward.#pool.close()) // runs before the service stops
     for (let lane = 0; lane < LANES; lane++) ward.#lanes.push(ward.#redeem())
     ward.#lanes.push(ward.#visit(), ward.#siteverify())
     await ward.#untilWell(performance.now())
     return ward
   }
 
-  /** Also again. */
+  /** May be called more than once. */
   async close(): Promise<void> {
     this.#isOn = false
     await Promise.all(this.#lanes)
     this.#pool.close()
   }
 
-  /** Each token twice at least: whoever got no answer may have redeemed it. */
+  /** Redeems each token at least twice, because an attempt without an answer may have redeemed it. */
   async #redeem(): Promise<void> {
     while (this.#isOn) {
       const subject = this.#minted.length
@@ -137,7 +137,7 @@ class Ward {
     if (epoch !== null) this.#mint = this.#mint.under(Number(epoch))
   }
 
-  /** A challenge, and a solution of another one, which would be found too slowly here; what it passes with is redeemed. */
+  /** Requests a challenge, submits a solution of another one (solving is too slow here), and redeems the resulting token. */
   async #visit(): Promise<void> {
     const { siteKey } = this.#site
     for (let visit = 0; this.#isOn; visit++) {
@@ -204,14 +204,14 @@ class Ward {
     const calls = this.#redemptions.calls.slice(from)
     if (isFatal) {
       const during = calls.filter(({ startedMs, endedMs }) => startedMs > struckMs && endedMs < illUntilMs)
-      // One that does not wait for us may be over before a busy machine gets to ask.
+      // A sickness that ends by itself may be over before a busy machine has sent a request.
       this.#run.check(during.length > 0 || (endsByItself && !this.#run.isFull), `${name}: nobody asked`)
       this.#checkNone(name, during)
       const passes = this.#passedMs.filter(ms => ms > struckMs && ms < illUntilMs).length
       this.#run.check(passes > 0 || !this.#run.isFull, `${name}: no visitor passed without the store`)
     }
     this.#judge(sickness, calls, illUntilMs, wellFromMs)
-    // Whatever the store has forgotten: nobody redeems them again (the whole history is looked at in the end).
+    // Whatever the store has lost, these tokens are not redeemed again (the whole history is checked at the end).
     this.#run.check(before.length > 0, `${name}: nothing was redeemed before it`)
     for (const subject of before) await this.#attempt(subject)
     await this.#settle(mintedFrom)
@@ -231,7 +231,7 @@ class Ward {
     await eventually(WELL_MS, `${name}: a redemption has ended`, hasEnded)
   }
 
-  /** A success that was asked for and told while no store could be had. */
+  /** Checks that no redemption began and succeeded while the store was unavailable. */
   #checkNone(name: string, during: readonly Call[]): void {
     const successes = during.filter(({ outcome }) => outcome === 'ok').length
     this.#run.check(successes === 0, `${name}: ${successes} redemptions succeeded without the store`)
@@ -255,7 +255,7 @@ class Ward {
       this.#run.check(refusals.length === 0, `${name}: ${refusals.length} refusals, though nothing was lost`)
   }
 
-  /** Until 40 redemptions in a row were answered, and not by 503. */
+  /** Waits until 40 redemptions in a row were answered without 503. */
   async #untilWell(sinceMs: number): Promise<void> {
     const { calls } = this.#redemptions
     await eventually(
@@ -272,7 +272,7 @@ class Ward {
     )
   }
 
-  /** Asks again of whom nobody knows. */
+  /** Repeats attempts with an unknown outcome. */
   async #settle(mintedFrom: number): Promise<void> {
     const end = this.#minted.length
     for (let subject = mintedFrom; subject < end; subject++) {
@@ -281,7 +281,7 @@ class Ward {
     }
   }
 
-  /** Every token that was told to be redeemed is marked so in Redis itself. */
+  /** Checks that Redis has the redemption record of every token with a successful redemption. */
   async #checkMarks(name: string, from: number): Promise<void> {
     const redeemed = this.#minted
       .slice(from)
@@ -311,7 +311,7 @@ class Ward {
       run.check(odd.length === 0, () => `/${endpoint}: ${odd.length} times ${odd[0]!.status} ${odd[0]!.code}`)
       run.checkTime(`/${endpoint}, longest`, Math.max(...calls.map(tookMs)), HANGS_MS / 5)
     }
-    // They go on without the store, as POWGATE_FAIL_OPEN has it unless it is set.
+    // These endpoints go on without the store, which is the default of POWGATE_FAIL_OPEN.
     for (const endpoint of ['challenge', 'verify'] as const) {
       const { calls } = this.#others[endpoint]
       const refused = calls.filter(({ status }) => status === 503).length

@@ -1,6 +1,6 @@
 /**
- * The limits over HTTP, in bursts and steady streams around them, while the clocks are wrong and workers are killed. With Redis
- * two hosts are 5 s ahead of it and 5 s behind; on the embedded store the wall clock of all workers steps.
+ * The limits over HTTP, with bursts and steady streams near them, while clocks are wrong and workers are killed. With Redis,
+ * one host is 5 s ahead of the store and one 5 s behind. On the embedded store the wall clock of all workers steps.
  */
 
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -25,15 +25,15 @@ const SECONDS = 200
 const BOUNDED_SHARE = 0.5
 /** Every window is a minute. */
 const WAIT_SECONDS_MAX = 60
-/** Of all calls. */
+/** Greatest share of all calls with an unknown outcome. */
 const UNKNOWN_MAX = 0.05
 const KILL_EVERY_MS = 5000
-/** Until then the hosts are asked for something else, once. */
+/** Before the kills, another check of the hosts runs once. */
 const KILLS_FROM_MS = 7000
 const STEP_EVERY_MS = 7000
 const CONNECTIONS = 48
 
-/** No clock but the store's may count, so an outage is not bridged by workers alone, however busy the machine is. */
+/** Only the store's clock may count. So fail open is off: on a busy machine, workers must not bridge an outage. */
 const STRICT = {
   POWGATE_FAIL_OPEN: 'none',
   POWGATE_STORE_DEADLINE_MS: '5000',
@@ -50,7 +50,7 @@ export const limits: TortureCase = {
   fullSize:
     '200 s on each store: 40 addresses, 4 sites, 4 API keys, bursts and streams around the limits; 4 workers, one killed every 5 s; hosts 5 s ahead and 5 s behind Redis, a wall clock that steps by 5 s on the embedded store',
   async run(run) {
-    // What is bounded does both at once, with half the workers, rather than take twice as long.
+    // A bounded run does both at the same time with half the workers, instead of taking twice as long.
     const [first, second] = [run.random.fork(), run.random.fork()]
     if (run.isFull) {
       await onRedis(run, first)
@@ -95,7 +95,7 @@ async function onEmbedded(run: Run, random: Random): Promise<void> {
   await service.stop()
 }
 
-/** One of them, at random; another is forked in its place. @returns whether there was one */
+/** Kills a random worker; another is forked in its place. @returns whether there was one */
 function killWorker(random: Random, services: readonly TestService[]): boolean {
   const pids = childPids(random.pick(services).pid)
   return pids.length > 0 && signalIfThere(random.pick(pids), 'SIGKILL')
@@ -135,13 +135,13 @@ async function load(run: Run, random: Random, { name, services, move }: Scene): 
   const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waited} clients waited`
   judge(run, name, stage, how)
   run.check(disturbance.kills > 0 || seconds * 1000 < 2 * KILLS_FROM_MS, `${name}: no worker was killed`)
-  // A window is a minute: a short run ends before anybody may ask again.
+  // A window is a minute: a short run ends before a refused client may try again.
   if (!run.isFull) return
   for (const kind of KINDS)
     run.check(waits[kind] > 0, `${name}: nobody was admitted to ${kind} after Retry-After`)
 }
 
-/** Workers are killed, and clocks moved, every so often. */
+/** Kills workers and moves clocks at intervals. */
 class Disturbance {
   kills = 0
   readonly #mover: NodeJS.Timeout
@@ -163,7 +163,7 @@ class Disturbance {
   }
 }
 
-/** Who was admitted when they had waited as they were told. */
+/** How many clients were admitted after waiting as the refusal said. */
 type Waits = Record<Kind, number>
 
 interface Stage {
@@ -183,7 +183,7 @@ function judge(run: Run, name: string, { calls, outcomes }: Stage, how: string):
   for (const breach of exceeded) run.check(false, `${name}: above the limit: ${breach}`)
   for (const refusal of wronglyRefused) run.check(false, `${name}: refused without need: ${refusal}`)
   run.check(filled > 0 && refused > 0, `${name}: no limit was reached`)
-  // Of what is unknown anything may be true.
+  // Of calls with an unknown outcome, nothing can be judged.
   const unknown = calls.filter(({ outcome }) => outcome === 'unknown').length / calls.length
   run.check(unknown <= UNKNOWN_MAX, `${name}: of ${(unknown * 100).toFixed(0)} % it is not known what became`)
   const strange = Object.keys(outcomes).filter(outcome => !EXPECTED.test(outcome))
@@ -229,7 +229,7 @@ async function agent(stage: Stage, index: number, random: Random): Promise<void>
   await Promise.all(underWay)
 }
 
-/** Alone at its address and its site: asks until it is refused, waits as it is told to, and asks again. */
+/** Alone with its address and its site: sends requests until one is refused, waits as the refusal says, and tries again. */
 async function waiter(
   run: Run,
   { stage, random, waits }: { stage: Stage; random: Random; waits: Waits },
@@ -252,7 +252,7 @@ async function waiter(
     let again = await ask(stage, kind, address, site, pool())
     if (again.call.outcome === 'unknown') {
       again = await ask(stage, kind, address, site, pool())
-      // The first may have taken the only place there was.
+      // The attempt with the unknown outcome may have used the only free place.
       if (again.call.outcome !== 'admitted') continue
     }
     run.check(
@@ -269,7 +269,7 @@ async function ask(stage: Stage, kind: Kind, address: string, site: TestSite, po
   const outcome = outcomeOf(ending)
   const labels = labelsOf(kind, address, site)
   const call: LimitedCall = { startedMs, endedMs: performance.now(), outcome, labels }
-  // Where no connection could be made, nobody was asked.
+  // Without a connection, no request was sent.
   if (ending !== 'unreachable') stage.calls.push(call)
   stage.history.record(stage.history.calls.length, 0, startedMs, ending, labels.join(', '))
   const name = typeof ending === 'string' ? ending : String(ending.status)
@@ -282,7 +282,7 @@ function outcomeOf(ending: Ending): LimitedCall['outcome'] {
   return ending.status === 429 ? 'refused' : 'admitted'
 }
 
-/** What costs least to answer, and is charged: a body that is none. */
+/** The cheapest request that is charged: its body is invalid. */
 function requestOf(kind: Kind, address: string, { siteKey, apiKey }: TestSite): string {
   const [line, credential] = {
     challenge: ['GET /challenge', `X-Site-Key: ${siteKey}`],
@@ -301,9 +301,10 @@ interface Hosts {
 }
 
 /**
- * Nonces and tokens of a host whose clock is up to 5 s ahead are taken, those of one that is further ahead only later.
+ * Nonces and tokens of a host whose clock is up to 5 s ahead are accepted; those of a host further ahead are accepted only
+ * later.
  *
- * @returns what is left to be tried, at least 5 s later
+ * @returns the checks that remain, to run at least 5 s later
  */
 async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<() => Promise<void>> {
   const { siteKey, apiKey } = await exact.createSite({ difficulty: EASY })
@@ -319,7 +320,7 @@ async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<()
     const solution = await from.solved(siteKey, {}, { solveTimeMs: 300 })
     const verified = await to.verify(siteKey, solution)
     run.check(verified.json?.passed === true, `a nonce from a host ${what}: ${verified.text}`)
-    // Whoever comes to two hosts with clocks of their own has done nothing suspicious.
+    // A visitor who comes to two hosts with different clocks has done nothing suspicious.
     const scored = await to.verifyToken(apiKey, { token: verified.json?.token ?? '' })
     run.check(scored.json?.score === 1, `the score with a nonce from a host ${what}: ${scored.text}`)
     const redeemed = await to.verifyToken(apiKey, { token: await from.token(siteKey) })
@@ -337,7 +338,7 @@ async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<()
   }
 }
 
-/** What was issued before the wall clock stepped is taken after that; what was spent stays spent. */
+/** What was issued before the wall clock stepped is accepted afterwards; what was used stays used. */
 async function clockSteps(run: Run, service: TestService, step: (skew: string) => void): Promise<void> {
   const { siteKey, apiKey } = await service.createSite({ difficulty: EASY })
   const client = new Client(service.url)
@@ -368,7 +369,7 @@ async function clockSteps(run: Run, service: TestService, step: (skew: string) =
   }
 }
 
-/** A nonce begins with the time, in steps of 512 ms. */
+/** A nonce starts with its issue time, in steps of 512 ms. */
 function issuedAtMs(nonce: string): number {
   return Number.parseInt(nonce.slice(0, 8), 16) * 512 + Date.UTC(2024, 0, 1)
 }

@@ -1,6 +1,6 @@
 /**
- * More visitors come than can be served. What counts is how long requests wait: as long as they wait for less than
- * POWGATE_OVERLOAD_MS nobody is refused, however many clients there are; beyond it new visitors are, and cheaply.
+ * More visitors than can be served. What counts is how long requests wait. While they wait for less than POWGATE_OVERLOAD_MS,
+ * none is refused, however many clients there are. Beyond it new visitors are refused, and cheaply.
  */
 
 import { STORE_KINDS, type StoreKind } from '../../support/service.ts'
@@ -25,7 +25,7 @@ export const overload: TortureCase = {
   },
 }
 
-/** In small the flood is short, and other tests use the machine: much less than what is judged counts as too long. */
+/** In small the flood is short, and other tests use the machine: a much shorter wait counts as overload. */
 const SHEDS_SOON = { POWGATE_OVERLOAD_MS: '10' }
 
 async function onStore(run: Run, kind: StoreKind, costs: RefusalCosts): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Thousands of clients that send slowly, say nothing, or take no answer, with and without a PROXY protocol relay: honest
- * clients do not notice, and the slow ones are ended.
+ * Thousands of clients that send slowly, send nothing, or read no answer, with and without a PROXY protocol relay. Honest
+ * clients do not notice, and the slow ones are closed.
  */
 
 import { readFileSync } from 'node:fs'
@@ -28,28 +28,30 @@ const UNLIMITED_CHALLENGES = {
   POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
   POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
 } as const
-/** For the last of them to have gone. */
+/** Time within which the last slow client must be closed. */
 const REAPED_MS = 20_000
-/** Of all of them, when the honest are measured: opening them takes some of the 8 s that the first ones have. */
+/** Share of all clients open when the honest are measured. Opening them takes some of the 8 s that the first ones have. */
 const OPEN_SHARE = 0.9
-/** On a busy machine, in a run that judges no times. */
+/** The same on a busy machine, in a run that judges no times. */
 const REAPED_BOUNDED_MS = 60_000
-/** Of all of them, while a request of the honest counts. */
+/** Share of all clients that must be open for an honest request to count. */
 const COUNTED_SHARE = 0.5
-/** In a full run. */
+/** Least number of counted requests in a full run. */
 const COUNTED_MIN = 500
 const HONEST_PER_SECOND = 200
 const HONEST_CONNECTIONS = 16
 const BASELINE_SECONDS = 15
 const DEAF_SECONDS = 10
-/** What a worker may grow by: what a busy one needs for itself, and an answer for each connection. */
+/** Greatest growth of a worker: what a busy worker needs for itself, and an answer for each connection. */
 const DEAF_GROWTH_MB = 75
 const COLLECT_MS = 500
-/** Of the honest meanwhile: garbage is collected all the time. One connection that is answered alone takes a second. */
+/**
+ * Greatest p99 of the honest clients. Garbage is collected all the time; a connection that is answered alone takes a second.
+ */
 const DEAF_P99_MS_MAX = 250
-/** The least that an answer has more bytes than its request: if answers were kept, so much more memory than was sent. */
+/** Least size of an answer, in sizes of its request: kept answers would make memory grow by this multiple of what was sent. */
 const ANSWER_TIMES = 4
-/** For so many requests to be sent that their answers would show. */
+/** Longest time to send enough requests for kept answers to be visible. */
 const DEAF_SECONDS_MAX = 60
 
 export const slowClients: TortureCase = {
@@ -76,12 +78,12 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
     POWGATE_WORKERS: String(run.count(WORKERS.full, WORKERS.bounded)),
     ...(isRelayed ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.1' } : {}),
   }
-  // A machine that others use may have too little time for the honest.
+  // A machine with other users may have too little time for the honest clients.
   const service = await run.service('embedded', { ...settings, ...(run.isFull ? SHEDS_AS_SHIPPED : {}) })
   const site = await service.createSite()
   await untilReady(service.url, site)
   const { siteKey } = site
-  // From an address that no proxy has, so that it sends no header.
+  // From an address that is no proxy's, so that no header is expected.
   const honest = new Honest(run, service, siteKey, mode)
   await honest.during(run.seconds(BASELINE_SECONDS, 0.05), 'warm-up')
   const baseline = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'alone')
@@ -108,7 +110,7 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
     const env = { ...kept.env, ...settings, ...SHEDS_AS_SHIPPED }
     await deaf(run, await run.service('embedded', env), kept, header, mode)
   }
-  // Until the slow are ended there is time, where no times are judged.
+  // Runs while the slow clients wait for their end, in a run that judges no times.
   const early = run.isFull ? undefined : toDeaf()
   await Promise.all([early, reaped(run, crowd, mode)])
   run.checkTime(`${mode}: honest p99, of the baseline`, measured / baseline, 2, 'times')
@@ -116,7 +118,7 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
   if (run.isFull) await toDeaf()
 }
 
-/** The same number of each kind in a group, all kinds mixed. */
+/** Opens the same number of each kind in a group, with all kinds mixed. */
 async function openAll(
   run: Run,
   random: Random,
@@ -155,7 +157,7 @@ async function reaped(run: Run, crowd: SlowCrowd, mode: string): Promise<void> {
   crowd.stop()
 }
 
-/** They ask as fast as they can, and read nothing: a service that keeps what they do not take runs out of memory. */
+/** Clients that send requests as fast as they can and read nothing. A service that kept the answers would run out of memory. */
 async function deaf(
   run: Run,
   service: TestService,
@@ -182,11 +184,11 @@ async function deaf(
     const passed = (performance.now() - startMs) / 1000
     return passed > (run.isFull ? DEAF_SECONDS_MAX : seconds) || (passed > seconds && sent() > enough)
   }
-  // Garbage of so many requests would count as much as what is kept.
+  // The garbage of so many requests would count as much as kept memory.
   const collecting = setInterval(() => kept.collect(childPids(service.pid)), COLLECT_MS)
   run.defer(() => clearInterval(collecting))
   let most = before
-  // In a small run, on a machine that others use, they may be too many to be admitted.
+  // In a bounded run, on a machine with other users, these requests may be too many to be admitted.
   const served = run.isFull ? honest.during(seconds, 'with clients that take no answer') : undefined
   while (!isOver()) {
     for (const [index, kind] of DEAF_KINDS.entries()) {
@@ -224,10 +226,10 @@ async function deaf(
   await service.stop()
 }
 
-/** Those above the bound are closed at once; after twice as long all are that say nothing. */
+/** Connections above the bound are closed at once; after twice this time, all silent ones. */
 const CLOSED_SECONDS = 5
 
-/** Above its bound a worker closes new connections, and takes them again when others have gone. */
+/** Above its bound a worker closes new connections, and accepts them again when others have ended. */
 async function crowded(run: Run): Promise<void> {
   const bound = 50
   const service = await run.service('embedded', {
@@ -280,10 +282,10 @@ class Honest {
     run.defer(() => this.close())
   }
 
-  /** @returns p99 of the latency, in ms, of requests that were sent while it counted; of all, if none did */
+  /** @returns p99 of the latency, in ms, of requests sent while `counts` held; of all requests, if there are none */
   async during(seconds: number, what: string, counts = () => true): Promise<number> {
     const request = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${this.#siteKey}\r\n\r\n`
-    // Connections from before have been silent for seconds, and may be closed while the first request is on its way.
+    // Connections of before have been silent for seconds, and may be closed while the first request is on its way.
     this.#pool.close()
     this.#pool = new Pool(this.#options)
     const startMs = performance.now()
@@ -325,7 +327,7 @@ class Honest {
   }
 }
 
-/** Of all workers together. */
+/** The sum over all workers. */
 function residentMb({ pid }: TestService): number {
   const kib = childPids(pid).map(child =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child}/status`, 'latin1'))![1]),

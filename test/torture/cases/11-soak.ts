@@ -1,6 +1,6 @@
 /**
- * A long time at half load, with sites that change and visitors who never send a solution: memory does not grow, and nothing
- * stays in the store when it has expired.
+ * Half load for a long time, with sites that change and visitors who never send a solution. Memory must not grow, and nothing
+ * may stay in the store after its expiry.
  */
 
 import { readFileSync } from 'node:fs'
@@ -19,49 +19,49 @@ import { slopeOf } from '../slope.ts'
 import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'
 
-/** Of the load, on each store. */
+/** Length of the load, on each store. */
 const SOAK_SECONDS = 600
 const UNSOLVED = 1_000_000
 const UNSOLVED_BOUNDED = 25_000
 const SAMPLE_MS = 500
 /**
- * What heaps keep of their garbage goes up and down by more than a leak would add in an hour. Not more often: at every 5 s the
- * collector's threads alone have the allocator take 70 KiB a minute, also in a process that does nothing. Not less: of ten
- * minutes some thirty values are left to judge.
+ * Garbage in heaps varies by more than a leak would add in an hour, so heaps are collected before they are measured. At every
+ * 5 s, the collector's threads alone make the allocator take 70 KiB a minute, also in an idle process. At every 15 s, some
+ * thirty values of ten minutes are left to judge.
  */
 const COLLECT_MS = 15_000
 const COLLECT_MS_BOUNDED = 1000
-/** From then on it is worth the wait to see everything expire. */
+/** From this length on, the run waits until everything has expired. */
 const LONG_SECONDS = 60
 /**
- * As much as can be done, before that: code is compiled, heaps and allocators find their size. At a quarter of the load they took
- * twelve minutes for it.
+ * Full load before the measurement: code is compiled, heaps and allocators reach their size. At a quarter of the load this
+ * took twelve minutes.
  */
 const WARM_UP_SECONDS = 240
-/** Of the samples: the store finds its set of keys, and the sites that change have all been seen. */
+/** Share of the first samples that is ignored: the store's set of keys grows to its size, and all changing sites are known. */
 const SETTLING_SHARE = 0.2
-/** Fewer tell nothing of how they go up and down. */
+/** With fewer samples their variation is unknown. */
 const SAMPLES_MIN = 24
-/** Where residues are one long wave: of what there was after the warm-up. */
+/** If residues form one long wave: greatest growth, as a share of the memory after the warm-up. */
 const SMOOTH_GROWTH_MAX = 0.05
-/** Of a worker's own memory, for each request: a pointer. What forgets to let go of anything keeps more. */
+/** Growth of a worker's own memory for each request: a pointer. A leak of any object keeps more. */
 const GROWTH_MAX_BYTES = 8
-/** A slow machine makes fewer requests, and its memory goes up and down as much. */
+/** A slow machine makes fewer requests, but its memory varies as much. */
 const GROWTH_MAX_KIB_MIN = 2048
-/** Of what its JavaScript keeps, which is exact: 16 bytes, the least that an object takes, for one request in 128. */
+/** Growth of JavaScript objects, which are measured exactly: 16 bytes, the least size of an object, for one request in 128. */
 const LIVING_GROWTH_BYTES = 1 / 8
-/** Of what a process's JavaScript keeps, a minute. */
+/** Growth of a process's JavaScript objects, a minute. */
 const LIVING_GROWTH_MAX_KIB = 64
-/** Of the primary, a minute. */
+/** Growth of the primary process, a minute. */
 const PRIMARY_GROWTH_MAX_KIB = 512
-/** What the primary is meant to keep, a minute: a step of its history every ten seconds, for half an hour. */
+/** Intended growth of the primary process, a minute: a step of its history every ten seconds, for half an hour. */
 const HISTORY_KIB = 10
-/** Windows live for a minute; then they are swept. */
+/** Windows last for a minute; then they are swept. */
 const EXPIRY_MS = 240_000
-/** Nothing that requests leave lives longer than that, at the lifetimes set below. */
+/** With the lifetimes set below, nothing that requests leave in the store lives longer. */
 const LIFE_SECONDS_MAX = 300
 const CONNECTIONS = 128
-/** Of the CPU time that workers take at full load; more than HALF_MAX is brought down to HALF or so. */
+/** Wanted share of the CPU time that workers use at full load; a share above HALF_MAX is reduced to about HALF. */
 const HALF = 0.5
 const HALF_MAX = 0.55
 const TRIES_FOR_HALF = 4
@@ -84,7 +84,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     ...STEADY_LOAD_SETTINGS,
     POWGATE_CHALLENGE_SECONDS: '10',
     POWGATE_TOKEN_SECONDS: '10',
-    // On a busy machine that is another matter.
+    // A bounded run does not check the usual deadline, which a busy machine may miss.
     ...(run.isFull ? SHEDS_AS_SHIPPED : { POWGATE_STORE_DEADLINE_MS: '5000' }),
   })
   const site = await service.createSite({ difficulty: EASY })
@@ -135,8 +135,8 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
 }
 
 /**
- * Half of what it can do, of which so many leave without a solution that there are enough of them in the end. By the time that
- * workers compute: with half of the visitors a store has fewer requests to do at once, and each takes longer.
+ * Half load, with a share of visitors who leave without a solution, large enough to reach the wanted number. Half is measured
+ * by the workers' CPU time: with half of the visitors a store has fewer requests to do at once, and each takes longer.
  */
 async function halfLoad(
   run: Run,
@@ -175,7 +175,7 @@ function checkLoad(
     `${seconds.toFixed(0)} s on ${kind}: ${admitted.count.toLocaleString('en-US')} requests, ${served.toLocaleString('en-US')} visitors with a token, ${left.toLocaleString('en-US')} who left their challenge unsolved, ${changes.count} site changes`,
   )
   run.check(bad === 0, `${kind}: ${bad} bad answers: ${badAnswers.join('\n')}`)
-  // As shipped in a full run; in a bounded one no gate is there that could refuse.
+  // As shipped in a full run; in a bounded run load shedding is off.
   const refused = refusalsOf(result)
   run.figure(`${kind}: requests refused at half load`, refused)
   run.check(refused === 0, `${kind}: ${refused} requests were refused at half load`)
@@ -192,11 +192,11 @@ interface Sample {
   readonly value: number
 }
 
-/** Memory of the primary and its workers, in KiB by minutes. */
+/** Memory of the primary process and its workers, in KiB by minutes. */
 class Memory {
   readonly own = new Map<string, Sample[]>()
   readonly all = new Map<string, Sample[]>()
-  /** Without garbage and what is not JavaScript's. */
+  /** Without garbage and without memory outside of JavaScript. */
   readonly living = new Map<string, Sample[]>()
   readonly #run: Run
   readonly #kept: KeptMemory
@@ -228,7 +228,7 @@ class Memory {
     return (performance.now() - this.#startMs) / 60_000
   }
 
-  /** What was left the last time; and collects again. */
+  /** Reads the result of the last collection, and starts another one. */
   #sampleLiving(): void {
     for (const [name, pid] of this.#processes) {
       const bytes = this.#kept.bytesOf(pid)
@@ -254,7 +254,7 @@ class Memory {
     const status = readFileSync(`/proc/${pid}/status`, 'latin1')
     const kib = (field: string) => {
       const found = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]
-      // A process that nobody has reaped yet has none.
+      // A process that is not yet reaped has no such field.
       if (found === undefined) throw new Error(`it has no ${field}`)
       return Number(found)
     }
@@ -264,8 +264,9 @@ class Memory {
 }
 
 /**
- * Judged are what its JavaScript keeps, which is exact to some KiB, and all memory of a process's own, buffers too: pages of an LMDB file that it has read are the system's cache, which takes them
- * back as it likes. And of the workers their mean, which goes up and down less than one of them.
+ * Judges the JavaScript objects, which are measured exactly to some KiB, and a process's own memory, buffers included. Pages
+ * of LMDB files are ignored, because they belong to the system's cache. Of the workers it judges the mean, which varies less
+ * than each.
  */
 function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number): void {
   const [primary, ...workers] = [...memory.own.values()]
@@ -287,7 +288,7 @@ function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number
     meantKib: (perMinute * LIVING_GROWTH_BYTES) / 1024,
     maxKib: LIVING_GROWTH_MAX_KIB,
   })
-  // It takes memory for its history for half an hour, so that growth can be told. How much of it stays, its objects tell.
+  // Its history takes memory for half an hour, so growth is expected. The objects show how much of it stays.
   judgeGrowth(run, `${kind}: the primary's own memory`, primary!, {
     meantKib: PRIMARY_GROWTH_MAX_KIB,
     maxKib: PRIMARY_GROWTH_MAX_KIB,
@@ -298,7 +299,7 @@ function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number
   })
 }
 
-/** Of several processes, by when they were sampled. */
+/** The mean of several processes, sample by sample. */
 function meanOf(processes: readonly (readonly Sample[])[]): Sample[] {
   const length = Math.min(...processes.map(samples => samples.length))
   return processes[0]!.slice(0, length).map(({ at }, index) => {
@@ -307,7 +308,7 @@ function meanOf(processes: readonly (readonly Sample[])[]): Sample[] {
   })
 }
 
-/** Of the growth in KiB a minute: what there is on purpose, or too little to be a leak, and what the line through the samples may be at most. */
+/** Growth in KiB a minute: the intended part, or too little to be a leak; and the most for the line through the samples. */
 interface Growth {
   readonly meantKib: number
   readonly maxKib: number
@@ -323,12 +324,12 @@ function judgeGrowth(run: Run, name: string, samples: readonly Sample[], { meant
   const unmeantKib = perUnit - meantKib
   if (Number.isFinite(plusMinus)) run.check(unmeantKib <= plusMinus, `${name} grows: ${text}`)
   else {
-    // A smooth curve: no line tells whether it goes on. Then as in case 1, by the share of what was there.
+    // On a smooth curve, no line shows whether growth goes on. So, as in case 1, the share of the earlier memory is judged.
     const kib = unmeantKib * (warm.at(-1)!.at - warm[0]!.at)
     const mostKib = warm[0]!.value * SMOOTH_GROWTH_MAX
     run.check(kib <= mostKib, `${name} has grown by ${kib.toFixed(0)} KiB along a smooth curve`)
   }
-  // Where it goes up and down so much that growth would not show, nothing is known.
+  // If the values vary so much that growth would not show, the result is unknown.
   run.check(perUnit + plusMinusOfLine < maxKib, `${name} may grow, by ${maxKib.toFixed(0)} or more: ${text}`)
 }
 
@@ -336,7 +337,7 @@ const mebibytes = (kib: number) => (kib / 1024).toFixed(0)
 
 /** What requests leave in the store. */
 interface Keys {
-  /** Entries, but for those of sites, that do not expire within so many seconds. */
+  /** Entries, without those of sites, that do not expire within this number of seconds. */
   unbounded(seconds: number): Promise<number>
   count(): Promise<number>
   close(): Promise<unknown>
@@ -346,7 +347,7 @@ async function openKeys(service: TestService): Promise<Keys> {
   return service.redis === undefined ? embeddedKeys(service.dataDir) : redisKeys(new Redis(service.redis.url))
 }
 
-/** Each value starts with the second at which it is dead: windows by the machine's clock, marks by the wall clock. */
+/** Each value starts with the second from which it is dead: windows by the monotonic clock, other records by the wall clock. */
 function embeddedKeys(dataDir: string): Keys {
   const { file, windows, marks } = openState(dataDir)
   const beyond = (seconds: number) =>
@@ -367,7 +368,7 @@ function embeddedKeys(dataDir: string): Keys {
   }
 }
 
-/** There are a few for each site, which are not what is looked for. */
+/** A few keys for each site, which are not what is counted. */
 const OF_A_SITE = /^pg:\{(?:sites|load)\}/
 
 function redisKeys(client: Redis): Keys {

@@ -1,6 +1,6 @@
 /**
- * Disks that are full, read-only or damaged, and two services on one data directory. However it ends: a token that was redeemed
- * is not redeemed again, and sites are all there, or a line says why nothing starts.
+ * Disks that are full, read-only or damaged, and two services on one data directory. In every case a redeemed token is not
+ * redeemed again. Either all sites are there, or the service does not start and prints a line that says why.
  */
 
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
@@ -35,7 +35,7 @@ export const disk: TortureCase = {
   },
 }
 
-/** A service with sites, a token that was redeemed and one that was not. */
+/** A service with sites, a redeemed token and one that is not redeemed. */
 class Scene {
   readonly run: Run
   readonly service: TestService
@@ -56,7 +56,7 @@ class Scene {
   }
 
   static async set(run: Run, env: Record<string, string> = {}): Promise<Scene> {
-    // Some minutes later they are still to be refused as used, not as expired.
+    // Minutes later they must still be refused as used, not as expired.
     const lasting = { POWGATE_TOKEN_SECONDS: '3600' }
     const service = await run.service('embedded', { ...TRUSTING, ...lasting, ...env })
     const site = await service.createSite({ difficulty: EASY })
@@ -91,7 +91,7 @@ class Scene {
     return this.ask(`${[...lines, `X-Forwarded-For: ${visitor}`].join('\r\n')}\r\n\r\n`)
   }
 
-  /** All that is known of all sites and API keys. */
+  /** All stored data of all sites and API keys. */
   async #listing(): Promise<string[]> {
     const store = await this.service.openSites()
     try {
@@ -128,7 +128,7 @@ class Scene {
     )
   }
 
-  /** One whole flow of somebody who was never seen. */
+  /** One whole flow of a new visitor. */
   async #serves(): Promise<boolean> {
     const from = { headers: { 'X-Forwarded-For': `10.10.0.${this.#visitors++ % 256}` } }
     const token = await new Client(this.service.url).token(this.site.siteKey, from).catch(() => '')
@@ -143,7 +143,7 @@ class Scene {
 
 const statusOf = (ending: Ending) => (typeof ending === 'string' ? ending : ending.status)
 
-/** Redeemed, refused as used or forgotten, or not to be known. */
+/** Redeemed, refused as used or forgotten, or without a known outcome. */
 function isTold(ending: Ending): boolean {
   if (typeof ending === 'string') return false
   const { status, code } = ending
@@ -187,7 +187,7 @@ async function full(run: Run): Promise<void> {
   run.size('a disk of 6 MiB: full under load, a worker killed, restarted, room made, read-only')
 }
 
-/** Visitors whom nobody has seen, so that the store must grow, and tokens. */
+/** New visitors, so that the store must grow, and tokens. */
 async function writeWhileFull(scene: Scene): Promise<Record<string, number>> {
   const statuses: Record<string, number> = {}
   const redeemed = new Map<string, number>()
@@ -245,7 +245,7 @@ async function readOnly(scene: Scene, path: string): Promise<void> {
   await service.end()
 }
 
-/** One line for a person, about POWGATE_DATA_DIR, with a word that must be in it, and no stack. */
+/** Whether the output is one readable line about POWGATE_DATA_DIR, with a required word and no stack. */
 function isLine(lines: string, word: string): boolean {
   const said = lines.split('\n').filter(line => !line.startsWith('{'))
   return said.length === 1 && said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word)
@@ -253,7 +253,7 @@ function isLine(lines: string, word: string): boolean {
 
 interface Wreck {
   readonly words: string
-  /** Whether nothing but a line is right. */
+  /** Whether the service must not start. */
   readonly mustRefuse: boolean
   make(dataDir: string): void
 }
@@ -261,7 +261,7 @@ interface Wreck {
 const SITES_FILE = join('sites', 'data.mdb')
 const STATE_FILE = join('state', 'data.mdb')
 
-/** What can be cut off or put in the place of a file. */
+/** Ways to truncate or replace a file. */
 function knownWrecks(): Wreck[] {
   const cuts = (file: string, isSites: boolean): Wreck[] =>
     [
@@ -269,7 +269,7 @@ function knownWrecks(): Wreck[] {
       { words: 'one page', size: () => PAGE, mustRefuse: isSites },
       { words: 'two pages', size: () => 2 * PAGE, mustRefuse: isSites },
       { words: 'half of it', size: (size: number) => size / 2, mustRefuse: isSites },
-      // The last page may be one that nothing leads to.
+      // The last page may be one that nothing refers to.
       { words: 'all but a page', size: (size: number) => size - PAGE, mustRefuse: false },
       { words: 'all but a byte', size: (size: number) => size - 1, mustRefuse: false },
     ].map(({ words, size, mustRefuse }) => ({
@@ -322,7 +322,7 @@ function knownWrecks(): Wreck[] {
   return [...files, ...folders, ...secrets]
 }
 
-/** Pages of random bytes, one in the file or several, or wrong bytes in its first two pages. */
+/** One to four pages of random bytes, or as many wrong bytes in the first two pages. */
 function randomWreck({ random }: Run): Wreck {
   const file = random.pick([SITES_FILE, STATE_FILE])
   const isMeta = random.chance(0.4)
@@ -343,11 +343,11 @@ function randomWreck({ random }: Run): Wreck {
   }
 }
 
-/** Every start ends in one of two ways: a line, or a service that has all its sites and forgets nothing. */
+/** Every start ends in one of two ways: an error line, or a service that has all its sites and all redemption records. */
 async function damaged(run: Run): Promise<void> {
   const scene = await Scene.set(run)
   await scene.service.end()
-  // The generated secret is used without the configured one.
+  // Without a configured secret, the service uses the one in the data directory.
   writeFileSync(join(scene.dataDir, 'secret'), `${scene.service.env.POWGATE_SECRETS}\n`)
   const copy = new Copy(run, scene.dataDir)
   const env = scene.service.env as Record<string, string>
@@ -379,7 +379,7 @@ async function damaged(run: Run): Promise<void> {
   await scene.service.stop()
 }
 
-/** The memory map of a file that is cut off ends whoever reads it. */
+/** A truncated file ends every process that reads its memory map. */
 async function cutWhileRunning(run: Run): Promise<void> {
   for (const [file, share] of run.isFull
     ? ([
@@ -414,7 +414,7 @@ async function cutWhileRunning(run: Run): Promise<void> {
   }
 }
 
-/** Asks for a while. Nobody may be told that the used token is good. */
+/** Sends requests for a while. The used token must not be redeemed. */
 async function endOrServe(scene: Scene): Promise<'ended' | 'serves'> {
   const gone = scene.service.ended().then(() => 'ended' as const)
   for (let index = 0; index < 60; index++) {
@@ -426,7 +426,7 @@ async function endOrServe(scene: Scene): Promise<'ended' | 'serves'> {
   return 'serves'
 }
 
-/** On one machine LMDB is shared by all processes: two services are one service with two ports. */
+/** All processes of one machine share LMDB: two services are like one service with two ports. */
 async function twoServices(run: Run): Promise<void> {
   const scene = await Scene.set(run)
   const { service } = scene
@@ -465,7 +465,7 @@ async function twoServices(run: Run): Promise<void> {
   await service.stop()
 }
 
-/** @returns tokens that were redeemed, one after the other, until it was done, each refused the second time */
+/** @returns tokens that were redeemed one after the other until `act` had ended, each of which was refused the second time */
 async function redeemWhile(scene: Scene, act: () => Promise<void>): Promise<string[]> {
   const { run, mint } = scene
   const tokens: string[] = []
@@ -487,7 +487,7 @@ async function redeemWhile(scene: Scene, act: () => Promise<void>): Promise<stri
   return tokens
 }
 
-/** Another service with the same settings but for its port. */
+/** Another service with the same settings on another port. */
 function sibling(run: Run, { env }: TestService, port: number): TestService {
   const other = TestService.prepare('embedded', { ...env, PORT: String(port) }, port)
   run.defer(() => other.stop())

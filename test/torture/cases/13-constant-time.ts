@@ -1,11 +1,11 @@
 /**
- * Whether the time that a comparison of secrets takes tells where they differ: each pair of inputs differs from what would
- * be right in its first character, or in its last. A comparison that stops at the first difference is measured the same
- * way, so that it is seen that this would be found.
+ * Whether the time of a comparison of secrets shows where they differ. Each pair of inputs differs from the right value in
+ * its first character, or in its last. A comparison that stops at the first difference is measured in the same way, as a
+ * control.
  *
- * This is a statistical test: where nothing differs, one run in a thousand or so still exceeds 4.5 (the largest of a
- * hundred t, which depend on each other). So a target is broken only if three runs with other choices all exceed it,
- * which by chance happens less than once in 10^8, while a difference that is there shows in each.
+ * This is a statistical test. Without a difference, one run in about a thousand still exceeds 4.5 (the greatest of a hundred
+ * t, which depend on each other). So a target fails only if three runs with other choices all exceed it. By chance that
+ * happens less than once in 10^8, while a real difference shows in each run.
  */
 
 import { parseAddress } from '../../../src/domain/address.ts'
@@ -22,7 +22,7 @@ import type { Run, TortureCase } from '../run.ts'
 const SAMPLES = 1_000_000
 const SAMPLES_BOUNDED = 100_000
 const RUNS_MAX = 3
-/** What the comparison that stops early must exceed. */
+/** The least |t| of the control, which stops early. */
 const CONTROL_T_MIN = 50
 
 export const constantTime: TortureCase = {
@@ -39,7 +39,7 @@ export const constantTime: TortureCase = {
     run.check(control.t > CONTROL_T_MIN, `the control has |t| ${control.t}: this would not find a difference`)
     for (const target of targets(random)) {
       judge(run, target, samples, random)
-      // Others on this thread (timers, signals) get their turn.
+      // Lets other tasks of this thread run (timers, signals).
       await new Promise(resolve => setImmediate(resolve))
     }
     run.check(lastResult() !== undefined, 'nothing was called')
@@ -91,7 +91,7 @@ function textsOf(random: Random): TimingTarget<{ given: string; right: string }>
   }
 }
 
-/** Wrong in the first character of the secret, or in its last only. What is compared is its hash. */
+/** Wrong in the first character of the secret, or in its last only. The comparison is of its hash. */
 function apiKeys(random: Random): TimingTarget<{ key: string; record: ApiKeyRecord }> {
   const idEnd = 'sk_'.length + 8 + 1
   return {
@@ -158,13 +158,13 @@ function fail(problem: string): never {
   throw new Error(problem)
 }
 
-/** The text with another hexadecimal digit at one place. */
+/** The text with another hexadecimal digit at one position. */
 function changed(text: string, at: number, random: Random): string {
   const digits = [...'0123456789abcdef'].filter(digit => digit !== text[at])
   return flat(text.slice(0, at) + random.pick(digits) + text.slice(at + 1))
 }
 
-/** Of one form in memory, however it was put together. */
+/** The same representation in memory for every text, however it was made. */
 function flat(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }

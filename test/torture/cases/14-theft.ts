@@ -1,4 +1,4 @@
-/** What is solved, or issued, for one visitor is no use to anybody else, no use twice, and no use later. */
+/** What one visitor has solved, or was issued, cannot be used by others, twice, or later. */
 
 import { parseAddress } from '../../../src/domain/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
@@ -27,7 +27,7 @@ import {
 } from '../theft-rows.ts'
 
 const TOKEN_THEFTS = tokenThefts(TEST_SECRET)
-/** The shortest that a challenge can live. */
+/** The shortest lifetime of a challenge. */
 const LIFETIME_SECONDS = 10
 const SHORT_LIVED = {
   POWGATE_CHALLENGE_SECONDS: String(LIFETIME_SECONDS),
@@ -44,7 +44,7 @@ export const theft: TortureCase = {
   aim: 'each attack is refused with its code; nothing that was stolen, stockpiled or kept too long redeems; owners lose nothing',
   fullSize: `${ATTACKS} attacks on each store, both redemption endpoints; ${STOCK} challenges and tokens stockpiled`,
   async run(run) {
-    // The service ends those that are idle for 10 s: none is when a request takes it.
+    // The service closes connections that are idle for 10 s, so none is reused close to that time.
     const timer = setInterval(closeIdleConnections, 3000)
     run.defer(() => clearInterval(timer))
     await Promise.all(STORE_KINDS.map(kind => onStore(run, kind)))
@@ -78,7 +78,7 @@ async function stealAll(scene: Scene): Promise<void> {
   }
 }
 
-/** Two sites, their owners' client, and all that thieves have come to hold. */
+/** Two sites, their owners' client, and everything that thieves hold. */
 class Scene {
   readonly run: Run
   readonly kind: StoreKind
@@ -87,9 +87,9 @@ class Scene {
   readonly other: TestSite
   readonly storeEpoch: number
   readonly lifetimes: Lifetimes
-  /** Texts that a thief has, or has made, and would like to redeem: never again, whatever the key. */
+  /** Texts that a thief has, or has made, and that must never be redeemed, whatever the key. */
   readonly #loot: string[] = []
-  /** Tokens that are their owners' still. */
+  /** Tokens that still belong to their owners. */
   readonly #owned: string[] = []
   swept = 0
 
@@ -125,7 +125,7 @@ class Scene {
     return this.run.isFull ? solutionFor(answer.json.nonce) : this.#effortless(from, siteKey)
   }
 
-  /** A challenge that takes no work, as the service would issue it: where there is no time for hundreds of others. */
+  /** A challenge with difficulty 0, as the service would issue it: hundreds of others would take too long. */
   #effortless(from: string, siteKey: string): Solution {
     const { random } = this.run
     const binding = {
@@ -157,7 +157,7 @@ class Scene {
     return typeof token === 'string' ? token : undefined
   }
 
-  /** An owner redeems what it got. */
+  /** An owner redeems its token. */
   async redeems(token: string, what: string): Promise<void> {
     const answer = await this.client.verifyToken(this.site.apiKey, { token })
     this.run.check(
@@ -175,17 +175,17 @@ class Scene {
     if (typeof token === 'string') this.#loot.push(token)
   }
 
-  /** Something that must never redeem. */
+  /** Records a text that must never be redeemed. */
   hold(text: string): void {
     this.#loot.push(text)
   }
 
-  /** Something that must still redeem, once. */
+  /** Records a token that must still be redeemed, once. */
   owns(token: string): void {
     this.#owned.push(token)
   }
 
-  /** Owners redeem what is theirs, once; then everything is tried at both endpoints, in a full run with every key. */
+  /** Owners redeem their tokens, once. Then everything is tried at both endpoints, in a full run with every key. */
   async sweep(): Promise<void> {
     for (const token of this.#owned) await this.redeems(token, 'left alone by thieves')
     const callers = this.run.isFull ? [this.site, this.other] : [this.site]
@@ -203,7 +203,7 @@ class Scene {
   }
 }
 
-/** A thief has somebody's solved challenge, before or after its owner has brought it back. */
+/** A thief has a visitor's solved challenge, before or after the visitor has submitted it. */
 async function stealSolution(scene: Scene, row: SolutionTheft): Promise<void> {
   const owner = freshAddress()
   const what = `/verify, a solution ${row.attack}`
@@ -217,12 +217,12 @@ async function stealSolution(scene: Scene, row: SolutionTheft): Promise<void> {
   const { siteKey } = row.site === 'another' ? scene.other : scene.site
   const answer = await scene.client.verify(siteKey, row.body(solution), { from })
   scene.refused(answer, row.status, row.code, what)
-  // Whatever the thief did spends nothing.
+  // The thief's attempts must not use up the nonce.
   const token = early ?? (await bringBack())
   if (token !== undefined) scene.owns(token)
 }
 
-/** A thief has somebody's token, before or after its owner's backend has redeemed it. */
+/** A thief has a visitor's token, before or after the visitor's backend has redeemed it. */
 async function stealToken(
   scene: Scene,
   row: TokenTheft,
@@ -250,7 +250,7 @@ async function stealToken(
     }
     scene.refused(await scene.client.siteverify(fields), 200, SITEVERIFY_CODES[row.code]!, what)
   }
-  // What a thief has made of it is no good later either; the token itself is its owner's still.
+  // What a thief has made of the token must not work later either; the token itself still belongs to its owner.
   if (stolen !== token) scene.hold(stolen)
   if (!row.isSpent) scene.owns(token)
 }
@@ -268,10 +268,10 @@ function keyFor(scene: Scene, which: TokenTheft['apiKey']): string {
   }
 }
 
-/** The contract's limits for one address: at one site in a minute, and at all. */
+/** The contract's limits for one address: at one site in a minute, and at all sites. */
 const [CHALLENGES_MAX, VERIFICATIONS_MAX, VERIFICATIONS_GLOBAL_MAX] = [30, 20, 30]
 
-/** As many challenges as an address can get, all solved, and all brought back at once. */
+/** As many challenges as one address can get, all solved, and all submitted at once. */
 async function stockpiledChallenges(scene: Scene): Promise<void> {
   const from = freshAddress()
   const what = `${scene.kind}: stockpiled challenges`
@@ -286,7 +286,7 @@ async function stockpiledChallenges(scene: Scene): Promise<void> {
       scene.client.verify((index < STOCK ? scene.site : scene.other).siteKey, solution, { from }),
     ),
   )
-  // Another minute has begun, of which a busy machine may have needed a part.
+  // A busy machine may have needed a part of the next minute.
   const tookMs = performance.now() - startedAtMs
   if (tookMs > 50_000) {
     const problem = `${what}: to bring them back took ${tookMs.toFixed(0)} ms, so that limits are not judged`
@@ -302,7 +302,7 @@ async function stockpiledChallenges(scene: Scene): Promise<void> {
     here <= VERIFICATIONS_MAX && there <= VERIFICATIONS_MAX && here + there === VERIFICATIONS_GLOBAL_MAX,
     `${what}: of ${stock.length} brought back at once ${here} and ${there} passed`,
   )
-  // From other addresses what is left is no good at all.
+  // From other addresses the remaining solutions are useless.
   const left = stock.filter((_, index) => answers[index]!.status === 429)
   for (const solution of left) {
     const answer = await scene.client.verify(scene.site.siteKey, solution, { from: freshAddress() })
@@ -313,7 +313,7 @@ async function stockpiledChallenges(scene: Scene): Promise<void> {
   for (const { json } of answers.slice(0, STOCK)) if (json?.passed === true) scene.owns(json.token)
 }
 
-/** Challenges and tokens that are kept until just before they expire, and until after that. */
+/** Challenges and tokens that are kept until just before their expiry, and until after it. */
 async function keptTooLong(scene: Scene): Promise<void> {
   const owners = Array.from({ length: STOCK }, freshAddress)
   const startedAtMs = Date.now()
@@ -321,7 +321,7 @@ async function keptTooLong(scene: Scene): Promise<void> {
   const tokens: string[] = []
   for (const from of owners) tokens.push((await scene.token(from)).token)
   const issuedLastAtMs = Date.now()
-  // A busy machine may be late: what is redeemed before its time counts, whatever is redeemed after it is wrong.
+  // A busy machine may be late. A redemption that was early enough counts; a redemption after the expiry is wrong.
   const untilMs = (atMs: number) =>
     new Promise(resolve => setTimeout(resolve, Math.max(0, atMs - Date.now())))
   await untilMs(startedAtMs + LIFETIME_SECONDS * 600)
@@ -354,7 +354,7 @@ async function keptTooLong(scene: Scene): Promise<void> {
   await refuseForeignChallenges(scene)
 }
 
-/** Challenges that this service never issued, at this time or under this memory. */
+/** Challenges that this service never issued: of another time, or of another memory of the store. */
 async function refuseForeignChallenges(scene: Scene): Promise<void> {
   const { claims } = await scene.token()
   const from = freshAddress()

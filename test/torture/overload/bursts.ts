@@ -1,4 +1,4 @@
-/** Thousands of requests at one moment are a lot, and no overload: none of them is refused. */
+/** Thousands of requests at one moment are many, but no overload: none is refused. */
 
 import { TARGET_MS } from './closed-loops.ts'
 import type { Stage } from './stage.ts'
@@ -24,7 +24,7 @@ export async function bursts({ run, kind, rows, visitors, base }: Stage): Promis
   run.progress(`${name}: ${shed} refused, the last waited ${Math.max(...lastMs).toFixed(0)} ms`)
   run.check(bad === 0, () => `${name}: ${bad} other answers, such as ${badAnswers[0]}`)
   run.check(answered > 0, `${name}: nobody was served`)
-  // On a slow machine a burst may take so long that it is a queue that stands.
+  // On a slow machine a burst may take so long that it counts as a standing queue.
   const isRight = !run.isFull && Math.max(...lastMs) > 5 * TARGET_MS
   run.check(shed === 0 || isRight, `${name}: ${shed} were refused`)
 }

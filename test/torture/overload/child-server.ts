@@ -1,4 +1,4 @@
-/** A server in a process of its own, which tells its port when it listens. */
+/** A server in a process of its own, which reports its port when it listens. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ export class ChildServer {
     const ended = once(child, 'exit').then(([code]) =>
       Promise.reject(new Error(`${path} ended with ${code as number}`)),
     )
-    ended.catch(() => {}) // sooner or later it is stopped
+    ended.catch(() => {}) // every server is stopped in the end
     const [port] = await Promise.race([once(child, 'message'), ended])
     return new ChildServer(child, port as number)
   }
@@ -39,7 +39,7 @@ export class ChildServer {
 
 export const startRefusing = () => ChildServer.start(REFUSING)
 
-/** uWebSockets.js alone. @param bytes how long its answers are to be, their heads included */
+/** uWebSockets.js alone. @param bytes the length of its answers, their heads included */
 export async function startBareOf(bytes: number): Promise<ChildServer> {
   let argument = bytes
   for (let count = 0; count < TRIES; count++) {

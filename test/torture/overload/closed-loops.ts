@@ -1,4 +1,4 @@
-/** Clients that ask again when they are answered: however many they are, none of them is refused. */
+/** Clients that send the next request after each answer: however many there are, none is refused. */
 
 import { ENDPOINTS, type Endpoint, MARKERS } from '../../../bench/http/traffic.ts'
 import { SETTINGS } from '../../../src/settings.ts'
@@ -8,12 +8,12 @@ export const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)
 
 const CONNECTIONS = [64, 128, 512, 1000, 2000]
 const CONNECTIONS_BOUNDED = [64, 512]
-/** More than are sent in a full run; in a bounded one, requests that run out only make it shorter. */
+/** More than a full run sends; in a bounded run, too few requests only make it shorter. */
 const REQUESTS = 200_000
 const REQUESTS_BOUNDED = 40_000
 const ADDRESSES = 2 ** 24
 
-/** Requests of different runs come from different addresses. */
+/** Continues over all runs, so that their requests come from different addresses. */
 let nextIndex = 0
 
 export async function closedLoops(stage: Stage): Promise<void> {
@@ -50,7 +50,7 @@ async function closedLoop(stage: Stage, endpoint: Endpoint, connections: number)
   })
   run.progress(`${name}: ${badAnswers} of ${answers} refused, p50 ${latencyP50Ms.toFixed(1)} ms`)
   const problem = () => `${name}: ${badAnswers} answers were not the expected one, such as ${badAnswer}`
-  // On a machine that is so slow that most wait for longer than the setting allows, refusals are right.
+  // On a very slow machine, most requests wait longer than the setting allows, and refusals are right.
   const isRight = !run.isFull && latencyP50Ms > TARGET_MS && badAnswer.startsWith('HTTP/1.1 503 ')
   run.check(badAnswers === 0 || isRight, problem)
 }

@@ -1,4 +1,4 @@
-/** What it costs to watch for overload while there is none: two services side by side, one of them without. */
+/** The cost of overload detection without overload: two services side by side, one of them without detection. */
 
 import { spreadOf } from '../../../bench/support/statistics.ts'
 import { Rows, spreadText } from './rows.ts'
@@ -9,7 +9,7 @@ const PAIRS = 9
 const TIMES_MAX = 1.02
 const SHOWN = 0.01
 
-/** @param like the stage whose run and store it is */
+/** @param like the stage whose run and store it uses */
 export async function gateCost({ run, kind }: Pick<Stage, 'run' | 'kind'>): Promise<void> {
   const watched = await startStage(run, kind, new Rows())
   const unwatched = await startStage(run, kind, new Rows(), { POWGATE_OVERLOAD_MS: '0' })
@@ -29,7 +29,7 @@ export async function gateCost({ run, kind }: Pick<Stage, 'run' | 'kind'>): Prom
   const us = { watched: [] as number[], unwatched: [] as number[] }
   const measureMs = run.count(3000, 300)
   for (let pair = 0; pair < run.count(PAIRS, 1); pair++) {
-    // Neither is always the first.
+    // The order alternates.
     const isWatchedFirst = pair % 2 === 0
     const first = await costOf(isWatchedFirst ? watched : unwatched, measureMs)
     const second = await costOf(isWatchedFirst ? unwatched : watched, measureMs)

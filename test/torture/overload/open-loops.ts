@@ -1,9 +1,9 @@
 /**
- * Visitors who come whether the service keeps up or not: fewer than it can serve, of whom none is refused, and more, of
- * whom as many are served as arithmetic allows.
+ * Visitors who come whether or not the service keeps up. Of fewer than it can serve, none is refused. Of more, as many are
+ * served as arithmetic allows.
  *
- * With `f` the cost of a refusal against that of a visitor who is served, `x` times as many visitors as can be served
- * leave `(1 - x f) / (1 - f)` of one core for those who are.
+ * Let `f` be the cost of a refusal divided by the cost of a served visitor. With `x` times as many visitors as can be served,
+ * `(1 - x f) / (1 - f)` of one core is left for served visitors.
  */
 
 import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
@@ -11,44 +11,44 @@ import { TARGET_MS } from './closed-loops.ts'
 import type { RefusalCosts } from './refusals.ts'
 import { CAPACITY_CONNECTIONS, checkAnswers, microsecondsOf, type Stage } from './stage.ts'
 
-/** Whether visitors share connections that are kept open, or each opens one for its three requests. */
+/** Whether visitors share open connections, or each opens one for its three requests. */
 export type Form = keyof RefusalCosts
 const FORMS: readonly Form[] = ['kept', 'short-lived']
 
 const CALM_TIMES = [0.5, 0.9] as const
 const CALM_SECONDS = 60
 const FLOOD_TIMES = [1.5, 2, 3]
-/** Where others use the machine, its capacity is not what it was a moment ago. */
+/** On a machine with other users, capacity changes from moment to moment. */
 const FLOOD_TIMES_BOUNDED = [3, 6, 12]
-/** So many that those who wait do so at the service: in a tenth of a second fewer come. */
+/** Enough connections that waiting requests wait at the service: fewer visitors come in a tenth of a second. */
 const CONNECTIONS: Readonly<Record<Form, number>> = { kept: 8000, 'short-lived': 4000 }
-/** With more than this in the middle a queue is building up. */
+/** If the median is longer, a queue is building up. */
 const SERVED_WHOLE_MS = 10
 const FEW_SHARE = 0.3
 const GOODPUT_MIN = 0.95
 const P99_TARGETS = 3
 const CALM_AFTER_MS = 1000
-/** Of a core: a worker that has more than this to do has too much; a generator, and it is the limit. */
+/** Shares of a core: a busier worker has too much to do; a busier load generator is the limit itself. */
 const BUSY = 0.95
 const GENERATOR_BUSY = 0.9
 const RECOVERY_TRIES = 10
 
 interface Capacity {
   readonly form: Form
-  /** Visitors. */
+  /** Visitors per second. */
   readonly perSecond: number
-  /** CPU time of the worker for each of them. */
+  /** CPU time of the worker for each visitor. */
   readonly microseconds: number
 }
 
-/** Once for all repetitions of a full run. It fills the store with what visitors of a minute leave. */
+/** Once for all repetitions of a full run. It fills the store with the data of a minute's visitors. */
 export async function calmLoops(stage: Stage): Promise<void> {
   const closed = await capacityOf(stage, 'kept')
   await calmLoop(stage, closed, CALM_TIMES[0])
   await calmLoop(stage, await openCapacityOf(stage, closed), CALM_TIMES[1])
 }
 
-/** One repetition of a full run; `judgeOpenLoops` is for all of them. */
+/** One repetition of a full run; `judgeOpenLoops` judges all of them together. */
 export async function openLoops(stage: Stage, refusalCosts: RefusalCosts): Promise<void> {
   for (const form of FORMS) {
     const closed = await capacityOf(stage, form)
@@ -59,7 +59,7 @@ export async function openLoops(stage: Stage, refusalCosts: RefusalCosts): Promi
   }
 }
 
-/** Nothing is judged by the clock: somebody is served, who has begun is not refused, and soon nobody is. */
+/** Judges no times: some visitors are served, no visitor who has begun is refused, and soon nobody is. */
 export async function boundedOpenLoops(stage: Stage, refusalCosts: RefusalCosts): Promise<void> {
   const { run, kind } = stage
   const capacity = await capacityOf(stage, 'kept')
@@ -80,7 +80,7 @@ export async function boundedOpenLoops(stage: Stage, refusalCosts: RefusalCosts)
   run.figure(`${kind}: judged of the flood`, 'answers only: it was not more than the worker could do')
 }
 
-/** The first time in a form warms it up. */
+/** Forms of visitors that were measured before; the first measurement is a warm-up. */
 const warmed = new WeakMap<Stage, Set<Form>>()
 
 async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
@@ -115,9 +115,9 @@ async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
 }
 
 /**
- * The most that is served whole where visitors come by the clock, over as many connections as in a flood: each answer may
- * have to wake the load's process then, which takes the worker a few microseconds, and the processor forgets a
- * connection before it is used again.
+ * The most visitors by the clock that are served without a queue, over as many connections as in a flood. Each answer may
+ * have to wake the load's process, which takes the worker a few microseconds. A connection leaves the processor's cache
+ * before it is used again.
  */
 async function openCapacityOf(stage: Stage, closed: Capacity): Promise<Capacity> {
   const { run, kind, rows, visitors } = stage
@@ -136,7 +136,7 @@ async function openCapacityOf(stage: Stage, closed: Capacity): Promise<Capacity>
   throw new Error(`${name}: not even half of a closed loop's visitors are served`)
 }
 
-/** At so many times capacity. */
+/** The load for a multiple of the capacity. */
 function specOf(
   { base }: Stage,
   { form, perSecond }: Capacity,
@@ -147,7 +147,7 @@ function specOf(
     ...base,
     isShortLived: form === 'short-lived',
     visitorsPerSecond,
-    // Each is used every second, so that none is closed for being idle.
+    // Few enough that each is used every second, so that none is closed for being idle.
     connections: Math.min(CONNECTIONS[form], Math.max(CAPACITY_CONNECTIONS, Math.ceil(visitorsPerSecond))),
     warmUpMs: 0,
   }
@@ -209,11 +209,11 @@ async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): P
   return result
 }
 
-/** What the worker's time leaves for each refusal beside visitors; 0 if there was none. */
+/** The worker's CPU time for each refusal, without the time for served visitors; 0 without refusals. */
 const refusalUsOf = ({ busy, seconds, served, shed }: VisitorsResult, { microseconds }: Capacity) =>
   shed.count === 0 ? 0 : (busy * seconds * 1e6 - microseconds * served) / shed.count
 
-/** Refused when they had a challenge already. */
+/** Refused visitors who had a challenge already. */
 const begunOf = ({ shedOf }: VisitorsResult) => shedOf.verify + shedOf.redeem
 
 const loadColumns = ({ came, served, seconds, busy, ownBusy }: VisitorsResult, { perSecond }: Capacity) => ({
@@ -223,7 +223,7 @@ const loadColumns = ({ came, served, seconds, busy, ownBusy }: VisitorsResult, {
   'load busy': ownBusy,
 })
 
-/** Of admitted requests: without what the load itself was late, and that. */
+/** Latencies of admitted requests, without the delay of the load itself, and that delay. */
 const latencyColumns = ({ admitted, ownLateP50Ms, ownLateP99Ms }: VisitorsResult) => ({
   'admitted p50 ms': Math.max(0, admitted.p50Ms - ownLateP50Ms),
   'admitted p99 ms': Math.max(0, admitted.p99Ms - ownLateP99Ms),
@@ -248,7 +248,7 @@ async function dropToFew(stage: Stage, capacity: Capacity): Promise<void> {
   run.progress(`${dropName(stage)}: the last refusal after ${result.lastShedMs.toFixed(0)} ms`)
 }
 
-/** Once there are fewer again, nobody is refused. On a machine that others use, that may take a few tries. */
+/** After the flood, nobody is refused. On a machine with other users, that may take a few tries. */
 async function soonCalm(stage: Stage, capacity: Capacity): Promise<void> {
   const { run, kind, visitors } = stage
   const few = { ...specOf(stage, capacity, FEW_SHARE), measureMs: 500 }
@@ -262,7 +262,7 @@ async function soonCalm(stage: Stage, capacity: Capacity): Promise<void> {
   run.check(false, `${kind}: some are still refused at ${FEW_SHARE} times capacity`)
 }
 
-/** Of a full run: medians of all its repetitions. */
+/** Judges a full run by the medians of all its repetitions. */
 export function judgeOpenLoops(stage: Stage): void {
   const { run, rows } = stage
   for (const form of FORMS)

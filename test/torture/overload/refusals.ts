@@ -1,4 +1,4 @@
-/** What a refusal costs, against the least that any HTTP answer costs, and of each form of visitors. */
+/** The cost of a refusal, compared with the cheapest possible HTTP answer, and for each form of visitors. */
 
 import { LoadProcess } from '../../../bench/http/load-process.ts'
 import { spreadOf } from '../../../bench/support/statistics.ts'
@@ -19,7 +19,7 @@ const SITE_KEY = `pk_${'0'.repeat(24)}`
 /** CPU time of the refusing server for each refusal, in microseconds. */
 export interface RefusalCosts {
   readonly kept: number
-  /** With the opening and closing of its connection. */
+  /** Includes the opening and closing of its connection. */
   readonly 'short-lived': number
 }
 
@@ -46,7 +46,7 @@ export async function measureRefusals(run: Run): Promise<RefusalCosts> {
     run.check(isRefusing, `the refusing server answered something else, such as ${result.badAnswers[0]}`)
     return microsecondsOf(result, result.shed.count)
   }
-  // Over as many connections as in a flood, of which each is used once a second or less.
+  // As many connections as in a flood, where each is used once a second or less.
   const kept = { connections: run.count(8000, 500), visitorsPerSecond: run.count(30_000, 3000) }
   const costs = { kept: await costOf(kept), 'short-lived': await costOf({ isShortLived: true }) }
   run.figure(
@@ -58,7 +58,7 @@ export async function measureRefusals(run: Run): Promise<RefusalCosts> {
   return costs
 }
 
-/** The same closed loop on both, in turns: a machine that others use is not as fast now as it was a moment ago. */
+/** The same closed loop on both servers, in turns, because the speed of a machine with other users changes. */
 async function againstBare(run: Run, refusing: ChildServer): Promise<void> {
   const { length } = await challengeAnswer(refusing.port, SITE_KEY)
   const bare = await startBareOf(length)

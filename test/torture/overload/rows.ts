@@ -1,4 +1,4 @@
-/** Figures that were measured several times over: a row for what was measured, a column for each of its figures. */
+/** Figures of repeated measurements: a row for each measurement, a column for each of its figures. */
 
 import { spreadOf } from '../../../bench/support/statistics.ts'
 import type { Run } from '../run.ts'
@@ -6,7 +6,7 @@ import type { Run } from '../run.ts'
 export class Rows {
   readonly #rows = new Map<string, Map<string, number[]>>()
 
-  /** What one repetition has measured. Names of columns end with their units. */
+  /** Adds the results of one repetition. Names of columns end with their units. */
   add(row: string, values: Readonly<Record<string, number>>): void {
     const columns = this.#rows.get(row) ?? new Map<string, number[]>()
     this.#rows.set(row, columns)
@@ -25,7 +25,7 @@ export class Rows {
     return spreadOf(this.#values(row, column)).max
   }
 
-  /** Each row is a figure: its columns as median (min-max), or the value where there is one only. */
+  /** Reports each row as a figure: its columns as median (min-max), or as the value if there is only one. */
   tell(run: Run): void {
     for (const [row, columns] of this.#rows) {
       const texts = [...columns].map(([column, values]) => `${column} ${spreadText(values)}`)

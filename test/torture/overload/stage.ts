@@ -1,4 +1,4 @@
-/** The service that case 9 overloads, and what is watched of it meanwhile. */
+/** The service that case 9 overloads, and what is observed meanwhile. */
 
 import { LoadProcess } from '../../../bench/http/load-process.ts'
 import { childPids } from '../../../bench/http/processes.ts'
@@ -15,9 +15,9 @@ import type { VisitorsResult, VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'
 import type { Rows } from './rows.ts'
 
-/** A closed loop that keeps one worker busy, also where it waits for Redis, and no queue worth the name. */
+/** A closed loop that keeps one worker busy, also while it waits for Redis, with hardly any queue. */
 export const CAPACITY_CONNECTIONS = 128
-/** One key redeems no more than a million tokens a minute. */
+/** One key redeems at most a million tokens a minute. */
 const API_KEYS = 8
 
 export interface Stage {
@@ -28,13 +28,13 @@ export interface Stage {
   readonly visitors: VisitorsProcess
   readonly load: LoadProcess
   readonly target: TrafficTarget
-  /** Of visitors; how many come, and for how long, is left to say. */
+  /** Settings of the load, without the number of visitors and the duration. */
   readonly base: Omit<VisitorsSpec, 'connections' | 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>
-  /** Checks what must hold of the whole time, and stops everything. */
+  /** Checks what must hold for the whole time, and stops everything. */
   end(): Promise<void>
 }
 
-/** What visitors leave in the store is gone after two minutes, so that it has its size for the most of a run. */
+/** Visitors' data leave the store after two minutes, so the store has its full size for most of a run. */
 export const SHORT_LIVES = { POWGATE_CHALLENGE_SECONDS: '30', POWGATE_TOKEN_SECONDS: '30' }
 
 const settings = (adminPort: number) => ({
@@ -42,15 +42,15 @@ const settings = (adminPort: number) => ({
   ...SHEDS_AS_SHIPPED,
   POWGATE_WORKERS: '1',
   POWGATE_ADMIN_PORT: String(adminPort),
-  // Requests of closed loops are built for challenges of this lifetime.
+  // Requests of closed loops are made for challenges of this lifetime.
   POWGATE_CHALLENGE_SECONDS: '600',
-  // What so many leave in ten minutes is more than the default bound; full, the embedded store refuses.
+  // So many visitors leave more in ten minutes than the default bound; a full embedded store refuses.
   POWGATE_STATE_MAX_MB: '8192',
-  // A busy machine is another matter.
+  // This case does not check the usual deadline, which a busy machine may miss.
   POWGATE_STORE_DEADLINE_MS: '5000',
 })
 
-/** @param env settings besides */
+/** @param env further settings */
 export async function startStage(
   run: Run,
   kind: StoreKind,
@@ -95,7 +95,7 @@ async function moreApiKeys(service: TestService, siteKey: string): Promise<strin
   }
 }
 
-/** Asks ten times a second. */
+/** Checks readiness ten times a second. */
 function watchReadiness(adminPort: number): { stop(): number } {
   let unready = 0
   const timer = setInterval(() => {
@@ -114,7 +114,7 @@ function watchReadiness(adminPort: number): { stop(): number } {
   }
 }
 
-/** What one visitor of the measured time has cost, CPU time in microseconds. @param count of the visitors */
+/** CPU time of a visitor in the measured time, in microseconds. @param count of the visitors */
 export const microsecondsOf = ({ busy, seconds }: VisitorsResult, count: number) =>
   (busy * seconds * 1e6) / count
 
