@@ -1,13 +1,13 @@
-/** Bodies that are nearly right, and bodies that are nothing of the kind. All as latin1 text: one character, one byte. */
+/** Request bodies that are almost valid, and bodies that are entirely wrong. All as latin1 text: one character, one byte. */
 
 import { API_KEY_PATTERN, SITE_KEY_PATTERN } from '../../src/domain/site.ts'
 import type { Random } from './random.ts'
 
-/** What gets through further than noise. Made anew for each input, so that it is genuine when it is sent. */
+/** Valid values, which get through more checks than noise. Made for each input, so that they are still valid when sent. */
 export interface Genuine {
   readonly siteKey: string
   readonly apiKey: string
-  /** Solved, issued to the address that the input comes from. */
+  /** Solved, and issued to the address that sends the input. */
   solution(random: Random): Record<string, unknown>
   token(): string
 }
@@ -126,7 +126,7 @@ function many<T>(random: Random, max: number, make: () => T): T[] {
   return Array.from({ length: random.below(max + 1) }, make)
 }
 
-/** An object with some of its fields missing, doubled, of another type or spelling, or of other names. */
+/** An object with some fields missing, doubled, renamed, or of another type or spelling. */
 export function nearlyJson(random: Random, value: Record<string, unknown>): string {
   const fields: [string, string][] = []
   for (const [name, own] of Object.entries(value)) {
@@ -150,7 +150,7 @@ export function nearlyJson(random: Random, value: Record<string, unknown>): stri
   }
 }
 
-/** A few bytes changed, left out, doubled, or put in. */
+/** The text with a few bytes changed, removed, doubled, or inserted. */
 export function mutated(random: Random, text: string): string {
   let result = text
   for (let count = random.between(1, 4); count > 0; count--) {
@@ -171,7 +171,7 @@ export interface Form {
   readonly body: string
 }
 
-/** For /siteverify, in one of its three codings or in none of them. */
+/** A form for /siteverify, in one of its three codings or in none of them. */
 export function nearlyForm(random: Random, genuine: Genuine): Form {
   const fields: Record<string, string> = {
     secret: random.chance(0.8) ? genuine.apiKey : `sk_${random.hex(8)}_${random.hex(43)}`,

@@ -1,4 +1,4 @@
-/** Sends many bad inputs at once, each on a connection of its own, and looks at every byte that comes back. */
+/** Sends many bad inputs at once, each on a connection of its own, and passes on every byte that comes back. */
 
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,20 +14,20 @@ export interface Seen {
 
 export interface LaneOptions {
   readonly port: number
-  /** Sent side by side. */
+  /** Number of inputs sent at the same time. */
   readonly lanes: number
-  /** @returns undefined when there are no more */
+  /** @returns undefined when there are no more inputs */
   next(): { readonly index: number; readonly input: BadInput; readonly from: string } | undefined
   seen(seen: Seen): void
 }
 
-/** For an answer to come; many inputs are taken for the beginning of something and get none. */
+/** Wait for an answer; servers treat many inputs as the beginning of a request and send none. */
 const ANSWER_MS = 200
-/** For one that must come, however busy the machine is: later than the store's deadline, whose answer is wrong here too. */
+/** Wait for an answer that must come, on a busy machine too. Longer than the store's deadline, whose 503 is wrong here too. */
 const CERTAIN_ANSWER_MS = 8000
-/** For a second one. */
+/** Wait for a second answer. */
 const MORE_MS = 5
-/** Between writes: what comes earlier is likely to be read together. */
+/** Pause between writes; without one the server probably reads several at once. */
 const WRITE_MS = 1
 
 /** @returns how many connections could not be made */
@@ -60,7 +60,7 @@ function send(
     const done = (isClosed: boolean) => {
       clearTimeout(timer)
       socket.removeAllListeners('data')
-      if (!isClosed) socket.resetAndDestroy() // leaves no port waiting
+      if (!isClosed) socket.resetAndDestroy() // a reset keeps no port in TIME_WAIT
       resolve(isConnected ? { received, isClosed } : undefined)
     }
     socket.setEncoding('latin1')
@@ -86,7 +86,7 @@ function send(
 }
 
 async function write(socket: ReturnType<typeof connect>, parts: readonly string[]): Promise<void> {
-  // In ones and twos, as a slow network would; a pause after each of hundreds would take too long.
+  // Pauses between a few parts imitate a slow network; with hundreds of parts, pauses would take too long.
   const pauses = parts.length <= 4
   for (const [index, part] of parts.entries()) {
     if (index > 0) await (pauses ? sleep(WRITE_MS) : new Promise(resolve => setImmediate(resolve)))

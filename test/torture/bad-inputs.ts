@@ -1,4 +1,6 @@
-/** Bytes that no client of ours sends; each follows from the seed and its number, but for times and tokens in it. All as latin1 text. */
+/**
+ * Bytes that no client of ours sends, as latin1 text. Apart from times and tokens, each follows from the seed and its number.
+ */
 
 import { v2Header } from '../support/proxy-header.ts'
 import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson } from './bad-bodies.ts'
@@ -7,13 +9,13 @@ import { Random } from './random.ts'
 
 export interface BadInput {
   readonly family: Family
-  /** Each goes out in a write of its own. */
+  /** Each part is sent by a write of its own. */
   readonly parts: readonly string[]
-  /** What the client does then: waits for an answer, says that it is done, or goes away at once. */
+  /** What the client does after sending: waits for an answer, ends its side of the connection, or resets it at once. */
   readonly ending: 'wait' | 'finish' | 'reset'
 }
 
-/** What a family makes, and of a thousand inputs how many. */
+/** The families of inputs, and how many of a thousand inputs each makes. */
 const FAMILIES = {
   noise: 40,
   conformance: 100,
@@ -40,7 +42,7 @@ const ROWS = SECTIONS.flatMap(({ rows }) => rows)
 
 const lines = (...all: readonly string[]) => `${all.join('\r\n')}\r\n\r\n`
 
-/** A generator of its own for each number: whoever repeats one needs none of the others. */
+/** A generator for each number, so that one input can be repeated without the others. */
 export function randomOf(seed: number, index: number): Random {
   return new Random((Math.imul(index + 1, 0x9e3779b1) ^ seed) >>> 0 || 1)
 }
@@ -51,7 +53,7 @@ export function badInput(random: Random, genuine: Genuine): BadInput {
   return { family, parts, ending: endingOf(random) }
 }
 
-/** Whole requests with a body of any kind: whatever is in it, there is an answer to wait for. */
+/** Whole requests with a body of any kind: they get an answer, whatever the body contains. */
 export function mustBeAnswered({ family, parts, ending }: BadInput): boolean {
   if (ending !== 'wait' || !/^(?:json|forms) to /.test(family)) return false
   return /^(?:[ -~]+\r\n)+\r\n/.test(parts.join(''))
@@ -350,7 +352,7 @@ const BREAKS = [
   '\0\r\n',
 ] as const
 
-/** As the grammar of HTTP has it, with each symbol now and then wrong. */
+/** Follows the grammar of HTTP, with some symbols replaced by wrong ones. */
 function grammatical(random: Random): string {
   let text = `${random.pick(METHODS)} ${random.pick(PATHS)} ${random.pick(VERSIONS)}\r\n`
   if (random.chance(0.9)) text += 'Host: powgate\r\n'
@@ -444,7 +446,7 @@ function oversize(random: Random, genuine: Genuine): string {
   }
 }
 
-/** What a trusted proxy never sends before a client's bytes, and now and then what it does. */
+/** Bytes that a trusted proxy never sends before a client's bytes; sometimes a valid header. */
 export function badProxyInput(random: Random, genuine: Genuine): BadInput {
   const { parts, ending } = badInput(random, genuine)
   const header = proxyHeader(random)

@@ -1,35 +1,35 @@
-/** Requests that all come at one moment, each over a connection that is open already; then quiet, and once more. */
+/** Bursts of requests that are all sent at one moment, each over an open connection, with quiet in between. */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { type Line, type LineOwner, openLines } from './visitor-line.ts'
 import { challengeText, OverloadAnswers } from './visitor-requests.ts'
 
 export interface BurstsSpec {
-  /** On 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   readonly port: number
   readonly siteKey: string
-  /** Of which each sends one challenge in each burst. */
+  /** Each connection sends one challenge request in each burst. */
   readonly connections: number
   readonly bursts: number
   readonly quietMs: number
 }
 
 export interface BurstsResult {
-  /** Of each burst: from its first request to its last answer. */
+  /** For each burst, the time from its first request to its last answer. */
   readonly lastMs: readonly number[]
   readonly answered: number
   readonly shed: number
-  /** Answers that were neither a challenge nor a well-formed refusal, and connections that were lost; some of them. */
+  /** Answers that were neither a challenge nor a well-formed refusal, and lost connections; some of them. */
   readonly bad: number
   readonly badAnswers: readonly string[]
-  /** The longest that this process's own event loop was late. */
+  /** The greatest delay of this process's own event loop. */
   readonly ownLateMaxMs: number
 }
 
 const ANSWERS_MS = 20_000
 const SHOWN = 5
 
-/** So that no two bursts share addresses, whose limits they would share. */
+/** Continues over all bursts, because two visitors of one address would share its limits. */
 let nextVisitor = 0
 
 export async function sendBursts(spec: BurstsSpec): Promise<BurstsResult> {

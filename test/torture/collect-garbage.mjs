@@ -1,6 +1,6 @@
 /**
- * Loaded into each process of a service before anything else: SIGUSR2 has it collect all of its garbage and write how many bytes
- * its JavaScript heap keeps to a file by its process id. See kept-memory.ts.
+ * Loaded first into each process of a service. On SIGUSR2 the process collects all garbage. Then it writes the bytes that its
+ * JavaScript heap keeps to a file named by its process id. See kept-memory.ts.
  */
 
 import { writeFileSync } from 'node:fs'

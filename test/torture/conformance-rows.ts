@@ -1,6 +1,7 @@
 /**
- * Requests that servers read in different ways, and what becomes of each: from a visitor and from a trusted proxy
- * straight to powgate, and behind nginx and HAProxy. The table of docs/proxies.md is made of this one (a test compares them).
+ * Requests that servers parse in different ways, and the result of each. They come from a visitor and from a trusted proxy
+ * directly to powgate, and through nginx and HAProxy. The table of docs/proxies.md is generated from this one (a test
+ * compares them).
  */
 
 /** How a request reaches powgate. */
@@ -8,13 +9,13 @@ export const WAYS = ['visitor', 'trusted', 'nginx', 'haproxy'] as const
 export type Way = (typeof WAYS)[number]
 
 /**
- * What becomes of a request, and of its connection:
- *   accepted           answered as one request; the next one on the connection is answered as well
- *   405                refused by its endpoint; the connection goes on
+ * What happens to a request, and to its connection:
+ *   accepted           answered as one request; the next one on the connection is answered too
+ *   405                refused by its endpoint; the connection stays open
  *   400, closed        refused; the connection is closed, what follows is not answered
  *   closed             without an answer
- *   waits              neither: the request is taken for unfinished, until the idle timeout
- *   accepted, 405, ... more than one answer to what a strict reader takes for one request
+ *   waits              neither answered nor closed: treated as unfinished, until the idle timeout
+ *   accepted, 405, ... more than one answer to what a strict parser treats as one request
  */
 export type Fate = string
 
@@ -22,7 +23,7 @@ export interface Row {
   readonly about: string
   /** As latin1 text. */
   readonly bytes: string
-  /** Its answer has a Content-Length, but no body. */
+  /** The answer to HEAD has a Content-Length, but no body. */
   readonly isHead: boolean
   readonly fates: Readonly<Record<Way, Fate>>
 }
@@ -40,7 +41,7 @@ function row(about: string, bytes: string, fates: string): Row {
 
 const lines = (...all: readonly string[]) => `${all.join('\r\n')}\r\n\r\n`
 
-/** Answered with 304: "accepted". */
+/** Requests with this header are answered with 304: "accepted". */
 const NOT_MODIFIED = 'If-None-Match: *'
 
 /** @param more header lines */
@@ -49,7 +50,7 @@ const get = (...more: readonly string[]) =>
 
 const requestLine = (line: string) => lines(line, 'Host: powgate', NOT_MODIFIED)
 
-/** Answered with 200 and a code that tells that its body was read, whole: "accepted". */
+/** Answered with 200 and an error code which shows that the whole body was read: "accepted". */
 const FORM = 'secret=x&response=y'
 const LENGTH = `Content-Length: ${FORM.length}`
 const CHUNKED = 'Transfer-Encoding: chunked'
@@ -65,7 +66,7 @@ const post = (headers: readonly string[], body: string) =>
 
 const chunked = (body: string) => post([CHUNKED], body)
 
-/** Behind the body that one reader sees there is a request that the other sees. */
+/** A second request after the body, which some parsers see and others treat as a part of the body. */
 const HIDDEN = get()
 const hiding = (headers: readonly string[], before: string) => post(headers, before + HIDDEN)
 const TOTAL = FORM.length + HIDDEN.length
@@ -216,7 +217,7 @@ const CODINGS: readonly Row[] = [
   ),
 ]
 
-/** A parser that knows no trailers takes two bytes for the end of the body, and the rest for the next request. */
+/** A parser that does not support trailers ends the body after two bytes, and treats the rest as the next request. */
 const TRAILER = lines('aa: /openapi.json HTTP/1.1', 'Host: powgate', NOT_MODIFIED)
 
 const CHUNK_SIZES: readonly Row[] = [

@@ -1,4 +1,4 @@
-/** The table of requests that servers read in different ways, as docs/proxies.md has it. */
+/** The table of requests that servers parse in different ways, as in docs/proxies.md. */
 
 import { type Row, SECTIONS, WAYS } from './conformance-rows.ts'
 
@@ -10,7 +10,7 @@ const HEADINGS = [
   'behind HAProxy',
 ]
 
-/** Markdown; requests that share all their fates share a line. */
+/** Markdown; requests with the same results everywhere share a line. */
 export function conformanceTable(): string {
   const lines = [HEADINGS, HEADINGS.map(() => '---')].map(asLine)
   for (const { title, rows } of SECTIONS) {

@@ -1,4 +1,4 @@
-/** Sends a request byte by byte as it is given, and sees what becomes of it and of its connection. */
+/** Sends a request unchanged, byte by byte, and determines what happens to it and to its connection. */
 
 import { RawConnection } from '../support/raw-http.ts'
 import type { Fate, Row } from './conformance-rows.ts'
@@ -7,19 +7,19 @@ export interface Target {
   readonly port: number
   /** Loopback address to call from. */
   readonly from: string
-  /** A request after the row's own, on the same connection. */
+  /** A second request, sent after the row's own on the same connection. */
   readonly marker: string
-  /** Whether the answer is the marker's: bound to whom it is for. */
+  /** Whether an answer belongs to the marker. */
   isMarker(body: string): boolean
 }
 
-/** What a strict reader would see: as many answers as that, then the marker's. */
+/** What a strict parser gives: this answer, then the marker's. */
 const ACCEPTED = 'accepted'
 
-/** The service ends a connection with one in 64 of its answers without a body, and says so. */
+/** Most tries of a row: the service ends a connection with one in 64 of its answers without a body, and announces it. */
 const TIMES_MAX = 5
 
-/** @param patienceMs how long nothing has to come for it to count as nothing */
+/** @param patienceMs after this time without a byte, no answer is expected */
 export async function fateOf(row: Row, target: Target, patienceMs: number): Promise<Fate> {
   for (let times = 1; ; times++) {
     const { fate, isLastBare } = await tried(row, target, patienceMs)
@@ -36,7 +36,7 @@ async function tried(
   try {
     await connection.send(row.bytes)
     await connection.until(tape => tape.isClosed || tape.answers(row.isHead).length > 0, patienceMs)
-    // An answer that is one too many comes right behind the one before.
+    // A second, wrong answer comes right after the first.
     await connection.until(tape => tape.isClosed, 30)
     const own = connection.answers(row.isHead)
     if (!connection.isClosed) {
@@ -54,7 +54,7 @@ async function tried(
     else if (connection.isClosed && markers === 0) words.push('closed')
     else if (markers === 0) words.push('waits')
     if (own.some(({ body }) => target.isMarker(body))) words.push('the marker before it was asked')
-    // A request behind the last one has the connection closed before the answer is there.
+    // If more bytes follow its last request, a connection is closed before the answer has arrived.
     const isBareLost = all.length === 0 && row.bytes.includes('If-None-Match')
     const isLastBare = isBareLost || all.some(answer => answer.isLastBare)
     return { fate: words.length === 0 ? 'ignored' : words.join(', '), isLastBare }
@@ -76,7 +76,7 @@ function label({ status, body }: Answer): string {
   return status === 0 ? 'an answer that is not HTTP/1' : String(status)
 }
 
-/** Everything that has come from one connection. */
+/** Everything received on one connection. */
 class Tape {
   readonly #connection: RawConnection
   #text = ''
@@ -113,7 +113,7 @@ class Tape {
     return this.answers(isHead).some(({ body }) => target.isMarker(body))
   }
 
-  /** @param isHead whether the first has no body whatever it says */
+  /** @param isHead whether the first answer has no body, whatever its length says */
   answers(isHead: boolean): Answer[] {
     const answers: Answer[] = []
     let rest = this.#text
@@ -142,14 +142,14 @@ class Tape {
   }
 }
 
-/** @returns undefined if it is not all there */
+/** @returns undefined if the body is incomplete */
 function bodyOf(head: string, text: string, from: number): { text: string; end: number } | undefined {
   if (/\r\ntransfer-encoding: chunked/i.test(head)) {
     const end = text.indexOf('\r\n0\r\n\r\n', from)
     return end < 0 ? undefined : { text: text.slice(from, end), end: end + 7 }
   }
   const stated = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
-  // Without a length it goes on until the connection is closed (RFC 9112, 6.3).
+  // Without a length, the body lasts until the connection is closed (RFC 9112, 6.3).
   const end = stated === undefined ? text.length : from + Number(stated)
   return end > text.length ? undefined : { text: text.slice(from, end), end }
 }

@@ -1,4 +1,4 @@
-/** Data directories that a case fills, damages and takes away: what case 12 does to the embedded store. */
+/** Data directories that a case fills, damages and deletes: what case 12 does to the embedded store. */
 
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { TestService } from '../support/service.ts'
 import type { Run } from './run.ts'
 
-/** A directory on a small disk of its own; undefined where nobody may mount one (it takes CAP_SYS_ADMIN). */
+/** A directory on a small disk of its own; undefined if mounting is not allowed (it needs CAP_SYS_ADMIN). */
 export function smallDisk(run: Run, bytes: number): string | undefined {
   const path = mkdtempSync(join(tmpdir(), 'powgate-disk-'))
   try {
@@ -29,7 +29,7 @@ export function remount(path: string, how: 'ro' | 'rw'): void {
   execFileSync('mount', ['-o', `remount,${how}`, path])
 }
 
-/** Takes all the room there is. @returns the file that took it */
+/** Fills all free space. @returns the file that fills it */
 export function fill(path: string): string {
   const file = join(path, 'fill')
   for (let bytes = 2 ** 20; bytes >= 1; bytes = Math.floor(bytes / 4)) {
@@ -44,7 +44,7 @@ export function fill(path: string): string {
   return file
 }
 
-/** How a start ended: it serves (''), or the lines that it ended with. */
+/** How a start ended: '' if the service serves, or the lines that it printed at its end. */
 export async function tryBoot(service: TestService): Promise<{ lines: string; code: number | null }> {
   const before = service.output.length
   try {
@@ -57,7 +57,7 @@ export async function tryBoot(service: TestService): Promise<{ lines: string; co
   }
 }
 
-/** A copy of a service's data, to start from again and again. */
+/** A copy of a service's data, for repeated starts. */
 export class Copy {
   readonly #of: string
   readonly #path: string

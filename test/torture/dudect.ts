@@ -1,15 +1,15 @@
 /**
- * Whether a function's time tells two classes of inputs apart, as in "dude, is my code constant time?" (Reparaz, Balasch,
- * Verbauwhede 2017): both classes are measured in random turn, and Welch's t-test compares the times, once with all of
- * them and once with those below each of many percentiles, since the slow tail is the machine's and hides small
- * differences. |t| above 4.5 says that the times differ.
+ * Whether a function's running time distinguishes two classes of inputs, as in "dude, is my code constant time?" (Reparaz,
+ * Balasch, Verbauwhede 2017). Both classes are measured in random order, and Welch's t-test compares the times. The test is
+ * made with all times, and with those below each of many percentiles. The slow tail comes from the machine and hides small
+ * differences. |t| above 4.5 means that the times differ.
  */
 
 import type { Random } from './random.ts'
 
 export interface TimingTarget<Input> {
   readonly name: string
-  /** Makes an input of the first class (0) or the second: the same steps for both, since where it comes to lie in memory shows. */
+  /** Makes an input of class 0 or 1, by the same steps for both, because the position in memory affects the time. */
   input(of: number): Input
   call(input: Input): unknown
 }
@@ -17,26 +17,26 @@ export interface TimingTarget<Input> {
 export interface TimingVerdict {
   /** The largest of all percentiles' |t|. */
   readonly t: number
-  /** Of the faster nine tenths: the second class's mean time less the first's, a call, in ns; and its standard error. */
+  /** Over the faster nine tenths: the second class's mean time a call minus the first's, in ns; then its standard error. */
   readonly differenceNs: number
   readonly errorNs: number
-  /** Of the same, the mean time of a call. */
+  /** Over the same times, the mean time of a call. */
   readonly meanNs: number
 }
 
 export const T_MAX = 4.5
 
-/** Calls timed together: the clock takes as long as a short call. */
+/** Calls timed together: reading the clock takes as long as a short call. */
 const CALLS = 8
 const WARM_UP_SHARE = 0.05
 /**
- * So many inputs are made, then measured. Each is measured once: where in memory it happens to lie makes a difference too, so
- * that samples of the same one would not be independent of each other.
+ * Number of inputs made before they are measured. Each is measured once. Its position in memory also affects the time, so
+ * several samples of one input would not be independent.
  */
 const INPUTS = 250
 const PERCENTILES = 100
 
-/** Keeps what is called from being optimised away. */
+/** Uses the results, so that the calls are not optimised away. */
 let sink: unknown
 
 export function measureTiming<Input>(
@@ -69,7 +69,7 @@ function compare(times: Float64Array, classes: Uint8Array): TimingVerdict {
   const whole = welch(times, classes, Number.POSITIVE_INFINITY)
   let t = Math.abs(whole.t)
   for (let index = 1; index <= PERCENTILES; index++) {
-    // As dudect chooses them: dense where the times are.
+    // The percentiles of dudect: dense where most times are.
     const share = 1 - 0.5 ** ((10 * index) / PERCENTILES)
     const { t: cropped } = welch(times, classes, sorted[Math.floor(share * sorted.length)]!)
     t = Math.max(t, Math.abs(cropped))
@@ -80,7 +80,7 @@ function compare(times: Float64Array, classes: Uint8Array): TimingVerdict {
 
 const CLASS_SAMPLES_MIN = 100
 
-/** Of the times below `limit`. */
+/** Welch's t-test over the times below `limit`. */
 function welch(times: Float64Array, classes: Uint8Array, limit: number) {
   const counts = [0, 0]
   const means = [0, 0]

@@ -1,4 +1,4 @@
-/** Redemption races through two hosts on one Redis, for sites on all its shards, and old tokens tried again all the time. */
+/** Races of redemptions through two hosts with one Redis, for sites on all shards. Old tokens are tried again all the time. */
 
 import { childPids } from '../../bench/http/processes.ts'
 import { fnv1a } from '../../src/domain/hash.ts'
@@ -17,21 +17,21 @@ const SITES = 6
 const SITES_BOUNDED = 3
 const SHARDS = 16
 const LANES = 3
-/** Of one token at once, half of them through each host. */
+/** Redemptions of one token at once, half of them through each host. */
 const RACERS = 8
 const CONNECTIONS = 24
 const LANE_PAUSE_MS = 10
-/** Older tokens are no longer tried. */
+/** Tokens older than this are not tried again. */
 const KEEP_MS = 120_000
-/** What was redeemed so shortly before a failover may not have reached a replica. */
+/** A redemption so shortly before a failover may not have reached a replica. */
 const LATEST_MS = 1000
 const WELL_MS = 60_000
 
-/** What the load needs to know of the servers. */
+/** What the load needs to know about the servers. */
 export interface Topology {
   readonly url: string
   readonly isCluster: boolean
-  /** Who is primary for the site's shard now, as far as can be told; rejects if nobody is. */
+  /** The current primary of the site's shard, as far as known; rejects if there is none. */
   primaryFor(slotTag: string): Promise<RedisServer>
 }
 
@@ -60,7 +60,7 @@ export class FailoverLoad {
   readonly #pools: readonly Pool[]
   readonly #mints: TokenMint[]
   readonly #tokens: Token[] = []
-  /** Of those that are still tried. */
+  /** Index of the oldest token that is still tried. */
   #oldest = 0
   readonly #learning = new Set<number>()
   #isOn = true
@@ -95,7 +95,7 @@ export class FailoverLoad {
     for (const site of sites) mints.push(await TokenMint.open(first!.url, site, random.fork()))
     const load = new FailoverLoad(run, name, { topology, services, sites, mints, random })
     run.defer(() => load.stop())
-    run.defer(() => load.#close()) // comes first
+    run.defer(() => load.#close()) // runs before the services stop
     return load
   }
 
@@ -103,7 +103,7 @@ export class FailoverLoad {
     this.#run.check(holds, problem)
   }
 
-  /** Also again. */
+  /** May be called more than once. */
   async stop(): Promise<void> {
     this.#isOn = false
     await Promise.all(this.#lanes)
@@ -116,7 +116,7 @@ export class FailoverLoad {
     for (const pool of this.#pools) pool.close()
   }
 
-  /** Of every host: its primary, then its workers. */
+  /** The processes of every host: the primary process, then its workers. */
   get pids(): number[] {
     return this.#services.flatMap(processesOf)
   }
@@ -129,7 +129,7 @@ export class FailoverLoad {
     return this.#tokens.length
   }
 
-  /** How many of the tokens were refused as the store's memory of them may be lost. */
+  /** How many tokens were refused because the store may have lost its memory of them. */
   get forgotten(): number {
     const codes = this.history.calls.filter(({ code }) => code === 'invalid-token')
     return new Set(codes.map(({ subject }) => subject)).size
@@ -141,7 +141,7 @@ export class FailoverLoad {
       : '0'
   }
 
-  /** Nothing is asked any more when it resolves, until `resume`; so it begins. */
+  /** Resolves when no request is unanswered; none is sent until `resume`. The load starts paused. */
   async pause(): Promise<void> {
     this.#isPaused = true
     await eventually(WELL_MS, 'nothing is under way', () => this.#running === 0)
@@ -180,7 +180,7 @@ export class FailoverLoad {
     await Promise.all(this.#pools.map((_, host) => this.redeem(subject, host)))
   }
 
-  /** Redeems once more, through every host, what was redeemed in the last second before. @returns how many tokens */
+  /** Redeems again, through every host, what was redeemed in the last second before `beforeMs`. @returns how many tokens */
   async retryLatest(beforeMs: number): Promise<number> {
     const subjects = new Set<number>()
     for (let index = this.history.calls.length - 1; index >= 0; index--) {
@@ -193,13 +193,13 @@ export class FailoverLoad {
     return subjects.size
   }
 
-  /** A token under the epoch that was last seen. */
+  /** Makes a token under the epoch that was last read. */
   mint(site: number): number {
     const text = this.#mints[site]!.mint()
     return this.#tokens.push({ text, site, mintedMs: performance.now(), attempts: 0 }) - 1
   }
 
-  /** The key by which the store knows that this token was redeemed. */
+  /** The key of this token's redemption record. */
   markOf(subject: number): string {
     const { text, site } = this.#tokens[subject]!
     return `pg:{${this.tagOf(site)}}:r:${text.split('|')[1]}`
@@ -220,13 +220,13 @@ export class FailoverLoad {
       const epoch = await (await this.#topology.primaryFor(tag)).ask('get', `pg:{${tag}}:epoch`)
       if (epoch !== null) this.#mints[site] = this.#mints[site]!.under(Number(epoch))
     } catch {
-      // Nobody is there to be asked.
+      // There is no primary at the moment.
     } finally {
       this.#learning.delete(site)
     }
   }
 
-  /** Until a fresh token of every site was redeemed through every host. */
+  /** Waits until a new token of every site was redeemed through every host. */
   async untilWell(): Promise<void> {
     for (let site = 0; site < this.sites.length; site++)
       for (let host = 0; host < HOSTS; host++)

@@ -1,4 +1,4 @@
-/** Ways in which one Redis takes over from another. */
+/** Ways in which one Redis server takes over from another. */
 
 import { Redis } from 'ioredis'
 import { slotOf } from '../../src/store/redis/shard-tags.ts'
@@ -10,21 +10,21 @@ import type { FailoverLoad, Topology } from './failover-load.ts'
 import { signalIfThere } from './processes.ts'
 import type { Random } from './random.ts'
 
-/** What one failover takes. It resolves when all servers are in order again. */
+/** Causes one failover. Resolves when all servers are in order again. */
 export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
-  /** How many replicas must hear a primary for it to take writes (`min-replicas-to-write`), of all servers that run. */
+  /** Sets how many connected replicas a primary needs to accept writes (`min-replicas-to-write`), on all running servers. */
   requireReplicas(count: number): Promise<void>
-  /** Of the kinds, those for which a primary must take writes that no replica hears. */
+  /** The kinds of failover for which a primary must accept writes that reach no replica. */
   readonly unheard: ReadonlySet<string>
   stop(): Promise<void>
 }
 
 const NEXT_MS = 60_000
 const ZOMBIE_MS_MAX = 2000
-/** Sentinels give up a failover after their failover-timeout, 3 s, a Cluster after 5 s. */
+/** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
 
 const MARKS_LOST = 'there and back, marks lost, unnoticed'
@@ -35,9 +35,9 @@ const no = () => false
 const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 /**
- * Hosts that see nothing of what happens meanwhile, and go on with the connections that they had.
+ * Stops hosts while something happens, so that they notice nothing and go on with their old connections.
  *
- * @param pids a primary before its workers: it would take them for hung
+ * @param pids a primary process before its workers, because it would kill workers that hang
  */
 async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
   const signal = (name: NodeJS.Signals) => {
@@ -58,7 +58,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
       const primary = await sentinels.primary()
       return primary === than ? undefined : primary
     })
-  /** Sentinels refuse while they are not through with the one before, and may give one up that they began. */
+  /** Repeats the request: Sentinels refuse it until the failover before has ended, and may give up one that they began. */
   const askedFor = async () => {
     const primary = await sentinels.primary()
     for (let isOver = false; !isOver; ) {
@@ -68,7 +68,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
   }
   const follow = async (server: RedisServer, random: Random) => {
     await pause(random.below(ZOMBIE_MS_MAX))
-    // The Sentinels would see to it, in ten seconds or so.
+    // Without this, the Sentinels would do it after about ten seconds.
     const primary = await sentinels.primary()
     await server.ask('replicaof', '127.0.0.1', primary.port).catch(() => {})
   }
@@ -123,7 +123,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
 export async function clusterFailovers(): Promise<Failovers> {
   const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
   const primaryFor = (tag: string) => cluster.primaryOf(slotOf(`{${tag}}`))
-  /** One of them does. */
+  /** Waits until one of these servers is a connected replica. */
   const followsAgain = (...servers: RedisServer[]) =>
     eventually(NEXT_MS, `${servers.map(({ port }) => port)}: one follows`, async () => {
       for (const server of servers) {
@@ -132,7 +132,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       }
       return false
     })
-  // Right after a failover not every node knows yet who follows whom.
+  // Right after a failover, some nodes do not know yet which server follows which.
   const pair = (load: FailoverLoad, random: Random) => {
     const tag = load.tagOf(random.below(load.sites.length))
     const both = async () => {
@@ -149,7 +149,8 @@ export async function clusterFailovers(): Promise<Failovers> {
     (...how: string[]): Failover =>
     async (load, random) => {
       const { primary, heir } = await pair(load, random)
-      // The others vote for no second failover of a primary within two node timeouts; who asked is told nothing.
+      // The other nodes vote for no second failover of a primary within two node timeouts, and the asking node gets no
+      // answer.
       for (let isOver = false; !isOver; ) {
         await heir.ask('cluster', 'failover', ...how).catch(() => {})
         isOver = await takesOver(heir, GIVEN_UP_MS).then(yes, no)
@@ -212,9 +213,9 @@ interface ClusterActs {
 }
 
 /**
- * The worst that we know of: tokens are redeemed on a primary that no replica hears any more; the replica takes over,
- * the primary follows it and forgets them, and takes over again. No worker notices: all stand still meanwhile, and a
- * Cluster cuts no connection when roles change.
+ * The worst known case. Tokens are redeemed on a primary without connected replicas, and its replica takes over. The old
+ * primary follows the new one, loses the redemption records, and takes over again. No worker notices: all are stopped
+ * meanwhile, and a Cluster cuts no connection when roles change.
  */
 async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterActs): Promise<void> {
   await load.pause()
@@ -231,7 +232,7 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   const calls = await Promise.all(tokens.map(token => load.redeem(token, 0)))
   const redeemed = tokens.filter((_, index) => calls[index]!.outcome === 'ok')
   load.check(redeemed.length > 0, `there and back: of ${tokens.length} tokens none was redeemed`)
-  // The first thing that it reads, before it can ask the primary for what it missed.
+  // The heir reads this command first, before it can fetch the missing writes from the primary.
   const takeover = command.call('cluster', 'failover', 'takeover')
   const again: Promise<unknown>[] = []
   await whileStopped(load.pids, async () => {
@@ -252,11 +253,11 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
   await Promise.all(again)
   command.disconnect()
   load.resume()
-  // Now and then the other takes it back once more.
+  // Sometimes the heir takes over once more.
   await acts.followsAgain(heir, primary)
 }
 
-/** How many of these keys it does not have; those of other servers' slots do not count. */
+/** How many of these keys the server lacks; keys in other servers' slots do not count. */
 async function absent(server: RedisServer, keys: readonly string[]): Promise<number> {
   const client = new Redis(server.clientOptions)
   try {

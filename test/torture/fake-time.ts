@@ -1,4 +1,4 @@
-/** Clocks that are wrong: libfaketime, which comes with the Debian package `faketime`, in the processes of a service. */
+/** Wrong clocks for a service's processes, by libfaketime (the Debian package `faketime`). */
 
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 
@@ -12,12 +12,12 @@ function library(): string {
   throw new Error('libfaketime is not there: apt-get install faketime')
 }
 
-/** Settings of a service: only its wall clock is moved, timers go on. @param skew as "+5s" */
+/** Settings of a service whose wall clock is shifted; timers are not affected. @param skew as "+5s" */
 export function skewedBy(skew: string): Record<string, string> {
   return { LD_PRELOAD: library(), FAKETIME: skew, FAKETIME_DONT_FAKE_MONOTONIC: '1' }
 }
 
-/** The same with a skew that can be changed while it runs: whatever `step` wrote last. */
+/** Like `skewedBy`, with a skew that can change while the service runs: the last value passed to `step`. */
 export function steppedBy(file: string): { env: Record<string, string>; step(skew: string): void } {
   const step = (skew: string) => writeFileSync(file, `${skew}\n`)
   step('+0s')

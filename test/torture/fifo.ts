@@ -1,4 +1,4 @@
-/** First in, first out; takes the same time however many there are. */
+/** A queue, first in, first out; its operations take the same time at any length. */
 export class Fifo<Item> {
   #items: Item[] = []
   #head = 0

@@ -1,7 +1,7 @@
 /**
- * What was asked of the service and what became of it, call by call, to be checked afterwards.
+ * All calls to the service and their outcomes, to be checked afterwards.
  *
- * Nobody who got no answer knows whether the service did what it was asked to: such a call is `unknown`, not `failed`.
+ * Without an answer it is unknown whether the service did what was requested: such a call is `unknown`, not `failed`.
  */
 
 import { once } from 'node:events'
@@ -11,17 +11,17 @@ import type { Ending } from './wire.ts'
 export type Outcome =
   /** 200. */
   | 'ok'
-  /** 4xx: it was looked at, and nothing was done. */
+  /** 4xx: the service checked the request and did nothing. */
   | 'refused'
-  /** No connection was made, so that nobody was asked. */
+  /** No connection was made, so nothing was sent. */
   | 'failed'
-  /** No answer, or 503: the store may have done it and not said so in time. */
+  /** No answer, or 503: the store may have done it without confirming it in time. */
   | 'unknown'
 
 export interface Call {
-  /** What it is about: the index of a token, say. */
+  /** What the call is about: the index of a token, for example. */
   readonly subject: number
-  /** Tells the calls of a subject apart; the same attempt may be made again. */
+  /** Distinguishes the calls of a subject; the same attempt may be repeated. */
   readonly attempt: number
   /** By `performance.now`. */
   readonly startedMs: number
@@ -30,7 +30,7 @@ export interface Call {
   /** 0: no answer. */
   readonly status: number
   readonly code: string
-  /** Whose it is, where that does not follow from the subject. */
+  /** The owner, if the subject does not imply it. */
   readonly of?: string
 }
 
@@ -43,7 +43,7 @@ export class History {
     this.name = name
   }
 
-  /** @param ending what became of a call that was made at `startedMs` */
+  /** @param ending how a call that was made at `startedMs` ended */
   record(subject: number, attempt: number, startedMs: number, ending: Ending, of?: string): Call {
     const { outcome, status, code } = judged(ending)
     const told = { subject, attempt, startedMs, endedMs: performance.now(), outcome, status, code }
@@ -52,7 +52,7 @@ export class History {
     return call
   }
 
-  /** How many calls ended how: `ok`, `refused token-used`, `unknown 503 unavailable`, `unknown timeout` ... */
+  /** Number of calls by outcome: `ok`, `refused token-used`, `unknown 503 unavailable`, `unknown timeout` ... */
   get counts(): Record<string, number> {
     const counts: Record<string, number> = {}
     for (const { outcome, status, code } of this.calls) {
@@ -74,7 +74,7 @@ export class History {
     return bySubject
   }
 
-  /** Subjects of which more than one attempt succeeded. The same attempt, made again, may be told of its success again. */
+  /** Subjects with more than one successful attempt. Repeating one attempt may return its success again. */
   doubleSuccesses(): number[] {
     const doubles: number[] = []
     for (const [subject, calls] of this.bySubject()) {

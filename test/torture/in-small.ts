@@ -1,4 +1,4 @@
-/** The torture suite in small: cases for some seconds each, always with the same choices, and no times are judged. */
+/** The torture suite in small: each case takes some seconds, makes the same choices every time, and judges no times. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -7,9 +7,9 @@ import type { TortureCase } from './run.ts'
 import { runCase } from './run-case.ts'
 
 const SEED = 1
-/** For each case, so that all take less than six minutes. */
+/** For each case; all together take less than six minutes. */
 const SECONDS = 16
-/** Those that `npm test` runs; the others run with the rest. */
+/** The cases that `npm test` runs; `test:rest` runs the others. */
 export const QUICK_CASES: readonly number[] = [5, 14]
 
 export function testsInSmall(cases: readonly TortureCase[]): void {

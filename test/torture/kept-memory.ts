@@ -1,6 +1,6 @@
 /**
- * What processes of a service keep of their memory. When a heap collects the rest is its own choice, also when it is idle, and that
- * alone makes a worker of 100 MiB one of 150.
+ * How much memory the processes of a service keep after garbage collection. A heap decides itself when it collects, also when
+ * idle. That alone can turn a worker of 100 MiB into one of 150.
  */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import type { Run } from './run.ts'
 
 export class KeptMemory {
   readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-kept-'))
-  /** What a service needs to be asked. */
+  /** Settings of the service. */
   readonly env = {
     NODE_OPTIONS: `--import="${new URL('collect-garbage.mjs', import.meta.url)}"`,
     KEPT_MEMORY_DIR: this.#dir,
@@ -20,15 +20,15 @@ export class KeptMemory {
     run.defer(() => rmSync(this.#dir, { recursive: true, force: true }))
   }
 
-  /** Has them collect their garbage, each as soon as it gets to it. Those that have ended are left out. */
+  /** Requests a garbage collection from each process; it runs as soon as the process is free. Ended processes are skipped. */
   collect(pids: readonly number[]): void {
     for (const pid of pids) if (existsSync(`/proc/${pid}`)) process.kill(pid, 'SIGUSR2')
   }
 
-  /** @returns bytes of JavaScript objects, without the bytes of buffers, after its last collection; undefined before the first */
+  /** @returns bytes of JavaScript objects, without those of buffers, after the last collection; undefined before the first */
   bytesOf(pid: number): number | undefined {
     const path = join(this.#dir, String(pid))
-    // It may be about to be written.
+    // The file may be empty while it is being written.
     return (existsSync(path) && Number(readFileSync(path, 'latin1'))) || undefined
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The limits against a history of calls. When a call was decided is not known, only that it was between its start and its
- * end; so a limit was broken for sure if more calls than it allows were admitted whose starts and ends all lie within one
- * window; and a refusal was wrong for sure if, of all that may have been admitted in the window before it, there were
- * fewer than the limit.
+ * Checks the limits against a history of calls. When the service decided a call is unknown, except that it was between the
+ * call's start and end. So a limit was certainly exceeded if more calls than it allows were admitted that start and end
+ * within one window. A refusal was certainly wrong if fewer calls than the limit may have been admitted in the window before
+ * it.
  */
 
 import { WINDOW_MS } from '../../src/domain/limits.ts'
@@ -11,22 +11,22 @@ export interface LimitedCall {
   /** By `performance.now`. */
   readonly startedMs: number
   readonly endedMs: number
-  /** Of those that are unknown, some were admitted. */
+  /** Of the `unknown` calls, some were admitted. */
   readonly outcome: 'admitted' | 'refused' | 'unknown'
-  /** The limits that it counts against, by name. */
+  /** Names of the limits that the call counts against. */
   readonly labels: readonly string[]
 }
 
-/** Clocks may run apart by 500 ppm (what adjusts them does no more), and limits are kept in whole milliseconds. */
+/** Clocks may drift apart by 500 ppm (the most by which they are adjusted), and limits are kept in whole milliseconds. */
 const CLOCK_SLACK_MS = 32
-/** How long after its client gave up a call may still be decided. */
+/** A call may still be decided this long after its client gave up. */
 const LATE_MS = 15_000
 
 export interface LimitBreaches {
-  /** Limits that were exceeded: what was admitted, and within how many ms. */
+  /** Limits that were exceeded: how many calls were admitted, within how many ms. */
   readonly exceeded: readonly string[]
   readonly wronglyRefused: readonly string[]
-  /** Labels of which a window was full at some time. */
+  /** Labels with a window that was full at some time. */
   readonly filled: number
   readonly refused: number
 }
@@ -60,14 +60,14 @@ export function limitBreaches(
   return { exceeded, wronglyRefused, filled, refused: refused.length }
 }
 
-/** The most that were surely admitted in one window. */
+/** The greatest number that was certainly admitted in one window. */
 function fullestWindow(calls: readonly LimitedCall[], limit: number): { most: number; breach?: string } {
   const admitted = calls.filter(({ outcome }) => outcome === 'admitted')
   const ends = admitted.map(({ endedMs }) => endedMs).sort((a, b) => a - b)
   let most = 0
   for (const { startedMs } of admitted) {
     const until = startedMs + WINDOW_MS - CLOCK_SLACK_MS
-    // Of those that end in time, the ones that began before this one may lie before the window.
+    // Calls that began before this one may have been decided before the window, so they do not count.
     let count = 0
     for (const other of admitted) if (other.startedMs >= startedMs && other.endedMs < until) count++
     most = Math.max(most, count)
@@ -76,7 +76,7 @@ function fullestWindow(calls: readonly LimitedCall[], limit: number): { most: nu
   return { most, breach: `${most} admitted within a window, more than ${limit} (${ends.length} in all)` }
 }
 
-/** What may have been admitted in the window before a refusal. */
+/** How many calls may have been admitted in the window before a refusal. */
 function possiblyBefore(calls: readonly LimitedCall[], refusal: LimitedCall): number {
   const from = refusal.startedMs - WINDOW_MS - CLOCK_SLACK_MS
   let count = 0

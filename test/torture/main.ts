@@ -1,4 +1,4 @@
-/** `npm run torture`: see options.ts for what it does and takes. */
+/** `npm run torture`: options.ts says what it does, and lists its options. */
 
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import { UsageError } from '../../bench/support/arguments.ts'
@@ -39,7 +39,7 @@ async function main(): Promise<number> {
   return broken.length === 0 ? 0 : 1
 }
 
-/** So that nobody learns of it after hours. */
+/** Fails now, and not after hours, if the directory cannot be written. */
 function makeWritable(dir: string): void {
   try {
     mkdirSync(dir, { recursive: true })
@@ -49,14 +49,14 @@ function makeWritable(dir: string): void {
   }
 }
 
-/** Rejects at the first Ctrl-C, kill, or exception that nobody catches; a second one ends all at once. */
+/** Rejects at the first Ctrl-C, kill, or uncaught exception; a second one ends the process at once. */
 function signalled(): Promise<never> {
   return new Promise((_, reject) => {
     process.once('uncaughtException', reject)
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => {
         const error = new Error(`stopped by ${signal}`)
-        error.stack = error.message // where that was says nothing
+        error.stack = error.message // the stack says nothing useful
         reject(error)
       })
   })
@@ -70,5 +70,5 @@ try {
   process.stderr.write(`${isUsage ? message : stack}\n`)
   process.exitCode = isUsage ? 2 : 1
 }
-// What was started has ended; a timer of a client library need not be waited for.
+// Everything that was started has ended; timers of a client library are not awaited.
 process.exit()

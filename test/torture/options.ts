@@ -44,7 +44,7 @@ Cases:
 ${rows.join('\n')}`
 }
 
-/** @returns undefined if only the help was asked for. @throws UsageError */
+/** @returns undefined if only the help was requested @throws UsageError */
 export function parseOptions(args: readonly string[]): Options | undefined {
   const { values } = parsed(args)
   if (values.help) return undefined

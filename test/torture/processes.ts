@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 
-/** @returns false if the process has ended meanwhile, as one may that others kill too */
+/** @returns false if the process has ended, for instance because another part of the case killed it */
 export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, signal)

@@ -1,4 +1,4 @@
-/** Two torture cases in small; torture.test.ts has the others. */
+/** Two torture cases in small; torture.test.ts runs the others. */
 
 import { CASES } from './cases.ts'
 import { QUICK_CASES, testsInSmall } from './in-small.ts'

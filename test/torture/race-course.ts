@@ -1,4 +1,4 @@
-/** Where cases 3 and 4 race: a service with four workers, a site whose redemptions have no limits, and connections to it. */
+/** The setup of cases 3 and 4: a service with four workers, a site whose redemptions are unlimited, and connections to it. */
 
 import type { StoreKind, TestService, TestSite } from '../support/service.ts'
 import { EASY, UNLIMITED_REDEMPTIONS } from './redemptions.ts'
@@ -14,14 +14,14 @@ interface RaceCourse {
   readonly pool: Pool
 }
 
-/** Put away when the case has ended. */
+/** Closed when the case has ended. */
 export async function openRaceCourse(run: Run, kind: StoreKind, connections: number): Promise<RaceCourse> {
   const service = await run.service(kind, {
     ...UNLIMITED_REDEMPTIONS,
     POWGATE_WORKERS: String(WORKERS),
-    // What a busy machine takes is another matter.
+    // These cases do not check the usual deadline, which a busy machine may miss.
     POWGATE_STORE_DEADLINE_MS: '5000',
-    // Those whose answers were lost are asked for again after the race.
+    // Tokens whose answers were lost are redeemed again after the race.
     POWGATE_TOKEN_SECONDS: '3600',
   })
   const site = await service.createSite({ difficulty: EASY })

@@ -1,4 +1,4 @@
-/** Choices that a seed repeats. */
+/** Random choices that a seed repeats. */
 
 import { createCipheriv, createHash } from 'node:crypto'
 import { randomHex, seededRandom } from '../../bench/micro/random.ts'
@@ -9,7 +9,7 @@ export class Random {
 
   /**
    * @param seed 1 to 2^32-1
-   * @param next unsigned 32-bit integers; by default a generator that is simple and quick
+   * @param next unsigned 32-bit integers; by default a simple and fast generator
    */
   constructor(seed: number, next = seededRandom(seed)) {
     this.seed = seed
@@ -18,12 +18,12 @@ export class Random {
     for (let skipped = 0; skipped < 16; skipped++) this.#next()
   }
 
-  /** 0 to below `end`. */
+  /** An integer from 0 to below `end`. */
   below(end: number): number {
     return Math.floor((this.#next() / 2 ** 32) * end)
   }
 
-  /** Both ends included. */
+  /** An integer from `first` to `last`, both included. */
   between(first: number, last: number): number {
     return first + this.below(last - first + 1)
   }
@@ -44,14 +44,14 @@ export class Random {
     return Buffer.from(Array.from({ length: count }, () => this.below(256)))
   }
 
-  /** For a part with choices of its own, so that more of one do not change those of another. */
+  /** A generator for a part with choices of its own, so that more choices in one part do not change those of another. */
   fork(): Random {
-    // A number of this generator is all it remembers: who began with it would go on with the same numbers as this one.
+    // Seeded by a hash, because a number of this generator is its whole state: that seed would repeat the parent's numbers.
     const digest = createHash('sha256').update(`fork of ${this.#next()}`).digest()
     return new Random(digest.readUInt32LE(0) || 1)
   }
 
-  /** The same choices whenever this one has come as far, by a cipher: for statistics, of which the simple generator's are not. */
+  /** A generator by a cipher, seeded by this one's state: for statistics, for which the simple generator is too weak. */
   strong(): Random {
     const cipher = createCipheriv('aes-128-ctr', this.bytes(16), this.bytes(16))
     const zeros = Buffer.alloc(16_384)

@@ -1,4 +1,4 @@
-/** Many redemptions of the same tokens at once, which is what cases 3 to 6 are about. */
+/** Many redemptions of the same tokens at once, for cases 3 to 6. */
 
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -10,7 +10,7 @@ import type { Call, History } from './history.ts'
 import type { Random } from './random.ts'
 import type { Ending, Pool } from './wire.ts'
 
-/** No limit gets in the way of a redemption. */
+/** Settings under which no limit refuses a redemption. */
 export const UNLIMITED_REDEMPTIONS = {
   POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
   POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
@@ -23,7 +23,7 @@ const keyring = new Keyring([TEST_SECRET])
 
 type MintedClaims = Pick<TokenClaims, 'siteTag' | 'storeEpoch' | 'lifetimes'>
 
-/** Makes tokens as the service does, of a site whose redemptions are kept under one epoch of the store. */
+/** Makes tokens as the service does, for a site whose redemption records are kept under one epoch of the store. */
 export class TokenMint {
   readonly #claims: MintedClaims
   readonly #random: Random
@@ -33,19 +33,19 @@ export class TokenMint {
     this.#random = random
   }
 
-  /** One whole flow tells what the others must contain. */
+  /** Reads from one whole flow what the other tokens must contain. */
   static async open(url: string, site: TestSite, random: Random): Promise<TokenMint> {
     const reading = readToken(keyring, await new Client(url).token(site.siteKey))
     if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
     return new TokenMint(reading.claims, random)
   }
 
-  /** Nonces of the site's visitors are issued under the same one, unless the store is a Cluster. */
+  /** Nonces of the site's visitors are issued under the same epoch, unless the store is a Cluster. */
   get storeEpoch(): number {
     return this.#claims.storeEpoch
   }
 
-  /** The same, once the store has drawn this epoch. */
+  /** The same mint under another epoch of the store. */
   under(storeEpoch: number): TokenMint {
     return new TokenMint({ ...this.#claims, storeEpoch }, this.#random)
   }
@@ -75,7 +75,7 @@ export class TokenMint {
   }
 }
 
-/** @param idempotencyKey the same again: the first answer again */
+/** @param idempotencyKey the same key again returns the first answer again */
 export function redemptionRequest(apiKey: string, token: string, idempotencyKey?: string): string {
   const body = JSON.stringify({ token, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) })
   const lines = [
@@ -92,18 +92,18 @@ export interface Race {
   readonly pool: Pool
   readonly site: TestSite
   readonly history: History
-  /** Redemptions of one token, all at once. */
+  /** Number of redemptions of one token, all at once. */
   readonly racers: number
-  /** Every redemption has a key of its own, by which its answer can be had again. */
+  /** Whether every redemption has an idempotency key, by which its answer can be requested again. */
   readonly hasKeys: boolean
-  /** Whether this attempt at a token hangs up before the answer; without it, none does. */
+  /** Whether this attempt at a token hangs up before the answer; if undefined, none does. */
   readonly hangsUp?: (subject: number, number: number) => boolean
 }
 
-/** The keys are the same whenever the same attempt at the same token is made again. */
+/** A repeated attempt at the same token has the same key. */
 const keyOf = (subject: number, attempt: number) => `torture-${subject}-${attempt}`
 
-/** @param isHeard whether the answer is waited for in any case */
+/** @param isHeard whether the answer is awaited in any case */
 export async function attempt(
   race: Race,
   subject: number,
@@ -119,7 +119,7 @@ export async function attempt(
   return race.history.record(subject, number, startedMs, ending)
 }
 
-/** All of them at once, on as many connections. Returns when each has ended. */
+/** Sends all redemptions at once, on as many connections. Resolves when each has ended. */
 export function raceFor(race: Race, subject: number, token: string): Promise<Call[]> {
   return Promise.all(
     Array.from({ length: race.racers }, (_, number) => attempt(race, subject, token, number)),

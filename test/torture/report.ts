@@ -1,4 +1,4 @@
-/** How a case and its outcome are told. */
+/** The report about a case and its outcome. */
 
 import type { Run, TortureCase } from './run.ts'
 
@@ -12,7 +12,7 @@ export interface Verdict {
   readonly figures: Readonly<Record<string, string>>
   readonly problems: readonly string[]
   readonly seed: number
-  /** Does the same again. */
+  /** Repeats the same run. */
   readonly command: string
 }
 

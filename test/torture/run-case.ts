@@ -4,8 +4,8 @@ import { Run, type RunOptions, type TortureCase } from './run.ts'
 const NEVER = new Promise<never>(() => {})
 
 /**
- * Runs one case to its end; what it throws is a problem like others.
- * @param stopped rejects when it has to end before that; what it has started ends, what it has recorded is kept
+ * Runs one case to its end; an exception of the case is recorded as a problem.
+ * @param stopped rejects when the case must end early; everything it started is then stopped, and its records are kept
  */
 export async function runCase(
   one: TortureCase,

@@ -1,4 +1,4 @@
-/** What a case of the torture suite is given, and what it leaves behind. */
+/** What a case of the torture suite receives, and what it records. */
 
 import { join } from 'node:path'
 import { SETTINGS } from '../../src/settings.ts'
@@ -8,9 +8,9 @@ import { Random } from './random.ts'
 
 export interface TortureCase {
   readonly number: number
-  /** As `--only` takes it besides the number. */
+  /** Accepted by `--only`, like the number. */
   readonly name: string
-  /** What must hold. */
+  /** What the case asserts. */
   readonly aim: string
   /** What the full run does, in words. */
   readonly fullSize: string
@@ -19,32 +19,32 @@ export interface TortureCase {
 
 export interface RunOptions {
   readonly seed: number
-  /** A bound for the case; undefined: the full size. */
+  /** Time limit of the case; undefined: the full size. */
   readonly seconds: number | undefined
-  /** How often a full run repeats what it measures, where a case does so; once if undefined. */
+  /** How often a full run repeats its measurements, in cases that repeat them; undefined: once. */
   readonly repeat?: number
   /** Where histories are written; undefined: nowhere. */
   readonly historyDir: string | undefined
   readonly onProgress: (text: string) => void
 }
 
-/** Something that was measured. */
+/** A measured value. */
 export interface Figure {
   readonly name: string
   readonly value: string
 }
 
 const PROBLEMS_MAX = 5000
-/** As the service logs an exception while it works on a request. */
+/** The service's log message for an exception during a request. */
 const FAULT = 'a request ran into a fault'
 
 export class Run {
   readonly seed: number
   readonly random: Random
-  /** What was done: "10,000 tokens x 64 on redis". */
+  /** What was done, for example "10,000 tokens x 64 on redis". */
   readonly sizes: string[] = []
   readonly figures: Figure[] = []
-  /** What did not hold. */
+  /** Assertions that failed. */
   readonly problems: string[] = []
   readonly #options: RunOptions
   readonly #startedAtMs = performance.now()
@@ -60,27 +60,27 @@ export class Run {
     this.random = new Random(options.seed)
   }
 
-  /** Whether nothing bounds it: times are judged in such a run only, on a machine that does nothing else. */
+  /** Whether the run has no time limit: only then times are judged, on a machine that does nothing else. */
   get isFull(): boolean {
     return this.#options.seconds === undefined
   }
 
-  /** How often a case measures the same, of those that tell medians. */
+  /** How often a case repeats a measurement of which it reports medians. */
   get repetitions(): number {
     return this.isFull ? (this.#options.repeat ?? 1) : 1
   }
 
-  /** How long something may go on that goes on for `full` seconds in a full run. @param share of what the case may take */
+  /** The duration of something that takes `full` seconds in a full run. @param share of the case's time limit */
   seconds(full: number, share = 1): number {
     return Math.min(full, (this.#options.seconds ?? Number.POSITIVE_INFINITY) * share)
   }
 
-  /** The full number, or the one for a run that is bounded. */
+  /** The number for a full run, or the one for a run with a time limit. */
   count(full: number, bounded: number): number {
     return this.isFull ? full : bounded
   }
 
-  /** Whether a bounded run has used up this share of its time. */
+  /** Whether a run with a time limit has used up this share of its time. */
   isOver(share = 1): boolean {
     const { seconds } = this.#options
     return seconds !== undefined && performance.now() - this.#startedAtMs > seconds * share * 1000
@@ -100,7 +100,7 @@ export class Run {
     this.progress(`${name}: ${this.figures.at(-1)!.value}`)
   }
 
-  /** Notes a broken promise and goes on, so that one run tells all of them. */
+  /** Records a failed assertion and goes on, so that one run reports all of them. */
   check(holds: boolean, problem: string | (() => string)): void {
     if (holds) return
     if (this.problems.length >= PROBLEMS_MAX) {
@@ -112,7 +112,7 @@ export class Run {
     this.progress(`BROKEN: ${text}`)
   }
 
-  /** A time, or a ratio of times: a figure in any run, judged in a full one. */
+  /** A time, or a ratio of times: reported in any run, judged in a full one. */
   checkTime(name: string, value: number, max: number, unit = 'ms'): void {
     this.figure(name, `${shortened(value)} ${unit} (aim: at most ${max} ${unit})`.replace(/ +/g, ' '))
     if (this.isFull)
@@ -125,7 +125,7 @@ export class Run {
     return history
   }
 
-  /** A running service, which is stopped when the case has ended. */
+  /** Starts a service, which is stopped when the case has ended. */
   async service(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
     const service = await TestService.start(kind, env)
     this.#services.push(service)
@@ -133,15 +133,15 @@ export class Run {
     return service
   }
 
-  /** Done when the case has ended, however it ends; the last first. */
+  /** Registers a function that runs when the case has ended, however it ends; the last one runs first. */
   defer(ending: () => unknown): void {
     this.#endings.push(ending)
-    // A case that was stopped may be about to start something still.
+    // A stopped case may still start something.
     if (this.#hasEnded) void this.#putAway()
   }
 
   async end(): Promise<void> {
-    // Whatever is sick, only 503 is meant.
+    // Whatever is broken, 503 is the only 5xx that is right.
     for (const { name, calls } of this.#histories) {
       const fault = calls.find(({ status }) => status >= 500 && status !== 503)
       this.check(fault === undefined, () => `${name}: ${JSON.stringify(fault)}`)
@@ -149,7 +149,7 @@ export class Run {
     if (this.#moreProblems > 0) this.problems.push(`and ${this.#moreProblems} more`)
     this.#hasEnded = true
     await this.#putAway()
-    // Those are answered with 503 too, which may mean that the store is away.
+    // Faults are answered with 503 too, which may also mean that the store is away.
     for (const { output } of this.#services) {
       const at = output.indexOf(FAULT)
       if (at >= 0)
@@ -175,7 +175,7 @@ export class Run {
   }
 }
 
-/** With more requests than it can answer a service does what it does as shipped, which the tests' services do not. */
+/** The service sheds load as shipped; the services of the tests do not. */
 export const SHEDS_AS_SHIPPED = { POWGATE_OVERLOAD_MS: SETTINGS.POWGATE_OVERLOAD_MS.fallback } as const
 
 function shortened(value: number): string {

@@ -1,4 +1,4 @@
-/** Times that were measured, and what is told of them. */
+/** Measured times, and their summary. */
 
 export interface Latencies {
   readonly count: number
@@ -11,7 +11,7 @@ export class Samples {
   readonly #ms: number[] = []
   #count = 0
 
-  /** @param keeps otherwise they are counted only */
+  /** @param keeps if false, times are only counted */
   constructor(keeps = true) {
     this.#keeps = keeps
   }

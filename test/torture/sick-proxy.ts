@@ -1,28 +1,28 @@
-/** A TCP proxy on loopback in front of Redis that passes bytes on as badly as it is told to. */
+/** A TCP proxy on loopback in front of Redis that disturbs the connections in a chosen way. */
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { freePort } from '../support/ports.ts'
 
-/** What becomes of what Redis sends; and of new connections. */
+/** What happens to Redis' replies and to new connections. */
 export type Illness =
   | { readonly kind: 'none' }
-  /** The first reply is cut after a part of it, and its connection reset: none comes through. */
+  /** The first reply is cut after a part of it, and its connection reset: no reply gets through. */
   | { readonly kind: 'cut'; readonly keep: (bytes: number) => number }
   /** One packet a byte. */
   | { readonly kind: 'bytes' }
-  /** Each reply comes so much later; a later one never overtakes. */
+  /** Each reply is delayed by this time; replies keep their order. */
   | { readonly kind: 'slow'; readonly delayMs: () => number }
-  /** Nothing gets through in either direction, and nobody is told. Whatever was swallowed is lost for good. */
+  /** Nothing gets through in either direction, and no side is notified. Swallowed bytes are lost for good. */
   | { readonly kind: 'black-hole' }
-  /** Connections are reset, and new ones too. */
+  /** Connections are reset, also new ones. */
   | { readonly kind: 'refuse' }
 
 interface Pair {
   readonly client: Socket
   readonly server: Socket
-  /** Bytes of it were swallowed: what came after them would make no sense. */
+  /** Bytes of the connection were swallowed, so later bytes would make no sense. */
   isTorn: boolean
-  /** On the way to the client. */
+  /** Bytes on the way to the client. */
   readonly waiting: { readonly dueMs: number; readonly bytes: Buffer }[]
   isPassing: boolean
 }
@@ -87,7 +87,7 @@ export class SickProxy {
       socket.on('error', () => {}) // 'close' follows
       socket.on('close', () => {
         this.#pairs.delete(pair)
-        // A black hole tells nobody that the other side has gone.
+        // In a black hole, the other side is not notified of the end.
         if (!pair.isTorn || socket === client) other.destroy()
       })
     }
@@ -103,7 +103,7 @@ export class SickProxy {
     if (illness.kind === 'cut') {
       const { client } = pair
       const part = chunk.subarray(0, illness.keep(Math.min(chunk.length, replyEnd(chunk))))
-      pair.isTorn = true // what comes next would be read as the rest of it
+      pair.isTorn = true // the next bytes would be read as the rest of the cut reply
       client.write(part, () => client.resetAndDestroy())
       return
     }
@@ -114,7 +114,7 @@ export class SickProxy {
     if (!pair.isPassing) this.#pass(pair)
   }
 
-  /** What waits goes out in its order, each in an event-loop turn of its own. */
+  /** Sends waiting bytes in order, each in an event-loop turn of its own. */
   #pass(pair: Pair): void {
     const [first] = pair.waiting
     pair.isPassing = first !== undefined && !pair.client.destroyed
@@ -129,7 +129,7 @@ export class SickProxy {
   }
 }
 
-/** Where the RESP reply that begins at `from` ends; the end of the bytes, or beyond it, if it is not all there. */
+/** Where the RESP reply that begins at `from` ends; at or beyond the end of the bytes if the reply is incomplete. */
 function replyEnd(bytes: Buffer, from = 0): number {
   const lineEnd = bytes.indexOf('\r\n', from)
   if (lineEnd < 0) return bytes.length

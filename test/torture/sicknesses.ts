@@ -1,4 +1,4 @@
-/** What can be wrong with a Redis that is there: how it falls ill, and how it is cured. */
+/** What can go wrong with a Redis that is running: how each sickness begins, and how it is cured. */
 
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ export const PASSWORD = 'the password before it is rotated'
 
 let flushing: NodeJS.Timeout | undefined
 
-/** A Redis that lets itself be mistreated, with a proxy in front. */
+/** A Redis server that a case can break, with a proxy in front. */
 export class Patient {
   readonly redis: RedisServer
   readonly proxy: SickProxy
@@ -39,7 +39,7 @@ export class Patient {
     return client
   }
 
-  /** On one connection past the proxy, logged in from the start. */
+  /** Sends a command on one connection that bypasses the proxy and is logged in from the start. */
   ask(command: string, ...args: (string | number)[]): Promise<unknown> {
     return this.#admin.call(command, ...args)
   }
@@ -48,13 +48,13 @@ export class Patient {
     await this.ask('config', 'set', name, value)
   }
 
-  /** Of the given keys, those that are there. */
+  /** Which of the given keys exist. */
   async present(keys: readonly string[]): Promise<Set<string>> {
     const replies = (await this.#admin.pipeline(keys.map(key => ['exists', key])).exec())!
     return new Set(keys.filter((_, index) => replies[index]![1] === 1))
   }
 
-  /** kill -9 and another start. */
+  /** kill -9, then another start. */
   async restart(args: readonly string[]): Promise<void> {
     await this.redis.kill()
     this.#admin.disconnect()
@@ -70,11 +70,11 @@ export class Patient {
   }
 }
 
-/** When it ended, by `performance.now`. */
+/** When a sickness ended, by `performance.now`. */
 export interface Cured {
-  /** Until then, at least, it was ill. */
+  /** The sickness lasted at least until then. */
   readonly illUntilMs: number
-  /** By then, at the latest, it was well. */
+  /** The server was healthy from then on at the latest. */
   readonly wellFromMs: number
 }
 
@@ -82,18 +82,18 @@ export interface Sickness {
   readonly name: string
   /** Whether no redemption can succeed. */
   readonly isFatal: boolean
-  /** Whether the marks of before may be gone afterwards. */
+  /** Whether earlier redemption records may be lost. */
   readonly forgets?: true
   readonly seconds: number
   strike(patient: Patient, ms: number): Promise<void>
   cure(patient: Patient): Promise<unknown>
-  /** After the cure; without it, the sickness ended with it. */
+  /** Called after the cure; if undefined, the sickness ended with the cure. */
   cured?(): Cured
 }
 
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
-/** One that ends by itself, after the time that it is told to last. */
+/** A sickness that ends by itself after the given time. */
 function passing(name: string, command: (ms: number) => readonly [string, ...(string | number)[]]): Sickness {
   let endsMs = 0
   let wellFromMs = 0
@@ -113,12 +113,12 @@ function passing(name: string, command: (ms: number) => readonly [string, ...(st
       await patient.ask('ping')
       wellFromMs = performance.now()
     },
-    // Redis counts from when it reads the command, in whole milliseconds.
+    // Redis measures from when it reads the command, in whole milliseconds.
     cured: () => ({ illUntilMs: endsMs - 5, wellFromMs }),
   }
 }
 
-/** Cured by settings. */
+/** A sickness by settings, cured by settings. */
 function set(
   name: string,
   ill: Record<string, string | number>,

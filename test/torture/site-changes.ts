@@ -1,4 +1,4 @@
-/** Sites that change all the time, while something else goes on. */
+/** Changes sites all the time, while another load runs. */
 
 import { createSite, updateSite } from '../../src/admin/sites.ts'
 import { Client } from '../support/client.ts'
@@ -7,12 +7,12 @@ import { EASY } from './redemptions.ts'
 import type { Run } from './run.ts'
 
 const CHANGE_MS = 2000
-/** Then those that are there change again: each site has numbers of its own, which are kept, some KiB in every process. */
+/** After that many, existing sites are changed again: the numbers of each site stay in memory, some KiB in every process. */
 const SITES_MAX = 20
-/** A change is to be seen within two seconds. */
+/** A change must be visible within two seconds. */
 const SEEN_MS = 2000
 
-/** Creates a site, changes it, disables it, one every so often, and looks whether workers see it; later with the same sites. */
+/** Creates, changes and disables a site at intervals, and checks that workers see each change; later with the same sites. */
 export class SiteChanges {
   count = 0
   #rounds = 0
@@ -29,7 +29,7 @@ export class SiteChanges {
     this.#done = this.#change().catch(error => run.check(false, `site changes: ${(error as Error).message}`))
   }
 
-  /** Also again. */
+  /** May be called more than once. */
   async stop(): Promise<void> {
     this.#isOver = true
     await this.#done
@@ -70,7 +70,7 @@ export class SiteChanges {
   async #until(client: Client, siteKey: string, wanted: string, words: string): Promise<void> {
     const startedAtMs = performance.now()
     for (;;) {
-      // Another one each time, whom no limit refuses.
+      // A new address each time, so that no limit refuses.
       const visitor = `10.200.${(this.#visitors >> 8) & 0xff}.${this.#visitors++ & 0xff}`
       const answer = await client.challenge(siteKey, { headers: { 'X-Forwarded-For': visitor } })
       const seen = answer.status === 200 ? '200' : `${answer.status} ${answer.json.code}`

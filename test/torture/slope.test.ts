@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Random } from './random.ts'
 import { slopeOf } from './slope.ts'
 
-/** A saw-tooth with noise, which grows by so much a minute. */
+/** A saw-tooth with noise and a constant growth a minute. */
 function samples(growth: number, seed: number) {
   const random = new Random(seed)
   return Array.from({ length: 600 }, (_, index) => {
@@ -20,7 +20,7 @@ test('slope: growth is told from noise', () => {
     const stays = slopeOf(samples(0, seed))
     if (stays.perUnit > stays.plusMinus) falseAlarms++
   }
-  // Of 97.5 % one in 40 is wrong.
+  // At 97.5 %, one in 40 is wrong.
   assert.ok(falseAlarms <= 15, `${falseAlarms} of 200`)
 })
 
@@ -30,7 +30,7 @@ test('slope: what goes up and down slowly is not taken for growth', () => {
     const random = new Random(seed)
     let value = 0
     const slow = Array.from({ length: 600 }, (_, index) => {
-      // Half of it is left after 70 samples: two stretches.
+      // Half of a deviation is left after 70 samples, which is two stretches.
       value = value * 0.99 + random.below(2001) - 1000
       return { at: index / 60, value }
     })

@@ -1,14 +1,14 @@
 /**
- * Whether something grows: least squares over the means of stretches. What a stretch has too much, the next one often has too (a
- * heap fills for minutes until it is collected), so there are fewer independent ones than stretches: see Santer et al.,
+ * Whether values grow: least squares over the means of stretches. Neighbouring stretches often deviate in the same direction
+ * (a heap fills for minutes until it is collected). So fewer of them are independent than there are: see Santer et al.,
  * Statistical significance of trends (2000), "adjusted standard error and degrees of freedom".
  */
 
 export interface Slope {
-  /** Per unit of time, and half the width of its 95 % confidence interval. */
+  /** Growth per unit of time; then half the width of its 95 % confidence interval. */
   readonly perUnit: number
   readonly plusMinus: number
-  /** The same if all stretches were independent: by how much the line through them is uncertain, not what it means. */
+  /** The same if all stretches were independent: the uncertainty of the line through them, not of the growth. */
   readonly plusMinusOfLine: number
 }
 
@@ -46,7 +46,7 @@ export function slopeOf(samples: readonly { readonly at: number; readonly value:
   }
 }
 
-/** How many independent ones are worth as much as these. */
+/** The number of independent stretches that would be worth as much as these. */
 function independentOf(residues: readonly number[], rest: number): number {
   const products = residues.slice(1).map((residue, index) => residue * residues[index]!)
   const correlation = rest === 0 ? 0 : Math.max(0, sum(products) / rest)

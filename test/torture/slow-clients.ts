@@ -1,16 +1,16 @@
-/** Clients that take a server's connections and give nothing for them, each in a way of its own. */
+/** Clients that occupy a server's connections without using them, each kind in its own way. */
 
 import { connect, type Socket } from 'node:net'
 
 export interface SlowKind {
   readonly name: string
-  /** Of those that the case is about. */
+  /** The group that a case reports on. */
   readonly group: 'headers' | 'bodies' | 'idle' | 'readers'
-  /** What is sent at once. */
+  /** Bytes sent at once. */
   readonly start: string
-  /** What is sent then, every so often. */
+  /** Bytes sent afterwards, at this interval. */
   readonly drip?: { readonly text: string; readonly everyMs: number }
-  /** It takes nothing of what it is sent. */
+  /** The client reads nothing. */
   readonly isDeaf?: true
 }
 
@@ -69,16 +69,16 @@ export const SLOW_KINDS: readonly SlowKind[] = [
 const NOT_MODIFIED = 'GET /widget.js HTTP/1.1\r\nHost: powgate\r\nIf-None-Match: *\r\n\r\n'
 const WRONG_METHOD = 'HEAD /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
 const INVALID = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Length: 2\r\n\r\n{}'
-/** As many bytes as uWebSockets.js reads at once, and as few. */
+/** The most bytes that uWebSockets.js reads at once, and a small number. */
 const [PIPELINED_BYTES, SPARSE_BYTES] = [500_000, 16_000]
 
-/** They ask for so much that the system's buffers overflow. */
+/** They request so much that the system's buffers overflow. */
 export const DEAF_KINDS: readonly SlowKind[] = [
   { name: 'files', text: LONG_ANSWER },
   { name: 'heads', text: HEAD_ANSWER },
   { name: 'preflights', text: PREFLIGHT },
   { name: 'errors', text: ANSWERED },
-  // Refused, where there are more than can be answered.
+  // Refused if there are more than can be answered.
   { name: 'challenges', text: `${LINE}\r\n` },
   { name: '304s, all at once', text: NOT_MODIFIED, bytes: PIPELINED_BYTES },
   { name: 'heads, all at once', text: HEAD_ANSWER, bytes: PIPELINED_BYTES },
@@ -92,7 +92,7 @@ export const DEAF_KINDS: readonly SlowKind[] = [
   isDeaf: true,
 }))
 
-/** One connection; it tells when the other side has ended it. */
+/** One connection, which records when the other side ended it. */
 export class SlowClient {
   readonly kind: SlowKind
   /** By `performance.now`; undefined: not yet. */
@@ -102,7 +102,7 @@ export class SlowClient {
   readonly #socket: Socket
   #timer: NodeJS.Timeout | undefined
 
-  /** @param header what a PROXY protocol wants first; empty: nothing */
+  /** @param header sent first for the PROXY protocol; empty: nothing */
   constructor(kind: SlowKind, port: number, siteKey: string, header: Buffer) {
     this.kind = kind
     const socket = connect({ port, host: '127.0.0.1' })
@@ -114,7 +114,7 @@ export class SlowClient {
       this.connectedAtMs = performance.now()
       this.#send(Buffer.concat([header, Buffer.from(kind.start.replaceAll('SITE', siteKey))]))
       const { drip } = kind
-      // One that is deaf learns of the end by a write that fails.
+      // A client that reads nothing notices the end by a failed write.
       if (drip !== undefined) this.#timer = setInterval(() => this.#send(drip.text), drip.everyMs)
       if (kind.isDeaf) socket.pause()
       else socket.resume()

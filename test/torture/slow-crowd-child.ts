@@ -1,4 +1,4 @@
-/** The process in which a crowd of slow clients lives: see slow-crowd.ts. */
+/** The process that runs a crowd of slow clients: see slow-crowd.ts. */
 
 import { setPriority } from 'node:os'
 import { SLOW_KINDS, SlowClient } from './slow-clients.ts'
@@ -6,10 +6,10 @@ import type { CrowdOrder, CrowdState } from './slow-crowd.ts'
 
 const TELL_MS = 100
 const STEP_MS = 5
-/** Opened in each step: 2,000 a second. */
+/** Clients opened in each step: 2,000 a second. */
 const STEP_CLIENTS = 10
 
-// Whoever is measured, clients and service, goes first.
+// A lower priority than the measured clients and the service.
 setPriority(10)
 process.once('message', (order: CrowdOrder) => void open(order))
 process.once('disconnect', () => process.exit())

@@ -1,4 +1,4 @@
-/** Thousands of slow clients in a process of their own, so that what they cost is not measured at honest ones. */
+/** Thousands of slow clients in a process of their own, so that their cost does not affect the measured honest clients. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 
@@ -7,18 +7,18 @@ export interface CrowdOrder {
   readonly kinds: readonly number[]
   readonly port: number
   readonly siteKey: string
-  /** What a PROXY protocol wants first, hexadecimal; empty: nothing. */
+  /** Sent first for the PROXY protocol, hexadecimal; empty: nothing. */
   readonly header: string
 }
 
 export interface CrowdState {
   readonly connected: number
-  /** Could not connect. */
+  /** Clients that could not connect. */
   readonly failed: number
-  /** Whose connections the service has not ended. */
+  /** Clients whose connections the service has not ended. */
   readonly left: number
   readonly leftKinds: readonly string[]
-  /** The longest life of a group's connections that were ended. */
+  /** The longest life of ended connections, by group. */
   readonly livedMs: Readonly<Record<string, number>>
 }
 
@@ -38,7 +38,7 @@ export class SlowCrowd {
     this.#process.send(order)
   }
 
-  /** Of a moment ago; all zero until all have been opened. */
+  /** The state a moment ago; all zero until all clients have been opened. */
   get state(): CrowdState {
     return this.#state
   }

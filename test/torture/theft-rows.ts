@@ -1,4 +1,4 @@
-/** Ways to get more out of a solved challenge, or out of a token, than one redemption by whom it was given to. */
+/** Attempts to get more from a solved challenge or a token than one redemption by its owner. */
 
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, type TokenClaims } from '../../src/domain/token.ts'
@@ -10,9 +10,9 @@ interface Refused {
   readonly code: string
 }
 
-/** A solved challenge that is not brought back as it was given out. */
+/** A solved challenge that is submitted in another way than it was issued. */
 export interface SolutionTheft extends Refused {
-  /** Whether its owner has brought it back already. */
+  /** Whether the owner has submitted it already. */
   readonly isSpent: boolean
   /** The body that the thief sends. */
   readonly body: (solution: Solution) => string
@@ -36,7 +36,7 @@ const counterAs = (spelling: (digits: string) => string) => (solution: Solution)
 const nonceAs = (spelling: (nonce: string) => string) => (solution: Solution) =>
   withText(solution, 'nonce', spelling(solution.nonce))
 
-/** No integers as JSON spells them. */
+/** Spellings that JSON does not accept as integers. */
 const WRONG_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   'leading zeros': digits => `000${digits}`,
   'a plus sign': digits => `+${digits}`,
@@ -69,7 +69,7 @@ const WRONG_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   NaN: () => 'NaN',
 }
 
-/** What JSON takes for the same integer. */
+/** Spellings that JSON reads as the same integer. */
 const OTHER_SPELLINGS: Readonly<Record<string, (digits: string) => string>> = {
   'a float': digits => `${digits}.0`,
   'an exponent of zero': digits => `${digits}e0`,
@@ -80,7 +80,7 @@ const OTHER_SPELLINGS: Readonly<Record<string, (digits: string) => string>> = {
   'a point, its name escaped': digits => `5,"x":{"counter":${digits}},"\\u0063ounter":${digits}.0`,
 }
 
-/** The same spelling. */
+/** The unchanged spelling. */
 const EQUAL_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   'its own': digits => digits,
   'space around it': digits => ` \n${digits}\t`,
@@ -204,7 +204,7 @@ function changedNonce(at: number): (solution: Solution) => string {
   })
 }
 
-/** What the thief sends with a token that is not its own, or not as it was. */
+/** A token that belongs to somebody else or was changed, as the thief sends it. */
 export interface TokenTheft extends Refused {
   readonly isSpent: boolean
   readonly make: (token: string, claims: TokenClaims) => string
@@ -223,7 +223,7 @@ const segmentsAs = (make: (...segments: Segments) => readonly string[]) => (toke
 
 const BASE64 = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-/** The text with the lowest bits of its last character changed: of 43 characters they stand for no byte. */
+/** The text with the lowest bits of its last character changed: in 43 characters these bits belong to no byte. */
 function spareBits(text: string, bits: number): string {
   return text.slice(0, -1) + BASE64[BASE64.indexOf(text.at(-1)!) ^ bits]
 }
@@ -269,7 +269,7 @@ const ALTERED: Readonly<Record<string, (token: string) => string>> = {
   'a full-width bar': token => token.replaceAll('|', '\uff5c'),
 }
 
-/** Tokens that have neither of the two other characters get another one in place of their first. */
+/** The token with `+` and `/` for `-` and `_`. A token without those gets a `+` as the first character of its claims. */
 function swapped(token: string): string {
   const other = token.replaceAll('-', '+').replaceAll('_', '/')
   return other === token
@@ -281,7 +281,7 @@ const keyring = (secret: string) => new Keyring([secret])
 const reminted = (secret: string, change: Partial<TokenClaims>) => (_token: string, claims: TokenClaims) =>
   mintToken(keyring(secret), { ...claims, ...change })
 
-/** @param secret the service's own: who has it can make tokens, but not make others forgotten */
+/** @param secret the service's own: who knows it can make tokens, but cannot erase redemption records */
 export function tokenThefts(secret: string): TokenTheft[] {
   return [
     {
@@ -387,7 +387,7 @@ export function tokenThefts(secret: string): TokenTheft[] {
   ]
 }
 
-/** How /siteverify words a refusal of /verify-token; its status is 200. */
+/** How /siteverify names a refusal of /verify-token; its status is 200. */
 export const SITEVERIFY_CODES: Readonly<Record<string, string>> = {
   'invalid-token': 'invalid-input-response',
   'token-used': 'timeout-or-duplicate',

@@ -1,4 +1,4 @@
-/** The torture suite in small, all but what quick.test.ts runs. The full sizes are for `npm run torture`, by hand. */
+/** The torture suite in small, without the cases of quick.test.ts. `npm run torture`, by hand, runs the full sizes. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

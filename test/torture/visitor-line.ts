@@ -1,22 +1,22 @@
-/** One connection of a visitor, with one request under way at most. */
+/** One connection of a visitor, with at most one unanswered request. */
 
 import { connect, type Socket } from 'node:net'
 import type { Step } from './visitor-requests.ts'
 
 export interface LineOwner {
-  /** Told once. */
+  /** Called once. */
   connected(line: Line): void
   answered(line: Line, answer: string): void
-  /** The connection has ended, and not by `close`. */
+  /** The connection has ended, but not by `close`. */
   lost(line: Line, why: string): void
 }
 
-/** Answers of the service are shorter; longer ones come in pieces. */
+/** Answers of the service are shorter; longer ones arrive in pieces. */
 const READ_BYTES = 2048
 const LENGTH_NAME = 'Content-Length: '
 
 export class Line {
-  /** Of the request that was sent last. */
+  /** The visitor of the request that was sent last. */
   visitor = 0
   step: Step = 'challenge'
   sentAtMs = 0
@@ -43,7 +43,7 @@ export class Line {
     })
   }
 
-  /** Whether an answer is awaited. */
+  /** Whether an answer is outstanding. */
   get isBusy(): boolean {
     return this.#isBusy
   }
@@ -57,7 +57,7 @@ export class Line {
     this.#socket.write(text, 'latin1')
   }
 
-  /** With a reset, which leaves no port in TIME_WAIT: in a minute there are more connections than ports. */
+  /** Ends the connection by a reset, which leaves no port in TIME_WAIT: a minute has more connections than ports. */
   close(): void {
     this.#isClosed = true
     this.#socket.resetAndDestroy()
@@ -76,7 +76,7 @@ export class Line {
   }
 }
 
-/** Opens some, a few hundred at a time: a listener's backlog holds 512, and who does not fit waits for a second. */
+/** Opens connections, a few hundred at a time: a listener's backlog holds 512, and others would wait for a second. */
 export async function openLines(owner: LineOwner, port: number, count: number): Promise<Line[]> {
   const lines: Line[] = []
   let connected = 0

@@ -1,4 +1,4 @@
-/** What visitors send, and which of the answers says that the service is overloaded. */
+/** The requests of visitors, and which answers mean that the service is overloaded. */
 
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -16,12 +16,12 @@ export interface RequestTarget {
 
 const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
 const ENVIRONMENT = JSON.stringify(HONEST_ENVIRONMENT)
-/** Backends that redeem tokens. */
+/** Addresses of the backends that redeem tokens. */
 const CALLERS = 250
-/** Of a visitor's number, what goes into the nonce. */
+/** The bits of a visitor's number that go into the nonce. */
 const RANDOM_BITS = 0x3fff
 
-/** The address of one of 16 million visitors. No other traffic of the suite comes from there. */
+/** The address of one of 16 million visitors. No other traffic of the suite comes from these addresses. */
 export const addressOf = (visitor: number) =>
   `11.${(visitor >> 16) & 0xff}.${(visitor >> 8) & 0xff}.${visitor & 0xff}`
 
@@ -29,7 +29,7 @@ export function challengeText(siteKey: string, address: string): string {
   return `GET /challenge HTTP/1.1\r\nX-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}\r\n`
 }
 
-/** Solutions are of nonces that are minted here with a difficulty of 0 bits, as another host would mint them. (1.5 us each: not worth minting ahead.) */
+/** Requests of visitors. Their nonces are made here, with a difficulty of 0 bits. (1.5 us each: not worth making ahead.) */
 export class VisitorRequests {
   readonly #target: RequestTarget
   readonly #keyring = new Keyring([TEST_SECRET])
@@ -60,7 +60,7 @@ export class VisitorRequests {
   }
 }
 
-/** Tells well-formed refusals for overload. They are constants, so that each needs to be looked at once. */
+/** Recognises well-formed refusals for overload. They are constants, so each text is checked once. */
 export class OverloadAnswers {
   readonly #known: Partial<Record<Step, string>> = {}
 
@@ -72,7 +72,7 @@ export class OverloadAnswers {
   }
 }
 
-/** As docs/limits-and-score.md and the interface have it: code, Retry-After, CORS for browsers and none for backends. */
+/** As in docs/limits-and-score.md and the interface: code, Retry-After, CORS headers for browsers and none for backends. */
 function isWellFormed(answer: string, step: Step): boolean {
   const hasRetry = /\r\nRetry-After: [1-9]\d*\r\n/.test(answer)
   const hasCors = answer.includes('\r\nAccess-Control-Allow-Origin: *\r\n')

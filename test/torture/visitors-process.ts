@@ -1,4 +1,4 @@
-/** Visitors in a process of their own, which has its CPU time for itself. This file is also the entry of that process. */
+/** Visitors in a process of their own, with its own CPU time. This file is also the entry of that process. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { type BurstsResult, type BurstsSpec, sendBursts } from './bursts.ts'
@@ -10,7 +10,7 @@ type Order =
 type Answer = { readonly result: unknown } | { readonly problem: string }
 
 export class VisitorsProcess {
-  /** What is sent is cloned as it is, so that Infinity stays what it is. */
+  /** Messages are cloned structurally, so that Infinity stays Infinity. */
   readonly #process: ChildProcess = fork(new URL(import.meta.url).pathname, ['visitors'], {
     serialization: 'advanced',
   })

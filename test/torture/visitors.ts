@@ -1,9 +1,9 @@
 /**
- * Visitors who come at a fixed rate, whatever the service does (an open loop): each asks for a challenge, sends its
- * solution and has the token redeemed, one after the other, over one connection. Who is refused goes away.
+ * Visitors who come at a fixed rate, however the service responds (an open loop). Each requests a challenge, sends its
+ * solution and has the token redeemed, one after the other, over one connection. A visitor who is refused leaves.
  *
- * Latencies run from the moment that a request is written. What this process itself adds to them is how late it comes
- * to read an answer: its event loop's delay, which is told beside.
+ * Latencies count from the moment when a request is written. They include the delay of this process's own event loop before
+ * an answer is read; this delay is reported separately.
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
@@ -14,34 +14,34 @@ import { Line, type LineOwner, openLines } from './visitor-line.ts'
 import { OverloadAnswers, type RequestTarget, type Step, VisitorRequests } from './visitor-requests.ts'
 
 export interface VisitorsSpec extends RequestTarget {
-  /** On 127.0.0.1. */
+  /** Port on 127.0.0.1. */
   readonly port: number
-  /** So many visitors at once at most. */
+  /** Most visitors at the same time. */
   readonly connections: number
-  /** Whether each opens a connection of its own; otherwise they share those that are kept open. */
+  /** Whether each visitor opens a connection; otherwise they share open ones. */
   readonly isShortLived?: boolean
-  /** Infinity: another one whenever one has gone. */
+  /** Infinity: a new visitor whenever one leaves. */
   readonly visitorsPerSecond: number
   readonly warmUpMs: number
   readonly measureMs: number
-  /** What comes after the measured time. */
+  /** The load after the measured time. */
   readonly after?: { readonly visitorsPerSecond: number; readonly ms: number }
   /** Processes whose CPU time is measured. */
   readonly pids: readonly number[]
-  /** Of the visitors, how many never send a solution. */
+  /** Share of visitors who never send a solution. */
   readonly leaveShare?: number
-  /** Otherwise latencies are counted only. */
+  /** If false, latencies are only counted. */
   readonly keepsLatencies?: boolean
 }
 
-/** Of the measured time, where nothing else is said. */
+/** Of the measured time, unless another is named. */
 export interface VisitorsResult {
   readonly seconds: number
-  /** Whose first request was written. */
+  /** Visitors whose first request was written. */
   readonly came: number
-  /** Whose token was redeemed. */
+  /** Visitors whose token was redeemed. */
   readonly served: number
-  /** Who left with a challenge. */
+  /** Visitors who left with a challenge. */
   readonly left: number
   readonly admitted: Latencies
   readonly shed: Latencies
@@ -51,32 +51,35 @@ export interface VisitorsResult {
   readonly shedOf: Readonly<Record<Step, number>>
   /** With `after`: how long after the measured time the last refusal came; 0 if none did. */
   readonly lastShedMs: number
-  /** CPU time of the measured processes and of the load itself, over measured time. */
+  /** CPU time of the measured processes and of the load itself, divided by the measured time. */
   readonly busy: number
   readonly ownBusy: number
-  /** How late the load's own event loop was. */
+  /** Delay of the load's own event loop. */
   readonly ownLateP50Ms: number
   readonly ownLateP99Ms: number
-  /** Answers that were neither as expected nor a well-formed 503 that says it is overloaded, of all; some of them. */
+  /** Number of all answers that were neither as expected nor a well-formed 503 for overload; then some of them. */
   readonly bad: number
   readonly badAnswers: readonly string[]
 }
 
-/** Requests of all steps that were refused, from the first visitor to the last. */
+/** Refused requests of all steps, from the first visitor to the last. */
 export const refusalsOf = ({ shedOf }: VisitorsResult) => shedOf.challenge + shedOf.verify + shedOf.redeem
 
 const SHOWN = 5
 const LAST_ANSWERS_MS = 10_000
 const TICK_MS = 1
-/** At a tick, so that answers are read in between: to open a connection takes 40 us or more, to send a request a quarter of that. */
+/**
+ * In a tick, so that answers are read in between. Opening a connection takes 40 us or more, sending a request a quarter of
+ * that.
+ */
 const OPENED_MAX = 64
 const SENT_MAX = 256
-/** Whoever has been due for longer, while all connections are taken, does not come: that would be another rate. */
+/** Visitors due for longer than this, while all connections are in use, do not come: the rate would be another one. */
 const DUE_MS_MAX = 100
-/** Of the event loop's delay, how long its timer sleeps. */
+/** The sleep of the timer that measures the event loop's delay. */
 const DELAY_RESOLUTION_MS = 1
 
-/** So that the visitors of one run are not those of the one before, whose limits they would share. */
+/** Continues over all runs, because visitors with the same addresses would share limits. */
 let nextVisitor = 0
 
 export class Visitors implements LineOwner {
@@ -97,7 +100,7 @@ export class Visitors implements LineOwner {
   #left = 0
   #perSecond = 0
   #rateFromMs = 0
-  /** Since the rate is what it is. */
+  /** Visitors begun since the rate was set. */
   #begun = 0
   #measuredUntilMs = Number.POSITIVE_INFINITY
   #lastShedMs = 0
@@ -170,16 +173,16 @@ export class Visitors implements LineOwner {
     }
   }
 
-  /** What was due at the rate before, and has not been sent, is due no more. */
+  /** Sets the rate. Visitors who were due at the old rate and have not begun do not come. */
   #setRate(perSecond: number): void {
     this.#perSecond = perSecond
     this.#rateFromMs = performance.now()
     this.#begun = 0
-    // From then on each that ends makes room for the next.
+    // From then on each visitor who leaves makes room for the next.
     if (perSecond === Infinity) this.#sendDue(this.#spec.connections)
   }
 
-  /** @param max of the visitors who are due, how many begin now */
+  /** @param max how many of the visitors who are due begin now */
   #sendDue(max: number): void {
     if (this.#isOver || this.#perSecond === 0) return
     const passedMs = performance.now() - this.#rateFromMs
@@ -192,7 +195,7 @@ export class Visitors implements LineOwner {
         if (this.#shortLived.size >= connections) return
         this.#shortLived.add(new Line(this, port))
       } else {
-        // In turn: one that is left alone for ten seconds is closed.
+        // In turn, because a connection unused for ten seconds is closed.
         const line = this.#idle.take()
         if (line === undefined) return
         this.#begin(line)
@@ -279,7 +282,7 @@ export class Visitors implements LineOwner {
   }
 }
 
-/** Spread evenly over the visitors, by the golden ratio. */
+/** Whether a visitor leaves, spread evenly over visitors by the golden ratio. */
 function leaves(visitor: number, share: number): boolean {
   return share > 0 && (visitor * 0.6180339887498949) % 1 < share
 }

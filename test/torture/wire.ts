@@ -1,4 +1,4 @@
-/** Many keep-alive connections to one service, and what became of every request. */
+/** Many keep-alive connections to one service, and the outcome of every request. */
 
 import { connect, type Socket } from 'node:net'
 
@@ -10,7 +10,7 @@ export interface Reply {
   readonly body: string
 }
 
-/** Why there is no reply: none came in time; the connection was lost; or none could be made, so that nothing was sent. */
+/** Why there is no reply: none came in time; the connection was lost; or no connection was made, so that nothing was sent. */
 export type Silence = 'timeout' | 'lost' | 'unreachable'
 
 export type Ending = Reply | Silence
@@ -18,7 +18,7 @@ export type Ending = Reply | Silence
 export interface PoolOptions {
   readonly port: number
   readonly connections: number
-  /** After that long no answer is waited for. */
+  /** After this time an answer is not awaited any longer. */
   readonly timeoutMs: number
   /** The loopback address to call from. */
   readonly localAddress?: string
@@ -26,7 +26,7 @@ export interface PoolOptions {
 
 const RECONNECT_MS = 20
 
-/** A request goes out on a connection that is free, or waits for one. Lost connections are made anew. */
+/** Sends each request on a free connection, or queues it for one. Lost connections are replaced. */
 export class Pool {
   readonly options: PoolOptions
   readonly #lines: Line[]
@@ -43,17 +43,17 @@ export class Pool {
     return this.#send(request, false)
   }
 
-  /** Sends it and hangs up: nobody hears what became of it. */
+  /** Sends a request and hangs up, so that its outcome is unknown. */
   abandon(request: string): Promise<Ending> {
     return this.#send(request, true)
   }
 
   #send(request: string, hangsUp: boolean): Promise<Ending> {
     return new Promise(resolve => {
-      // Not at once: whoever asks again and again must not keep others from their turn.
+      // Delayed: callers that repeat requests at once would block the event loop.
       if (this.#isClosed) return void setTimeout(resolve, RECONNECT_MS, 'unreachable')
       const waiting = { request, hangsUp, resolve }
-      // In turn: one that is not used for seconds is closed, perhaps while a request is on its way.
+      // In turn: the service closes connections unused for seconds, perhaps while a request is on its way.
       const line = this.#free.shift()
       if (line === undefined) this.#waiting.push(waiting)
       else line.take(waiting)
@@ -64,14 +64,14 @@ export class Pool {
     return this.#isClosed
   }
 
-  /** Nothing is asked any more: what is under way is lost, what waits or comes later unreachable. Again: nothing. */
+  /** Ends all connections. Unanswered requests are lost, queued and later ones unreachable. May be called more than once. */
   close(): void {
     this.#isClosed = true
     for (const line of this.#lines) line.close()
     for (const { resolve } of this.#waiting.splice(0)) resolve('unreachable')
   }
 
-  /** For lines: one more can take a request. */
+  /** Called by a line that can send another request. */
   freed(line: Line): void {
     const waiting = this.#waiting.shift()
     if (waiting === undefined) this.#free.push(line)
@@ -85,7 +85,7 @@ interface Waiting {
   readonly resolve: (ending: Ending) => void
 }
 
-/** One connection, with one request under way at most. It connects when there is something to send. */
+/** One connection with at most one unanswered request. It connects when there is something to send. */
 class Line {
   readonly #pool: Pool
   #socket: Socket | undefined
