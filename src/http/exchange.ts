@@ -261,7 +261,7 @@ export class Exchange {
     if (this.#isClientsLast && !this.#isInCallback) return true
     // The rest of a much too large body is not to be received.
     if (this.#isBodyPending || this.#framing !== 'length') return true
-    return isBare && (this.#host.isDraining || Math.random() < BARE_LAST_SHARE)
+    return isBare && (this.#host.isDraining || (!this.#isClientsLast && Math.random() < BARE_LAST_SHARE))
   }
 
   /**

@@ -21,6 +21,7 @@ interface Case {
   readonly answer: RegExp
   /** Whether the client ends its side with the request. */
   readonly ends?: true
+  readonly times?: number
 }
 
 function get(method: 'GET' | 'HEAD', path: string, ...headers: readonly string[]): string {
@@ -78,10 +79,12 @@ for (const kind of STORE_KINDS) {
           request: get('HEAD', PATH, CLOSE),
           answer: HEAD_ALONE,
           ends: true,
+          times: 300, // one answer in 64 is treated in another way
         },
       }
-      for (const [name, { request, answer, ends }] of Object.entries(cases))
-        assert.match(await exchangeOf(service.port, request, ends), answer, name)
+      for (const [name, { request, answer, ends, times = 1 }] of Object.entries(cases))
+        for (let time = 0; time < times; time++)
+          assert.match(await exchangeOf(service.port, request, ends), answer, name)
 
       const waiting = [get('HEAD', PATH), get('GET', PATH, fresh)].map(request =>
         heldBack(service.port, request),
