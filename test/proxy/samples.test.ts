@@ -1,11 +1,10 @@
 /** The configurations of nginx and HAProxy in the documentation, as they stand there but for addresses, files and times. */
 
 import assert from 'node:assert/strict'
-import { request as requestTls } from 'node:https'
 import { after, before, describe, test } from 'node:test'
 import { QuickClient } from '../contract/support.ts'
 import { eventually } from '../support/eventually.ts'
-import { freshAddress } from '../support/http.ts'
+import { type Call, call, freshAddress } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
 import { FrontProxy } from '../support/proxies.ts'
 import { RawConnection } from '../support/raw-http.ts'
@@ -22,51 +21,58 @@ const FORGED = { 'X-Forwarded-For': '203.0.113.66' }
 
 /** The redemption paths, and what a server might take for one of them. */
 const REDEMPTION_PATHS = [
-  '/verify-token',
-  '/siteverify',
-  '/verify-token?a=b',
-  '/siteverify?',
-  '/verify-token/',
-  '//verify-token',
-  '/./verify-token',
-  '/a/../verify-token',
-  '/verify%2Dtoken',
-  '/verify-token%3Fa',
-  '/verify-token#a',
-  '/verify-token;a',
-  '/Verify-Token',
+  ...'/verify-token /siteverify /verify-token?a=b /siteverify? /verify-token/ //verify-token /./verify-token'.split(
+    ' ',
+  ),
+  ...'/a/../verify-token /verify%2Dtoken /verify-token%3Fa /verify-token#a /verify-token;a /Verify-Token'.split(
+    ' ',
+  ),
   `http://${NAME}/verify-token`,
 ]
 
+const HAPROXY = sample('haproxy', 'mode http')
+const NGINX = sample('nginx', 'server 127.0.0.1:8080')
+const TWO = sample('nginx', 'server 10.0.0.6:8080')
+const CDN = sample('nginx', 'ssl_verify_client')
+const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
+const MORE = /^server \{\n([\s\S]*)^\}/m.exec(TWO)![1]!
+const NGINX_TWO = NGINX.replace(UPSTREAM, UPSTREAM.exec(TWO)![0]).replace('  location / {', `${MORE}$&`)
+/** With a server beside it that asks for no certificate. */
+const NGINX_CDN =
+  UPSTREAM.exec(NGINX)![0] +
+  CDN +
+  CDN.replace(NAME, 'other.example').replaceAll(/^ *ssl_(verify|client).*\n/gm, '')
+
 /** Two hosts on one Redis, each with the settings that HAProxy needs. */
 class Stage {
-  port = 0
-  adminPort = 0
-  hosts: TestService[] = []
+  readonly certificates = new Certificates({ names: `DNS:${NAME}` })
+  readonly hosts: TestService[] = []
   site: TestSite = { siteKey: '', apiKey: '' }
+  direct = ''
+  #port = 0
+  #adminPort = 0
   #redis: RedisServer | undefined
 
   async start(): Promise<void> {
     this.#redis = await RedisServer.start()
-    this.port = await freePort()
-    this.adminPort = await freePort()
+    this.#port = await freePort()
+    this.#adminPort = await freePort()
+    this.direct = `http://${HOSTS[0]}:${this.#port}`
     for (const host of HOSTS) {
-      const lines = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), {
-        '10.0.0.5': host,
-        '9090': String(this.adminPort),
-      })
-      const settings = Array.from(lines.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
-      this.hosts.push(
-        await TestService.start('embedded', {
-          ...Object.fromEntries(settings),
-          HOST: host,
-          PORT: String(this.port),
-          REDIS_URL: this.#redis.url,
-          POWGATE_TRUSTED_PROXIES: '127.0.0.1',
-          POWGATE_STORE_DEADLINE_MS: '5000',
-          POWGATE_DRAIN_SECONDS: '10',
-        }),
+      const lines = adapted(sample('sh', 'POWGATE_UNREADY_SECONDS'), this.#names(0)).replaceAll(
+        HOSTS[0],
+        host,
       )
+      const settings = Array.from(lines.matchAll(/^(\w+)=(\S+)/gm), ([, name, value]) => [name, value])
+      const env = {
+        HOST: host,
+        PORT: String(this.#port),
+        REDIS_URL: this.#redis.url,
+        POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+        POWGATE_STORE_DEADLINE_MS: '5000',
+        POWGATE_DRAIN_SECONDS: '10',
+      }
+      this.hosts.push(await TestService.start('embedded', { ...env, ...Object.fromEntries(settings) }))
     }
     this.site = await this.hosts[0]!.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   }
@@ -74,73 +80,53 @@ class Stage {
   async stop(): Promise<void> {
     for (const host of this.hosts) await host.stop()
     await this.#redis?.stop()
+    this.certificates.remove()
   }
 
-  async nginx(isOfTwo: boolean): Promise<FrontProxy> {
-    const one = sample('nginx', 'server 127.0.0.1:8080')
-    const two = sample('nginx', 'server 10.0.0.6:8080')
-    const more = /^server \{\n([\s\S]*)^\}/m.exec(two)![1]!
-    const both = one.replace(UPSTREAM, UPSTREAM.exec(two)![0]).replace('  location / {', `${more}$&`)
+  async front(program: 'nginx' | 'haproxy', config: string): Promise<FrontProxy> {
     const port = await freePort()
-    const plain = (isOfTwo ? both : one).replaceAll(/^ *ssl_certificate.*\n/gm, '')
-    const config = adapted(plain, {
-      'listen 443 ssl': `listen 127.0.0.1:${port}`,
-      '10.0.0.0/24': BACKENDS,
-      ...(isOfTwo
-        ? {
-            '10.0.0.5:8080': `${HOSTS[0]}:${this.port}`,
-            '10.0.0.6:8080': `${HOSTS[1]}:${this.port}`,
-            'proxy_connect_timeout 1s': 'proxy_connect_timeout 20s',
-            'proxy_read_timeout 2s': 'proxy_read_timeout 20s',
-          }
-        : { '127.0.0.1:8080': `${HOSTS[0]}:${this.port}` }),
-    })
-    return FrontProxy.run('nginx', port, config)
+    return FrontProxy.run(
+      program,
+      port,
+      adapted(config, this.#names(port, config === NGINX_CDN ? ' ssl' : '')),
+    )
   }
 
-  async haproxy(): Promise<FrontProxy> {
-    const port = await freePort()
-    const config = adapted(sample('haproxy', 'mode http'), {
+  /** Where a proxy listens; without TLS, but for the certificates that are wanted. Times suit a busy machine. */
+  #names(port: number, tls = ''): Record<string, string> {
+    return {
       'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
+      'listen 443 ssl': `listen 127.0.0.1:${port}${tls}`,
+      '/etc/ssl/captcha.example.com.pem': this.certificates.serverCert,
+      '/etc/ssl/captcha.example.com.key': this.certificates.serverKey,
+      '/etc/ssl/cdn-client-ca.pem': this.certificates.ca,
       '10.0.0.0/24': BACKENDS,
-      '10.0.0.5:8080': `${HOSTS[0]}:${this.port}`,
-      '10.0.0.6:8080': `${HOSTS[1]}:${this.port}`,
-      'port 9090': `port ${this.adminPort}`,
+      '127.0.0.1:8080': `${HOSTS[0]}:${this.#port}`,
+      '10.0.0.5:8080': `${HOSTS[0]}:${this.#port}`,
+      '10.0.0.6:8080': `${HOSTS[1]}:${this.#port}`,
+      '10.0.0.5': HOSTS[0],
+      '9090': String(this.#adminPort),
+      'connect_timeout 1s': 'connect_timeout 20s',
+      'read_timeout 2s': 'read_timeout 20s',
       'timeout server 2s': 'timeout check 20s\n  timeout server 20s',
-    })
-    return FrontProxy.run('haproxy', port, config)
-  }
-
-  /** Of nginx behind a CDN, which has the client's certificate of these; and beside it a server that asks for none. */
-  async behindCdn(certificates: Certificates): Promise<FrontProxy> {
-    const port = await freePort()
-    const server = adapted(sample('nginx', 'ssl_verify_client'), {
-      'listen 443 ssl': `listen 127.0.0.1:${port} ssl`,
-      '/etc/ssl/captcha.example.com.pem': certificates.serverCert,
-      '/etc/ssl/captcha.example.com.key': certificates.serverKey,
-      '/etc/ssl/cdn-client-ca.pem': certificates.ca,
-    })
-    const upstream = UPSTREAM.exec(sample('nginx', 'server 127.0.0.1:8080'))![0]
-    const other = server.replace(NAME, 'other.example').replaceAll(/^ *ssl_(verify|client).*\n/gm, '')
-    const config = upstream.replace('127.0.0.1:8080', `${HOSTS[0]}:${this.port}`) + server + other
-    return FrontProxy.run('nginx', port, config)
+    }
   }
 }
-
-const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
-
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 describe('samples of the documentation', () => {
   const stage = new Stage()
   before(() => stage.start())
   after(() => stage.stop())
 
-  for (const front of ['nginx', 'nginx for two hosts', 'haproxy'] as const) {
+  for (const [front, config] of Object.entries({
+    nginx: NGINX,
+    'nginx for two hosts': NGINX_TWO,
+    haproxy: HAPROXY,
+  })) {
     describe(front, () => {
       let proxy: FrontProxy
       before(async () => {
-        proxy = await (front === 'haproxy' ? stage.haproxy() : stage.nginx(front !== 'nginx'))
+        proxy = await stage.front(front === 'haproxy' ? front : 'nginx', config)
       })
       after(() => proxy?.stop())
 
@@ -152,27 +138,27 @@ describe('samples of the documentation', () => {
   }
 
   test('nginx behind a CDN believes the holder of the certificate alone', async () => {
-    const certificates = new Certificates({ names: `DNS:${NAME}` })
-    const others = new Certificates({ names: `DNS:${NAME}` })
-    const proxy = await stage.behindCdn(certificates)
+    const strangers = new Certificates({ names: `DNS:${NAME}` })
+    const proxy = await stage.front('nginx', NGINX_CDN)
+    const visitor = '203.0.113.7'
+    const headers = { Host: NAME, 'X-Site-Key': stage.site.siteKey, 'CF-Connecting-IP': visitor, ...FORGED }
+    const ask = (tls: Call['tls'], path = '/challenge') =>
+      call(`https://127.0.0.1:${proxy.port}${path}`, { headers, tls: { servername: NAME, ...tls } })
+    const { cert, key } = stage.certificates.clientOptions
     try {
-      const visitor = '203.0.113.7'
-      const ask = (options: TlsRequest) =>
-        askTls(proxy.port, { ...options, siteKey: stage.site.siteKey, visitor })
-      const direct = `http://${HOSTS[0]}:${stage.port}`
-      const observer = await NonceObserver.create(direct, stage.site)
-      const { status, json } = await ask({ certificate: certificates.clientOptions })
+      const observer = await NonceObserver.create(stage.direct, stage.site)
+      const { status, json } = await ask({ cert, key })
       assert.equal(status, 200)
       assert.ok(observer.isBoundTo(json.nonce, visitor))
+      const { cert: otherCert, key: otherKey } = strangers.clientOptions
       assert.equal((await ask({})).status, 400)
-      assert.equal((await ask({ certificate: others.clientOptions })).status, 400)
+      assert.equal((await ask({ cert: otherCert, key: otherKey })).status, 400)
       assert.equal((await ask({ servername: 'other.example' })).status, 421)
       for (const path of ['/verify-token', '/siteverify'])
-        assert.equal((await ask({ certificate: certificates.clientOptions, path })).status, 403)
+        assert.equal((await ask({ cert, key }, path)).status, 403)
     } finally {
       await proxy.stop()
-      certificates.remove()
-      others.remove()
+      strangers.remove()
     }
   })
 })
@@ -215,7 +201,7 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
       } catch (error) {
         failures.push(String(error))
       }
-      await pause(20)
+      await new Promise(resolve => setTimeout(resolve, 20))
     }
   }
   const lanes = [visits(), visits()]
@@ -234,45 +220,4 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
     await Promise.all(lanes)
     assert.deepEqual(failures, [], `${failures.join('\n')}\n${proxy.output}`)
   }
-}
-
-interface TlsRequest {
-  readonly certificate?: { readonly cert: Buffer; readonly key: Buffer }
-  readonly servername?: string
-  readonly path?: string
-}
-
-/** As a CDN asks for a visitor, who has added a header that it passes on. */
-function askTls(
-  port: number,
-  {
-    certificate,
-    servername = NAME,
-    path = '/challenge',
-    siteKey,
-    visitor,
-  }: TlsRequest & { siteKey: string; visitor: string },
-): Promise<{ status: number | undefined; json: { nonce: string } }> {
-  const headers = { Host: NAME, 'X-Site-Key': siteKey, 'CF-Connecting-IP': visitor, ...FORGED }
-  const options = {
-    host: '127.0.0.1',
-    port,
-    servername,
-    path,
-    headers,
-    rejectUnauthorized: false,
-    ...certificate,
-  }
-  return new Promise((resolve, reject) => {
-    const request = requestTls({ ...options, agent: false }, response => {
-      let text = ''
-      response.on('data', chunk => (text += chunk))
-      response.on('end', () => {
-        const isJson = response.headers['content-type'] === 'application/json'
-        resolve({ status: response.statusCode, json: isJson ? JSON.parse(text) : {} })
-      })
-    })
-    request.once('error', reject)
-    request.end()
-  })
 }

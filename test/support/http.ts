@@ -1,6 +1,7 @@
 /** HTTP requests to the service under test, from any loopback address: on Linux all of 127.0.0.0/8 is local. */
 
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { type RequestOptions, request as requestTls } from 'node:https'
 import { noteAnswer } from './canaries.ts'
 
 export interface Answer {
@@ -18,14 +19,20 @@ export interface Call {
   readonly body?: string | Buffer
   /** Loopback address to call from. */
   readonly from?: string
+  /** For https: the name that is asked for, and a certificate to show. Who answers is not asked. */
+  readonly tls?: Pick<RequestOptions, 'servername' | 'cert' | 'key'>
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
-export function call(url: string, { method = 'GET', headers = {}, body, from }: Call = {}): Promise<Answer> {
+export function call(
+  url: string,
+  { method = 'GET', headers = {}, body, from, tls }: Call = {},
+): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const options = { method, headers, agent, ...(from === undefined ? {} : { localAddress: from }) }
-    const outgoing = request(url, options, incoming => {
+    const connection = tls === undefined ? { agent } : { ...tls, agent: false, rejectUnauthorized: false }
+    const options = { method, headers, ...connection, ...(from === undefined ? {} : { localAddress: from }) }
+    const outgoing = (tls === undefined ? request : requestTls)(url, options, incoming => {
       const chunks: Buffer[] = []
       incoming.on('data', chunk => chunks.push(chunk))
       incoming.on('end', () => {

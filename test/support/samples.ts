@@ -19,10 +19,9 @@ export function sample(language: string, text: string): string {
   return found[0]![2]!
 }
 
-/** The sample with names of this machine; each must occur. */
+/** The sample with names of this machine; none of the documentation's is left. */
 export function adapted(text: string, names: Readonly<Record<string, string>>): string {
-  return Object.entries(names).reduce((result, [name, own]) => {
-    assert.ok(result.includes(name), `the sample has no ${name}`)
-    return result.replaceAll(name, own)
-  }, text)
+  const result = Object.entries(names).reduce((all, [name, own]) => all.replaceAll(name, own), text)
+  assert.doesNotMatch(result, /\b10\.0\.0\.|\b(8080|443|9090)\b|\/etc\//)
+  return result
 }
