@@ -1,6 +1,6 @@
 /**
  * Requests that servers parse in different ways, and the result of each. They come from a visitor and from a trusted proxy
- * directly to powgate, and through nginx and HAProxy. The table of docs/proxies.md is generated from this one (a test
+ * directly to powgate, and through nginx and HAProxy. The table of docs/measurements.md is generated from this one (a test
  * compares them).
  */
 

@@ -1,4 +1,4 @@
-/** The table of requests that servers parse in different ways, as in docs/proxies.md. */
+/** The table of requests that servers parse in different ways, as in docs/measurements.md. */
 
 import { type Row, SECTIONS, WAYS } from './conformance-rows.ts'
 
