@@ -1,12 +1,13 @@
 /** A visitor's log lines, told in words. Pure: nothing is read or printed here. */
 
+import type { Policy } from '../domain/limits.ts'
 import { nonceTerms } from '../domain/nonce.ts'
 import type { Reason } from '../domain/outcome.ts'
-import type { JudgementReason } from '../endpoints/service.ts'
+import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, textOf } from '../domain/reason-words.ts'
+import type { JudgementReason } from '../domain/score.ts'
 import type { LogEvent } from '../log/event-log.ts'
 import { isNonceText } from '../protocol/proof.ts'
 import type { LogRecord } from './explain-search.ts'
-import { JUDGEMENT_WORDS, limitAdvice, REFUSAL_WORDS } from './explain-words.ts'
 
 export interface Step {
   /** Unix milliseconds. */
@@ -28,6 +29,8 @@ export function stepOf(record: LogRecord): Step {
   ]
   return { time: number(record, 'time') ?? 0, title, lines: [...lines, where.join(', ')], record }
 }
+
+const UNKNOWN = { meaning: 'Unknown to this version.', advice: '' }
 
 interface Told {
   readonly title: string
@@ -82,10 +85,10 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   const threshold = number(record, 'threshold') ?? 0
   const penalties = part(record, 'penalties')
   const title = isPassed ? 'verification passed' : 'verification failed'
-  const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(reason => {
-    const penalty = number(penalties, String(reason))
-    const words = JUDGEMENT_WORDS[String(reason) as JudgementReason] ?? ''
-    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${printable(String(reason))}: ${words}${detail(record, String(reason))}`
+  const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(String).map(reason => {
+    const penalty = number(penalties, reason)
+    const words = JUDGEMENT_WORDS[reason as JudgementReason] ?? UNKNOWN
+    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${printable(reason)}${detail(record, reason)}: ${textOf(words)}`
   })
   if (score === undefined) return { title, lines: ['not scored', ...reasons] }
   const relation = isPassed ? 'at or above' : 'below'
@@ -136,14 +139,12 @@ function redemptionLines(record: LogRecord): string[] {
 function refusalTold(record: LogRecord): Told {
   const reason = text(record, 'reason')
   const endpoint = text(record, 'endpoint')
-  const { meaning, advice } = REFUSAL_WORDS[reason as Reason] ?? {
-    meaning: 'Unknown to this version.',
-    advice: '',
-  }
+  const { meaning, advice } = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
   const apiKeyId = text(record, 'apiKeyId')
   const code = text(record, 'code')
   const answer = code === reason ? code : `${code} (${reason})`
-  const limit = reason === 'rate-limited' ? limitAdvice(endpoint, text(record, 'policy')) : ''
+  const words = LIMIT_WORDS[endpoint]?.[text(record, 'policy') as Policy]
+  const limit = words === undefined ? '' : textOf(words)
   return {
     title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
     lines: [meaning, advice, limit, apiKeyId === '' ? '' : `API key ${apiKeyId}`].filter(line => line !== ''),

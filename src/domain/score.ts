@@ -31,6 +31,9 @@ export const SCORE_WEIGHTS = {
 
 export type ScoreReason = keyof typeof SCORE_WEIGHTS
 
+/** Why a solution failed or scored below 1. */
+export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key'
+
 /** The weight of each signal, 0 to 1. */
 export type ScoreWeights = Readonly<Record<ScoreReason, number>>
 

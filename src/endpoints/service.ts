@@ -5,7 +5,7 @@ import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Limits, Policy } from '../domain/limits.ts'
 import type { Reason } from '../domain/outcome.ts'
-import type { ScoreReason, ScoreSignals } from '../domain/score.ts'
+import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -62,9 +62,6 @@ export interface IssuedChallenge {
   /** The inputs of the difficulty. */
   readonly inputs: DifficultyInputs
 }
-
-/** Why a solution failed or scored below 1. */
-export type JudgementReason = ScoreReason | 'ip-blocked' | 'ip-not-allowed' | 'proof-wrong' | 'test-key'
 
 /** The judgement of a solution that is answered with 200. */
 export interface Judgement {

@@ -16,7 +16,13 @@ import { timeText } from '../domain/decimal.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
-import { type Score, type ScoreReason, type ScoreSignals, scoreOf } from '../domain/score.ts'
+import {
+  type JudgementReason,
+  type Score,
+  type ScoreReason,
+  type ScoreSignals,
+  scoreOf,
+} from '../domain/score.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -24,14 +30,7 @@ import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
-import {
-  CLOCK_SKEW_MS,
-  type Endpoint,
-  type Judgement,
-  type JudgementReason,
-  Refusals,
-  type Service,
-} from './service.ts'
+import { CLOCK_SKEW_MS, type Endpoint, type Judgement, Refusals, type Service } from './service.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 

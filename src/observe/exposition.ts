@@ -3,8 +3,7 @@
  * number of series. For that reason no label holds site keys (the dashboard shows sites).
  */
 
-import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
-import type { JudgementReason } from '../endpoints/service.ts'
+import { type JudgementReason, SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import { openFilesOf } from '../open-files.ts'
 import { RESTART_CAUSES, type Restarts } from './restarts.ts'
 import type { Histogram, StatsSnapshot } from './snapshot.ts'

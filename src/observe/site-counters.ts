@@ -1,7 +1,7 @@
 /** What one worker counts for one site. */
 
 import type { Reason } from '../domain/outcome.ts'
-import type { JudgementReason } from '../endpoints/service.ts'
+import type { JudgementReason } from '../domain/score.ts'
 import { SCORE_BUCKETS, type SiteStats } from './snapshot.ts'
 import { Tally } from './tally.ts'
 

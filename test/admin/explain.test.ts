@@ -8,8 +8,9 @@ import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { type LogRecord, searchLogs } from '../../src/admin/explain-search.ts'
 import { stepOf } from '../../src/admin/explain-story.ts'
-import { REFUSAL_WORDS } from '../../src/admin/explain-words.ts'
 import { OUTCOMES } from '../../src/domain/outcome.ts'
+import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS } from '../../src/domain/reason-words.ts'
+import { SETTINGS } from '../../src/settings.ts'
 import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { freshAddress } from '../support/http.ts'
@@ -130,7 +131,7 @@ TIME  refused at /verify-token: 400 token-used
     )
     assert.match(
       fromFile,
-      /verification failed\n {4}score 0\.20, below the threshold 0\.50\n {6}-0\.60 {2}webdriver: the browser says that a program drives it .*\n {6}-0\.20 {2}solveTimeImpossible: .*\n {4}the solution of 16 bits came .* after the challenge; it claims 100000\.0 s of solving\n/,
+      /verification failed\n {4}score 0\.20, below the threshold 0\.50\n {6}-0\.60 {2}webdriver: The browser says that a program drives it .*\n {6}-0\.20 {2}solveTimeImpossible: .*\n {4}the solution of 16 bits came .* after the challenge; it claims 100000\.0 s of solving\n/,
     )
     const piped = await powgate.runWithInput(service.output, 'explain', failedRequest)
     assert.deepEqual(
@@ -149,7 +150,7 @@ TIME  refused at /verify-token: 400 token-used
     assert.match(
       await powgate.text('explain', limitedRequest, '--log', log),
       new RegExp(
-        `^Request to ${siteKey}\n\n.* {2}refused at /challenge: 429 rate-limited\n.*\n.*per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE\\)`,
+        `^Request to ${siteKey}\n\n.* {2}refused at /challenge: 429 rate-limited\n.*\n.*per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE, or the site's own\\)`,
       ),
     )
     assert.match(
@@ -310,5 +311,13 @@ describe('on logs of any kind', () => {
       return lines[0]
     })
     assert.equal(new Set(meanings).size, meanings.length)
+  })
+
+  test('every setting that the words name is one, and every limit is named', () => {
+    const text = JSON.stringify([REFUSAL_WORDS, JUDGEMENT_WORDS, LIMIT_WORDS])
+    const named = new Set([...text.matchAll(/\bPOWGATE_\w+/g)].map(([name]) => name))
+    for (const name of named) assert.ok(name in SETTINGS, name)
+    for (const name of Object.keys(SETTINGS))
+      if (name.startsWith('POWGATE_LIMIT_')) assert.ok(named.has(name), name)
   })
 })

@@ -1,13 +1,20 @@
 /** Panels that rank by count: reasons of refusals, reasons of failed verifications, sites, and limits that refused. */
 
+import type { Policy } from '../../domain/limits.ts'
+import {
+  JUDGEMENT_WORDS,
+  LIMIT_WORDS,
+  REFUSAL_WORDS,
+  type ReasonWords,
+  textOf,
+} from '../../domain/reason-words.ts'
 import { OTHER_SITES } from '../../observe/history-view.ts'
 import { BarList } from './bar-list.ts'
 import { type PagePart, Panel } from './panel.ts'
-import { explainJudgement, explainLimit, explainRefusal } from './reasons.ts'
 import { sum } from './sum.ts'
 
 export function refusalPanel(): PagePart {
-  const list = new BarList('Nothing was refused.', explainRefusal)
+  const list = new BarList('Nothing was refused.', by(REFUSAL_WORDS))
   const about = 'by reason: count, share of refusals, and when'
   const panel = new Panel({ title: 'Why requests were refused', about }, [list.element], false)
   return {
@@ -17,7 +24,7 @@ export function refusalPanel(): PagePart {
 }
 
 export function reasonPanel(): PagePart {
-  const list = new BarList('No verification failed or lost score.', explainJudgement)
+  const list = new BarList('No verification failed or lost score.', by(JUDGEMENT_WORDS))
   const about = 'by reason: count, share of verifications, and when'
   const panel = new Panel({ title: 'Why verifications failed or lost score', about }, [list.element], false)
   return {
@@ -72,4 +79,20 @@ export function limitPanel(): PagePart {
       panel.update(site !== null)
     },
   }
+}
+
+/** Reasons may be unknown here: a worker may run newer code than this page. */
+function by(words: Readonly<Record<string, ReasonWords>>) {
+  return (name: string) => explained(name, words[name])
+}
+
+/** @param name `<endpoint> <policy>` */
+function explainLimit(name: string) {
+  const [endpoint = '', policy = ''] = name.split(' ')
+  const title = `/${endpoint} per ${policy.replace('address-site', 'address and site').replace('api-key', 'API key')}`
+  return explained(title, LIMIT_WORDS[endpoint]?.[policy as Policy])
+}
+
+function explained(title: string, words: ReasonWords | undefined) {
+  return { title, text: words === undefined ? '' : textOf(words) }
 }
