@@ -1,7 +1,8 @@
 /**
  * Parses untrusted form bodies: urlencoded (WHATWG URL, "application/x-www-form-urlencoded parsing") and
  * multipart/form-data (RFC 7578), with text fields only. These parsers are stricter than usual ones, because no honest
- * client needs tolerance: a malformed body, or one with a field twice, is refused.
+ * client needs tolerance: a malformed body, or one with a field twice, is refused. (uWebSockets.js' own `getParts` takes a
+ * body without an end and text around the parts, and knows no quoted boundary.)
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -19,7 +20,7 @@ interface FormProblem {
   readonly problem: string
 }
 
-/** More fields than any known client sends. The limit keeps a body of nothing but delimiters cheap. */
+/** More fields than any known client sends. */
 const FIELDS_MAX = 32
 
 const NOT_UTF8 = problem('The body is not UTF-8.')
@@ -27,35 +28,19 @@ const NOT_MULTIPART = problem('The body is not well-formed multipart/form-data.'
 
 export function parseUrlencoded(bytes: Buffer): FormReading {
   if (!isUtf8(bytes)) return NOT_UTF8
-  const fields = new Fields()
   const text = bytes.toString('utf8')
-  for (let start = 0; start < text.length; ) {
-    const found = text.indexOf('&', start)
-    const end = found < 0 ? text.length : found
-    if (end > start) {
-      const wrong = addPair(fields, text.slice(start, end))
-      if (wrong !== undefined) return wrong
-    }
-    start = end + 1
+  try {
+    decodeURIComponent(text) // which URLSearchParams does too, but mends what is broken
+  } catch {
+    return problem('The body is not percent-encoded UTF-8.')
+  }
+  const fields = new Fields()
+  // URLSearchParams drops a question mark in front.
+  for (const [name, value] of new URLSearchParams(`?${text}`)) {
+    const wrong = fields.add(name, value)
+    if (wrong !== undefined) return wrong
   }
   return { ok: true, fields: fields.byName }
-}
-
-function addPair(fields: Fields, pair: string): FormProblem | undefined {
-  const equals = pair.indexOf('=')
-  const name = decode(equals < 0 ? pair : pair.slice(0, equals))
-  const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
-  if (name === undefined || value === undefined) return problem('The body is not percent-encoded UTF-8.')
-  return fields.add(name, value)
-}
-
-/** undefined for a stray percent sign, or for bytes that are not UTF-8. */
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '))
-  } catch {
-    return undefined
-  }
 }
 
 /** RFC 2046, section 5.1.1. A boundary may be quoted, and must be if it has a character of the second set alone. */
