@@ -7,13 +7,13 @@
  *   a second SIGTERM or SIGINT ends the service at once: exit 1
  */
 
-import { readFileSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import type { Plan, Primary } from './cluster.ts'
 import { Keyring } from './domain/keyring.ts'
 import { ConfigError } from './gather-settings.ts'
 import type { Logger } from './log.ts'
 import type { SettingsInUse } from './observe/exposition.ts'
+import { migratesConnections } from './open-files.ts'
 import { reloadSettings } from './reload.ts'
 import { resolveSecrets } from './secrets.ts'
 
@@ -123,7 +123,7 @@ export class Lifecycle {
     this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
     for (const warning of plan.config.warnings)
       if (!running.config.warnings.includes(warning)) this.#log.warn(warning)
-    if (losesConnections())
+    if (migratesConnections() !== true)
       this.#log.info(
         'net.ipv4.tcp_migrate_req is 0: a connection made in the instant a listener closes may be reset',
       )
@@ -145,16 +145,5 @@ export class Lifecycle {
     )
     await this.#primary.drain()
     process.exit(1)
-  }
-}
-
-const MIGRATE_REQ = '/proc/sys/net/ipv4/tcp_migrate_req'
-
-/** Whether the kernel resets connections that wait at a closing listener, instead of giving them to another of the port. */
-function losesConnections(): boolean {
-  try {
-    return readFileSync(MIGRATE_REQ, 'latin1').trim() === '0'
-  } catch {
-    return true // before Linux 5.14
   }
 }

@@ -1,4 +1,4 @@
-/** Open files of a process: how many are open and may be open, and how many connections fit. Linux reports them in /proc. */
+/** Limits of the system (Linux, /proc): open files of a process, so how many connections fit; how listeners close. */
 
 import { readFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -27,12 +27,25 @@ export async function openFilesOf(pid: number | undefined) {
 }
 
 /** The soft limit, which Node.js has raised as far as allowed. */
-function openFilesMax(pid: number | 'self'): number {
+export function openFilesMax(pid: number | 'self'): number {
   try {
     const limits = readFileSync(`/proc/${pid}/limits`, 'latin1')
     const soft = /^Max open files\s+(\d+|unlimited)/m.exec(limits)?.[1]
     return soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft ?? LIMIT_UNKNOWN)
   } catch {
     return LIMIT_UNKNOWN
+  }
+}
+
+/**
+ * Whether connections that wait at a listener that closes go to another of the same port, instead of being reset.
+ *
+ * @returns undefined where the kernel does not know the setting (before Linux 5.14)
+ */
+export function migratesConnections(): boolean | undefined {
+  try {
+    return readFileSync('/proc/sys/net/ipv4/tcp_migrate_req', 'latin1').trim() !== '0'
+  } catch {
+    return undefined
   }
 }

@@ -29,6 +29,7 @@ import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
 import type { Store } from './store/store.ts'
 import { TestKeyDirectory } from './store/test-key-directory.ts'
+import { VERSION } from './version.ts'
 
 export interface Server {
   /** The worker's counters. */
@@ -175,7 +176,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   if (widget === undefined)
     log.warn('the widget is not built, so /widget.js is not served: run npm run build')
   return [
-    openapiRoute(),
+    openapiRoute(VERSION),
     ...(widget === undefined ? [] : widgetRoutes(widget)),
     ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : []),
   ]

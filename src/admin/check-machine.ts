@@ -1,8 +1,8 @@
 /** What `powgate check` finds out about the machine: the port, limits of the process, settings of the kernel. */
 
-import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { Config } from '../config.ts'
+import { migratesConnections, openFilesMax } from '../open-files.ts'
 import type { Findings } from './check.ts'
 
 /** Each connection is an open file; a worker also holds its store's and its log's. */
@@ -10,8 +10,8 @@ const FILES_MIN = 4096
 
 export async function checkMachine(config: Config, findings: Findings): Promise<void> {
   await checkPort(config, findings)
-  const files = openFilesMax()
-  if (files !== undefined && files < FILES_MIN)
+  const files = openFilesMax('self')
+  if (files < FILES_MIN)
     findings.warnings.push(
       `a worker may open ${files} files, connections among them: raise it (ulimit -n, LimitNOFILE)`,
     )
@@ -33,23 +33,4 @@ function checkPort({ host, port }: Config, findings: Findings): Promise<void> {
     })
     probe.listen({ host, port, exclusive: true }, () => probe.close(() => resolve()))
   })
-}
-
-function openFilesMax(): number | undefined {
-  const soft = /^Max open files\s+(\d+)/m.exec(readOr('/proc/self/limits'))?.[1]
-  return soft === undefined ? undefined : Number(soft)
-}
-
-/** undefined where the kernel does not know it (before Linux 5.14). */
-function migratesConnections(): boolean | undefined {
-  const text = readOr('/proc/sys/net/ipv4/tcp_migrate_req').trim()
-  return text === '' ? undefined : text !== '0'
-}
-
-function readOr(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    return ''
-  }
 }

@@ -1,6 +1,7 @@
 /** `powgate check`: what is wrong with a configuration, and what the service would do with it. Nothing is changed. */
 
 import type { Config } from '../config.ts'
+import { isLoopback } from '../domain/address.ts'
 import { Keyring } from '../domain/keyring.ts'
 import type { Environment } from '../gather-settings.ts'
 import { checkMachine } from './check-machine.ts'
@@ -93,8 +94,4 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
   facts.push(['health, metrics', where])
   if (adminPort !== undefined && !isLoopback(adminHost))
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.')
 }

@@ -8,8 +8,8 @@
  */
 
 import '../supported-node.ts'
-import { readFileSync } from 'node:fs'
 import { scrub } from '../log/redaction.ts'
+import { VERSION } from '../version.ts'
 import { readInput, UsageError } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { commandHelp, overview } from './help.ts'
@@ -27,7 +27,7 @@ async function run(args: readonly string[]): Promise<number> {
     return 0
   }
   if (first === '--version') {
-    process.stdout.write(`powgate ${version()}\n`)
+    process.stdout.write(`powgate ${VERSION}\n`)
     return 0
   }
   const command = COMMANDS.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
@@ -56,11 +56,6 @@ function runGroup(first: string, [second]: readonly string[]): number {
 
 function isHelp(argument: string): boolean {
   return argument === '--help' || argument === '-h'
-}
-
-function version(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(text) as { version: string }).version
 }
 
 /** What to print on stderr: a stack only where powgate itself is at fault. */

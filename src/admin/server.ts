@@ -4,8 +4,9 @@
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { BlockList, isIP, isIPv4 } from 'node:net'
+import { isIP, isIPv4 } from 'node:net'
 import type { Config } from '../config.ts'
+import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log.ts'
 import type { Restarts } from '../observe/restarts.ts'
 import { ListenError } from '../server.ts'
@@ -121,15 +122,6 @@ function sendError(response: ServerResponse, status: number, code: string, error
 function sendJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'Content-Type': 'application/json' })
   response.end(JSON.stringify(body))
-}
-
-const LOOPBACK = new BlockList()
-LOOPBACK.addSubnet('127.0.0.0', 8)
-LOOPBACK.addAddress('::1', 'ipv6')
-
-export function isLoopback(host: string): boolean {
-  if (isIP(host) === 0) return host.toLowerCase() === 'localhost'
-  return LOOPBACK.check(host, isIPv4(host) ? 'ipv4' : 'ipv6')
 }
 
 /** A name with a port, as in a Host header, that leads to this machine whoever answers for names. */

@@ -254,3 +254,11 @@ function rangeOf(address: Address, prefixBits: number): Range {
   }
   return { start, end }
 }
+
+const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])
+
+/** @param host an address or a name */
+export function isLoopback(host: string): boolean {
+  const address = parseAddress(host)
+  return address === undefined ? host.toLowerCase() === 'localhost' : LOOPBACK.has(address)
+}

@@ -3,7 +3,6 @@
  * the table of outcomes, and schemas of the answers, which a test compares with real answers.
  */
 
-import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
 import { type ContentRoute, StaticFile } from './content.ts'
@@ -46,8 +45,9 @@ const FILE_HEADERS = [
   ['Cross-Origin-Resource-Policy', 'cross-origin'],
 ] as const
 
-export function openapiRoute(): ContentRoute {
-  const content = Buffer.from(JSON.stringify(openapiDocument(packageVersion())))
+/** @param version of the service */
+export function openapiRoute(version: string): ContentRoute {
+  const content = Buffer.from(JSON.stringify(openapiDocument(version)))
   const file = new StaticFile(content, {
     contentType: 'application/json',
     compressed: { gzip: gzipSync(content) },
@@ -60,11 +60,6 @@ export function openapiRoute(): ContentRoute {
   }
 }
 
-function packageVersion(): string {
-  const manifest = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
-  return (JSON.parse(manifest) as { version: string }).version
-}
-
 const DESCRIPTION = `Self-hosted proof-of-work human verification.
 
 A browser asks for a challenge (GET /challenge), finds a counter (SHA-256 of the nonce followed by the counter in decimal
@@ -75,7 +70,6 @@ large hosted CAPTCHAs.
 Limits, lifetimes and the longest body are those that the service has unless configured otherwise. Other paths are
 answered with 404 and an error body. Clients should ignore fields that they do not know.`
 
-/** @param version of the service */
 export function openapiDocument(version: string): Node {
   return {
     openapi: '3.1.1',
