@@ -2,7 +2,7 @@
 
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { UsageError } from '../support/arguments.ts'
+import { BenchError, runBench, tell, UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { readMeasurements } from './inputs.ts'
 import { ASSUMED, capacityOf } from './model.ts'
@@ -11,15 +11,7 @@ import { HELP, type Options, parseOptions, type Source } from './options.ts'
 import { type CapacityPage, END_MARKER, pageMarkdown, pageReport, START_MARKER, withPage } from './page.ts'
 import { runBenches } from './runs.ts'
 
-const STOPPED = 'stopped before the end'
-const tell = (line: string) => process.stderr.write(`${line}\n`)
-
-async function main(): Promise<void> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return
-  }
+async function main(options: Options): Promise<number> {
   // Before anything is measured: minutes would be lost to a file without markers.
   if (options.writeFile !== undefined) replaced(options.writeFile, '')
   const page = await computed(options)
@@ -29,6 +21,7 @@ async function main(): Promise<void> {
   if (isJson) process.stdout.write(`${JSON.stringify(page, undefined, 2)}\n`)
   else if (writeFile === undefined) process.stdout.write(`${markdown}\n`)
   if (reportFile !== undefined) writeReport(reportFile, pageReport(page))
+  return 0
 }
 
 /** The text of a file with the page in its place. Throws UsageError if it has none. */
@@ -49,7 +42,7 @@ async function computed(options: Options): Promise<CapacityPage> {
   if (Object.keys(options.files).length > 0) return await pageOf(options.files, options.pricePerHour)
   const stopping = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(name, () => stopping.abort(new Error(STOPPED)))
+    process.on(name, () => stopping.abort(new BenchError('stopped before the end')))
   }
   const { files, remove } = await runBenches(stopping.signal, tell)
   try {
@@ -89,11 +82,4 @@ function sourceLine(source: Source, file: string): string {
   return [`\`${BENCHES[source]}\` of ${day}`, ...on].join(', ')
 }
 
-try {
-  await main()
-} catch (error) {
-  const { name, message, stack } = error as Error
-  const isOneLine = name === 'UsageError' || name === 'CommandError' || message === STOPPED
-  tell(isOneLine ? message : String(stack))
-  process.exitCode = name === 'UsageError' ? 2 : 1
-}
+await runBench(HELP, parseOptions, main)

@@ -1,7 +1,6 @@
 /** The command line of `npm run bench:capacity`. */
 
-import { parseArgs } from 'node:util'
-import { UsageError } from '../support/arguments.ts'
+import { parsed, UsageError } from '../support/arguments.ts'
 
 export const SOURCES = ['http', 'micro', 'solver', 'store'] as const
 export type Source = (typeof SOURCES)[number]
@@ -37,9 +36,21 @@ Without any file it runs the first three itself, for some minutes. With files, w
 --http, which is needed. The native hash rate is that of the openssl program, measured here each time.
 `.trim()
 
+const OPTIONS = {
+  http: { type: 'string' },
+  micro: { type: 'string' },
+  solver: { type: 'string' },
+  store: { type: 'string' },
+  price: { type: 'string', default: '0.04' },
+  write: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  report: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const values = parsed(args)
+  const { values } = parsed(args, { options: OPTIONS })
   if (values.help) return undefined
   const given = SOURCES.flatMap(source => {
     const file = values[source]
@@ -58,26 +69,5 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     writeFile: values.write,
     isJson: values.json,
     reportFile: values.report,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        http: { type: 'string' },
-        micro: { type: 'string' },
-        solver: { type: 'string' },
-        store: { type: 'string' },
-        price: { type: 'string', default: '0.04' },
-        write: { type: 'string' },
-        json: { type: 'boolean', default: false },
-        report: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    }).values
-  } catch (error) {
-    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
   }
 }

@@ -1,7 +1,7 @@
 /** `npm run bench:compare -- REV`: see options.ts for what it does and takes. */
 
 import { existsSync } from 'node:fs'
-import { UsageError } from '../support/arguments.ts'
+import { BenchError, runBench, tell, UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import type { Case } from './cases.ts'
 import { checkLoadGenerator, compareHttp, httpNames } from './http.ts'
@@ -10,15 +10,7 @@ import { HELP, type Options, parseOptions } from './options.ts'
 import { type Comparison, comparisonOf, comparisonReport, comparisonText, exitCodeOf } from './report.ts'
 import { build, checkOut, commitOf, installPackages, THIS_TREE } from './tree.ts'
 
-const STOPPED = 'stopped before the end'
-const tell = (line: string) => process.stderr.write(`${line}\n`)
-
-async function main(): Promise<number> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return 0
-  }
+async function main(options: Options): Promise<number> {
   checkNames(options)
   const comparison = await compare(options)
   const { isJson, reportFile } = options
@@ -41,7 +33,7 @@ function checkNames(options: Options): void {
 async function compare(options: Options): Promise<Comparison> {
   const commit = await commitOf(options.revision)
   const stopping = new AbortController()
-  const stop = () => stopping.abort(new Error(STOPPED))
+  const stop = () => stopping.abort(new BenchError('stopped before the end'))
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, stop)
   const { signal } = stopping
   tell(`${options.revision} (${commit.slice(0, 12)}) goes into a temporary worktree`)
@@ -66,11 +58,4 @@ async function compare(options: Options): Promise<Comparison> {
   }
 }
 
-try {
-  process.exitCode = await main()
-} catch (error) {
-  const { name, message, stack } = error as Error
-  const isOneLine = name === 'UsageError' || name === 'CommandError' || message === STOPPED
-  tell(isOneLine ? message : String(stack))
-  process.exitCode = name === 'UsageError' ? 2 : 1
-}
+await runBench(HELP, parseOptions, main)

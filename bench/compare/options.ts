@@ -1,9 +1,8 @@
 /** The command line of `npm run bench:compare`. */
 
-import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
-import { number, oneOf, UsageError } from '../support/arguments.ts'
+import { number, oneOf, parsed, UsageError } from '../support/arguments.ts'
 
 export const PARTS = ['http', 'micro'] as const
 export type Part = (typeof PARTS)[number]
@@ -49,9 +48,22 @@ Ends with code 1 if a case is slower than the threshold by its median, and slowe
 interval; also if this tree fails at something that the revision can do, or nothing could be compared.
 `.trim()
 
+const OPTIONS = {
+  only: { type: 'string' },
+  endpoint: { type: 'string', multiple: true },
+  store: { type: 'string', default: 'both' },
+  filter: { type: 'string', default: '' },
+  repeat: { type: 'string', default: '7' },
+  seconds: { type: 'string', default: '2' },
+  threshold: { type: 'string', default: '1.05' },
+  json: { type: 'boolean', default: false },
+  report: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values, positionals } = parsed(args)
+  const { values, positionals } = parsed(args, { allowPositionals: true, options: OPTIONS })
   if (values.help) return undefined
   const [revision, ...more] = positionals
   if (revision === undefined || more.length > 0) {
@@ -70,28 +82,5 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     threshold: number('--threshold', values.threshold, 1, 10),
     isJson: values.json,
     reportFile: values.report,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        only: { type: 'string' },
-        endpoint: { type: 'string', multiple: true },
-        store: { type: 'string', default: 'both' },
-        filter: { type: 'string', default: '' },
-        repeat: { type: 'string', default: '7' },
-        seconds: { type: 'string', default: '2' },
-        threshold: { type: 'string', default: '1.05' },
-        json: { type: 'boolean', default: false },
-        report: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
   }
 }

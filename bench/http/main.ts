@@ -1,7 +1,7 @@
 /** `npm run bench:http`: see options.ts for what it does and takes. */
 
 import { existsSync } from 'node:fs'
-import { UsageError } from '../support/arguments.ts'
+import { runBench, tell, UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { Bench } from './cases.ts'
 import { LoadProcess } from './load-process.ts'
@@ -11,22 +11,13 @@ import { pageOf, tablesText } from './tables.ts'
 
 const BUILT = new URL('../../dist/main.js', import.meta.url)
 
-async function main(): Promise<number> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return 0
-  }
+async function bench(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
-  return await bench(options)
-}
-
-async function bench(options: Options): Promise<number> {
   const load = new LoadProcess()
   const bench = new Bench(options, load, {
-    onRun: run => process.stderr.write(`${progressLine(run)}\n`),
-    onLatencyRun: run => process.stderr.write(`${latencyProgressLine(run)}\n`),
+    onRun: run => tell(progressLine(run)),
+    onLatencyRun: run => tell(latencyProgressLine(run)),
   })
   const stop = async () => {
     load.stop()
@@ -48,11 +39,4 @@ async function bench(options: Options): Promise<number> {
   }
 }
 
-try {
-  process.exitCode = await main()
-} catch (error) {
-  const { name, message, stack } = error as Error
-  const isUsage = name === 'UsageError'
-  process.stderr.write(`${isUsage ? message : stack}\n`)
-  process.exitCode = isUsage ? 2 : 1
-}
+await runBench(HELP, parseOptions, bench)

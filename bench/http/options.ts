@@ -1,8 +1,7 @@
 /** The command line of `npm run bench:http`. */
 
-import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
-import { integer, number, oneOf, UsageError, writableFile } from '../support/arguments.ts'
+import { integer, number, oneOf, parsed, writableFile } from '../support/arguments.ts'
 import { ENDPOINTS, type Endpoint } from './traffic.ts'
 
 export interface Options {
@@ -51,9 +50,25 @@ load (a closed loop). Then latencies of the same servers at a fixed rate, counte
 Ends with code 1 if any answer was not the expected one.
 `.trim()
 
+const OPTIONS = {
+  store: { type: 'string', default: 'both' },
+  endpoint: { type: 'string', multiple: true },
+  seconds: { type: 'string', default: '3' },
+  warmup: { type: 'string', default: '3' },
+  repeat: { type: 'string', default: '5' },
+  connections: { type: 'string', default: '64' },
+  direct: { type: 'boolean', default: false },
+  'no-seed': { type: 'boolean', default: false },
+  'no-latency': { type: 'boolean', default: false },
+  rate: { type: 'string' },
+  report: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values } = parsed(args)
+  const { values } = parsed(args, { options: OPTIONS })
   if (values.help) return undefined
   return {
     stores: values.store === 'both' ? STORE_KINDS : [oneOf('--store', values.store, STORE_KINDS)],
@@ -68,30 +83,5 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     rate: values.rate === undefined ? undefined : number('--rate', values.rate, 1, 100_000),
     reportFile: writableFile('--report', values.report),
     isJson: values.json,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        store: { type: 'string', default: 'both' },
-        endpoint: { type: 'string', multiple: true },
-        seconds: { type: 'string', default: '3' },
-        warmup: { type: 'string', default: '3' },
-        repeat: { type: 'string', default: '5' },
-        connections: { type: 'string', default: '64' },
-        direct: { type: 'boolean', default: false },
-        'no-seed': { type: 'boolean', default: false },
-        'no-latency': { type: 'boolean', default: false },
-        rate: { type: 'string' },
-        report: { type: 'string' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message)
   }
 }

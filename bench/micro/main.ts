@@ -1,6 +1,7 @@
 /** `npm run bench`: see options.ts for what it does and takes. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
+import { runBench, tell } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { installPeers, wantedVersions } from '../support/peers.ts'
 import { HELP, type Options, parseOptions } from './options.ts'
@@ -10,14 +11,7 @@ import { aimsOf, type MicroReport, rowOf, type Surroundings } from './report.ts'
 import { measureAll, type Run } from './runs.ts'
 import { reportText } from './tables.ts'
 
-const tell = (line: string) => process.stderr.write(`${line}\n`)
-
-async function main(): Promise<void> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return
-  }
+async function main(options: Options): Promise<number> {
   const hasPeers = options.hasPeers && options.cases.some(({ peers = [] }) => peers.length > 0)
   if (hasPeers) installPeers(tell)
   const surroundings = surroundingsOf(hasPeers)
@@ -26,6 +20,7 @@ async function main(): Promise<void> {
   const report: MicroReport = { surroundings, repeat, milliseconds, rows, aims: aimsOf(rows) }
   process.stdout.write(`${options.isJson ? JSON.stringify(report, undefined, 2) : reportText(report)}\n`)
   if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
+  return 0
 }
 
 async function bench(options: Options): Promise<Run[]> {
@@ -56,10 +51,4 @@ function surroundingsOf(hasPeers: boolean): Surroundings {
   }
 }
 
-try {
-  await main()
-} catch (error) {
-  const isUsage = (error as Error).name === 'UsageError'
-  tell(isUsage ? (error as Error).message : String((error as Error).stack))
-  process.exitCode = isUsage ? 2 : 1
-}
+await runBench(HELP, parseOptions, main)

@@ -1,7 +1,6 @@
 /** The command line of `npm run bench`. */
 
-import { parseArgs } from 'node:util'
-import { integer, UsageError } from '../support/arguments.ts'
+import { integer, parsed, UsageError } from '../support/arguments.ts'
 import type { Case } from './case.ts'
 import { CASES } from './cases/all.ts'
 
@@ -35,9 +34,19 @@ which it installs into bench/ the first time.
 Takes about five minutes. Ends with code 1 if any step has a wrong result.
 `.trim()
 
+const OPTIONS = {
+  filter: { type: 'string', multiple: true },
+  repeat: { type: 'string', default: '5' },
+  milliseconds: { type: 'string', default: '300' },
+  'no-peers': { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
+  report: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const values = parsed(args)
+  const { values } = parsed(args, { options: OPTIONS })
   if (values.help) return undefined
   return {
     cases: casesNamed(values.filter ?? ['']),
@@ -58,23 +67,4 @@ function casesNamed(filter: readonly string[]): Case[] {
     throw new UsageError(`--filter: expected a part of one of: ${names.join('; ')}`)
   }
   return cases
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        filter: { type: 'string', multiple: true },
-        repeat: { type: 'string', default: '5' },
-        milliseconds: { type: 'string', default: '300' },
-        'no-peers': { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        report: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    }).values
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
 }

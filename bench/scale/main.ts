@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { LoadProcess } from '../http/load-process.ts'
 import { ServerSlot } from '../http/server-slot.ts'
-import { UsageError } from '../support/arguments.ts'
+import { runBench, tell, UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { type Measured, measurePoint } from './measure.ts'
 import { HELP, type Options, parseOptions } from './options.ts'
@@ -13,18 +13,9 @@ import { pageOf, tablesText } from './tables.ts'
 
 const BUILT = new URL('../../dist/main.js', import.meta.url)
 
-async function main(): Promise<number> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return 0
-  }
+async function bench(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
-  return await bench(options)
-}
-
-async function bench(options: Options): Promise<number> {
   const load = new LoadProcess()
   const slot = new ServerSlot()
   const stop = async () => {
@@ -52,7 +43,7 @@ async function measureAll(options: Options, load: LoadProcess, slot: ServerSlot)
       const measured: Measured[] = []
       for (const point of series.points) {
         const one = await measurePoint(series.endpoint, point, { options, load, slot })
-        process.stderr.write(`${progressLine(series, point, one)}\n`)
+        tell(progressLine(series, point, one))
         measured.push(one)
       }
       turns.push(measured)
@@ -61,11 +52,4 @@ async function measureAll(options: Options, load: LoadProcess, slot: ServerSlot)
   return [...turnsOf].map(([series, turns]) => reportSeries(series, turns))
 }
 
-try {
-  process.exitCode = await main()
-} catch (error) {
-  const { name, message, stack } = error as Error
-  const isUsage = name === 'UsageError'
-  process.stderr.write(`${isUsage ? message : stack}\n`)
-  process.exitCode = isUsage ? 2 : 1
-}
+await runBench(HELP, parseOptions, bench)

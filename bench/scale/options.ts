@@ -1,10 +1,9 @@
 /** The command line of `npm run bench:scale`. */
 
 import { availableParallelism } from 'node:os'
-import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
-import { integer, number, oneOf, UsageError, writableFile } from '../support/arguments.ts'
+import { integer, number, oneOf, parsed, writableFile } from '../support/arguments.ts'
 
 export type Part = 'workers' | 'cluster' | 'addresses' | 'sites'
 export const PARTS: readonly Part[] = ['workers', 'cluster', 'addresses', 'sites']
@@ -57,9 +56,25 @@ All of it takes over an hour. Ends with code 1 if any answer was not the expecte
 but does not change the code.
 `.trim()
 
+const OPTIONS = {
+  only: { type: 'string', multiple: true },
+  store: { type: 'string', default: 'both' },
+  endpoint: { type: 'string', multiple: true },
+  seconds: { type: 'string', default: '2' },
+  warmup: { type: 'string', default: '3' },
+  repeat: { type: 'string', default: '5' },
+  connections: { type: 'string', default: '128' },
+  workers: { type: 'string', default: String(availableParallelism()) },
+  'max-addresses': { type: 'string', default: '1000000' },
+  'max-sites': { type: 'string', default: '100000' },
+  report: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values } = parsed(args)
+  const { values } = parsed(args, { options: OPTIONS })
   if (values.help) return undefined
   return {
     parts: values.only?.map(name => oneOf('--only', name, PARTS)) ?? PARTS,
@@ -74,30 +89,5 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     sitesMax: integer('--max-sites', values['max-sites'], 1, SITES_MAX),
     reportFile: writableFile('--report', values.report),
     isJson: values.json,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        only: { type: 'string', multiple: true },
-        store: { type: 'string', default: 'both' },
-        endpoint: { type: 'string', multiple: true },
-        seconds: { type: 'string', default: '2' },
-        warmup: { type: 'string', default: '3' },
-        repeat: { type: 'string', default: '5' },
-        connections: { type: 'string', default: '128' },
-        workers: { type: 'string', default: String(availableParallelism()) },
-        'max-addresses': { type: 'string', default: '1000000' },
-        'max-sites': { type: 'string', default: '100000' },
-        report: { type: 'string' },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message)
   }
 }

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import { launchBrowser } from '../../test/support/browser.ts'
-import { UsageError } from '../support/arguments.ts'
+import { runBench, tell } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { installPeers, wantedVersions } from '../support/peers.ts'
 import { HELP, type Options, parseOptions } from './options.ts'
@@ -12,14 +12,7 @@ import { type Report, reportOf, reportText } from './report.ts'
 import { checkAll, measureRates, measureSolves, widgetThreads } from './runs.ts'
 import { startSite } from './site.ts'
 
-const tell = (line: string) => process.stderr.write(`${line}\n`)
-
-async function main(): Promise<void> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return
-  }
+async function main(options: Options): Promise<number> {
   installPeers(tell)
   const report = await bench(options)
   if (options.jsonFile !== undefined) {
@@ -27,6 +20,7 @@ async function main(): Promise<void> {
   }
   if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
   process.stdout.write(`${reportText(report)}\n`)
+  return 0
 }
 
 async function bench(options: Options): Promise<Report> {
@@ -60,10 +54,4 @@ async function bench(options: Options): Promise<Report> {
   }
 }
 
-try {
-  await main()
-} catch (error) {
-  const isUsage = error instanceof UsageError
-  tell(isUsage ? error.message : String((error as Error).stack))
-  process.exitCode = isUsage ? 2 : 1
-}
+await runBench(HELP, parseOptions, main)

@@ -1,7 +1,6 @@
 /** The command line of `npm run bench:solver`. */
 
-import { parseArgs } from 'node:util'
-import { UsageError } from '../support/arguments.ts'
+import { parsed, UsageError } from '../support/arguments.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 
 export interface Options {
@@ -55,9 +54,17 @@ const QUICK = {
   noncesPerDifficulty: 3,
 }
 
+const OPTIONS = {
+  filter: { type: 'string', multiple: true },
+  quick: { type: 'boolean', default: false },
+  json: { type: 'string' },
+  report: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { help, quick, filter, json, report } = parsed(args)
+  const { help, quick, filter, json, report } = parsed(args, { options: OPTIONS }).values
   if (help) return undefined
   const contenders = CONTENDER_NAMES.filter(name => isWanted(CONTENDERS[name].label, filter))
   if (contenders.length === 0) {
@@ -69,21 +76,4 @@ export function parseOptions(args: readonly string[]): Options | undefined {
 
 function isWanted(label: string, filter: readonly string[] = ['']): boolean {
   return filter.some(text => label.toLowerCase().includes(text.toLowerCase()))
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        filter: { type: 'string', multiple: true },
-        quick: { type: 'boolean', default: false },
-        json: { type: 'string' },
-        report: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    }).values
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
 }

@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import type { StoreKind } from '../../test/support/service.ts'
-import { UsageError } from '../support/arguments.ts'
+import { BenchError, runBench, tell, UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { runCosts, SWEPT_BATCHES, warmUp } from './costs.ts'
 import { runExpiry } from './expiry.ts'
@@ -15,28 +15,26 @@ import { pageOf } from './page.ts'
 import { jsonText, progressLine, reportOf, reportText } from './report.ts'
 import { stopSubjects } from './subject.ts'
 
-let isInterrupted = false
-const tell = (line: string) => process.stderr.write(`${line}\n`)
-
-async function main(): Promise<void> {
-  const options = parseOptions(process.argv.slice(2))
-  if (options === undefined) {
-    process.stdout.write(`${HELP}\n`)
-    return
-  }
+async function main(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
   if (options.stores.includes('redis') && spawnSync('redis-server', ['--version']).status !== 0) {
     throw new UsageError('--store redis: there is no redis-server on the path')
   }
+  let isInterrupted = false
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
       isInterrupted = true
       void stopSubjects().finally(() => process.exit(1))
     })
   }
-  const report = reportOf(rowsOf(await runAll(options)), options)
+  const runs = await runAll(options).catch(error => {
+    // After a signal it is only that the stores have gone.
+    throw isInterrupted ? new BenchError('stopped before the end') : error
+  })
+  const report = reportOf(rowsOf(runs), options)
   process.stdout.write(`${options.isJson ? jsonText(report) : reportText(report)}\n`)
   if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
+  return 0
 }
 
 /** All parts in each repetition, so that what is slow for a while is so for all of them. */
@@ -67,11 +65,4 @@ const RUNNERS: Readonly<Record<Part, (store: StoreKind, options: Options) => Pro
   growth: (store, options) => runGrowth(store, options, tell),
 }
 
-try {
-  await main()
-} catch (error) {
-  const { name, message, stack } = error as Error
-  const isUsage = name === 'UsageError'
-  if (!isInterrupted) tell(isUsage ? message : String(stack)) // or it is only that the stores have gone
-  process.exitCode = isUsage ? 2 : 1
-}
+await runBench(HELP, parseOptions, main)

@@ -1,8 +1,7 @@
 /** The command line of `npm run bench:store`. */
 
-import { parseArgs } from 'node:util'
 import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
-import { integer, oneOf, UsageError } from '../support/arguments.ts'
+import { integer, oneOf, parsed } from '../support/arguments.ts'
 
 export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const
 export type Part = (typeof PARTS)[number]
@@ -39,9 +38,21 @@ what an address takes in memory or on disk, what expiry costs, and whether any o
 All of it takes some fifteen minutes, most of them for growth. Ends with code 1 if any answer was not the expected one.
 `.trim()
 
+const OPTIONS = {
+  store: { type: 'string', default: 'both' },
+  only: { type: 'string', multiple: true },
+  repeat: { type: 'string', default: '5' },
+  operations: { type: 'string', default: '20000' },
+  batch: { type: 'string', default: '32' },
+  'max-addresses': { type: 'string', default: '1000000' },
+  json: { type: 'boolean', default: false },
+  report: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** undefined: help is asked for. Throws UsageError. */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const values = parsed(args)
+  const { values } = parsed(args, { options: OPTIONS })
   if (values.help) return undefined
   const only = values.only?.map(name => oneOf('--only', name, PARTS)) ?? PARTS
   return {
@@ -53,26 +64,5 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     maxAddresses: integer('--max-addresses', values['max-addresses'], 1000, 1_000_000),
     isJson: values.json,
     reportFile: values.report,
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        store: { type: 'string', default: 'both' },
-        only: { type: 'string', multiple: true },
-        repeat: { type: 'string', default: '5' },
-        operations: { type: 'string', default: '20000' },
-        batch: { type: 'string', default: '32' },
-        'max-addresses': { type: 'string', default: '1000000' },
-        json: { type: 'boolean', default: false },
-        report: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    }).values
-  } catch (error) {
-    throw new UsageError((error as Error).message)
   }
 }

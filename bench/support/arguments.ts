@@ -1,11 +1,55 @@
-/** What the command lines of the benches share: the checks of their options. */
+/** What the command lines of the benches share: the checks of their options, and how they end. */
 
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
+import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-/** A mistake on the command line; its message is one line. */
-export class UsageError extends Error {
+/** What keeps a bench from its end and is no fault of its own; its message is one line. */
+export class BenchError extends Error {
+  override readonly name: string = 'BenchError'
+}
+
+/** A mistake on the command line. */
+export class UsageError extends BenchError {
   override readonly name = 'UsageError'
+}
+
+/**
+ * Runs a bench and sets the exit code: 2 after a UsageError, 1 after another error.
+ *
+ * @param parseOptions undefined: help is asked for
+ * @param bench returns the exit code
+ */
+export async function runBench<Options>(
+  help: string,
+  parseOptions: (args: readonly string[]) => Options | undefined,
+  bench: (options: Options) => Promise<number>,
+): Promise<void> {
+  try {
+    const options = parseOptions(process.argv.slice(2))
+    if (options === undefined) process.stdout.write(`${help}\n`)
+    else process.exitCode = await bench(options)
+  } catch (error) {
+    tell(error instanceof BenchError ? error.message : String((error as Error).stack))
+    process.exitCode = error instanceof UsageError ? 2 : 1
+  }
+}
+
+/** On standard error: progress, and what went wrong. */
+export function tell(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+/** Options and positionals as texts. Throws UsageError. */
+export function parsed<Config extends Omit<ParseArgsConfig, 'args'>>(
+  args: readonly string[],
+  config: Config,
+) {
+  try {
+    return parseArgs({ ...config, args: [...args] })
+  } catch (error) {
+    throw new UsageError((error as Error).message.replaceAll('\n', ' '))
+  }
 }
 
 export function oneOf<Name extends string>(option: string, text: string, names: readonly Name[]): Name {

@@ -4,6 +4,7 @@
  */
 
 import { writeFileSync } from 'node:fs'
+import { UsageError } from './arguments.ts'
 import { element, escaped } from './markup.ts'
 import { barsSvg, showableBars } from './plot-bars.ts'
 import { linesSvg, showablePoints } from './plot-lines.ts'
@@ -95,16 +96,14 @@ ${body}
 `
 }
 
-/** Throws an Error of one line, named as mistakes on the command line are, if the file cannot be written. */
+/** Throws UsageError if the file cannot be written. */
 export function writeReport(file: string, report: Report): void {
   const html = reportHtml(report)
   try {
     writeFileSync(file, html)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const failure = new Error(`--report: cannot write ${file}: ${code ?? message}`)
-    failure.name = 'UsageError'
-    throw failure
+    throw new UsageError(`--report: cannot write ${file}: ${code ?? message}`)
   }
 }
 
