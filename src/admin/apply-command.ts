@@ -11,7 +11,7 @@ import { printChanges } from './field-changes.ts'
 import { PROGRAM } from './help.ts'
 import { printJson, printLine } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
-import { withStore } from './site-store.ts'
+import { writeToStore } from './site-store.ts'
 import { AdminError, written } from './sites.ts'
 import type { SiteEntry } from './sites-file.ts'
 
@@ -47,7 +47,7 @@ async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
   const entries = await readEntries(input.required('file'))
-  const plan = await withStore(async store => {
+  const [plan, store] = await writeToStore(async store => {
     const plan = planApply(entries, await store.listSites(), {
       disablesMissing: input.has('disable-missing'),
       neverMissing: new Set([DEMO_SITE_KEY]),
@@ -59,8 +59,8 @@ async function runApply(input: Input): Promise<void> {
     if (changes.length > 0 && !isDry) await written(store, changes, author)
     return plan
   })
-  if (input.has('json')) printJson(planJson(plan, isDry))
-  else printPlan(plan, isDry)
+  if (input.has('json')) printJson({ ...planJson(plan, isDry), store })
+  else printPlan(plan, isDry, store)
 }
 
 async function readEntries(file: string): Promise<readonly SiteEntry[]> {
@@ -109,10 +109,10 @@ function planJson({ changes, unchanged }: ApplyPlan, isDry: boolean) {
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled' } as const
 
-function printPlan({ changes, unchanged }: ApplyPlan, isDry: boolean): void {
+function printPlan({ changes, unchanged }: ApplyPlan, isDry: boolean, store: string): void {
   if (changes.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
-    printLine(`There is nothing to change: ${sites} as the file says.`)
+    printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
     return
   }
   for (const change of changes) printChange(change, isDry)
@@ -121,7 +121,7 @@ function printPlan({ changes, unchanged }: ApplyPlan, isDry: boolean): void {
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
   printLine(
-    `\n${isDry ? 'Nothing was written. It would be: ' : ''}${counts.join(', ')}; ${unchanged} as the file says already.`,
+    `\n${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
   const created = changes.filter(({ action }) => action === 'create')
   if (created.length === 0 || isDry) return

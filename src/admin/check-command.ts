@@ -10,27 +10,13 @@ export const CHECK_COMMAND: Command = {
   name: 'check',
   about: 'Check the configuration, reach the store, run its scripts, and say what serve would do.',
   positionals: [],
-  flags: {
-    config: {
-      about: 'File of settings, as for serve.',
-      value: {
-        placeholder: 'FILE',
-        variable: 'POWGATE_CONFIG_FILE',
-        expects: 'a file of settings',
-        accepts: text => text.trim() !== '',
-      },
-    },
-    json: JSON_FLAG,
-  },
+  flags: { json: JSON_FLAG },
   example: '',
   run,
 }
 
 async function run(input: Input): Promise<void> {
-  const config = input.text('config')
-  const env = config === undefined ? process.env : { ...process.env, POWGATE_CONFIG_FILE: config }
-  const findings = await findingsOf(env)
-  const { facts, problems, warnings, notes } = findings
+  const { facts, problems, warnings, notes } = await findingsOf(process.env)
   if (input.has('json')) {
     printJson({ ok: problems.length === 0, problems, warnings, notes, facts: Object.fromEntries(facts) })
     if (problems.length > 0) process.exitCode = 1

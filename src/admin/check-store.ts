@@ -1,7 +1,7 @@
 /** What `powgate check` finds out about the store: whether it can be reached, and whether its scripts do what they must. */
 
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, existsSync, readFileSync, statfsSync } from 'node:fs'
+import { existsSync, readFileSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
@@ -56,16 +56,15 @@ async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise
 
 async function checkEmbedded(config: Config, findings: Findings): Promise<void> {
   // Its library is not there on every platform, and Redis does without.
-  const { isStateOfThisBoot } = await import('../store/embedded/environment.ts')
+  const { checkDataDir, isStateOfThisBoot } = await import('../store/embedded/environment.ts')
   const { damageOfState } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
+  checkDataDir(dataDir, nearestExisting(dataDir))
   if (!existsSync(dataDir)) {
-    checkWritable(nearestExisting(dataDir), dataDir)
     findings.facts.push(['sites', 'none yet: the start makes the directory, a secret and a demo site'])
     return
   }
-  checkWritable(dataDir, dataDir)
   const { bavail, bsize } = statfsSync(dataDir)
   const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
   findings.facts.push(['free space', `${freeMiB} MiB`])
@@ -86,14 +85,6 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<void> 
     const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
     await tryRequests(store, findings).finally(() => store.close())
   } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])
-}
-
-function checkWritable(path: string, dataDir: string): void {
-  try {
-    accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
-  } catch (error) {
-    throw new Error(`POWGATE_DATA_DIR: cannot use the directory ${dataDir}: ${(error as Error).message}`)
-  }
 }
 
 function nearestExisting(path: string): string {

@@ -3,7 +3,7 @@
 import { APPLY_COMMAND } from './apply-command.ts'
 import { AUDIT_COMMAND } from './audit-command.ts'
 import { CHECK_COMMAND } from './check-command.ts'
-import type { Command } from './command.ts'
+import type { Command, Flag } from './command.ts'
 import { EXPLAIN_COMMAND } from './explain.ts'
 import { KEY_COMMANDS } from './key-commands.ts'
 import { SERVE_COMMAND } from './serve-command.ts'
@@ -13,7 +13,17 @@ import { SOLVE_COMMAND } from './solve-command.ts'
 import { TRY_COMMAND } from './try-command.ts'
 import { WIDGET_COMMAND } from './widget-command.ts'
 
-export const COMMANDS: readonly Command[] = [
+const CONFIG: Flag = {
+  about: 'File of settings, one NAME=value a line; the environment goes before it.',
+  value: {
+    placeholder: 'FILE',
+    variable: 'POWGATE_CONFIG_FILE',
+    expects: 'a file of settings',
+    accepts: text => text.trim() !== '',
+  },
+}
+
+const OWN: readonly Command[] = [
   SERVE_COMMAND,
   CHECK_COMMAND,
   ...SITE_COMMANDS,
@@ -26,3 +36,6 @@ export const COMMANDS: readonly Command[] = [
   SOLVE_COMMAND,
   WIDGET_COMMAND,
 ]
+
+/** All take the file of settings, so that whoever calls one as the service is called finds its store. */
+export const COMMANDS = OWN.map(command => ({ ...command, flags: { ...command.flags, config: CONFIG } }))

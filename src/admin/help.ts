@@ -21,11 +21,12 @@ ${columns(calls)}
 Flags:
 ${columns([
   ['--help', 'Print this help; after a command, its own.'],
+  ['--config FILE', 'Of every command: the file of settings that serve is given.'],
   ['--version', 'Print the version.'],
 ])}
 
-All but serve work beside the running service, on its store. They read the same environment: REDIS_URL, or without it
-POWGATE_DATA_DIR (./data). ${PROGRAM} serve --help lists every setting. POWGATE_ACTOR is who the audit log says it was.
+All but serve work beside the running service, on its store. They read the same settings: REDIS_URL, or without it
+POWGATE_DATA_DIR (./data), which only serve makes. ${PROGRAM} serve --help lists every setting. POWGATE_ACTOR is who the audit log says it was.
 
 Examples:
   ${PROGRAM} serve

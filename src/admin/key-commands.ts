@@ -6,7 +6,7 @@ import { type Command, type Flag, type Input, type Positional, UsageError } from
 import { printFields, printJson, printLine, timeText } from './output.ts'
 import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
 import { NAME } from './site-rules.ts'
-import { withStore } from './site-store.ts'
+import { withStore, writeToStore } from './site-store.ts'
 import { createApiKey, findSite, type KeyOptions, revokeApiKey, updateApiKey } from './sites.ts'
 import { lengthMs, momentMs } from './times.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
@@ -80,16 +80,16 @@ export const KEY_COMMANDS: readonly Command[] = [
 async function runCreate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('key create')
-  const { record, apiKey } = await withStore(async store => {
+  const [{ record, apiKey }, store] = await writeToStore(async store => {
     await findSite(store, siteKey)
     return createApiKey(store, siteKey, keyOptions(input), author)
   })
   const { id, createdAt, name = null, expiresAt } = publicKey(record, undefined)
   if (input.has('json')) {
-    printJson({ id, siteKey, apiKey, name, createdAt, expiresAt })
+    printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
     return
   }
-  printLine('The API key was created. It is secret and is not shown again: keep it now.\n')
+  printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.\n`)
   printFields([
     ['API key', apiKey],
     ['key id', id],
@@ -115,25 +115,25 @@ async function runUpdate(input: Input): Promise<void> {
     throw new UsageError('key update: expected something to change; see powgate key update --help')
   }
   const author = authorOfCommand('key update')
-  const key = await withStore(async store => {
+  const [key, store] = await writeToStore(async store => {
     const record = await updateApiKey(store, input.required(KEY_ID.name), keyOptions(input), author)
     return publicKey(record, (await store.readUses([record.id])).get(record.id))
   })
-  printKey(input, key, `The API key ${key.id} of ${key.siteKey} ends: ${expiryText(key.expiresAt)}.`)
+  printKey(input, key, store, `ends: ${expiryText(key.expiresAt)}`)
 }
 
 async function runRevoke(input: Input): Promise<void> {
   const author = authorOfCommand('key revoke')
-  const key = await withStore(async store => {
+  const [key, store] = await writeToStore(async store => {
     const record = await revokeApiKey(store, input.required(KEY_ID.name), author)
     return publicKey(record, (await store.readUses([record.id])).get(record.id))
   })
-  printKey(input, key, `The API key ${key.id} of ${key.siteKey} is revoked.`)
+  printKey(input, key, store, 'is revoked')
 }
 
-function printKey(input: Input, key: PublicKey, line: string): void {
-  if (input.has('json')) printJson(key)
-  else printLine(line)
+function printKey(input: Input, key: PublicKey, store: string, outcome: string): void {
+  if (input.has('json')) printJson({ ...key, store })
+  else printLine(`In ${store} the API key ${key.id} of ${key.siteKey} ${outcome}.`)
 }
 
 function keyOptions(input: Input): KeyOptions {

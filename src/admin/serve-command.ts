@@ -1,30 +1,18 @@
 /** `powgate serve`: the service itself. Its help is the table of settings. */
 
-import type { Command, Input } from './command.ts'
+import type { Command } from './command.ts'
 
 export const SERVE_COMMAND: Command = {
   name: 'serve',
   about: 'Run the service until a signal ends it.',
   positionals: [],
-  flags: {
-    config: {
-      about: 'File of settings, one NAME=value a line; the environment goes before it.',
-      value: {
-        placeholder: 'FILE',
-        variable: 'POWGATE_CONFIG_FILE',
-        expects: 'a file of settings',
-        accepts: text => text.trim() !== '',
-      },
-    },
-  },
+  flags: {},
   example: '',
   details: settingsHelp,
   run: serve,
 }
 
-async function serve(input: Input): Promise<void> {
-  const config = input.text('config')
-  if (config !== undefined) process.env.POWGATE_CONFIG_FILE = config
+async function serve(): Promise<void> {
   process.setSourceMapsEnabled(true)
   await import('../main.ts')
 }

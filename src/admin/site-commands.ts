@@ -6,7 +6,7 @@ import { type Command, type Input, UsageError } from './command.ts'
 import { PROGRAM } from './help.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
-import { withStore } from './site-store.ts'
+import { withStore, writeToStore } from './site-store.ts'
 import { createSite, defaultSettings, findSite, updateSite } from './sites.ts'
 import { findKeys, originsText, printKeys, siteFields, stateText } from './views.ts'
 
@@ -67,13 +67,13 @@ export const SITE_COMMANDS: readonly Command[] = [
 async function runCreate(input: Input): Promise<void> {
   const wanted = applyFlags(defaultSettings(input.required('name')), input)
   const author = authorOfCommand('site create')
-  const { site, apiKey } = await withStore(store => createSite(store, wanted, author))
+  const [{ site, apiKey }, store] = await writeToStore(store => createSite(store, wanted, author))
   if (input.has('json')) {
     const { siteKey, ...settings } = site
-    printJson({ siteKey, apiKey, apiKeyId: apiKeyId(apiKey), ...settings })
+    printJson({ siteKey, apiKey, apiKeyId: apiKeyId(apiKey), ...settings, store })
     return
   }
-  printLine('The site was created. Its API key is secret and is not shown again: keep it now.\n')
+  printLine(`The site was created in ${store}. Its API key is secret and is not shown again: keep it now.\n`)
   printFields([['API key', apiKey], ...siteFields(site)])
   printLine(
     '\nThe site key goes into the page, the API key into the backend. Try both against the service:\n',
@@ -122,22 +122,22 @@ async function runUpdate(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('site update')
   const change = (before: SiteRecord) => applyFlags(before, input)
-  const site = await withStore(store => updateSite(store, siteKey, change, author))
-  printChanged(input, site, 'The site was changed.')
+  const [site, store] = await writeToStore(store => updateSite(store, siteKey, change, author))
+  printChanged(input, site, store, 'The site was changed')
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand(active ? 'site enable' : 'site disable')
-  const site = await withStore(store => updateSite(store, siteKey, { active }, author))
-  printChanged(input, site, `The site is ${stateText(site)}.`)
+  const [site, store] = await writeToStore(store => updateSite(store, siteKey, { active }, author))
+  printChanged(input, site, store, `The site is ${stateText(site)}`)
 }
 
-function printChanged(input: Input, site: SiteRecord, line: string): void {
+function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {
   if (input.has('json')) {
-    printJson(site)
+    printJson({ ...site, store })
     return
   }
-  printLine(`${line}\n`)
+  printLine(`${line} in ${store}.\n`)
   printFields(siteFields(site))
 }

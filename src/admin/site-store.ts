@@ -32,6 +32,13 @@ export async function withStore<Result>(
   }
 }
 
+/** The same for a command that writes, which tells where. */
+export function writeToStore<Result>(
+  action: (store: SiteStore) => Promise<Result>,
+): Promise<[result: Result, place: string]> {
+  return withStore(async (store, place) => [await action(store), place])
+}
+
 /** Store clients and the settings' schema are most of what there is to load: help and error lines do without. */
 async function openStore(env: NodeJS.ProcessEnv) {
   const { ConfigError, gatherSettings } = await import('../gather-settings.ts')
@@ -47,8 +54,8 @@ async function openStore(env: NodeJS.ProcessEnv) {
   }
 }
 
-async function placeOf({ redis, dataDir }: Config): Promise<string> {
+async function placeOf({ redis, redisPrefix, dataDir }: Config): Promise<string> {
   if (redis === undefined) return resolve(dataDir)
   const { describeTarget } = await import('../store/redis/target.ts')
-  return describeTarget(redis)
+  return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }

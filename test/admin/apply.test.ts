@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname, tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -46,6 +46,8 @@ describe('apply', { concurrency: true }, () => {
       let powgate: Powgate
       let shop: SiteRecord
       let apiKey: string
+      /** Where the store is, as commands tell it. */
+      let place: string
       let exported: { sites: Record<string, unknown>[] }
 
       async function onStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
@@ -58,7 +60,10 @@ describe('apply', { concurrency: true }, () => {
 
       before(async () => {
         redis = kind === 'redis' ? await RedisServer.start() : undefined
-        env = redis === undefined ? { POWGATE_DATA_DIR: join(dir, 'data') } : { REDIS_URL: redis.url }
+        const dataDir = join(dir, 'data')
+        mkdirSync(dataDir, { recursive: true })
+        env = redis === undefined ? { POWGATE_DATA_DIR: dataDir } : { REDIS_URL: redis.url }
+        place = redis === undefined ? dataDir : `Redis at 127.0.0.1:${redis.port} (database 0, prefix pg)`
         powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR })
         const author = { who: 'powgate', how: 'demo page' }
         await onStore(store => prepareDemoSite(store, demoApiKey(SECRET), author))
@@ -87,9 +92,9 @@ describe('apply', { concurrency: true }, () => {
 
         const [sites, entries] = [await allSites(), await audit()]
         const plan = await powgate.json('apply', '-f', fileOf(text), '--disable-missing')
-        assert.deepEqual(plan, { dryRun: false, changed: [], unchanged: 2 })
+        assert.deepEqual(plan, { dryRun: false, changed: [], unchanged: 2, store: place })
         const said = await powgate.text('apply', '-f', fileOf(text))
-        assert.equal(said, 'There is nothing to change: 2 sites are as the file says.\n')
+        assert.match(said, /^There is nothing to change in .+: 2 sites are as the file says\.\n$/)
         assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
       })
 
@@ -122,7 +127,7 @@ describe('apply', { concurrency: true }, () => {
           '    limits.verify: - -> 7',
           'news (with a new key): would be created',
           '    ipRules.block: [10.0.0.0/8]',
-          'Nothing was written. It would be: 1 created, 1 changed; 0 as the file says already.',
+          `Nothing was written. It would be in ${place}: 1 created, 1 changed; 0 as the file says already.`,
         ]) {
           assert.ok(said.split('\n').includes(line), line)
         }
@@ -164,6 +169,7 @@ describe('apply', { concurrency: true }, () => {
           dryRun: false,
           changed: [],
           unchanged: 2,
+          store: place,
         })
         assert.equal((await audit()).length, entries.length + added.length)
       })
@@ -177,7 +183,7 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual([run.code, run.err], [0, ''])
         assert.match(run.out, /^ {4}scoreWeights\.webdriver: 1 -> -$/m)
         assert.match(run.out, /^news \(site_\w+\): disabled\n {4}active: true -> false$/m)
-        assert.match(run.out, /^1 created, 1 changed, 1 disabled; 0 as the file says already\.$/m)
+        assert.match(run.out, /^In .+: 1 created, 1 changed, 1 disabled; 0 as the file says already\.$/m)
         const sites = await allSites()
         const more = sites.find(({ name }) => name === 'more')!
         assert.ok(

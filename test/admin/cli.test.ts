@@ -1,7 +1,7 @@
 /** The site and key commands on both stores; help; and what is said about calls that cannot be understood or done. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -22,12 +22,15 @@ for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store`, () => {
     let redis: RedisServer | undefined
     let powgate: Powgate
+    /** Where the store is, as commands that write tell it. */
+    let place: string
 
     before(async () => {
       redis = kind === 'redis' ? await RedisServer.start() : undefined
       // With Redis no POWGATE_SECRETS: the service needs them, the commands do not.
       const env = redis === undefined ? { POWGATE_DATA_DIR: dir } : { REDIS_URL: redis.url }
       powgate = new Powgate(env)
+      place = redis === undefined ? dir : `Redis at 127.0.0.1:${redis.port} (database 0, prefix pg)`
     })
     after(() => redis?.stop())
 
@@ -39,12 +42,13 @@ for (const kind of STORE_KINDS) {
     })
 
     test('a site with defaults, as JSON', async () => {
-      const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, ...rest } = await powgate.json(
+      const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, ...rest } = await powgate.json(
         'site',
         'create',
         '--name',
         ' first ',
       )
+      assert.equal(store, place)
       assert.match(siteKey, SITE_KEY)
       assert.match(apiKey, API_KEY)
       assert.equal(apiKeyId, apiKey.slice(3, 11))
@@ -98,6 +102,7 @@ for (const kind of STORE_KINDS) {
       const apiKey = /API key +(sk_\S+)/.exec(created)![1]!
       assert.match(apiKey, API_KEY)
       assert.match(created, /not shown again/)
+      assert.ok(created.startsWith(`The site was created in ${place}. `))
       const shown = await powgate.text('site', 'show', siteKey)
       const listed = await powgate.text('site', 'list')
       for (const value of [
@@ -130,13 +135,15 @@ for (const kind of STORE_KINDS) {
         siteKey,
         apiKey: _,
         apiKeyId: __,
+        store: ____,
         ...created
       } = await powgate.json(
         ...['site', 'create', '--name', 'third', '--plan', 'pro', '--origin', 'https://a.example'],
         ...['--block', '192.0.2.1', '--require-origin'],
       )
       const update = async (...flags: string[]) => {
-        const { updatedAt, ...site } = await powgate.json('site', 'update', siteKey, ...flags)
+        const { updatedAt, store, ...site } = await powgate.json('site', 'update', siteKey, ...flags)
+        assert.equal(store, place)
         const { apiKeys: _, ...shown } = await powgate.json('site', 'show', siteKey)
         assert.deepEqual(shown, { ...site, updatedAt })
         assert.ok(updatedAt > created.createdAt)
@@ -186,7 +193,8 @@ for (const kind of STORE_KINDS) {
       )
       await update('--no-limits', '--no-fail-policy')
       const text = await powgate.text('site', 'update', siteKey, '--name', 'again')
-      assert.match(text, /^The site was changed\.\n.*again.*198\.51\.100\.0\/24 \(not used on plan free\)/s)
+      assert.ok(text.startsWith(`The site was changed in ${place}.\n`))
+      assert.match(text, /again.*198\.51\.100\.0\/24 \(not used on plan free\)/s)
 
       const stored = await powgate.json('site', 'show', siteKey)
       const refuse = (...flags: string[]) => powgate.problem(2, 'site', 'update', siteKey, ...flags)
@@ -199,9 +207,11 @@ for (const kind of STORE_KINDS) {
     test('disable and enable, also twice', async () => {
       const { siteKey } = await powgate.json('site', 'create', '--name', 'fourth')
       assert.equal((await powgate.json('site', 'disable', siteKey)).active, false)
-      assert.match(await powgate.text('site', 'disable', siteKey), /^The site is disabled\.\n/)
+      assert.ok(
+        (await powgate.text('site', 'disable', siteKey)).startsWith(`The site is disabled in ${place}.\n`),
+      )
       assert.equal((await powgate.json('site', 'show', siteKey)).active, false)
-      assert.match(await powgate.text('site', 'enable', siteKey), /^The site is active\.\n/)
+      assert.match(await powgate.text('site', 'enable', siteKey), /^The site is active in /)
       assert.equal((await powgate.json('site', 'enable', siteKey)).active, true)
     })
 
@@ -214,6 +224,7 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual([second.name, second.expiresAt], [null, null])
       const created = await powgate.text('key', 'create', siteKey)
       assert.match(created, /not shown again/)
+      assert.ok(created.startsWith(`The API key was created in ${place}. `))
       const third = /API key +(sk_\S+)/.exec(created)![1]!
       assert.match(third, API_KEY)
       const ids = [site.apiKeyId, second.id, third.slice(3, 11)]
@@ -240,9 +251,9 @@ for (const kind of STORE_KINDS) {
       assert.ok(all.length > ids.length)
       for (const id of ids) assert.ok(all.some((key: { id: string }) => key.id === id))
 
-      assert.match(
+      assert.equal(
         await powgate.text('key', 'revoke', ids[2]!),
-        new RegExp(`${ids[2]} of ${siteKey} is revoked`),
+        `In ${place} the API key ${ids[2]} of ${siteKey} is revoked.\n`,
       )
       assert.match(await powgate.problem(1, 'key', 'revoke', ids[2]!), /is revoked already/)
     })
@@ -264,10 +275,10 @@ for (const kind of STORE_KINDS) {
       const { createdAt } = updated
       assert.deepEqual(updated, {
         ...{ id: soon.id, siteKey, name: 'front end', state: 'valid', createdAt },
-        ...{ expiresAt: null, revokedAt: null, lastUsedAt: null },
+        ...{ expiresAt: null, revokedAt: null, lastUsedAt: null, store: place },
       })
       const ends = await powgate.text('key', 'update', soon.id, '--expires', '9998-12-31T12:30+02:00')
-      assert.equal(ends, `The API key ${soon.id} of ${siteKey} ends: 9998-12-31T10:30:00Z.\n`)
+      assert.equal(ends, `In ${place} the API key ${soon.id} of ${siteKey} ends: 9998-12-31T10:30:00Z.\n`)
       await powgate.text('key', 'revoke', soon.id)
       assert.match(await powgate.problem(1, 'key', 'update', soon.id, '--no-expiry'), /is revoked already$/)
     })
@@ -303,6 +314,38 @@ for (const kind of STORE_KINDS) {
     })
   })
 }
+
+describe('the settings of a service in a file, as a service manager gives them', () => {
+  const none = join(dir, 'none')
+  const calls = [
+    ['site', 'create', '--name', 'x'],
+    ['site', 'list'],
+    ['site', 'export'],
+    ['key', 'create', UNKNOWN_SITE],
+    ['audit'],
+  ]
+
+  test('without them a command says that there is no store, and makes none', async () => {
+    for (const call of calls) {
+      const line = await new Powgate({ POWGATE_DATA_DIR: none }).problem(1, ...call)
+      assert.ok(line.startsWith(`POWGATE_DATA_DIR: there is no ${none}, and only serve makes it: `), line)
+    }
+    assert.ok(!existsSync(none))
+  })
+
+  test('--config finds the store of the service', async () => {
+    const store = join(dir, 'of the service')
+    const config = join(dir, 'powgate.conf')
+    mkdirSync(store)
+    writeFileSync(config, `POWGATE_DATA_DIR=${store}\n`)
+    const powgate = new Powgate({})
+    const created = await powgate.json('site', 'create', '--name', 'x', '--config', config)
+    assert.equal(created.store, store)
+    const [site] = await powgate.json('site', 'list', '--config', config)
+    assert.equal(site.siteKey, created.siteKey)
+    assert.match(await powgate.problem(1, 'audit', '--config', none), /^POWGATE_CONFIG_FILE: cannot read /)
+  })
+})
 
 describe('a store that cannot be used', () => {
   test('Redis that is not there', async () => {

@@ -9,7 +9,7 @@
 
 import { randomInt } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Database } from 'lmdb'
 import { StoreSetupError } from '../store.ts'
 import { LockedFile } from './write-lock.ts'
@@ -45,16 +45,37 @@ export interface StateEnvironment {
 const STATE_LAYOUT = 4
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
-/** Makes sure that the directory can be used. Throws StoreSetupError. */
+/** Makes the directory if there is none. Throws StoreSetupError. */
 export function prepareDataDir(dataDir: string): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-    accessSync(dataDir, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
-    throw new StoreSetupError(
-      `POWGATE_DATA_DIR: cannot use the directory ${dataDir}: ${(error as Error).message}`,
-    )
+    throw unusable(dataDir, error)
   }
+  checkDataDir(dataDir)
+}
+
+/**
+ * Throws StoreSetupError unless the directory is there and can be used.
+ *
+ * @param path what of it there is
+ */
+export function checkDataDir(dataDir: string, path = dataDir): void {
+  try {
+    accessSync(`${path}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (error) {
+    throw unusable(dataDir, error)
+  }
+}
+
+function unusable(dataDir: string, error: unknown): StoreSetupError {
+  const { code, message } = error as NodeJS.ErrnoException
+  const path = resolve(dataDir)
+  return new StoreSetupError(
+    code === 'ENOENT'
+      ? `POWGATE_DATA_DIR: there is no ${path}, and only serve makes it: name the directory of the service, here or in the file of --config`
+      : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${message}`,
+  )
 }
 
 export function openSites(dataDir: string): SitesEnvironment {
