@@ -121,11 +121,12 @@ function printPlan({ changes, unchanged }: ApplyPlan, isDry: boolean, store: str
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
   printLine(
-    `\n${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
+    '',
+    `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
   const created = changes.filter(({ action }) => action === 'create')
   if (created.length === 0 || isDry) return
-  printLine('\nNew sites have no API key yet:\n')
+  printLine('', 'New sites have no API key yet:', '')
   for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}`)
 }
 

@@ -9,14 +9,14 @@ import { NAME } from './site-rules.ts'
  * The person, or the script, that called a command: POWGATE_ACTOR, or who called sudo, or the user of the process.
  *
  * @param how the command's name
- * @throws UsageError if POWGATE_ACTOR cannot stand in a line
+ * @throws UsageError if a variable holds what cannot stand in a line
  */
 export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
-  const actor = env.POWGATE_ACTOR?.trim()
-  if (actor && !NAME.accepts(actor)) {
-    throw new UsageError(`POWGATE_ACTOR: expected ${NAME.expects}, got ${JSON.stringify(actor)}`)
-  }
-  return { who: atHost(actor || env.SUDO_USER || userName()), how }
+  const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
+  const actor = variable === undefined ? userName() : env[variable]!.trim()
+  if (variable !== undefined && !NAME.accepts(actor))
+    throw new UsageError(`${variable}: expected ${NAME.expects}, got ${JSON.stringify(actor)}`)
+  return { who: atHost(actor), how }
 }
 
 /** powgate itself. */

@@ -23,10 +23,10 @@ async function run(input: Input): Promise<void> {
     return
   }
   if (facts.length > 0) printFields(facts)
-  for (const warning of warnings) printLine(`\nwarning: ${warning}`)
-  for (const note of notes) printLine(`\nnote: ${note}`)
+  for (const warning of warnings) printLine('', `warning: ${warning}`)
+  for (const note of notes) printLine('', `note: ${note}`)
   if (problems.length > 0) throw new AdminError(problems.join('\n'))
-  printLine(warnings.length === 0 ? '\nIt would start.' : '\nIt would start; see the warnings.')
+  printLine('', warnings.length === 0 ? 'It would start.' : 'It would start; see the warnings.')
 }
 
 async function findingsOf(env: NodeJS.ProcessEnv): Promise<Findings> {

@@ -13,6 +13,7 @@ import { VERSION } from '../version.ts'
 import { type Command, type Input, readInput, UsageError } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { commandHelp, overview } from './help.ts'
+import { printable } from './output.ts'
 import { AdminError } from './sites.ts'
 
 /** Returns the exit code. Throws UsageError and AdminError. */
@@ -80,6 +81,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await run(process.argv.slice(2))
 } catch (error) {
-  process.stderr.write(`${scrub(problemText(error))}\n`) // some lines repeat what was typed
+  const lines = scrub(problemText(error)).split('\n') // some repeat what was typed, or what a store said
+  process.stderr.write(`${lines.map(printable).join('\n')}\n`)
   process.exitCode = error instanceof UsageError ? 2 : 1
 }

@@ -88,7 +88,7 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(String).map(reason => {
     const penalty = number(penalties, reason)
     const words = JUDGEMENT_WORDS[reason as JudgementReason] ?? UNKNOWN
-    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${printable(reason)}${detail(record, reason)}: ${textOf(words)}`
+    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${textOf(words)}`
   })
   if (score === undefined) return { title, lines: ['not scored', ...reasons] }
   const relation = isPassed ? 'at or above' : 'below'
@@ -190,10 +190,5 @@ function number(record: LogRecord, name: string): number | undefined {
 /** Empty if there is none. */
 function text(record: LogRecord, name: string): string {
   const value = record[name]
-  return typeof value === 'string' ? printable(value) : ''
-}
-
-/** A log may hold anything: nothing of it may command the terminal. */
-export function printable(value: string): string {
-  return value.replace(/[^\x20-\x7e]/g, '?')
+  return typeof value === 'string' ? value : ''
 }

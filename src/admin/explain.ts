@@ -4,7 +4,7 @@ import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Command, type Input, type Positional, UsageError } from './command.ts'
 import { type Findings, type Query, STDIN, searchLogs } from './explain-search.ts'
-import { missingChallenge, momentText, printable, type Step, stepOf } from './explain-story.ts'
+import { missingChallenge, momentText, type Step, stepOf } from './explain-story.ts'
 import { printJson, printLine } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { AdminError } from './sites.ts'
@@ -90,13 +90,13 @@ function tellStory(findings: Findings): void {
   const others = records.filter(({ nonce }) => typeof nonce !== 'string')
   for (const nonce of nonces) {
     const own = records.filter(record => record.nonce === nonce)
-    printLine(`Visitor of ${siteOf(own)}, nonce ${nonce}\n`)
+    printLine(`Visitor of ${siteOf(own)}, nonce ${nonce}`, '')
     const missing = missingChallenge(nonce, own)
-    if (missing !== undefined) printLine(`${missing}\n`)
+    if (missing !== undefined) printLine(missing, '')
     tellSteps(own.map(stepOf))
   }
   if (others.length > 0) {
-    printLine(nonces.length === 0 ? `Request to ${siteOf(others)}\n` : 'Under the same request id\n')
+    printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : 'Under the same request id', '')
     tellSteps(others.map(stepOf))
   }
   if (isCut) printLine(`More lines match; only the first ${records.length} are shown.`)
@@ -105,13 +105,11 @@ function tellStory(findings: Findings): void {
 
 function siteOf(records: Findings['records']): string {
   const site = records.find(({ site }) => typeof site === 'string')?.site
-  return site === undefined ? 'no known site' : printable(String(site))
+  return site === undefined ? 'no known site' : String(site)
 }
 
 function tellSteps(steps: readonly Step[]): void {
   for (const { time, title, lines } of steps) {
-    printLine(`${momentText(time)}  ${title}`)
-    for (const line of lines) printLine(`    ${line}`)
-    printLine('')
+    printLine(`${momentText(time)}  ${title}`, ...lines.map(line => `    ${line}`), '')
   }
 }

@@ -89,7 +89,7 @@ async function runCreate(input: Input): Promise<void> {
     printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
     return
   }
-  printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.\n`)
+  printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.`, '')
   printFields([
     ['API key', apiKey],
     ['key id', id],

@@ -1,11 +1,21 @@
-/** How the commands print: one JSON value on one line, or text for people. Problems go to stderr, in cli.ts. */
+/** How the commands print: one JSON value, or text for people. Problems go to stderr, in cli.ts. */
 
-export function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value)}\n`)
+/** What a terminal obeys, or what makes one line look like two or like another: some of it was stored or logged by others. */
+const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
+
+export function printable(line: string): string {
+  return line.replace(UNPRINTABLE, '?')
 }
 
-export function printLine(text: string): void {
-  process.stdout.write(`${text}\n`)
+/** @param indent if it is to have many lines */
+export function printJson(value: unknown, indent?: number): void {
+  const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  const text = JSON.stringify(value, undefined, indent)
+  process.stdout.write(`${text.replace(UNPRINTABLE, found => (found === '\n' ? found : escaped(found)))}\n`)
+}
+
+export function printLine(...lines: readonly string[]): void {
+  process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
 }
 
 /** Names and values, the values in one column. */

@@ -73,12 +73,17 @@ async function runCreate(input: Input): Promise<void> {
     printJson({ siteKey, apiKey, apiKeyId: apiKeyId(apiKey), ...settings, store })
     return
   }
-  printLine(`The site was created in ${store}. Its API key is secret and is not shown again: keep it now.\n`)
+  printLine(
+    `The site was created in ${store}. Its API key is secret and is not shown again: keep it now.`,
+    '',
+  )
   printFields([['API key', apiKey], ...siteFields(site)])
   printLine(
-    '\nThe site key goes into the page, the API key into the backend. Try both against the service:\n',
+    '',
+    'The site key goes into the page, the API key into the backend. Try both against the service:',
+    '',
+    `  ${PROGRAM} try --site-key ${site.siteKey} --api-key ${apiKey}`,
   )
-  printLine(`  ${PROGRAM} try --site-key ${site.siteKey} --api-key ${apiKey}`)
 }
 
 async function runList(input: Input): Promise<void> {
@@ -138,6 +143,6 @@ function printChanged(input: Input, site: SiteRecord, store: string, line: strin
     printJson({ ...site, store })
     return
   }
-  printLine(`${line} in ${store}.\n`)
+  printLine(`${line} in ${store}.`, '')
   printFields(siteFields(site))
 }

@@ -2,7 +2,7 @@
 
 import { DEMO_SITE_KEY } from '../demo/site.ts'
 import type { Command, Input } from './command.ts'
-import { printJson, printLine } from './output.ts'
+import { printJson } from './output.ts'
 import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 import { findSite } from './sites.ts'
@@ -44,6 +44,5 @@ async function runSchema(input: Input): Promise<void> {
 
 /** In lines, so that version control shows what changed. */
 function printDocument(input: Input, document: unknown): void {
-  if (input.has('json')) printJson(document)
-  else printLine(JSON.stringify(document, undefined, 2))
+  printJson(document, input.has('json') ? undefined : 2)
 }

@@ -61,12 +61,12 @@ async function runWidget(input: Input): Promise<void> {
 }
 
 function printWidget({ script, pinnedScript, element, csp }: Snippets, { integrity, files }: Widget): void {
-  printLine('In the page, and in the form (the token arrives as the field powgate-token):\n')
-  printLine(`  ${script}\n  ${element}\n`)
-  printLine('Pinned to this build: after an upgrade of the service, print it again.\n')
-  printLine(`  ${pinnedScript}\n`)
-  printLine('A page with a Content-Security-Policy adds to it:\n')
-  printLine(`  ${csp.join('; ')}\n`)
+  printLine('In the page, and in the form (the token arrives as the field powgate-token):', '')
+  printLine(`  ${script}`, `  ${element}`, '')
+  printLine('Pinned to this build: after an upgrade of the service, print it again.', '')
+  printLine(`  ${pinnedScript}`, '')
+  printLine('A page with a Content-Security-Policy adds to it:', '')
+  printLine(`  ${csp.join('; ')}`, '')
   printFields([['integrity', integrity]])
   printLine('')
   const rows = files.map(({ fileName, bytes, brotliBytes, gzipBytes }) => [

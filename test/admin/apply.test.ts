@@ -228,6 +228,18 @@ describe('apply', { concurrency: true }, () => {
         assert.deepEqual([await allSites(), await audit()], [sites, entries])
       })
 
+      test('what somebody has written to the store stays in its line, and commands no terminal', async () => {
+        const odd = { who: 'eve\n2026-01-01T00:00:00Z  site disabled by root\x1b[2K', how: '\u009b1A\u202e' }
+        const { siteKey } = (await onStore(store => createSite(store, { name: 'a\nb\x1b[1A' }, odd))).site
+        const said = (await powgate.text('audit', '--site', siteKey)).split('\n')
+        assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2)
+        assert.match(said.at(-2)!, / by eve\?2026-01-01T00:00:00Z {2}site disabled by root\?\[2K \(\?1A\?\)$/)
+        const shown = [await powgate.text('site', 'list'), await powgate.text('site', 'show', siteKey)]
+        const json = await powgate.text('audit', '--site', siteKey, '--json')
+        for (const text of [...said, ...shown, json]) assert.doesNotMatch(text, /[^\P{Cc}\n]|\u202e/u)
+        assert.equal(JSON.parse(json)[0].how, odd.how)
+      })
+
       test('every change has its entry: by every command, with who and how', async () => {
         const { siteKey, apiKeyId } = await powgate.json('site', 'create', '--name', 'fresh')
         const by = (actor: string) => powgate.with({ POWGATE_ACTOR: actor })

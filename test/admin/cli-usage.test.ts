@@ -192,8 +192,11 @@ describe('misuse', { concurrency: CONCURRENCY }, () => {
   }
 
   test('a name for the audit log that cannot stand in a line', async () => {
-    const line = await powgate.with({ POWGATE_ACTOR: 'eve\nroot' }).problem(2, ...create)
-    assert.equal(line, 'POWGATE_ACTOR: expected 1 to 100 printable characters, got "eve\\nroot"')
+    for (const variable of ['POWGATE_ACTOR', 'SUDO_USER']) {
+      const line = await powgate.with({ [variable]: 'eve\nroot\x1b[2K' }).problem(2, ...create)
+      const got = '"eve\\nroot\\u001b[2K"'
+      assert.equal(line, `${variable}: expected 1 to 100 printable characters, got ${got}`)
+    }
     assert.ok(isUntouched(), 'the store was opened')
   })
 
