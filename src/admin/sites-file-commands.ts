@@ -11,7 +11,8 @@ import { sitesFile } from './sites-file.ts'
 export const SITES_FILE_COMMANDS: readonly Command[] = [
   {
     name: 'site export',
-    about: 'Print sites as a file for apply: all but the demo page, or those that are named. No API keys.',
+    about:
+      'Print sites as a file for apply, without API keys: all, that of a first start too, but not that of /demo; or those named.',
     positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
     flags: { json: JSON_FLAG },
     example: '> sites.json',

@@ -1,4 +1,4 @@
-/** What the service itself makes in its store has its entries in the audit log too. */
+/** What the service itself makes in its store: its entries in the audit log, and what of it is exported. */
 
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'
@@ -6,8 +6,9 @@ import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEY } from '../../src/demo/site.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
 import { TestService } from '../support/service.ts'
+import { Powgate } from './cli-process.ts'
 
-describe('the audit log of a first start', () => {
+describe('a first start', () => {
   let service: TestService
   before(async () => {
     service = await TestService.start('embedded', { POWGATE_DEMO: 'on' })
@@ -19,7 +20,7 @@ describe('the audit log of a first start', () => {
     return store.readAudit({ limit: 100 }).finally(() => store.close())
   }
 
-  test('names the service and why; a second start makes nothing, and says nothing', async () => {
+  test('its audit log names the service and why; a second start makes nothing, and says nothing', async () => {
     const first = await entries()
     const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
     const apiKey = /API key +(sk_\S+)/.exec(service.output)![1]!
@@ -37,5 +38,19 @@ describe('the audit log of a first start', () => {
     await service.end()
     await service.boot()
     assert.deepEqual(await entries(), first)
+  })
+
+  test('an export has its site, and not that of the demo page, as the help says', async () => {
+    const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
+    const powgate = new Powgate(service.env)
+    const { sites } = await powgate.json('site', 'export')
+    assert.deepEqual(
+      sites.map((site: { siteKey: string; name: string }) => [site.siteKey, site.name]),
+      [[siteKey, 'demo']],
+    )
+    assert.match(
+      await powgate.text('site', 'export', '--help'),
+      /^.*all, .*first start too, .*not .* \/demo;/,
+    )
   })
 })
