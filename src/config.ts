@@ -5,7 +5,13 @@ import Type from '#typebox'
 import { AddressSet, parseRange } from './domain/address.ts'
 import type { Limits } from './domain/limits.ts'
 import { isEverybody, riskOfTrusting } from './domain/trust.ts'
-import { ConfigError, type Environment, gatherSettings, type SettingValues } from './gather-settings.ts'
+import {
+  ConfigError,
+  type Environment,
+  gatherSettings,
+  type SettingValues,
+  variableOf,
+} from './gather-settings.ts'
 import { checkedRedis } from './redis-settings.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 import type { RedisTarget } from './store/redis/target.ts'
@@ -91,8 +97,14 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     problems.push(`${name}: expected ${setting.expects}${got}`)
   }
 
-  const redis = checkedRedis(text, problems)
-  const secrets = checkedSecrets(text('POWGATE_SECRETS'), redis !== undefined, problems)
+  const named = (name: SettingName) => variableOf(values, name)
+  const redis = checkedRedis(text, named, problems)
+  const secrets = checkedSecrets(
+    text('POWGATE_SECRETS'),
+    named('POWGATE_SECRETS'),
+    redis !== undefined,
+    problems,
+  )
   const trustedProxies = checkedRanges(text('POWGATE_TRUSTED_PROXIES'), problems)
   if (text('POWGATE_PROXY_PROTOCOL') === 'on' && trustedProxies.length === 0) {
     problems.push(
@@ -159,7 +171,7 @@ function checkTogether(text: (name: SettingName) => string, problems: string[]):
     problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
 }
 
-function checkedSecrets(text: string, isNeeded: boolean, problems: string[]): string[] {
+function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
   const secrets = list(text)
   if (isNeeded && secrets.length === 0) {
     problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${SETTINGS.POWGATE_SECRETS.expects}`)
@@ -167,7 +179,7 @@ function checkedSecrets(text: string, isNeeded: boolean, problems: string[]): st
   secrets.forEach((secret, index) => {
     if (secret.length < SECRET_CHARACTERS_MIN) {
       problems.push(
-        `POWGATE_SECRETS: secret ${index + 1} has ${secret.length} characters; expected ${SETTINGS.POWGATE_SECRETS.expects}`,
+        `${variable}: secret ${index + 1} has ${secret.length} characters; expected ${SETTINGS.POWGATE_SECRETS.expects}`,
       )
     }
   })

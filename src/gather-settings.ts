@@ -5,7 +5,7 @@ import { SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** The settings that are set and not empty. */
+/** The settings that are set and not empty. Beside a secret from a file stands the variable that names the file. */
 export type SettingValues = Readonly<Partial<Record<SettingName, string>>>
 
 /** All problems of the configuration, one line each, each starting with a variable's name. */
@@ -44,8 +44,10 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
     for (const [name, text] of Object.entries(source)) {
       const value = text?.trim()
       if (!value) continue
-      if (name in SETTINGS) values[name] = value
-      else if (isSecretFile(name)) readSecret(name, value, values, problems)
+      if (name in SETTINGS) {
+        values[name] = value
+        delete values[name + FILE_SUFFIX]
+      } else if (isSecretFile(name)) readSecret(name, value, values, problems)
       else if (name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && source === env)
         problems.push(`${name}: there is no such setting${suggestion(name)}`)
     }
@@ -55,6 +57,11 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
     }
   }
   return { values, problems }
+}
+
+/** The variable that a setting came from: its own, or that of its file. */
+export function variableOf(values: SettingValues, name: SettingName): string {
+  return name + FILE_SUFFIX in values ? name + FILE_SUFFIX : name
 }
 
 function secretOf(name: string): string {
@@ -69,6 +76,7 @@ function isSecretFile(name: string): boolean {
 function readSecret(name: string, path: string, values: Record<string, string>, problems: string[]): void {
   try {
     const secret = readFileSync(path, 'utf8').trim()
+    values[name] = path
     if (secret === '') problems.push(`${name}: the file ${path} is empty`)
     // Several master secrets may be given, each on its own line.
     else values[secretOf(name)] = secret.split(/\s*\n\s*/).join(',')

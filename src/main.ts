@@ -2,7 +2,6 @@
 
 import './supported-node.ts'
 import cluster from 'node:cluster'
-import { createServer } from 'node:net'
 import { prepareStart } from './admin/first-start.ts'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { startAdminServer } from './admin/server.ts'
@@ -13,8 +12,8 @@ import { ConfigError, gatherSettings } from './gather-settings.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { createLogger, type Logger } from './log.ts'
 import { Totals } from './observe/totals.ts'
+import { ListenError, tryPort } from './ports.ts'
 import { secretTexts } from './secrets.ts'
-import { ListenError } from './server.ts'
 import { StoreSetupError } from './store/store.ts'
 import { runWorker } from './worker.ts'
 
@@ -63,27 +62,13 @@ async function claimPort(config: Config): Promise<number> {
   const giveUpAt = performance.now() + CLAIM_MS
   for (;;) {
     try {
-      return await listenOnce(config)
+      return await tryPort(config)
     } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException
-      if (code !== 'EADDRINUSE') throw new ListenError(config, message)
-      if (performance.now() > giveUpAt) throw new ListenError(config, 'the port is taken')
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      if (!isTaken || performance.now() > giveUpAt) throw new ListenError(config, error as Error)
       await new Promise(resolve => setTimeout(resolve, CLAIM_RETRY_MS))
     }
   }
-}
-
-/** Returns the port: that of the configuration, or a free one if that is 0. */
-function listenOnce({ host, port }: Config): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen({ host, port, exclusive: true }, () => {
-      const address = probe.address()
-      const taken = typeof address === 'object' && address !== null ? address.port : port
-      probe.close(() => resolve(taken))
-    })
-  })
 }
 
 const INSPECTION_PAUSE_MS = 30_000

@@ -6,6 +6,8 @@ import { SETTINGS, type SettingName } from './settings.ts'
 import { parseRedisUrl, type RedisTarget, type RedisTls } from './store/redis/target.ts'
 
 type Text = (name: SettingName) => string
+/** The variable that a setting came from. */
+type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
 const SENTINEL_CREDENTIALS = ['POWGATE_SENTINEL_USER', 'POWGATE_SENTINEL_PASSWORD'] as const
@@ -20,7 +22,7 @@ const TLS_SETTINGS = [
  * @param problems gets a line for each problem; none repeats a value that may be secret
  * @returns undefined if REDIS_URL is empty, or cannot be parsed
  */
-export function checkedRedis(text: Text, problems: string[]): RedisTarget | undefined {
+export function checkedRedis(text: Text, named: Named, problems: string[]): RedisTarget | undefined {
   const url = text('REDIS_URL')
   if (url === '') {
     for (const name of [...DATA_CREDENTIALS, ...SENTINEL_CREDENTIALS, ...TLS_SETTINGS])
@@ -30,21 +32,21 @@ export function checkedRedis(text: Text, problems: string[]): RedisTarget | unde
   const target = parseRedisUrl(url)
   // The URL can hold a password, so it is not repeated.
   if (target === undefined) {
-    problems.push(`REDIS_URL: expected ${SETTINGS.REDIS_URL.expects}`)
+    problems.push(`${named('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}`)
     return undefined
   }
   const before = problems.length
   const checked = {
     ...target,
-    ...dataCredentials(target, text, problems),
-    ...sentinelCredentials(target, text, problems),
+    ...dataCredentials(target, text, named, problems),
+    ...sentinelCredentials(target, text, named, problems),
     tls: checkedTls(target, text, problems),
   }
   // A target with problems is never used, but its presence decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 
-function dataCredentials(target: RedisTarget, text: Text, problems: string[]) {
+function dataCredentials(target: RedisTarget, text: Text, named: Named, problems: string[]) {
   const [userSetting, passwordSetting] = DATA_CREDENTIALS
   const isTwice = (setting: SettingName, inUrl: string | undefined) =>
     text(setting) !== '' && inUrl !== undefined && text(setting) !== inUrl
@@ -56,10 +58,13 @@ function dataCredentials(target: RedisTarget, text: Text, problems: string[]) {
   const password = text(passwordSetting) || target.password
   if (username !== undefined && password === undefined)
     problems.push(`${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}`)
-  return { username, password }
+  const source = (setting: SettingName, inUrl: string | undefined) =>
+    named(text(setting) === '' && inUrl !== undefined ? 'REDIS_URL' : setting)
+  const userFrom = source(userSetting, target.username)
+  return { username, password, userFrom, passwordFrom: source(passwordSetting, target.password) }
 }
 
-function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]) {
+function sentinelCredentials(target: RedisTarget, text: Text, named: Named, problems: string[]) {
   const [userSetting, passwordSetting] = SENTINEL_CREDENTIALS
   for (const name of SENTINEL_CREDENTIALS)
     if (text(name) !== '' && target.kind !== 'sentinel')
@@ -68,7 +73,7 @@ function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]
   const sentinelPassword = text(passwordSetting) || undefined
   if (sentinelUsername !== undefined && sentinelPassword === undefined)
     problems.push(`${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}`)
-  return { sentinelUsername, sentinelPassword }
+  return { sentinelUsername, sentinelPassword, sentinelFrom: named(passwordSetting) }
 }
 
 function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisTls | undefined {

@@ -21,6 +21,7 @@ import { both } from './observe/both.ts'
 import { namedSite } from './observe/named-site.ts'
 import { Stats } from './observe/stats.ts'
 import { connectionsThatFit } from './open-files.ts'
+import { ListenError } from './ports.ts'
 import { resolveSecrets } from './secrets.ts'
 import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
@@ -120,17 +121,6 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       await store.close()
       eventLog.close()
     },
-  }
-}
-
-export class ListenError extends Error {
-  override readonly name = 'ListenError'
-
-  constructor(
-    config: Pick<Config, 'host' | 'port'>,
-    cause = 'the address cannot be used or the port is taken',
-  ) {
-    super(`HOST, PORT: cannot listen on ${config.host}:${config.port}: ${cause}`)
   }
 }
 

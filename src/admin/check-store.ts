@@ -5,7 +5,7 @@ import { existsSync, readFileSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
-import { isExpired } from '../domain/site.ts'
+import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { createStore } from '../store/open.ts'
 import { openSiteStore } from '../store/open-sites.ts'
 import type { RedisStore } from '../store/redis/store.ts'
@@ -19,16 +19,17 @@ const ROUNDS = 32
 const KEPT_MS = 1000
 const CLOCK_SKEW_MS_MAX = 1000
 
-export async function checkStore(config: Config, findings: Findings): Promise<void> {
+/** @returns its sites; none if it cannot be used */
+export async function checkStore(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   try {
-    if (config.redis === undefined) await checkEmbedded(config, findings)
-    else await checkRedis(config, findings)
+    return await (config.redis === undefined ? checkEmbedded : checkRedis)(config, findings)
   } catch (error) {
     findings.problems.push((error as Error).message)
+    return []
   }
 }
 
-async function checkRedis(config: Config, findings: Findings): Promise<void> {
+async function checkRedis(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
   try {
     findings.facts.push(['store', store.description])
@@ -38,8 +39,9 @@ async function checkRedis(config: Config, findings: Findings): Promise<void> {
       if (version !== undefined) findings.facts.push(['version', version])
     }
     await tryRequests(store, findings)
-    await countSites(store, findings)
+    const sites = await countSites(store, findings)
     if ('advice' in store) await adviseOnRedis(store, findings)
+    return sites
   } finally {
     await store.close()
   }
@@ -54,7 +56,7 @@ async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise
     )
 }
 
-async function checkEmbedded(config: Config, findings: Findings): Promise<void> {
+async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   // Its library is not there on every platform, and Redis does without.
   const { checkDataDir, isStateOfThisBoot } = await import('../store/embedded/environment.ts')
   const { damageOfState } = await import('../store/embedded/inspection.ts')
@@ -63,7 +65,7 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<void> 
   checkDataDir(dataDir, nearestExisting(dataDir))
   if (!existsSync(dataDir)) {
     findings.facts.push(['sites', 'none yet: the start makes the directory, a secret and a demo site'])
-    return
+    return []
   }
   const { bavail, bsize } = statfsSync(dataDir)
   const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
@@ -72,9 +74,10 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<void> 
     findings.warnings.push(
       `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: a full disk refuses every request`,
     )
+  let sites: readonly SiteRecord[] = []
   if (existsSync(join(dataDir, 'sites'))) {
-    const sites = await openSiteStore(config)
-    await countSites(sites, findings).finally(() => sites.close())
+    const store = await openSiteStore(config)
+    sites = await countSites(store, findings).finally(() => store.close())
   } else findings.facts.push(['sites', 'none yet: the start makes a demo site'])
   const damage = damageOfState(dataDir)
   if (damage !== undefined) {
@@ -85,13 +88,14 @@ async function checkEmbedded(config: Config, findings: Findings): Promise<void> 
     const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
     await tryRequests(store, findings).finally(() => store.close())
   } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])
+  return sites
 }
 
 function nearestExisting(path: string): string {
   return existsSync(path) ? path : nearestExisting(dirname(path))
 }
 
-async function countSites(store: SiteStore, findings: Findings): Promise<void> {
+async function countSites(store: SiteStore, findings: Findings): Promise<readonly SiteRecord[]> {
   const [sites, keys] = await Promise.all([store.listSites(), store.listApiKeys()])
   const active = sites.filter(site => site.active).length
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
@@ -99,6 +103,7 @@ async function countSites(store: SiteStore, findings: Findings): Promise<void> {
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
   if (sites.length === 0)
     findings.warnings.push('there are no sites: create one with site create --name NAME')
+  return sites
 }
 
 /** The real operations, on addresses of a range that is kept for documentation (RFC 3849), which nobody has. */

@@ -26,10 +26,10 @@ export async function check(env: Environment): Promise<Findings> {
   describeListening(config, findings)
   describeAddresses(config, findings)
   describeSecrets(config, env, findings)
-  await checkStore(config, findings)
+  const sites = await checkStore(config, findings)
   describeRules(config, findings)
   describeWatching(config, findings)
-  await checkMachine(config, findings)
+  await checkMachine(config, sites, findings)
   return findings
 }
 

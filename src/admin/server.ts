@@ -9,7 +9,7 @@ import type { Config } from '../config.ts'
 import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log.ts'
 import type { Restarts } from '../observe/restarts.ts'
-import { ListenError } from '../server.ts'
+import { ListenError } from '../ports.ts'
 import type { AdminRoute } from './admin-route.ts'
 
 /** What supervises the workers. */
@@ -62,9 +62,8 @@ export function startAdminServer(
   server.maxConnections = CONNECTIONS_MAX
   server.setTimeout(SLOW_MS) // also for those who do not read
   return new Promise((resolve, reject) => {
-    server.once('error', error =>
-      reject(new ListenError({ host: adminHost, port: adminPort }, `POWGATE_ADMIN_PORT: ${error.message}`)),
-    )
+    const place = { host: adminHost, port: adminPort }
+    server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))
     server.listen(adminPort, adminHost, () => resolve(server))
   })
 }

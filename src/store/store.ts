@@ -191,6 +191,13 @@ export interface Store extends RequestStore, SiteStore {
   exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
 }
 
+export interface StoreTrouble {
+  /** Starts with the variables that are likely to be wrong. */
+  readonly line: string
+  /** Nothing that waiting mends. */
+  readonly isLasting: boolean
+}
+
 /** A configuration that cannot work. The message is one line that names the variable. */
 export class StoreSetupError extends Error {
   override readonly name = 'StoreSetupError'

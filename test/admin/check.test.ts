@@ -2,18 +2,20 @@
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { freePort } from '../support/ports.ts'
 import { RedisServer } from '../support/redis.ts'
+import { makeUser, PASSWORD, USER } from '../support/redis-user.ts'
 import { TEST_SECRET, TestService } from '../support/service.ts'
 import { Powgate } from './cli-process.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-check-'))
 after(() => rmSync(dir, { recursive: true, force: true }))
 const dataDir = join(dir, 'data')
-const powgate = new Powgate({ HOST: '127.0.0.1', POWGATE_DATA_DIR: dataDir })
+const powgate = new Powgate({ HOST: '127.0.0.1', PORT: '0', POWGATE_DATA_DIR: dataDir })
 
 function fileOf(name: string, text: string): string {
   const path = join(dir, name)
@@ -23,14 +25,123 @@ function fileOf(name: string, text: string): string {
 
 const REDIS = { REDIS_URL: 'redis://127.0.0.1:1', POWGATE_SECRETS: TEST_SECRET }
 
+/** A Redis that knows the user that the README makes, a server of another program, and a powgate of another store. */
+let redis: RedisServer
+let other: Server
+let service: TestService
+before(async () => {
+  redis = await RedisServer.start([], { password: 'of the tests alone' })
+  await makeUser([redis])
+  await redis.ask('acl', 'setuser', 'idle', 'reset', 'on', `>${PASSWORD}`, '~*', '+@connection', '+info')
+  other = createServer(socket => socket.end('220 no HTTP\r\n')).listen(await freePort(), '127.0.0.1')
+  service = await TestService.start('embedded', {
+    POWGATE_ADMIN_PORT: String(await freePort()),
+    POWGATE_PROXY_PROTOCOL: 'on',
+    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+  })
+})
+after(async () => {
+  other.close()
+  await service.stop()
+  await redis.stop()
+})
+
+const otherPort = () => String((other.address() as AddressInfo).port)
+/** As user of that Redis, with these settings besides. */
+const asUser = (settings: Record<string, string>) => ({
+  ...{ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET },
+  ...{ POWGATE_REDIS_USER: USER, POWGATE_REDIS_PASSWORD: PASSWORD },
+  ...settings,
+})
+
+type Settings = Record<string, string>
+
 /** Settings that cannot work, and the start of each line that says so. */
-const BROKEN: readonly [what: string, env: Record<string, string>, problems: readonly RegExp[]][] = [
+const BROKEN: readonly [what: string, env: Settings | (() => Settings), problems: readonly RegExp[]][] = [
+  [
+    'a port that another program has',
+    () => ({ PORT: otherPort() }),
+    [/^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/],
+  ],
+  [
+    'a port that another powgate has',
+    () => ({ PORT: String(service.port) }),
+    [/^PORT: .*the port is taken$/],
+  ],
+  [
+    'an admin port that another program has',
+    () => ({ POWGATE_ADMIN_PORT: otherPort() }),
+    [/^POWGATE_ADMIN_PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/],
+  ],
+  [
+    'an admin port that another powgate has',
+    () => ({ POWGATE_ADMIN_PORT: service.env.POWGATE_ADMIN_PORT! }),
+    [/^POWGATE_ADMIN_PORT: .*the port is taken$/],
+  ],
+  [
+    'both',
+    () => ({ PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort() }),
+    [/^PORT: .*taken$/, /^POWGATE_ADMIN_PORT: .*taken$/],
+  ],
+  [
+    'an admin address of another machine',
+    { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
+    [/^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: .*EADDRNOTAVAIL/],
+  ],
+  [
+    'a wrong password',
+    () => asUser({ POWGATE_REDIS_PASSWORD: 'hunter2' }),
+    [/^POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD: cannot use Redis at [\d.:]+: WRONGPASS/],
+  ],
+  [
+    'a wrong password in a file, of the user that all have',
+    () => ({
+      ...{ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET },
+      POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n'),
+    }),
+    [/^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/],
+  ],
+  [
+    'a wrong password in the URL',
+    () => ({ REDIS_URL: redis.url.replace('//', '//u:hunter2@'), POWGATE_SECRETS: TEST_SECRET }),
+    [/^REDIS_URL: cannot use Redis at [\d.:]+: WRONGPASS/],
+  ],
+  [
+    'no password',
+    () => ({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }),
+    [/^POWGATE_REDIS_PASSWORD: cannot use Redis at [\d.:]+: NOAUTH/],
+  ],
+  [
+    'a prefix that the user may not touch',
+    () => asUser({ POWGATE_REDIS_PREFIX: 'others' }),
+    [/^POWGATE_REDIS_PREFIX: cannot use Redis at [\d.:]+: NOPERM/],
+  ],
+  [
+    'a user that may not run scripts',
+    () => asUser({ POWGATE_REDIS_USER: 'idle' }),
+    [/^POWGATE_REDIS_USER: cannot use Redis at [\d.:]+: NOPERM/],
+  ],
+  [
+    'a database that the server does not have',
+    () => asUser({ REDIS_URL: `${redis.url}/99` }),
+    [/^REDIS_URL: cannot use Redis at [\d.:]+: .*out of range/],
+  ],
+  [
+    'TLS to a server that speaks none',
+    () => asUser({ REDIS_URL: redis.url.replace('redis:', 'rediss:') }),
+    [/^REDIS_URL: cannot use Redis at [\d.:]+ over TLS: /],
+  ],
+  [
+    'a short secret in a file',
+    { POWGATE_SECRETS_FILE: fileOf('short', 'hunter2\n') },
+    [/^POWGATE_SECRETS_FILE: secret 1 has 7 /],
+  ],
   ['a port that is none', { PORT: '70000' }, [/^PORT: expected an integer from 0 to 65535, got "70000"$/]],
   ['a host that is none', { HOST: 'http://x' }, [/^HOST: expected an IP address, got "http:\/\/x"$/]],
   [
     'an address of another machine',
     { HOST: '192.0.2.1' },
-    [/^HOST, PORT: cannot listen on 192\.0\.2\.1:8080: /],
+    [/^HOST: cannot listen on 192\.0\.2\.1:0: .*EADDRNOTAVAIL/],
   ],
   [
     'a misspelt name',
@@ -108,14 +219,14 @@ const BROKEN: readonly [what: string, env: Record<string, string>, problems: rea
     {
       POWGATE_CONFIG_FILE: fileOf(
         'bad.conf',
-        '# comment\nPORT=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\n',
+        '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\n',
       ),
     },
     [
       /line 3: POWGATE_LIMITS: there is no such setting/,
       /line 4: expected NAME=value$/,
       /line 6: LOG_LEVEL: expected once$/,
-      /^PORT: expected an integer .*got "eighty"$/,
+      /^POWGATE_TOKEN_SECONDS: expected an integer .*got "eighty"$/,
     ],
   ],
   [
@@ -146,7 +257,7 @@ const BROKEN: readonly [what: string, env: Record<string, string>, problems: rea
 describe('broken configurations', { concurrency: 3 }, () => {
   for (const [what, env, problems] of BROKEN) {
     test(what, async () => {
-      const run = await powgate.with(env).run('check')
+      const run = await powgate.with(typeof env === 'function' ? env() : env).run('check')
       assert.equal(run.code, 1)
       assert.equal(run.problems.length, problems.length, run.err)
       for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
@@ -209,17 +320,27 @@ describe('good configurations', () => {
     assert.ok(!existsSync(dataDir))
   })
 
-  test('beside a running service: its scripts run, its port is in use, its sites are counted', async () => {
-    const service = await TestService.start('embedded')
+  test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
     await service.createSite()
+    const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
+    assert.equal(report.ok, true)
+    assert.deepEqual(report.problems, [])
+    assert.match(report.facts.scripts, /^run: /)
+    assert.match(report.facts.sites, /^3 active, 0 disabled$/)
+    assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)
+    for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
+      assert.ok(
+        report.notes.includes(`port ${port} is in use by this service, which runs already`),
+        String(port),
+      )
+  })
+
+  test('beside the running service on Redis, which has no site yet', async () => {
+    const service = await TestService.start('redis')
     try {
       const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
-      assert.equal(report.ok, true)
       assert.deepEqual(report.problems, [])
-      assert.match(report.facts.scripts, /^run: /)
-      assert.match(report.facts.sites, /^3 active, 0 disabled$/)
-      assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)
-      assert.ok(report.notes.some((note: string) => note.includes(`port ${service.port} is in use`)))
+      assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     } finally {
       await service.stop()
     }

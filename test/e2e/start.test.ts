@@ -161,7 +161,7 @@ test('an occupied port is one clear line naming the variable, also when the othe
   const { port } = blocker.address() as { port: number }
   const first = await start({ PORT: String(port), POWGATE_DATA_DIR: dataDir }).ended
   assert.equal(first.code, 1)
-  assert.equal(first.stderr, `HOST, PORT: cannot listen on 127.0.0.1:${port}: the port is taken\n`)
+  assert.equal(first.stderr, `PORT: cannot listen on 127.0.0.1:${port}: the port is taken\n`)
   blocker.close()
 
   const service = await TestService.start('embedded')

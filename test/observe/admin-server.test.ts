@@ -10,7 +10,7 @@ import { pino } from 'pino'
 import type { AdminRoute } from '../../src/admin/admin-route.ts'
 import { isLocalName, startAdminServer } from '../../src/admin/server.ts'
 import { isLoopback } from '../../src/domain/address.ts'
-import { ListenError } from '../../src/server.ts'
+import { ListenError } from '../../src/ports.ts'
 import { call } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
 
@@ -204,7 +204,9 @@ test('a port that is taken is a clear error; without a port there is no server',
   const first = await startAdminServer({ adminHost: '127.0.0.1', adminPort: port }, supervisor, [], log)
   await assert.rejects(
     startAdminServer({ adminHost: '127.0.0.1', adminPort: port }, supervisor, [], log),
-    (error: unknown) => error instanceof ListenError && /POWGATE_ADMIN_PORT/.test(error.message),
+    (error: unknown) =>
+      error instanceof ListenError &&
+      /^POWGATE_ADMIN_PORT: cannot listen on .*: the port is taken$/.test(error.message),
   )
   first!.close()
   assert.equal(

@@ -108,23 +108,37 @@ describe('one server over TLS, a restricted user', () => {
 
   test('what is wrong is said in one line without the password', async () => {
     const wrong = `not ${PASSWORD}`
-    const rows: [about: RegExp, settings: Record<string, string>][] = [
-      [/WRONGPASS|NOAUTH/, { ...settings(), POWGATE_REDIS_PASSWORD: wrong }],
-      [/NOAUTH|Authentication required/, { REDIS_URL: server.url, ...mutual.settings }],
-      [/NOPERM/, { ...settings(), POWGATE_REDIS_PREFIX: 'other' }],
-      [/self-signed|self signed|unable to get|issuer/, { REDIS_URL: server.url, ...CREDENTIALS }],
+    const rows: [variables: string, about: RegExp, settings: Record<string, string>][] = [
       [
+        'POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD',
+        /WRONGPASS/,
+        { ...settings(), POWGATE_REDIS_PASSWORD: wrong },
+      ],
+      ['POWGATE_REDIS_PASSWORD', /NOAUTH/, { REDIS_URL: server.url, ...mutual.settings }],
+      ['POWGATE_REDIS_PREFIX', /NOPERM/, { ...settings(), POWGATE_REDIS_PREFIX: 'other' }],
+      [
+        'POWGATE_REDIS_TLS_CA',
+        /self-signed|self signed|unable to get|issuer/,
+        { REDIS_URL: server.url, ...CREDENTIALS },
+      ],
+      [
+        'POWGATE_REDIS_TLS_CERT',
         /certificate required|alert/,
         { ...settings(), POWGATE_REDIS_TLS_CERT: '', POWGATE_REDIS_TLS_KEY: '' },
       ],
-      [/does not match|altnames/, { ...settings(), POWGATE_REDIS_TLS_NAME: 'elsewhere.internal' }],
+      [
+        'POWGATE_REDIS_TLS_NAME',
+        /does not match|altnames/,
+        { ...settings(), POWGATE_REDIS_TLS_NAME: 'elsewhere.internal' },
+      ],
     ]
-    for (const [about, bad] of rows) {
+    for (const [variables, about, bad] of rows) {
       const store = storeFor(bad, 3000)
       await assert.rejects(store.open(), error => {
         assert.ok(error instanceof StoreSetupError)
         assert.match(error.message, about)
-        assert.match(error.message, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+ over TLS: [^\n]+$/)
+        assert.match(error.message, /^[\w, ]+: cannot use Redis at 127\.0\.0\.1:\d+ over TLS: [^\n]+$/)
+        assert.equal(error.message.split(':')[0], variables)
         assert.ok(!error.message.includes(PASSWORD) && !error.message.includes(wrong), error.message)
         return true
       })
@@ -201,7 +215,7 @@ describe('Sentinels over TLS, passwords for both', () => {
 
   test('a wrong password of the Sentinels is named', async () => {
     const store = storeFor({ ...settings(), POWGATE_SENTINEL_PASSWORD: 'no' }, 3000)
-    await assert.rejects(store.open(), /WRONGPASS|NOAUTH|invalid password/i)
+    await assert.rejects(store.open(), /: POWGATE_SENTINEL_PASSWORD: .*(WRONGPASS|NOAUTH|invalid password)/i)
     await store.close()
   })
 })

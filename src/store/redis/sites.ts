@@ -8,9 +8,9 @@ import { Command } from 'ioredis'
 import { withDeadline } from '../deadline.ts'
 import type { SiteStore } from '../store.ts'
 import { connect } from './connection.ts'
-import { checkVersion, untilReached } from './reach.ts'
+import { checkServer, untilReached } from './reach.ts'
 import { RedisRecords } from './records.ts'
-import { describeTarget, type RedisTarget } from './target.ts'
+import type { RedisTarget } from './target.ts'
 
 export interface RedisSitesOptions {
   readonly target: RedisTarget
@@ -26,7 +26,6 @@ export async function openRedisSites(
   const { target, keyPrefix, deadlineMs, openMs } = options
   const connection = connect(target, deadlineMs)
   const records = new RedisRecords(connection, keyPrefix, deadlineMs)
-  const description = describeTarget(target)
   const ask = (name: string, ...args: string[]) => {
     const command = new Command(name, args, { replyEncoding: 'utf8' })
     return withDeadline(connection.send(command), deadlineMs, name)
@@ -34,7 +33,7 @@ export async function openRedisSites(
   let failure = ''
   try {
     await untilReached({
-      description,
+      target,
       openMs,
       isReached: () =>
         records.changesSince(undefined).then(
@@ -46,7 +45,7 @@ export async function openRedisSites(
         ),
       cause: () => connection.lastError() ?? failure,
     })
-    await checkVersion(ask, description)
+    await checkServer(ask, target)
   } catch (error) {
     connection.close()
     throw error

@@ -34,6 +34,7 @@ import {
   type SolutionAdmission,
   type SolutionRequest,
   type Store,
+  type StoreTrouble,
 } from '../store.ts'
 import { adviceOn, versionOf } from './advice.ts'
 import { type Connection, connect } from './connection.ts'
@@ -45,7 +46,7 @@ import {
   refundOperation,
   solutionOperation,
 } from './operations.ts'
-import { checkVersion, untilReached } from './reach.ts'
+import { checkServer, troubleOf, untilReached } from './reach.ts'
 import { RedisRecords } from './records.ts'
 import { challengeAnswer, firstOf, limitedAnswer, redemptionAnswer, solutionAnswer } from './replies.ts'
 import { runScript } from './run-script.ts'
@@ -118,11 +119,10 @@ export class RedisStore implements Store {
   async open(): Promise<void> {
     await untilReached({
       ...this.#options,
-      description: this.description,
       isReached: () => this.#shards.every(shard => shard.isUp),
-      cause: () => this.#connection.lastError() ?? this.#health.cause(),
+      cause: () => this.#cause(),
     })
-    await checkVersion((name, ...args) => this.#call(name, ...args), this.description)
+    await checkServer((name, ...args) => this.#call(name, ...args), this.#options.target)
   }
 
   /** A log line if the server may evict keys, since used nonces and redemption records can then vanish; undefined if not. */
@@ -158,6 +158,15 @@ export class RedisStore implements Store {
     return this.#health.isReady()
   }
 
+  trouble(): StoreTrouble | undefined {
+    return this.isReady() ? undefined : troubleOf(this.#options.target, this.#cause())
+  }
+
+  #cause(): string {
+    return this.#connection.lastError() ?? this.#health.cause()
+  }
+
+  /** One line for an operator: what of the store answers. */
   describeHealth(): string {
     return this.#health.describe()
   }

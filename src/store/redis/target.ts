@@ -19,6 +19,10 @@ export interface RedisTarget {
   /** Sentinel only. */
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
+  /** The variables that these came from, or would have to. */
+  readonly userFrom: string
+  readonly passwordFrom: string
+  readonly sentinelFrom: string
   readonly db: number
   /** undefined: no TLS. */
   readonly tls: RedisTls | undefined
@@ -71,6 +75,9 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
     ...credentials,
     sentinelUsername: undefined,
     sentinelPassword: undefined,
+    userFrom: 'REDIS_URL',
+    passwordFrom: 'REDIS_URL',
+    sentinelFrom: 'POWGATE_SENTINEL_PASSWORD',
     db: Number(dbText),
     tls: tls ? {} : undefined,
   }

@@ -1,0 +1,47 @@
+/** Ports, tried out before anybody is told that they are served: by a start, and by `powgate check`. */
+
+import { createServer } from 'node:net'
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+}
+
+/** Which of the two variables an error is about; both where that is not known. */
+const BLAMED: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'PORT',
+  EACCES: 'PORT',
+  EADDRNOTAVAIL: 'HOST',
+  EAFNOSUPPORT: 'HOST',
+  ENOTFOUND: 'HOST',
+}
+
+export class ListenError extends Error {
+  override readonly name = 'ListenError'
+
+  /** @param prefix of the variables that name the place */
+  constructor({ host, port }: Place, error?: NodeJS.ErrnoException, prefix: '' | 'POWGATE_ADMIN_' = '') {
+    const { code = '', message = 'the address cannot be used or the port is taken' } = error ?? {}
+    const names = BLAMED[code] === undefined ? ['HOST', 'PORT'] : [BLAMED[code]]
+    const variables = names.map(name => prefix + name).join(', ')
+    const cause = code === 'EADDRINUSE' ? 'the port is taken' : message
+    super(`${variables}: cannot listen on ${host}:${port}: ${cause}`)
+  }
+}
+
+/**
+ * Workers set SO_REUSEPORT, so only a listener without it finds out who else is there.
+ *
+ * @returns the port: a free one if it is 0
+ */
+export function tryPort({ host, port }: Place): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen({ host, port, exclusive: true }, () => {
+      const address = probe.address()
+      const taken = typeof address === 'object' && address !== null ? address.port : port
+      probe.close(() => resolve(taken))
+    })
+  })
+}
