@@ -28,15 +28,15 @@ import { KeyUses } from './store/key-uses.ts'
 import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
-import type { Store } from './store/store.ts'
+import type { Store, StoreTrouble } from './store/store.ts'
 import { TestKeyDirectory } from './store/test-key-directory.ts'
 import { VERSION } from './version.ts'
 
 export interface Server {
   /** The worker's counters. */
   readonly stats: Stats
-  /** Whether requests would be answered with the store's help. */
-  isReady(): boolean
+  /** Why requests would not be answered with the store's help; undefined if they would. */
+  trouble(): StoreTrouble | undefined
   /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
@@ -108,7 +108,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   gate?.start()
   return {
     stats,
-    isReady: () => store.isReady(),
+    trouble: () => store.trouble(),
     drain: async () => {
       await listener.close()
       host.isDraining = true

@@ -3,6 +3,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from './gather-settings.ts'
 import type { StatsSnapshot } from './observe/snapshot.ts'
+import type { StoreTrouble } from './store/store.ts'
 
 /**
  * Messages from a worker to the primary process. After a roll the two may be of different versions. So each ignores what it
@@ -12,7 +13,7 @@ export type WorkerMessage =
   /** The worker has been loaded and asks for its settings. */
   | { readonly type: 'hello' }
   | { readonly type: 'listening' }
-  | { readonly type: 'ready'; readonly isReady: boolean }
+  | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble?: StoreTrouble }
   /** @property answers the number of the `ask-stats` that this answers, if any */
   | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
   /** The worker cannot run as configured; the line says why. */
@@ -55,6 +56,8 @@ export class WorkerProcess {
   readonly startedAtMs = performance.now()
   isListening = false
   isReady = false
+  /** Why it is not ready, as far as it has said. */
+  trouble: StoreTrouble | undefined
   isLeaving = false
   /** Killed because it was silent for too long. */
   wasHung = false
@@ -116,7 +119,8 @@ export class WorkerProcess {
   }
 
   /**
-   * Resolves with undefined when the worker listens and its store answers, or with the reason why not.
+   * Resolves with undefined when the worker listens and its store answers, or with the reason why not: at once where waiting
+   * cannot help.
    *
    * @param listenMs how long the worker may take to listen; from then on its store may take `readyMs` to answer
    */
@@ -133,11 +137,14 @@ export class WorkerProcess {
     const patience = new Promise<void>(resolve => {
       timer = setTimeout(resolve, ms)
     })
-    const hasFailed = () => this.#hasGone || this.problem !== undefined
-    await Promise.race([this.#until(() => holds() || hasFailed()), patience])
+    const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
+    await Promise.race([this.#until(() => holds() || isVain()), patience])
     clearTimeout(timer)
-    if (hasFailed()) return this.problem ?? 'it ended before it was ready'
-    return holds() ? undefined : `${lack} within ${ms / 1000} s`
+    if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
+    if (holds()) return undefined
+    const { line, isLasting } = this.trouble ?? { line: undefined, isLasting: false }
+    if (isLasting) return line
+    return `${lack} within ${ms / 1000} s${line === undefined ? '' : `: ${line}`}`
   }
 
   #until(holds: () => boolean): Promise<void> {
@@ -179,6 +186,7 @@ export class WorkerProcess {
         break
       case 'ready':
         this.isReady = message.isReady
+        this.trouble = message.trouble
         break
       case 'setup-failed':
         this.problem = message.line

@@ -66,10 +66,14 @@ export async function runWorker(): Promise<void> {
     await tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
     process.exit(1)
   }
-  const { isReady } = server
   void tell({ type: 'listening' })
-  void tell({ type: 'ready', isReady: isReady() })
-  setInterval(() => tell({ type: 'ready', isReady: isReady() }), READINESS_MS).unref()
+  const { trouble } = server
+  const tellReadiness = () => {
+    const why = trouble()
+    return tell({ type: 'ready', isReady: why === undefined, ...(why === undefined ? {} : { trouble: why }) })
+  }
+  void tellReadiness()
+  setInterval(tellReadiness, READINESS_MS).unref()
   setInterval(() => tellStats(), STATS_MS).unref()
 }
 

@@ -182,8 +182,8 @@ export interface Store extends RequestStore, SiteStore {
   close(): Promise<void>
   /** Whether the real request operations have succeeded recently. */
   isReady(): boolean
-  /** One line for an operator: which parts of the store answer. */
-  describeHealth(): string
+  /** Why it is not ready; undefined if it is. */
+  trouble(): StoreTrouble | undefined
   /** Whether endpoints may fail open: answer from the worker's memory while this store is away. */
   readonly mayBeBridged: boolean
   /** One line for the log: engine and location, without credentials. */

@@ -21,6 +21,7 @@ import { call, closeIdleConnections, freshAddress } from '../support/http.ts'
 import { freePort } from '../support/ports.ts'
 import { listeningPids } from '../support/processes.ts'
 import { PrometheusText } from '../support/prometheus-text.ts'
+import { RedisServer } from '../support/redis.ts'
 import { TestService } from '../support/service.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -173,13 +174,38 @@ test('a successor that is killed, or whose store does not answer, ends the roll:
 
   await service.redis!.kill()
   const output = await reload(service, 'the roll ends here')
-  assert.match(output, /"problem":"its store does not answer within 3 s"/)
+  assert.match(output, /"problem":"its store does not answer within 3 s: REDIS_URL: [^"]+ECONNREFUSED/)
   await eventually(PATIENCE_MS, 'the successor is gone', () => childPids(service.pid).length === 2)
   assert.deepEqual(childPids(service.pid), pids)
   assert.ok(await serves(service))
   await service.redis!.boot()
   await reload(service, 'all workers are new')
   await service.stop()
+})
+
+test('a successor that its store refuses ends the roll at once, with what the store says', async () => {
+  const redis = await RedisServer.start([], { password: 'the right one' })
+  const password = (text: string) => writeFileSync(join(dir, 'password'), text)
+  password('the right one')
+  const service = await start(`POWGATE_REDIS_PASSWORD_FILE=${join(dir, 'password')}\n`, {
+    REDIS_URL: redis.url,
+    POWGATE_STORE_WAIT_SECONDS: '3600',
+  })
+  const pids = childPids(service.pid)
+  password('a wrong one')
+  const output = await reload(service, 'the roll ends here')
+  assert.match(
+    output,
+    /"problem":"POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS [^"]+"/,
+  )
+  assert.doesNotMatch(output, /a wrong one/)
+  await eventually(PATIENCE_MS, 'the successor is gone', () => childPids(service.pid).length === 2)
+  assert.deepEqual(childPids(service.pid), pids)
+  assert.ok(await serves(service))
+  password('the right one')
+  await reload(service, 'all workers are new')
+  await service.stop()
+  await redis.stop()
 })
 
 test('new code on disk is what new workers run; if it is broken, the old workers serve on', async () => {

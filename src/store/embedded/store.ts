@@ -14,6 +14,7 @@ import type {
   SolutionAdmission,
   SolutionRequest,
   Store,
+  StoreTrouble,
 } from '../store.ts'
 import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
@@ -81,8 +82,9 @@ export class EmbeddedStore implements Store {
     return this.#isUp && !this.#requests.isFull
   }
 
-  describeHealth(): string {
-    return this.isReady() ? 'answers' : 'cannot be written'
+  trouble(): StoreTrouble | undefined {
+    if (this.isReady()) return undefined
+    return { line: `POWGATE_DATA_DIR: the ${this.description} cannot be written`, isLasting: false }
   }
 
   addressEpoch = () => this.#requests.addressEpoch()
