@@ -20,6 +20,8 @@ export interface Config {
   readonly host: string
   readonly port: number
   readonly adminHost: string
+  /** In lower case. */
+  readonly adminHosts: readonly string[]
   /** undefined: no admin port. */
   readonly adminPort: number | undefined
   readonly workers: number
@@ -120,6 +122,10 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     host: text('HOST'),
     port: number('PORT'),
     adminHost: text('POWGATE_ADMIN_HOST'),
+    adminHosts: text('POWGATE_ADMIN_HOSTS')
+      .toLowerCase()
+      .split(',')
+      .filter(name => name !== ''),
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),
     logLevel: text('LOG_LEVEL'),

@@ -20,6 +20,7 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
   'PORT',
   'POWGATE_ADMIN_HOST',
+  'POWGATE_ADMIN_HOSTS',
   'POWGATE_ADMIN_PORT',
   'POWGATE_CONFIG_FILE',
   'POWGATE_DATA_DIR',

@@ -117,6 +117,14 @@ export const SETTINGS = {
     '127.0.0.1',
     'Address of the admin port; it has no password, so keep it private.',
   ),
+  POWGATE_ADMIN_HOSTS: {
+    schema: Type.String({
+      pattern: '^$|^[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*(,[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)*$',
+    }),
+    fallback: '',
+    expects: 'host names without ports, separated by commas',
+    about: 'Names by which the admin port may be asked, besides IP addresses and localhost.',
+  },
   POWGATE_ADMIN_PORT: integer(0, 65535, 0, 'Port of health, metrics and the dashboard; 0: none.'),
   POWGATE_IPV6_PREFIX: integer(48, 128, 64, 'Bits of an IPv6 address that count as one visitor in limits.'),
   POWGATE_LIMIT_CHALLENGE_ADDRESS: limit(CONTRACT_LIMITS.challengeAddress, '/challenge, per address'),
@@ -269,6 +277,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
   ],
   'Watching it': [
     'POWGATE_ADMIN_HOST',
+    'POWGATE_ADMIN_HOSTS',
     'POWGATE_ADMIN_PORT',
     'LOG_LEVEL',
     'POWGATE_LOG_SUCCESSES',

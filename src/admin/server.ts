@@ -1,6 +1,7 @@
 /**
- * The admin port: health, readiness, and the routes that it is given. It has no password: it listens on loopback unless told
- * otherwise, and then answers only to names that no web page can point at it (DNS rebinding).
+ * The admin port: health, readiness, and further routes. The port has no password, and listens on loopback by default. It
+ * answers only requests to an address, to localhost or to a name of POWGATE_ADMIN_HOSTS. Any other name may be one that a web
+ * page has pointed at this port (DNS rebinding).
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -30,14 +31,13 @@ const CONNECTIONS_MAX = 128
 
 /** undefined without a port. */
 export function startAdminServer(
-  { adminHost, adminPort }: Pick<Config, 'adminHost' | 'adminPort'>,
+  { adminHost, adminHosts, adminPort }: Pick<Config, 'adminHost' | 'adminHosts' | 'adminPort'>,
   supervisor: Supervisor,
   routes: readonly AdminRoute[],
   log: Logger,
 ): Promise<Server | undefined> {
   if (adminPort === undefined) return Promise.resolve(undefined)
-  const isLocal = isLoopback(adminHost)
-  if (!isLocal) {
+  if (!isLoopback(adminHost)) {
     log.warn(
       { adminHost, adminPort },
       'the admin port can be reached from other hosts and has no password: see that only those who may can reach it',
@@ -52,7 +52,7 @@ export function startAdminServer(
       connectionsCheckingInterval: SLOW_MS / 10,
     },
     (request, response) => {
-      void serve(request, response, byPath, isLocal).catch(error => {
+      void serve(request, response, byPath, adminHosts).catch(error => {
         log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
         if (response.headersSent) response.destroy()
         else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
@@ -72,13 +72,13 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
   routes: ReadonlyMap<string, AdminRoute>,
-  isLocal: boolean,
+  names: readonly string[],
 ): Promise<void> {
   response.setHeader('Cache-Control', 'no-store')
   response.setHeader('X-Content-Type-Options', 'nosniff')
   const { host } = request.headers
-  if (isLocal && host !== undefined && !isLocalName(host)) {
-    sendError(response, 403, 'host', 'Use an IP address or localhost to reach the admin port.')
+  if (host !== undefined && !isLocalName(host) && !names.includes(nameOf(host))) {
+    sendError(response, 403, 'host', 'Use an IP address, localhost or a name of POWGATE_ADMIN_HOSTS.')
     return
   }
   const path = pathOf(request)
@@ -123,9 +123,13 @@ function sendJson(response: ServerResponse, status: number, body: unknown): void
   response.end(JSON.stringify(body))
 }
 
+function nameOf(host: string): string {
+  return host.replace(/:\d*$/, '').toLowerCase()
+}
+
 /** A name with a port, as in a Host header, that leads to this machine whoever answers for names. */
 export function isLocalName(host: string): boolean {
-  const name = host.replace(/:\d*$/, '').toLowerCase()
+  const name = nameOf(host)
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6
   return name === 'localhost' || name.endsWith('.localhost') || isIPv4(name)
 }

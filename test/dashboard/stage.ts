@@ -51,7 +51,7 @@ export async function serveHistory(
     new URL('../../dist/dashboard/', import.meta.url),
   )
   const server = await startAdminServer(
-    { adminHost: '127.0.0.1', adminPort },
+    { adminHost: '127.0.0.1', adminHosts: [], adminPort },
     supervisor,
     routes,
     createLogger('silent'),

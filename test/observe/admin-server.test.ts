@@ -63,7 +63,12 @@ describe('the admin port', { concurrency: true }, () => {
   before(async () => {
     port = await freePort()
     url = `http://127.0.0.1:${port}`
-    server = (await startAdminServer({ adminHost: '127.0.0.1', adminPort: port }, supervisor, routes, log))!
+    server = (await startAdminServer(
+      { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
+      supervisor,
+      routes,
+      log,
+    ))!
   })
   after(() => {
     server.closeAllConnections()
@@ -180,7 +185,12 @@ describe('the admin port', { concurrency: true }, () => {
 
 test('more connections than it keeps are closed at once, and it answers again when they are gone', async () => {
   const port = await freePort()
-  const server = await startAdminServer({ adminHost: '127.0.0.1', adminPort: port }, supervisor, [], log)
+  const server = await startAdminServer(
+    { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
+    supervisor,
+    [],
+    log,
+  )
   const sockets = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').on('error', () => {}))
   let closed = 0
   for (const socket of sockets) socket.once('close', () => closed++)
@@ -201,18 +211,42 @@ test('more connections than it keeps are closed at once, and it answers again wh
 
 test('a port that is taken is a clear error; without a port there is no server', async () => {
   const port = await freePort()
-  const first = await startAdminServer({ adminHost: '127.0.0.1', adminPort: port }, supervisor, [], log)
+  const first = await startAdminServer(
+    { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
+    supervisor,
+    [],
+    log,
+  )
   await assert.rejects(
-    startAdminServer({ adminHost: '127.0.0.1', adminPort: port }, supervisor, [], log),
+    startAdminServer({ adminHost: '127.0.0.1', adminHosts: [], adminPort: port }, supervisor, [], log),
     (error: unknown) =>
       error instanceof ListenError &&
       /^POWGATE_ADMIN_PORT: cannot listen on .*: the port is taken$/.test(error.message),
   )
   first!.close()
   assert.equal(
-    await startAdminServer({ adminHost: '127.0.0.1', adminPort: undefined }, supervisor, [], log),
+    await startAdminServer(
+      { adminHost: '127.0.0.1', adminHosts: [], adminPort: undefined },
+      supervisor,
+      [],
+      log,
+    ),
     undefined,
   )
+})
+
+test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async () => {
+  const adminPort = await freePort()
+  const place = { adminHost: '0.0.0.0', adminHosts: ['metrics.example', 'powgate'], adminPort }
+  const server = await startAdminServer(place, supervisor, [], log)
+  const statusFor = async (host: string) =>
+    (await call(`http://127.0.0.1:${adminPort}/healthz`, { headers: { Host: host } })).status
+  for (const host of ['10.1.2.3:9090', 'Metrics.Example', 'powgate:9090', 'localhost'])
+    assert.equal(await statusFor(host), 200, host)
+  for (const host of ['evil.example', 'a.metrics.example', 'powgate.evil.example:9090', ':9090'])
+    assert.equal(await statusFor(host), 403, host)
+  server!.closeAllConnections()
+  server!.close()
 })
 
 test('which addresses are loopback', () => {
