@@ -87,13 +87,9 @@ function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | und
 }
 
 function exitWithProblems(error: unknown): never {
-  if (error instanceof ConfigError) {
-    for (const problem of error.problems) process.stderr.write(`${problem}\n`)
-  } else if (error instanceof StoreSetupError || error instanceof ListenError) {
-    process.stderr.write(`${error.message}\n`)
-  } else {
-    process.stderr.write(`${error instanceof Error ? error.stack : String(error)}\n`)
-  }
+  const isExpected = [ConfigError, StoreSetupError, ListenError].some(type => error instanceof type)
+  const { message, stack } = error as Error
+  process.stderr.write(`${isExpected ? message : (stack ?? error)}\n`)
   process.exit(1)
 }
 

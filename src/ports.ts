@@ -1,20 +1,11 @@
 /** Ports, tried out before anybody is told that they are served: by a start, and by `powgate check`. */
 
 import { createServer } from 'node:net'
+import type { Config } from './config.ts'
 
-export interface Place {
-  readonly host: string
-  readonly port: number
-}
+export type Place = Pick<Config, 'host' | 'port'>
 
-/** Which of the two variables an error is about; both where that is not known. */
-const BLAMED: Readonly<Record<string, string>> = {
-  EADDRINUSE: 'PORT',
-  EACCES: 'PORT',
-  EADDRNOTAVAIL: 'HOST',
-  EAFNOSUPPORT: 'HOST',
-  ENOTFOUND: 'HOST',
-}
+const [ABOUT_PORT, ABOUT_HOST] = [/^(EADDRINUSE|EACCES)$/, /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/]
 
 export class ListenError extends Error {
   override readonly name = 'ListenError'
@@ -22,7 +13,7 @@ export class ListenError extends Error {
   /** @param prefix of the variables that name the place */
   constructor({ host, port }: Place, error?: NodeJS.ErrnoException, prefix: '' | 'POWGATE_ADMIN_' = '') {
     const { code = '', message = 'the address cannot be used or the port is taken' } = error ?? {}
-    const names = BLAMED[code] === undefined ? ['HOST', 'PORT'] : [BLAMED[code]]
+    const names = ABOUT_PORT.test(code) ? ['PORT'] : ABOUT_HOST.test(code) ? ['HOST'] : ['HOST', 'PORT']
     const variables = names.map(name => prefix + name).join(', ')
     const cause = code === 'EADDRINUSE' ? 'the port is taken' : message
     super(`${variables}: cannot listen on ${host}:${port}: ${cause}`)

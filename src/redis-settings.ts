@@ -38,15 +38,16 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
   const before = problems.length
   const checked = {
     ...target,
-    ...dataCredentials(target, text, named, problems),
-    ...sentinelCredentials(target, text, named, problems),
+    ...dataCredentials(target, text, problems),
+    ...sentinelCredentials(target, text, problems),
+    from: credentialsFrom(target, text, named),
     tls: checkedTls(target, text, problems),
   }
   // A target with problems is never used, but its presence decides which other settings are needed.
   return problems.length === before ? checked : target
 }
 
-function dataCredentials(target: RedisTarget, text: Text, named: Named, problems: string[]) {
+function dataCredentials(target: RedisTarget, text: Text, problems: string[]) {
   const [userSetting, passwordSetting] = DATA_CREDENTIALS
   const isTwice = (setting: SettingName, inUrl: string | undefined) =>
     text(setting) !== '' && inUrl !== undefined && text(setting) !== inUrl
@@ -58,13 +59,21 @@ function dataCredentials(target: RedisTarget, text: Text, named: Named, problems
   const password = text(passwordSetting) || target.password
   if (username !== undefined && password === undefined)
     problems.push(`${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}`)
-  const source = (setting: SettingName, inUrl: string | undefined) =>
-    named(text(setting) === '' && inUrl !== undefined ? 'REDIS_URL' : setting)
-  const userFrom = source(userSetting, target.username)
-  return { username, password, userFrom, passwordFrom: source(passwordSetting, target.password) }
+  return { username, password }
 }
 
-function sentinelCredentials(target: RedisTarget, text: Text, named: Named, problems: string[]) {
+function credentialsFrom({ username, password }: RedisTarget, text: Text, named: Named) {
+  const [userSetting, passwordSetting] = DATA_CREDENTIALS
+  const source = (setting: SettingName, inUrl: string | undefined) =>
+    named(text(setting) === '' && inUrl !== undefined ? 'REDIS_URL' : setting)
+  return {
+    user: source(userSetting, username),
+    password: source(passwordSetting, password),
+    sentinel: named('POWGATE_SENTINEL_PASSWORD'),
+  }
+}
+
+function sentinelCredentials(target: RedisTarget, text: Text, problems: string[]) {
   const [userSetting, passwordSetting] = SENTINEL_CREDENTIALS
   for (const name of SENTINEL_CREDENTIALS)
     if (text(name) !== '' && target.kind !== 'sentinel')
@@ -73,7 +82,7 @@ function sentinelCredentials(target: RedisTarget, text: Text, named: Named, prob
   const sentinelPassword = text(passwordSetting) || undefined
   if (sentinelUsername !== undefined && sentinelPassword === undefined)
     problems.push(`${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}`)
-  return { sentinelUsername, sentinelPassword, sentinelFrom: named(passwordSetting) }
+  return { sentinelUsername, sentinelPassword }
 }
 
 function checkedTls(target: RedisTarget, text: Text, problems: string[]): RedisTls | undefined {

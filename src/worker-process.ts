@@ -13,7 +13,7 @@ export type WorkerMessage =
   /** The worker has been loaded and asks for its settings. */
   | { readonly type: 'hello' }
   | { readonly type: 'listening' }
-  | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble?: StoreTrouble }
+  | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
   /** @property answers the number of the `ask-stats` that this answers, if any */
   | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
   /** The worker cannot run as configured; the line says why. */
@@ -142,9 +142,8 @@ export class WorkerProcess {
     clearTimeout(timer)
     if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
     if (holds()) return undefined
-    const { line, isLasting } = this.trouble ?? { line: undefined, isLasting: false }
-    if (isLasting) return line
-    return `${lack} within ${ms / 1000} s${line === undefined ? '' : `: ${line}`}`
+    const { isLasting = false, line = '' } = this.trouble ?? {}
+    return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
   #until(holds: () => boolean): Promise<void> {

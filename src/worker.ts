@@ -68,10 +68,7 @@ export async function runWorker(): Promise<void> {
   }
   void tell({ type: 'listening' })
   const { trouble } = server
-  const tellReadiness = () => {
-    const why = trouble()
-    return tell({ type: 'ready', isReady: why === undefined, ...(why === undefined ? {} : { trouble: why }) })
-  }
+  const tellReadiness = () => tell({ type: 'ready', isReady: trouble() === undefined, trouble: trouble() })
   void tellReadiness()
   setInterval(tellReadiness, READINESS_MS).unref()
   setInterval(() => tellStats(), STATS_MS).unref()

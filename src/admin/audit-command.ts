@@ -7,7 +7,7 @@ import { printJson, printLine, timeText } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { SITE_KEY_RULE } from './site-rules.ts'
 import { withStore } from './site-store.ts'
-import { lengthMs, momentMs } from './times.ts'
+import { whenMs } from './times.ts'
 
 const ENTRIES = 50
 const ENTRIES_MAX = 1_000_000
@@ -35,7 +35,7 @@ export const AUDIT_COMMAND: Command = {
         placeholder: 'WHEN',
         expects:
           'a date (its start in UTC), a time such as 2026-11-21T09:30Z, or how long ago, such as 7d or 12h',
-        accepts: text => sinceMs(text) !== undefined,
+        accepts: text => whenMs(text, -1) !== undefined,
       },
     },
     json: JSON_FLAG,
@@ -49,7 +49,7 @@ async function runAudit(input: Input): Promise<void> {
   const query = {
     limit: Number(input.text('limit') ?? ENTRIES),
     siteKey: input.text('site'),
-    sinceMs: since === undefined ? undefined : sinceMs(since),
+    sinceMs: since === undefined ? undefined : whenMs(since, -1),
   }
   const entries = await withStore(store => store.readAudit(query))
   if (input.has('json')) printJson(entries)
@@ -67,10 +67,4 @@ function printEntry({ at, who, how, action, siteKey, keyId, name, changes }: Aud
   ]
   printLine(`${timeText(at)}  ${what.filter(Boolean).join(' ')}  by ${who} (${how})`)
   printChanges(changes, action.endsWith('-created'))
-}
-
-/** Unix milliseconds; undefined if the text is no moment. */
-function sinceMs(text: string): number | undefined {
-  const length = lengthMs(text)
-  return length === undefined ? momentMs(text) : Date.now() - length
 }

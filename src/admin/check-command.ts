@@ -1,6 +1,5 @@
 /** `powgate check`: the findings, as text or JSON. */
 
-import type { Findings } from './check.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
@@ -16,7 +15,7 @@ export const CHECK_COMMAND: Command = {
 }
 
 async function run(input: Input): Promise<void> {
-  const { facts, problems, warnings, notes } = await findingsOf(process.env)
+  const { facts, problems, warnings, notes } = await (await import('./check.ts')).check(process.env)
   if (input.has('json')) {
     printJson({ ok: problems.length === 0, problems, warnings, notes, facts: Object.fromEntries(facts) })
     if (problems.length > 0) process.exitCode = 1
@@ -27,15 +26,4 @@ async function run(input: Input): Promise<void> {
   for (const note of notes) printLine('', `note: ${note}`)
   if (problems.length > 0) throw new AdminError(problems.join('\n'))
   printLine('', warnings.length === 0 ? 'It would start.' : 'It would start; see the warnings.')
-}
-
-async function findingsOf(env: NodeJS.ProcessEnv): Promise<Findings> {
-  const { ConfigError } = await import('../gather-settings.ts')
-  const { check } = await import('./check.ts')
-  try {
-    return await check(env)
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error
-    return { facts: [], problems: [...error.problems], warnings: [], notes: [] }
-  }
 }

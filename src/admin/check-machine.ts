@@ -49,9 +49,9 @@ async function isHeld(
   findings: Findings,
   isOurs: (place: Place) => Promise<boolean>,
 ): Promise<boolean> {
-  const error: NodeJS.ErrnoException | undefined = await tryPort(place).then(
+  const error = await tryPort(place).then(
     () => undefined,
-    error => error,
+    (error: NodeJS.ErrnoException) => error,
   )
   if (error === undefined) return false
   const isRunning = error.code === 'EADDRINUSE' && (await isOurs(place))

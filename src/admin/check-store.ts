@@ -1,7 +1,7 @@
 /** What `powgate check` finds out about the store: whether it can be reached, and whether its scripts do what they must. */
 
 import { randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, statfsSync } from 'node:fs'
+import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
@@ -58,11 +58,11 @@ async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise
 
 async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   // Its library is not there on every platform, and Redis does without.
-  const { checkDataDir, isStateOfThisBoot } = await import('../store/embedded/environment.ts')
+  const { isStateOfThisBoot, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageOfState } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
-  checkDataDir(dataDir, nearestExisting(dataDir))
+  prepareDataDir(nearestExisting(dataDir), false)
   if (!existsSync(dataDir)) {
     findings.facts.push(['sites', 'none yet: the start makes the directory, a secret and a demo site'])
     return []
@@ -157,13 +157,4 @@ function tokenOf(answer: RedemptionAdmission): string {
 function expect(got: string, expected: string, what: string): void {
   if (got !== expected)
     throw new Error(`the store's scripts do not work: for ${what} expected ${expected}, got ${got}`)
-}
-
-/** Whether a secret is there that the service made itself. */
-export function hasGeneratedSecret(config: Config): boolean {
-  try {
-    return readFileSync(join(config.dataDir, 'secret'), 'utf8').trim() !== ''
-  } catch {
-    return false
-  }
 }

@@ -1,11 +1,12 @@
 /** `powgate check`: what is wrong with a configuration, and what the service would do with it. Nothing is changed. */
 
-import type { Config } from '../config.ts'
+import { type Config, loadConfig } from '../config.ts'
 import { isLoopback } from '../domain/address.ts'
 import { Keyring } from '../domain/keyring.ts'
-import type { Environment } from '../gather-settings.ts'
+import { ConfigError, type Environment } from '../gather-settings.ts'
+import { isSecretToBeMade } from '../secrets.ts'
 import { checkMachine } from './check-machine.ts'
-import { checkStore, hasGeneratedSecret } from './check-store.ts'
+import { checkStore } from './check-store.ts'
 
 export interface Findings {
   /** What the service would do, by name. */
@@ -18,11 +19,19 @@ export interface Findings {
   readonly notes: string[]
 }
 
-/** @throws ConfigError listing every problem of the settings */
 export async function check(env: Environment): Promise<Findings> {
-  const { loadConfig } = await import('../config.ts')
-  const config = loadConfig(env)
-  const findings: Findings = { facts: [], problems: [], warnings: [...config.warnings], notes: [] }
+  const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }
+  try {
+    await examine(loadConfig(env), env, findings)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    findings.problems.push(...error.problems)
+  }
+  return findings
+}
+
+async function examine(config: Config, env: Environment, findings: Findings): Promise<void> {
+  findings.warnings.push(...config.warnings)
   describeListening(config, findings)
   describeAddresses(config, findings)
   describeSecrets(config, env, findings)
@@ -30,7 +39,6 @@ export async function check(env: Environment): Promise<Findings> {
   describeRules(config, findings)
   describeWatching(config, findings)
   await checkMachine(config, sites, findings)
-  return findings
 }
 
 function describeListening({ host, port, workers }: Config, { facts }: Findings): void {
@@ -58,7 +66,7 @@ function describeAddresses(config: Config, { facts, warnings, notes }: Findings)
 function describeSecrets(config: Config, env: Environment, { facts, warnings }: Findings): void {
   const { secrets } = config
   if (secrets.length === 0) {
-    const state = hasGeneratedSecret(config) ? 'generated, in the data directory' : 'generated at the start'
+    const state = isSecretToBeMade(config) ? 'generated at the start' : 'generated, in the data directory'
     facts.push(['secrets', state])
     return
   }

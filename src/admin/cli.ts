@@ -10,7 +10,7 @@
 import '../supported-node.ts'
 import { scrub } from '../log/redaction.ts'
 import { VERSION } from '../version.ts'
-import { type Command, type Input, readInput, UsageError } from './command.ts'
+import { readInput, UsageError } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { commandHelp, overview } from './help.ts'
 import { printable } from './output.ts'
@@ -35,15 +35,13 @@ async function run(args: readonly string[]): Promise<number> {
   if (command === undefined) return runGroup(first, args.slice(1))
   const rest = args.slice(command.name.split(' ').length)
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
-  else await runCommand(command, readInput(command, rest, process.env))
+  else {
+    const input = readInput(command, rest, process.env)
+    // Whoever reads settings looks there for their file.
+    process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
+    await command.run(input)
+  }
   return Number(process.exitCode ?? 0)
-}
-
-/** A file of settings that is given by its flag is what the variable names: whoever reads settings finds it there. */
-async function runCommand(command: Command, input: Input): Promise<void> {
-  const config = input.text('config')
-  if (config !== undefined) process.env.POWGATE_CONFIG_FILE = config
-  await command.run(input)
 }
 
 /** A first word alone (`powgate site --help`), or words that are no command. */

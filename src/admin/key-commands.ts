@@ -8,7 +8,7 @@ import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
 import { NAME } from './site-rules.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { createApiKey, findSite, type KeyOptions, revokeApiKey, updateApiKey } from './sites.ts'
-import { lengthMs, momentMs } from './times.ts'
+import { whenMs } from './times.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
 
 const KEY_ID: Positional = {
@@ -32,7 +32,7 @@ const KEY_FLAGS = {
       placeholder: 'WHEN',
       expects:
         'a moment to come: 2027-01-31 (its start in UTC), 2027-01-31T12:00Z, or a length such as 90d or 12h',
-      accepts: text => (expiry(text) ?? 0) > Date.now(),
+      accepts: text => (whenMs(text, 1) ?? 0) > Date.now(),
     },
   },
 } as const satisfies Record<string, Flag>
@@ -139,18 +139,12 @@ function printKey(input: Input, key: PublicKey, store: string, outcome: string):
 function keyOptions(input: Input): KeyOptions {
   const name = input.text('name')?.trim()
   const text = input.text('expires')
-  const expiresAt = text === undefined ? undefined : expiry(text)!
+  const expiresAt = text === undefined ? undefined : whenMs(text, 1)!
   return {
     ...(name === undefined ? {} : { name }),
     ...(expiresAt === undefined ? {} : { expiresAt }),
     ...(input.has('no-expiry') ? { expiresAt: null } : {}),
   }
-}
-
-/** Unix milliseconds; undefined if the text is no moment. */
-function expiry(text: string): number | undefined {
-  const length = lengthMs(text)
-  return length === undefined ? momentMs(text) : Date.now() + length
 }
 
 function expiryText(expiresAt: number | null): string {

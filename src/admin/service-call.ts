@@ -1,6 +1,7 @@
 /** A running service: its address, and one HTTP call to it. */
 
 import type { Flag } from './command.ts'
+import { SITE_KEY_RULE } from './site-rules.ts'
 import { AdminError } from './sites.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -14,6 +15,11 @@ export const URL_FLAG: Flag = {
     accepts: isServiceUrl,
     isSecret: true, // it may hold a password
   },
+}
+
+export const SITE_KEY_FLAG: Flag = {
+  about: 'Public key of the site.',
+  value: { placeholder: 'KEY', variable: 'POWGATE_SITE_KEY', ...SITE_KEY_RULE },
 }
 
 function isServiceUrl(text: string): boolean {

@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { isOriginPattern } from '../domain/origin.ts'
-import { apiKeyId, isSiteKey } from '../domain/site.ts'
+import { apiKeyId } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.ts'
 import type {
   Challenge,
@@ -19,7 +19,7 @@ import type {
 } from '../protocol/wire.ts'
 import type { Command, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
-import { callService, DEFAULT_URL, type Timed, URL_FLAG } from './service-call.ts'
+import { callService, DEFAULT_URL, SITE_KEY_FLAG, type Timed, URL_FLAG } from './service-call.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { AdminError } from './sites.ts'
 import type { Solved } from './solve.ts'
@@ -30,16 +30,7 @@ export const TRY_COMMAND: Command = {
   about: 'Run the whole flow against a running service: challenge, solving, verification, redemption.',
   positionals: [],
   flags: {
-    'site-key': {
-      about: 'Public key of the site.',
-      isRequired: true,
-      value: {
-        placeholder: 'KEY',
-        variable: 'POWGATE_SITE_KEY',
-        expects: 'site_ and 22 letters or digits',
-        accepts: isSiteKey,
-      },
-    },
+    'site-key': { ...SITE_KEY_FLAG, isRequired: true },
     'api-key': {
       about: 'Secret API key of the site.',
       isRequired: true,

@@ -1,10 +1,9 @@
 /** `powgate widget`: what to paste into a page, and what its Content-Security-Policy must allow. Asks no service. */
 
-import { isSiteKey } from '../domain/site.ts'
 import { findWidget, type Widget } from '../http/widget-files.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
-import { DEFAULT_URL, URL_FLAG } from './service-call.ts'
+import { DEFAULT_URL, SITE_KEY_FLAG, URL_FLAG } from './service-call.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { AdminError } from './sites.ts'
 
@@ -14,15 +13,7 @@ export const WIDGET_COMMAND: Command = {
   positionals: [],
   flags: {
     url: { ...URL_FLAG, about: `Address of the service, as browsers see it. Default: ${DEFAULT_URL}.` },
-    'site-key': {
-      about: 'Public key of the site, to be filled in.',
-      value: {
-        placeholder: 'KEY',
-        variable: 'POWGATE_SITE_KEY',
-        expects: 'site_ and 22 letters or digits',
-        accepts: isSiteKey,
-      },
-    },
+    'site-key': SITE_KEY_FLAG,
     json: JSON_FLAG,
   },
   example: '--url https://captcha.example.com --site-key site_0123456789ABCDEFabcdef',

@@ -37,6 +37,6 @@ export async function createStore(config: Config, options: OpenOptions): Promise
     import('./embedded/environment.ts'),
     import('./embedded/store.ts'),
   ])
-  prepareDataDir(config.dataDir)
+  prepareDataDir(config.dataDir, true)
   return new EmbeddedStore({ dataDir: config.dataDir, bytesMax: config.stateBytesMax, ...options })
 }

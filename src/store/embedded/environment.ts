@@ -45,37 +45,24 @@ export interface StateEnvironment {
 const STATE_LAYOUT = 4
 const LAYOUT_MARK = ` layout ${STATE_LAYOUT}`
 
-/** Makes the directory if there is none. Throws StoreSetupError. */
-export function prepareDataDir(dataDir: string): void {
-  try {
-    mkdirSync(dataDir, { recursive: true, mode: 0o700 })
-  } catch (error) {
-    throw unusable(dataDir, error)
-  }
-  checkDataDir(dataDir)
-}
-
 /**
- * Throws StoreSetupError unless the directory is there and can be used.
+ * Makes sure that the directory can be used. Throws StoreSetupError.
  *
- * @param path what of it there is
+ * @param makes whether it is made where there is none
  */
-export function checkDataDir(dataDir: string, path = dataDir): void {
+export function prepareDataDir(dataDir: string, makes: boolean): void {
   try {
-    accessSync(`${path}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
+    if (makes) mkdirSync(dataDir, { recursive: true, mode: 0o700 })
+    accessSync(`${dataDir}/.`, constants.R_OK | constants.W_OK | constants.X_OK)
   } catch (error) {
-    throw unusable(dataDir, error)
+    const { code, message } = error as NodeJS.ErrnoException
+    const path = resolve(dataDir)
+    throw new StoreSetupError(
+      code === 'ENOENT'
+        ? `POWGATE_DATA_DIR: there is no ${path}, and only serve makes it: name the directory of the service, here or in the file of --config`
+        : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${message}`,
+    )
   }
-}
-
-function unusable(dataDir: string, error: unknown): StoreSetupError {
-  const { code, message } = error as NodeJS.ErrnoException
-  const path = resolve(dataDir)
-  return new StoreSetupError(
-    code === 'ENOENT'
-      ? `POWGATE_DATA_DIR: there is no ${path}, and only serve makes it: name the directory of the service, here or in the file of --config`
-      : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${message}`,
-  )
 }
 
 export function openSites(dataDir: string): SitesEnvironment {

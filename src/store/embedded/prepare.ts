@@ -5,7 +5,7 @@ import { checkRoom, checkSites, discardDamagedLocks, discardDamagedState } from 
 
 /** Returns what was wrong with a damaged state that was deleted. Throws StoreSetupError for what cannot be repaired here. */
 export function prepareFiles(dataDir: string): string | undefined {
-  prepareDataDir(dataDir)
+  prepareDataDir(dataDir, true)
   checkRoom(dataDir)
   discardDamagedLocks(dataDir)
   checkSites(dataDir)

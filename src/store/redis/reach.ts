@@ -10,15 +10,11 @@ const REFUSALS = /WRONGPASS|NOAUTH|NOPERM|invalid password/i
 
 /** By what is said of a Redis: the variables that are likely to be wrong, the first that fits. */
 const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget) => readonly string[]])[] = [
-  [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ sentinelFrom }) => [sentinelFrom]],
-  [
-    /WRONGPASS|invalid password/i,
-    ({ username, userFrom, passwordFrom }) =>
-      username === undefined ? [passwordFrom] : [userFrom, passwordFrom],
-  ],
-  [/NOAUTH/, ({ passwordFrom }) => [passwordFrom]],
+  [/to sentinel .*(WRONGPASS|NOAUTH|NOPERM|invalid password)/i, ({ from }) => [from.sentinel]],
+  [/NOAUTH/, ({ from }) => [from.password]],
+  [/WRONGPASS|invalid password/i, ({ username, from }) => [...(username ? [from.user] : []), from.password]],
   [/NOPERM.* keys?\b/, () => ['POWGATE_REDIS_PREFIX']],
-  [/NOPERM/, ({ userFrom }) => [userFrom]],
+  [/NOPERM/, ({ from }) => [from.user]],
   [/altnames/, () => ['POWGATE_REDIS_TLS_NAME']],
   [/certificate required|alert (bad cert|unknown ca|handshake)/, () => ['POWGATE_REDIS_TLS_CERT']],
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],

@@ -20,9 +20,7 @@ export interface RedisTarget {
   readonly sentinelUsername: string | undefined
   readonly sentinelPassword: string | undefined
   /** The variables that these came from, or would have to. */
-  readonly userFrom: string
-  readonly passwordFrom: string
-  readonly sentinelFrom: string
+  readonly from: Readonly<Record<'user' | 'password' | 'sentinel', string>>
   readonly db: number
   /** undefined: no TLS. */
   readonly tls: RedisTls | undefined
@@ -75,9 +73,7 @@ function targetOf(kind: RedisTarget['kind'], urls: readonly URL[], tls: boolean)
     ...credentials,
     sentinelUsername: undefined,
     sentinelPassword: undefined,
-    userFrom: 'REDIS_URL',
-    passwordFrom: 'REDIS_URL',
-    sentinelFrom: 'POWGATE_SENTINEL_PASSWORD',
+    from: { user: 'REDIS_URL', password: 'REDIS_URL', sentinel: 'POWGATE_SENTINEL_PASSWORD' },
     db: Number(dbText),
     tls: tls ? {} : undefined,
   }
