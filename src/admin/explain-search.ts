@@ -10,8 +10,8 @@ import { AdminError } from './sites.ts'
 /** What to look for. */
 export interface Query {
   readonly text: string
-  /** The text is a nonce for sure; otherwise it may be a request id. */
-  readonly isNonce: boolean
+  /** What the text is: a request id may be a nonce too, and an address one of either; its last visits are meant. */
+  readonly kind: 'nonce' | 'id' | 'address'
 }
 
 /** One line of a log, parsed. */
@@ -24,6 +24,15 @@ export interface Findings {
   readonly skipped: number
   /** Whether there are more than are returned. */
   readonly isCut: boolean
+  readonly read: Reading
+}
+
+/** What the logs are of, by samples of their lines. */
+export interface Reading {
+  /** Unix milliseconds; undefined: no line was one of powgate's. */
+  fromMs?: number
+  toMs?: number
+  readonly hosts: Set<string>
 }
 
 export const STDIN = '-'
@@ -32,9 +41,11 @@ const STDIN_FD = 0
 /** An id that a proxy gives to all requests would be no id. */
 const RECORDS_MAX = 1000
 const NONCES_MAX = 20
+/** Of an address. */
+export const VISITS = 10
 
 /**
- * The lines that bear the text as nonce or request id, and all others of the nonces that these bear.
+ * The lines that bear the text as nonce, request id or address, and all others of the nonces that these bear.
  *
  * @param paths files, `.gz` among them, or `-` for standard input
  * @throws AdminError if one cannot be read
@@ -46,13 +57,15 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
     for (const path of paths) {
       // A pipe can be read once only: what a second pass may need is kept.
       const isPipe = path === STDIN && !fstatSync(STDIN_FD).isFile()
-      const keeps = isPipe && !query.isNonce
-      await eachLineWith(path, keeps ? [query.text, 'nonce'] : [query.text], line => {
+      const keeps = isPipe && query.kind !== 'nonce'
+      const take = (line: string) => {
         if (keeps) spool.add(line)
         if (!keeps || line.includes(query.text)) hits.take(line)
-      })
+      }
+      await eachLineWith(path, keeps ? [query.text, 'nonce'] : [query.text], take, line => hits.sample(line))
     }
     spool.close()
+    hits.keepLast()
     const nonces = hits.otherNonces()
     if (nonces.length > 0) {
       for (const path of paths) {
@@ -71,6 +84,7 @@ class Hits {
   /** By their text: a second pass finds lines again. */
   readonly #records = new Map<string, LogRecord>()
   readonly #skipped = new Set<string>()
+  readonly #read: Reading = { hosts: new Set() }
   #isCut = false
 
   constructor(query: Query) {
@@ -78,10 +92,34 @@ class Hits {
   }
 
   take(line: string): void {
-    const { text, isNonce } = this.#query
+    const { text, kind } = this.#query
     const record = parseLine(line)
     if (record === undefined) this.#skipped.add(line.slice(0, 200))
-    else if (record.nonce === text || (!isNonce && record.requestId === text)) this.#add(line, record)
+    else if (
+      record.nonce === text ||
+      (kind !== 'nonce' && record.requestId === text) ||
+      (kind === 'address' && (record.ip === text || record.visitorIp === text))
+    )
+      this.#add(line, record)
+  }
+
+  sample(line: string): void {
+    const { time, hostname } = parseLine(line, 'time') ?? {}
+    if (typeof time !== 'number') return
+    this.#read.fromMs = Math.min(time, this.#read.fromMs ?? time)
+    this.#read.toMs = Math.max(time, this.#read.toMs ?? time)
+    if (typeof hostname === 'string') this.#read.hosts.add(hostname)
+  }
+
+  /** Of an address, the lines of its last visits alone: those of one nonce, or one that bears none. */
+  keepLast(): void {
+    if (this.#query.kind !== 'address') return
+    const lastMs = new Map<unknown, number>()
+    for (const [line, { nonce = line, time }] of this.#records)
+      lastMs.set(nonce, Math.max(Number(time) || 0, lastMs.get(nonce) ?? 0))
+    const kept = new Map([...lastMs].sort(([, a], [, b]) => b - a).slice(0, VISITS))
+    for (const [line, { nonce = line }] of this.#records) if (!kept.has(nonce)) this.#records.delete(line)
+    this.#isCut ||= kept.size < lastMs.size
   }
 
   takeOfNonces(line: string, nonces: readonly string[]): void {
@@ -101,26 +139,34 @@ class Hits {
 
   findings(): Findings {
     const records = [...this.#records.values()].sort((a, b) => Number(a.time) - Number(b.time))
-    return { records, skipped: this.#skipped.size, isCut: this.#isCut }
+    return { records, skipped: this.#skipped.size, isCut: this.#isCut, read: this.#read }
   }
 
   #add(line: string, record: LogRecord): void {
+    if (this.#records.has(line)) return
+    this.sample(line)
+    if (this.#records.size >= RECORDS_MAX) this.keepLast()
     if (this.#records.size < RECORDS_MAX) this.#records.set(line, record)
-    else if (!this.#records.has(line)) this.#isCut = true
+    else this.#isCut = true
   }
 }
 
-/** undefined for what is no line of powgate's about a request. Container runtimes put a prefix or a wrapper around lines. */
-export function parseLine(line: string): LogRecord | undefined {
+/**
+ * Container runtimes put a prefix or a wrapper around lines.
+ *
+ * @param mark what a line of powgate's has: about a request, an event
+ * @returns undefined for any other line
+ */
+function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | undefined {
   const start = line.indexOf('{')
   if (start < 0) return undefined
   try {
     const value: unknown = JSON.parse(line.slice(start))
     if (typeof value !== 'object' || value === null) return undefined
     const record = value as LogRecord
-    if (typeof record.event === 'string') return record
+    if (typeof record[mark] === (mark === 'event' ? 'string' : 'number')) return record
     const inner = record.log ?? record.MESSAGE ?? record.message
-    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner) : undefined
+    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, mark) : undefined
   } catch {
     return undefined
   }
@@ -130,11 +176,14 @@ const BLOCK_BYTES = 1 << 20
 /** No line of ours comes near it; what is longer is no log. */
 const LINE_BYTES_MAX = 1 << 20
 const NEWLINE = 0x0a
+const SAMPLE_BYTES = 1 << 14
 
+/** @param sample is given lines all over the log, the first and the last among them */
 async function eachLineWith(
   path: string,
   needles: readonly string[],
   take: (line: string) => void,
+  sample: (line: string) => void = () => {},
 ): Promise<void> {
   const texts = needles.map(needle => Buffer.from(needle))
   let rest: Buffer = Buffer.alloc(0)
@@ -143,12 +192,20 @@ async function eachLineWith(
       const block = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer])
       const end = block.lastIndexOf(NEWLINE) + 1
       scan(block.subarray(0, end), texts, take)
+      for (let at = 0; at < end; at += SAMPLE_BYTES) sample(lineAt(block, at))
+      sample(lineAt(block, Math.max(0, end - 2)))
       rest = block.length - end > LINE_BYTES_MAX ? Buffer.alloc(0) : block.subarray(end)
     }
   } catch (error) {
     throw new AdminError(`--log: cannot read ${path}: ${(error as Error).message}`)
   }
   scan(rest, texts, take)
+  if (rest.length > 0) sample(lineAt(rest, 0))
+}
+
+function lineAt(block: Buffer, at: number): string {
+  const end = block.indexOf(NEWLINE, at)
+  return block.toString('utf8', block.lastIndexOf(NEWLINE, at) + 1, end < 0 ? block.length : end)
 }
 
 function open(path: string): Readable {

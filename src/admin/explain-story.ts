@@ -164,7 +164,7 @@ export function missingChallenge(nonce: string, records: readonly LogRecord[]): 
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined
   const { issuedAtMs, difficulty } = nonceTerms(nonce)
-  return `The challenge is not in this log (successes are sampled); by its nonce it was issued ${momentText(issuedAtMs)}, difficulty ${difficulty} bits.`
+  return `The challenge is not in this log (successes are sampled, and another host may have issued it); by its nonce it was issued ${momentText(issuedAtMs)}, difficulty ${difficulty} bits.`
 }
 
 /** UTC, to the millisecond. */

@@ -1,9 +1,10 @@
 /** `powgate explain`: one visitor's story, from the log alone. */
 
+import { formatAddress, parseAddress } from '../domain/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
 import { type Command, type Input, type Positional, UsageError } from './command.ts'
-import { type Findings, type Query, STDIN, searchLogs } from './explain-search.ts'
+import { type Findings, type Query, STDIN, searchLogs, VISITS } from './explain-search.ts'
 import { missingChallenge, momentText, type Step, stepOf } from './explain-story.ts'
 import { printJson, printLine } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
@@ -11,7 +12,7 @@ import { AdminError } from './sites.ts'
 
 const VISITOR: Positional = {
   name: 'VISITOR',
-  expects: 'a request id (the X-Request-Id of an answer), a token in quotes, or a nonce',
+  expects: 'a request id (the X-Request-Id of an answer), a token in quotes, a nonce, or an IP address',
   accepts: text => queryOf(text) !== undefined,
   isSecret: true, // a token is; and somebody will pass an API key
 }
@@ -39,10 +40,12 @@ export const EXPLAIN_COMMAND: Command = {
 const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
 
 function queryOf(text: string): Query | undefined {
+  const address = parseAddress(text.trim())
+  if (address !== undefined) return { text: formatAddress(address), kind: 'address' }
   const nonce = statedNonce(decoded(text.trim()))
-  if (nonce !== '') return { text: nonce, isNonce: true }
+  if (nonce !== '') return { text: nonce, kind: 'nonce' }
   if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
-  return { text: text.trim(), isNonce: false } // a nonce looks like the request ids of some proxies
+  return { text: text.trim(), kind: 'id' } // a nonce looks like the request ids of some proxies
 }
 
 /** Tokens are also found in form bodies and URLs. */
@@ -60,16 +63,22 @@ async function runExplain(input: Input): Promise<void> {
   const findings = await searchLogs(paths, query)
   if (findings.records.length === 0) throw new AdminError(notFound(findings))
   if (input.has('json')) printStory(findings)
-  else tellStory(findings)
+  else tellStory(findings, query)
 }
 
 /** One line: the person has a request in hand, so why it is not here is what helps. */
-function notFound({ skipped }: Findings): string {
+function notFound({ skipped, read }: Findings): string {
   const unread = skipped === 0 ? '' : ` (${skipped} lines mention it but are not the JSON of powgate)`
   return (
     `the log does not mention this visitor${unread}: with LOG_LEVEL info or lower it holds failures and refusals up to a ` +
-    'bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors'
+      `bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
   )
+}
+
+function readText({ fromMs, toMs, hosts }: Findings['read']): string {
+  if (fromMs === undefined) return 'Nothing of powgate was read'
+  const where = hosts.size === 0 ? 'hosts that it does not name' : [...hosts].join(', ')
+  return `Read: ${momentText(fromMs)} to ${momentText(toMs!)}, of ${where}; other hosts have logs of their own (--log for each)`
 }
 
 function noncesOf({ records }: Findings): string[] {
@@ -81,11 +90,12 @@ function printStory(findings: Findings): void {
     const { time, title, lines } = stepOf(record)
     return { time: momentText(time), title, lines, record }
   })
-  printJson({ nonces: noncesOf(findings), skipped: findings.skipped, isCut: findings.isCut, steps })
+  const { skipped, isCut, read } = findings
+  printJson({ nonces: noncesOf(findings), skipped, isCut, read: { ...read, hosts: [...read.hosts] }, steps })
 }
 
-function tellStory(findings: Findings): void {
-  const { records, skipped, isCut } = findings
+function tellStory(findings: Findings, { kind }: Query): void {
+  const { records, skipped, isCut, read } = findings
   const nonces = noncesOf(findings)
   const others = records.filter(({ nonce }) => typeof nonce !== 'string')
   for (const nonce of nonces) {
@@ -96,11 +106,14 @@ function tellStory(findings: Findings): void {
     tellSteps(own.map(stepOf))
   }
   if (others.length > 0) {
-    printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : 'Under the same request id', '')
+    const besides = kind === 'address' ? 'From the same address' : 'Under the same request id'
+    printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : besides, '')
     tellSteps(others.map(stepOf))
   }
-  if (isCut) printLine(`More lines match; only the first ${records.length} are shown.`)
+  const shown = kind === 'address' ? `its last ${VISITS} visits` : `the first ${records.length}`
+  if (isCut) printLine(`More lines match; only ${shown} are shown.`)
   if (skipped > 0) printLine(`${skipped} lines mention it but are not the JSON of powgate.`)
+  printLine(readText(read))
 }
 
 function siteOf(records: Findings['records']): string {

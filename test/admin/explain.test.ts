@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -36,6 +36,11 @@ function stable(text: string): string {
     .replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z/g, 'TIME')
     .replace(/request [\w-]+/g, 'request ID')
     .replace(/\b\d+(\.\d+)? (ms|s)\b/g, 'SPAN')
+}
+
+/** Without what is said of the log itself. */
+function storyOf(text: string): string {
+  return text.replace(/^Read: .*\n/m, '')
 }
 
 describe('on the log of a service', () => {
@@ -116,6 +121,7 @@ TIME  refused at /verify-token: 400 token-used
     API key ${apiKey.slice(3, 11)}
     request ID, from 127.0.0.1, worker 0
 
+Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log for each)
 `,
     )
     for (const part of token.split('|').slice(3)) assert.ok(!text.includes(part))
@@ -142,6 +148,13 @@ TIME  refused at /verify-token: 400 token-used
     assert.equal(dashed.out, fromFile)
   })
 
+  test('an address leads to its visits, also as the one that solved what a backend redeems', async () => {
+    const byToken = await powgate.text('explain', token, '--log', log)
+    assert.equal(await powgate.text('explain', visitor, '--log', log), byToken)
+    const piped = await powgate.runWithInput(service.output, 'explain', `::ffff:${visitor}`)
+    assert.deepEqual({ code: piped.code, out: piped.out }, { code: 0, out: byToken })
+  })
+
   test('a climb in difficulty and a limit are told with their causes', async () => {
     assert.match(
       await powgate.text('explain', hardNonce, '--log', log),
@@ -165,7 +178,8 @@ TIME  refused at /verify-token: 400 token-used
     const first = file('first.log.gz', gzipSync(lines.slice(0, half).join('\n')))
     const second = file('second.log', lines.slice(half).join('\n'))
     const whole = await powgate.text('explain', failedRequest, '--log', log)
-    assert.equal(await powgate.text('explain', failedRequest, '--log', second, '--log', first), whole)
+    const joined = await powgate.text('explain', failedRequest, '--log', second, '--log', first)
+    assert.equal(storyOf(joined), storyOf(whole))
     const cut = await powgate.text('explain', failedRequest, '--log', second)
     assert.match(
       cut,
@@ -174,7 +188,11 @@ TIME  refused at /verify-token: 400 token-used
   })
 
   test('--json has the steps in words and as they were logged', async () => {
-    const { nonces, skipped, isCut, steps } = await powgate.json('explain', failedRequest, '--log', log)
+    const { nonces, skipped, isCut, steps, read } = await powgate.json(
+      ...['explain', failedRequest, '--log', log],
+    )
+    assert.deepEqual(read.hosts, [hostname()])
+    assert.ok(read.fromMs <= steps[0].record.time && read.toMs >= steps[1].record.time)
     assert.deepEqual({ nonces, skipped, isCut }, { nonces: [failedNonce], skipped: 0, isCut: false })
     assert.deepEqual(
       steps.map((step: { title: string }) => step.title),
@@ -193,10 +211,9 @@ TIME  refused at /verify-token: 400 token-used
       'journal.log': lines.map(line => JSON.stringify({ __CURSOR: 'x', MESSAGE: line })),
     }
     for (const [name, content] of Object.entries(wrapped)) {
-      assert.equal(
-        await powgate.text('explain', failedRequest, '--log', file(name, content.join('\n'))),
-        expected,
-      )
+      const text = await powgate.text('explain', failedRequest, '--log', file(name, content.join('\n')))
+      assert.equal(storyOf(text), storyOf(expected))
+      assert.match(text, /\nRead: \d{4}-.*Z to \d{4}-.*Z, of /)
     }
   })
 
@@ -204,7 +221,7 @@ TIME  refused at /verify-token: 400 token-used
     const unknown = await powgate.problem(1, 'explain', 'no-such-request', '--log', log)
     assert.match(
       unknown,
-      /^the log does not mention this visitor: with LOG_LEVEL info .* POWGATE_LOG_SUCCESSES/,
+      /^the log does not mention this visitor: with LOG_LEVEL info .* POWGATE_LOG_SUCCESSES of visitors\. Read: \S+ \S+ to /,
     )
     const other = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
     const line = await powgate.problem(1, 'explain', other, '--log', log)
@@ -228,7 +245,7 @@ TIME  refused at /verify-token: 400 token-used
   })
 
   test('calls that cannot be understood: one line, exit code 2, and no secret in it', async () => {
-    const expected = /^VISITOR: expected a request id .*, a token in quotes, or a nonce$/
+    const expected = /^VISITOR: expected a request id .*, a token in quotes, a nonce, or an IP address$/
     for (const wrong of [apiKey, 'two words', '', 'x'.repeat(129), token.slice(0, -1)])
       assert.match(await powgate.problem(2, 'explain', wrong, '--log', log), expected)
     assert.match(await powgate.problem(2, 'explain'), /^VISITOR: missing; expected a request id/)
@@ -265,14 +282,46 @@ describe('on logs of any kind', () => {
     }
     const path = file('large.log', chunks.join('\n'))
     assert.ok(planted > 20)
-    const { records, skipped } = await searchLogs([path], { text: nonce, isNonce: true })
+    const { records, skipped } = await searchLogs([path], { text: nonce, kind: 'nonce' })
     assert.deepEqual(
       records.map(({ requestId }) => requestId),
       Array.from({ length: planted }, (_, i) => `r-${i}`),
     )
     assert.equal(skipped, 0)
-    const byRequest = await searchLogs([path], { text: 'r-7', isNonce: false })
+    const byRequest = await searchLogs([path], { text: 'r-7', kind: 'id' })
     assert.equal(byRequest.records.length, planted)
+  })
+
+  test('of an address the last ten visits, in whatever order the logs of its hosts are given', async () => {
+    const [first, second] = ['web1', 'web2'].map((hostname, host) => {
+      const lines = Array.from({ length: 3000 }, (_, i) => {
+        const nonce = (i >> 1).toString(16).padStart(32, '0')
+        // One in two bears the address, which another has as its beginning.
+        const ip = i % 2 === 0 ? '2001:db8::1' : '2001:db8::11'
+        return line({ event: 'refused', requestId: `r-${host}-${i}`, time: 10_000 + i, hostname, nonce, ip })
+      })
+      return file(`${hostname}.log`, `${lines.join('\n')}\n`)
+    })
+    for (const paths of [
+      [first!, second!],
+      [second!, first!],
+    ]) {
+      const { records, isCut, read } = await searchLogs(paths, { text: '2001:db8::1', kind: 'address' })
+      assert.equal(new Set(records.map(({ nonce }) => nonce)).size, 10)
+      assert.equal(records.length, 40)
+      assert.equal(records[0]!.time, 12_980)
+      assert.ok(isCut)
+      assert.deepEqual([read.fromMs, read.toMs, [...read.hosts].sort()], [10_000, 12_999, ['web1', 'web2']])
+    }
+    const text = await powgate.text('explain', '2001:DB8:0::1', '--log', first!)
+    assert.match(
+      text,
+      /\nMore lines match; only its last 10 visits are shown\.\nRead: .* of web1; other hosts /,
+    )
+    assert.match(
+      await powgate.problem(1, 'explain', '2001:db8::2', '--log', second!),
+      /, of web2; other hosts/,
+    )
   })
 
   test('an id that thousands of requests bear is cut off', async () => {
@@ -281,7 +330,7 @@ describe('on logs of any kind', () => {
     )
     const { records, isCut } = await searchLogs([file('same.log', many.join('\n'))], {
       text: 'same',
-      isNonce: false,
+      kind: 'id',
     })
     assert.deepEqual([records.length, isCut], [1000, true])
   })
