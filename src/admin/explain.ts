@@ -71,7 +71,7 @@ function notFound({ skipped, read }: Findings): string {
   const unread = skipped === 0 ? '' : ` (${skipped} lines mention it but are not the JSON of powgate)`
   return (
     `the log does not mention this visitor${unread}: with LOG_LEVEL info or lower it holds failures and refusals up to a ` +
-      `bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
+    `bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
   )
 }
 

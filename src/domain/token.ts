@@ -8,7 +8,9 @@
  *           then 32 encrypted bytes:
  *             site tag 10 | visitor address 16 | score 2 (thousandths) | store epoch 4
  *           A score that the browser can read would tell bot authors what works. The key stream is SHA-256(claims key
- *           block ++ "<issuedAtMs>|<nonce>|<counter>"), a text that no other token has (see `Hmac.innerHash`).
+ *           block ++ "<issuedAtMs>|<nonce>|<counter>") (see `Hmac.innerHash`). Only two workers that fail open can mint
+ *           two tokens of one such text, for one nonce in one millisecond. Their difference tells by how much the two
+ *           scores of that visitor differ, and nothing else: all other fields are equal. So no random part is needed.
  *   hmac    base64url of HMAC-SHA256(token key, every byte before this field), so the order is encrypt-then-MAC. Both
  *           hashes of HMAC are needed, since all bytes of the result are shown.
  *
