@@ -8,15 +8,10 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { isOriginPattern } from '../domain/origin.ts'
+import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.ts'
-import type {
-  Challenge,
-  Environment,
-  RedemptionResult,
-  Solution,
-  VerificationResult,
-} from '../protocol/wire.ts'
+import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
 import type { Command, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { callService, DEFAULT_URL, SITE_KEY_FLAG, type Timed, URL_FLAG } from './service-call.ts'
@@ -57,17 +52,6 @@ export const TRY_COMMAND: Command = {
   run: runTry,
 }
 
-/** What a browser reports of itself. A terminal is none, but has nothing to hide either. */
-const ENVIRONMENT: Required<Environment> = {
-  webdriver: false,
-  chromeAbsent: false,
-  swiftShader: false,
-  noPlugins: false,
-  notificationDenied: false,
-  zeroScreen: false,
-  noLanguages: false,
-}
-
 async function runTry(input: Input): Promise<void> {
   const url = input.text('url') ?? DEFAULT_URL
   const isJson = input.has('json')
@@ -93,7 +77,7 @@ async function runTry(input: Input): Promise<void> {
     counter: solved.counter,
     solveTimeMs: Math.round(solved.ms),
     fingerprintHash: fingerprint(),
-    environment: ENVIRONMENT,
+    environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide either
   }
   const verification = await callService<VerificationResult>(url, {
     method: 'POST',

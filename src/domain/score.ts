@@ -62,15 +62,18 @@ export interface Score {
   readonly reasons: readonly ScoreReason[]
 }
 
-const ENVIRONMENT_FLAGS = [
-  'webdriver',
-  'chromeAbsent',
-  'swiftShader',
-  'noPlugins',
-  'notificationDenied',
-  'zeroScreen',
-  'noLanguages',
-] as const satisfies readonly (keyof Environment)[]
+/** The signals of a browser that is not suspicious. */
+export const PLAIN_ENVIRONMENT: Required<Environment> = {
+  webdriver: false,
+  chromeAbsent: false,
+  swiftShader: false,
+  noPlugins: false,
+  notificationDenied: false,
+  zeroScreen: false,
+  noLanguages: false,
+}
+
+const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
 
 /** A claimed time may exceed the measured one by this much, because of clock granularity. */
 const SOLVE_TIME_SLACK_MS = 50

@@ -1,5 +1,6 @@
 /** Examples of the OpenAPI document: one visit from challenge to redemption. The proof is valid, the MACs are made up. */
 
+import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
 
 export const EXAMPLE_SITE_KEY = 'site_Example0Example0Exampl'
@@ -23,15 +24,7 @@ export const SOLUTION: Solution = {
   counter: COUNTER,
   solveTimeMs: 140,
   fingerprintHash: '66d6b265d8b46d4e5dd501c1289cc932f68e7544376b8d7034efa0477ab2de4c',
-  environment: {
-    webdriver: false,
-    chromeAbsent: false,
-    swiftShader: false,
-    noPlugins: false,
-    notificationDenied: false,
-    zeroScreen: false,
-    noLanguages: false,
-  },
+  environment: PLAIN_ENVIRONMENT,
 }
 
 export const PASSED = {

@@ -7,12 +7,14 @@ import { LinePlot, type LinePlotSpec } from './line-plot.ts'
 import { type PagePart, Panel } from './panel.ts'
 import { stepTable } from './step-table.ts'
 
+const MILLISECONDS = { text: milliseconds, tick: milliseconds }
+const COUNTS = { text: exact, tick: short, axisMax: 2, isWhole: true }
 const PERCENTILES = ['p50', 'p95', 'p99'] as const
 
 function latencySpec(label: string): LinePlotSpec {
   const looks = ['c0', 'c1', 'c3']
   const curves = PERCENTILES.map((name, index) => ({ name, look: looks[index]! }))
-  return { label, curves, text: milliseconds, tick: milliseconds, axisMax: 0.5 }
+  return { label, curves, ...MILLISECONDS, axisMax: 0.5 }
 }
 
 export function latencyPanel(cursor: Cursor): PagePart {
@@ -38,26 +40,14 @@ export function latencyPanel(cursor: Cursor): PagePart {
 export function storePanel(cursor: Cursor): PagePart {
   const calls = new LinePlot(latencySpec('Store calls'), cursor, 'Call latency')
   const operations = (value: number) => value.toFixed(1)
+  const mean = [{ name: 'mean', look: 'c0' }]
   const batch = new LinePlot(
-    {
-      label: 'Store batches',
-      curves: [{ name: 'mean', look: 'c0' }],
-      text: operations,
-      tick: short,
-      axisMax: 2,
-    },
+    { label: 'Store batches', curves: mean, text: operations, tick: short, axisMax: 2 },
     cursor,
     'Operations in a call',
   )
   const outages = new LinePlot(
-    {
-      label: 'Store outages',
-      curves: [{ name: 'lost', look: 'c1' }],
-      text: exact,
-      tick: short,
-      axisMax: 2,
-      isWhole: true,
-    },
+    { label: 'Store outages', curves: [{ name: 'lost', look: 'c1' }], ...COUNTS },
     cursor,
     'Times that a worker lost it',
   )
@@ -80,24 +70,13 @@ export function storePanel(cursor: Cursor): PagePart {
 
 export function workerPanel(cursor: Cursor): PagePart {
   const lag = new LinePlot(
-    {
-      label: 'Event loop lag',
-      curves: [{ name: 'p99', look: 'c0' }],
-      text: milliseconds,
-      tick: milliseconds,
-      axisMax: 1,
-    },
+    { label: 'Event loop lag', curves: [{ name: 'p99', look: 'c0' }], ...MILLISECONDS, axisMax: 1 },
     cursor,
     'Event loop lag, worst worker',
   )
+  const all = [{ name: 'all workers', look: 'c0' }]
   const memory = new LinePlot(
-    {
-      label: 'Memory',
-      curves: [{ name: 'all workers', look: 'c0' }],
-      text: mebibytes,
-      tick: mebibytes,
-      axisMax: 100,
-    },
+    { label: 'Memory', curves: all, text: mebibytes, tick: mebibytes, axisMax: 100 },
     cursor,
     'Resident memory',
   )
@@ -105,11 +84,7 @@ export function workerPanel(cursor: Cursor): PagePart {
     { name: 'ended or hung', look: 'c1' },
     { name: 'rolled', look: 'c0' },
   ]
-  const replaced = new LinePlot(
-    { label: 'Replaced workers', curves, text: exact, tick: short, axisMax: 2, isWhole: true },
-    cursor,
-    'Workers replaced',
-  )
+  const replaced = new LinePlot({ label: 'Replaced workers', curves, ...COUNTS }, cursor, 'Workers replaced')
   const about = 'how busy they are, and whether they stay'
   const panel = new Panel({ title: 'Workers', about, isWide: true, isOfAllSites: true }, [
     row([lag.element, memory.element, replaced.element]),
