@@ -1,8 +1,7 @@
 /** The command line of `npm run torture`. */
 
 import { randomInt } from 'node:crypto'
-import { parseArgs } from 'node:util'
-import { integer, number, UsageError } from '../../bench/support/arguments.ts'
+import { integer, number, parsed, UsageError } from '../../bench/support/arguments.ts'
 import { CASES } from './cases.ts'
 import type { TortureCase } from './run.ts'
 
@@ -44,9 +43,19 @@ Cases:
 ${rows.join('\n')}`
 }
 
+const OPTIONS = {
+  only: { type: 'string' },
+  seconds: { type: 'string' },
+  seed: { type: 'string' },
+  repeat: { type: 'string' },
+  json: { type: 'boolean', default: false },
+  history: { type: 'string' },
+  help: { type: 'boolean', default: false },
+} as const
+
 /** @returns undefined if only the help was requested @throws UsageError */
 export function parseOptions(args: readonly string[]): Options | undefined {
-  const { values } = parsed(args)
+  const { values } = parsed(args, { options: OPTIONS })
   if (values.help) return undefined
   return {
     cases: values.only === undefined ? CASES : chosen(values.only),
@@ -55,25 +64,6 @@ export function parseOptions(args: readonly string[]): Options | undefined {
     isJson: values.json,
     historyDir: values.history,
     repeat: values.repeat === undefined ? 1 : integer('--repeat', values.repeat, 1, 100),
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        only: { type: 'string' },
-        seconds: { type: 'string' },
-        seed: { type: 'string' },
-        repeat: { type: 'string' },
-        json: { type: 'boolean', default: false },
-        history: { type: 'string' },
-        help: { type: 'boolean', default: false },
-      },
-    })
-  } catch (error) {
-    throw new UsageError((error as Error).message)
   }
 }
 
