@@ -9,7 +9,13 @@ import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/suppo
 import type { Answer } from '../../test/support/http.ts'
 import type { RedisServer } from '../../test/support/redis.ts'
 import { RedisCluster } from '../../test/support/redis-cluster.ts'
-import { type StoreKind, TEST_SECRET, TestService } from '../../test/support/service.ts'
+import {
+  type StoreKind,
+  TEST_SECRET,
+  TestService,
+  UNLIMITED,
+  UNLIMITED_REDEMPTIONS,
+} from '../../test/support/service.ts'
 import { childPids } from './processes.ts'
 import type { TrafficTarget } from './traffic.ts'
 
@@ -35,8 +41,6 @@ export interface RunningService extends RunningServer {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** What the settings allow at most. */
-const UNLIMITED = '1000000'
 /** A service at full load redeems for many customers. */
 const API_KEYS = 1
 
@@ -50,16 +54,8 @@ function environment(isForwarded: boolean): Record<string, string> {
     POWGATE_OVERLOAD_MS: '0',
     // Requests are built some time before they are sent.
     POWGATE_CHALLENGE_SECONDS: '600',
-    POWGATE_LIMIT_REDEEM_ADDRESS: UNLIMITED,
-    POWGATE_LIMIT_REDEEM_API_KEY: UNLIMITED,
-    ...(isForwarded
-      ? { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' }
-      : {
-          POWGATE_LIMIT_CHALLENGE_ADDRESS: UNLIMITED,
-          POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: UNLIMITED,
-          POWGATE_LIMIT_VERIFY_ADDRESS: UNLIMITED,
-          POWGATE_LIMIT_VERIFY_ADDRESS_SITE: UNLIMITED,
-        }),
+    ...UNLIMITED_REDEMPTIONS,
+    ...(isForwarded ? { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' } : UNLIMITED),
   }
 }
 

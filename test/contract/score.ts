@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type SiteOptions, updateSite } from '../../src/admin/sites.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
-import type { Environment, Solution } from '../../src/protocol/wire.ts'
-import { HONEST_ENVIRONMENT } from '../support/client.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { FLAGS, HONEST_ENVIRONMENT } from '../support/client.ts'
 import { freshAddress } from '../support/http.ts'
 import {
   assertFailedResult,
@@ -17,16 +17,6 @@ import {
   type Subject,
   wrongCounter,
 } from './support.ts'
-
-const FLAGS: readonly (keyof Environment)[] = [
-  'webdriver',
-  'chromeAbsent',
-  'swiftShader',
-  'noPlugins',
-  'notificationDenied',
-  'zeroScreen',
-  'noLanguages',
-]
 
 interface RulesCase {
   readonly about: string

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Solution } from '../../src/protocol/wire.ts'
+import { FLAGS } from '../support/client.ts'
 import { freshAddress } from '../support/http.ts'
 import { assertPassed, assertRefused, refusesAndSpendsNothing, type Subject } from './support.ts'
 
@@ -61,15 +62,6 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
   environment: ['null', '[]', '[true]', '"webdriver"', 'true', '0'],
 }
 
-const FLAGS = [
-  'webdriver',
-  'chromeAbsent',
-  'swiftShader',
-  'noPlugins',
-  'notificationDenied',
-  'zeroScreen',
-  'noLanguages',
-]
 const WRONG_FLAGS = ['null', '1', '0', '"true"', '[]', '{}']
 
 /** Values at the bounds, which the body's form allows; whether they verify is another matter. */

@@ -7,6 +7,7 @@ import { OTHER_SITES } from '../../src/observe/history-view.ts'
 import { quantile } from '../../src/observe/quantile.ts'
 import type { SiteStats, StatsSnapshot } from '../../src/observe/snapshot.ts'
 import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/observe/steps.ts'
+import { EMPTY_SITE } from '../support/empty-stats.ts'
 import { emptySnapshot, siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000
@@ -28,18 +29,7 @@ function challenges(count: number): StatsSnapshot {
   })
 }
 
-function site(more: Partial<SiteStats>): SiteStats {
-  const none = {
-    challenges: 0,
-    passed: 0,
-    failed: 0,
-    redeemed: 0,
-    refused: {},
-    reasons: {},
-    difficulties: {},
-  }
-  return { ...none, scores: new Array<number>(11).fill(0), ...more }
-}
+const site = (more: Partial<SiteStats>): SiteStats => ({ ...EMPTY_SITE, ...more })
 
 describe('steps', () => {
   test('each keeps what was counted in it, not before; the first what was counted since the start', () => {

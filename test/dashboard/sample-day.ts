@@ -2,6 +2,7 @@
 
 import { ADD_MS, type Fleet, History } from '../../src/observe/history.ts'
 import type { Histogram, SiteStats, StatsSnapshot } from '../../src/observe/snapshot.ts'
+import { EMPTY_SITE } from '../support/empty-stats.ts'
 
 const LATENCY_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64]
@@ -13,20 +14,6 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] extends object ? Mutable<T[K]
 
 function histogram(bounds: readonly number[]): Mutable<Histogram> {
   return { bounds: [...bounds], counts: new Array(bounds.length + 1).fill(0), sum: 0 }
-}
-
-function emptySite(): Mutable<SiteStats> {
-  const scores = new Array<number>(11).fill(0)
-  return {
-    challenges: 0,
-    passed: 0,
-    failed: 0,
-    redeemed: 0,
-    refused: {},
-    reasons: {},
-    difficulties: {},
-    scores,
-  }
 }
 
 export function emptySnapshot(): Mutable<StatsSnapshot> {
@@ -110,7 +97,8 @@ export function sampleDay(endMs: number, lengthMs = DAY_MS): History {
   const history = new History(endMs - lengthMs, sampleSiteName)
   const random = randomNumbers(7)
   const totals = emptySnapshot()
-  for (let index = 0; index < SITES; index++) totals.sites[siteKeyOf(index)] = emptySite()
+  for (let index = 0; index < SITES; index++)
+    totals.sites[siteKeyOf(index)] = structuredClone(EMPTY_SITE) as Mutable<SiteStats>
   let crashes = 0
   // Only the last part is looked at in steps as short as they are in truth.
   const stepOf = (at: number) => (endMs - at > FINE_MS ? 12 * ADD_MS : ADD_MS)

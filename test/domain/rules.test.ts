@@ -18,6 +18,7 @@ import {
   newSiteKey,
 } from '../../src/domain/site.ts'
 import { seeded } from '../support/arbitraries.ts'
+import { FLAGS } from '../support/client.ts'
 
 const bounds = { base: 18, min: 16, max: 28 }
 const quiet: DifficultyInputs = {
@@ -87,16 +88,7 @@ const honest: ScoreSignals = {
 
 test('score: 1 without suspicion; each flag takes off what the table says', () => {
   assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })
-  const flags = [
-    'webdriver',
-    'chromeAbsent',
-    'swiftShader',
-    'noPlugins',
-    'notificationDenied',
-    'zeroScreen',
-    'noLanguages',
-  ] as const
-  for (const flag of flags) {
+  for (const flag of FLAGS) {
     const { score, reasons } = scoreOf({ ...honest, environment: { [flag]: true } })
     assert.deepEqual(reasons, [flag])
     assert.ok(Math.abs(score - (1 - SCORE_WEIGHTS[flag])) < 1e-9)

@@ -8,12 +8,7 @@ import { type Client as ApiClient, Client } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Answer, freshAddress } from '../support/http.ts'
 import { listeningPids } from '../support/processes.ts'
-import { STORE_KINDS, TestService, type TestSite } from '../support/service.ts'
-
-const RAISED = {
-  POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
-  POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
-}
+import { STORE_KINDS, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../support/service.ts'
 
 interface Sample {
   readonly endpoint: 'challenge' | 'verify' | 'verify-token'
@@ -94,7 +89,7 @@ function slowness(): number {
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 async function started(kind: (typeof STORE_KINDS)[number]) {
-  const service = await TestService.start(kind, RAISED)
+  const service = await TestService.start(kind, UNLIMITED_REDEMPTIONS)
   const client = new Client(service.url)
   const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   return { service, client, site }

@@ -2,20 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { defaultSettings } from '../../src/admin/sites.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { compileSite } from '../../src/domain/site.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { Client } from '../support/client.ts'
 import { freshAddress } from '../support/http.ts'
-import { STORE_KINDS, TEST_SECRET, TestService, type TestSite } from '../support/service.ts'
+import { STORE_KINDS, TEST_SECRET, TestService, type TestSite, UNLIMITED } from '../support/service.ts'
 
-const UNLIMITED = {
-  POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
-  POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
-  POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
-  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
-}
 const keyring = new Keyring([TEST_SECRET])
 
 for (const kind of STORE_KINDS) {
@@ -145,20 +140,7 @@ for (const kind of STORE_KINDS) {
 }
 
 function tagOf(siteKey: string): string {
-  const record = {
-    siteKey,
-    name: '',
-    active: true,
-    plan: 'free',
-    origins: [],
-    requireOrigin: false,
-    threshold: 0.5,
-    difficulty: { base: 16, min: 16, max: 28 },
-    ipRules: { allow: [], block: [] },
-    createdAt: 0,
-    updatedAt: 0,
-  } as const
-  return compileSite({ ...record, origins: [], ipRules: { allow: [], block: [] } }).tag
+  return compileSite({ ...defaultSettings(''), siteKey, createdAt: 0, updatedAt: 0 }).tag
 }
 
 async function inBatches<T>(

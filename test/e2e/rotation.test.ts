@@ -18,7 +18,7 @@ import { freshAddress } from '../support/http.ts'
 import { lifetimesOf } from '../support/lifetimes.ts'
 import { FrontProxy } from '../support/proxies.ts'
 import { RedisServer } from '../support/redis.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../support/service.ts'
 
 const OLD = 'old secret '.repeat(4).trim()
 const NEW = 'new secret '.repeat(4).trim()
@@ -41,8 +41,7 @@ async function startHost(redis: RedisServer, secretsFile: string): Promise<Host>
     POWGATE_CHALLENGE_SECONDS: String(LIFETIME_SECONDS),
     POWGATE_TOKEN_SECONDS: String(LIFETIME_SECONDS),
     POWGATE_TRUSTED_PROXIES: '127.0.0.2',
-    POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
-    POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+    ...UNLIMITED_REDEMPTIONS,
     POWGATE_STORE_DEADLINE_MS: '10000', // a pause of a busy machine is no outage
     POWGATE_DRAIN_SECONDS: '10',
   })

@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { childPids } from '../../bench/http/processes.ts'
-import { STORE_KINDS, TestService } from '../support/service.ts'
+import { STORE_KINDS, TestService, UNLIMITED } from '../support/service.ts'
 import { KeptMemory } from '../torture/kept-memory.ts'
 import { EASY } from '../torture/redemptions.ts'
 
@@ -41,10 +41,7 @@ for (const kind of STORE_KINDS) {
       // Or the young objects' share of the heap grows in steps of 15 MiB.
       NODE_OPTIONS: `${kept.env.NODE_OPTIONS} --max-semi-space-size=1`,
       POWGATE_WORKERS: '1',
-      POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
-      POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
-      POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
-      POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
+      ...UNLIMITED,
       POWGATE_STORE_DEADLINE_MS: '5000',
       LOG_LEVEL: 'error',
     })

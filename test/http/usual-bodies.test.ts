@@ -15,16 +15,13 @@ import {
 } from '../../src/http/schemas.ts'
 import { usualRedemption, usualSolution } from '../../src/http/usual-body.ts'
 import { counters, nonces, seeded } from '../support/arbitraries.ts'
-import { HONEST_ENVIRONMENT } from '../support/client.ts'
+import { FLAGS } from '../support/client.ts'
 
 const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 12_000)
 const JSON_TYPE = 'application/json'
 
 /** A name and the spelling of its value. */
 type Member = readonly [name: string, value: string]
-
-/** In the widget's order. */
-const FLAGS = Object.keys(HONEST_ENVIRONMENT)
 
 const fingerprints = fc.tuple(nonces, nonces).map(halves => halves.join(''))
 

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { defaultSettings } from '../../src/admin/sites.ts'
 import { type ApiKeyRecord, compileSite, type Site } from '../../src/domain/site.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
@@ -11,19 +12,7 @@ import { Stats } from '../../src/observe/stats.ts'
 import { eventually } from '../support/eventually.ts'
 
 function siteOf(siteKey: string): Site {
-  return compileSite({
-    siteKey,
-    name: 'a site',
-    active: true,
-    plan: 'free',
-    origins: [],
-    requireOrigin: false,
-    threshold: 0.5,
-    difficulty: { base: 18, min: 16, max: 28 },
-    ipRules: { allow: [], block: [] },
-    createdAt: 0,
-    updatedAt: 0,
-  })
+  return compileSite({ ...defaultSettings('a site'), siteKey, createdAt: 0, updatedAt: 0 })
 }
 
 /** What stats look at of an exchange is what `siteNamedBy` looks at. */

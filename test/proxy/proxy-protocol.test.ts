@@ -12,15 +12,14 @@ import { connectionsOf } from '../support/processes.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../support/proxies.ts'
 import { extension, v2Header } from '../support/proxy-header.ts'
 import { RawConnection } from '../support/raw-http.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import { TestService, type TestSite, UNLIMITED_CHALLENGES } from '../support/service.ts'
 import { challengeRequest, NonceObserver, SiteMaker, untilReady } from './observer.ts'
 
 const PROXIES = '127.66.0.0/16'
 const ENV = {
   POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`,
   POWGATE_STORE_DEADLINE_MS: '5000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
+  ...UNLIMITED_CHALLENGES,
 }
 const SOURCE = '203.0.113.1'
 const V6_SOURCE = '20010db8000000000000000000000007'

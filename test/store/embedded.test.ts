@@ -9,29 +9,30 @@ import { discardStaleState, openState } from '../../src/store/embedded/environme
 import { EmbeddedRequests, SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { storeConformance } from './conformance.ts'
-import { challengeOn, freshKey, freshNonce, redemptionOn, solutionOn, type TestStore } from './harness.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  openTwice,
+  redemptionOn,
+  solutionOn,
+  type TestStore,
+} from './harness.ts'
 import { limitsProperty } from './limits-property.ts'
 
 function tempDir(): string {
   return mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
 }
 
-async function make(): Promise<TestStore> {
+function make(): Promise<TestStore> {
   const dataDir = tempDir()
-  const clock = { now: Date.UTC(2026, 0, 1) }
-  const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
-  const open = () => new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false, clocks })
-  const store = open()
-  const other = open()
-  return {
-    store,
-    other,
-    clock,
-    close: async () => {
-      await Promise.all([store.close(), other.close()])
-      rmSync(dataDir, { recursive: true, force: true })
+  return openTwice(
+    clock => {
+      const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
+      return new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false, clocks })
     },
-  }
+    () => rmSync(dataDir, { recursive: true, force: true }),
+  )
 }
 
 storeConformance('embedded', make)

@@ -22,6 +22,23 @@ export interface TestStore {
 
 export type StoreMaker = () => Promise<TestStore>
 
+/**
+ * @param open opens the memory, each time as another client
+ * @param end takes the memory away
+ */
+export async function openTwice(
+  open: (clock: TestStore['clock']) => Store | Promise<Store>,
+  end: () => void | Promise<void>,
+): Promise<TestStore> {
+  const clock = { now: Date.UTC(2026, 0, 1) }
+  const [store, other] = await Promise.all([open(clock), open(clock)])
+  const close = async () => {
+    await Promise.all([store.close(), other.close()])
+    await end()
+  }
+  return { store, other, clock, close }
+}
+
 export function challengeOn(
   store: RequestStore,
   request: Partial<ChallengeRequest> = {},

@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts'
 import { ENGINES, type Engine } from '../support/redis.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import { storeConformance } from './conformance.ts'
-import { challengeOn, freshKey, freshNonce, redemptionOn, type TestStore } from './harness.ts'
+import { challengeOn, freshKey, freshNonce, openTwice, redemptionOn, type TestStore } from './harness.ts'
 import { limitsProperty } from './limits-property.ts'
 
 const SHARDS = 16
@@ -35,18 +35,10 @@ async function openStore(
 
 async function make(engine: Engine): Promise<TestStore> {
   const cluster = await RedisCluster.start({ engine })
-  const clock = { now: Date.UTC(2026, 0, 1) }
-  const store = await openStore(cluster, { clock: () => clock.now })
-  const other = await openStore(cluster, { clock: () => clock.now })
-  return {
-    store,
-    other,
-    clock,
-    close: async () => {
-      await Promise.all([store.close(), other.close()])
-      await cluster.stop()
-    },
-  }
+  return openTwice(
+    clock => openStore(cluster, { clock: () => clock.now }),
+    () => cluster.stop(),
+  )
 }
 
 for (const engine of ENGINES) {

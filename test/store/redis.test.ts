@@ -6,7 +6,15 @@ import { parseRedisUrl } from '../../src/store/redis/target.ts'
 import { eventually } from '../support/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../support/redis.ts'
 import { storeConformance } from './conformance.ts'
-import { challengeOn, freshKey, freshNonce, redemptionOn, solutionOn, type TestStore } from './harness.ts'
+import {
+  challengeOn,
+  freshKey,
+  freshNonce,
+  openTwice,
+  redemptionOn,
+  solutionOn,
+  type TestStore,
+} from './harness.ts'
 import { limitsProperty } from './limits-property.ts'
 
 const DEADLINE_MS = 1000
@@ -27,18 +35,10 @@ async function openStore(url: string, options: Partial<RedisStoreOptions> = {}):
 
 async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
-  const clock = { now: Date.UTC(2026, 0, 1) }
-  const options = { clock: () => clock.now }
-  const [store, other] = await Promise.all([openStore(server.url, options), openStore(server.url, options)])
-  return {
-    store,
-    other,
-    clock,
-    close: async () => {
-      await Promise.all([store.close(), other.close()])
-      await server.stop()
-    },
-  }
+  return openTwice(
+    clock => openStore(server.url, { clock: () => clock.now }),
+    () => server.stop(),
+  )
 }
 
 for (const engine of ENGINES) {

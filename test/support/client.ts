@@ -21,6 +21,7 @@ export const HONEST_ENVIRONMENT = {
   zeroScreen: false,
   noLanguages: false,
 }
+export const FLAGS = Object.keys(HONEST_ENVIRONMENT) as readonly (keyof typeof HONEST_ENVIRONMENT)[]
 
 const solver = wasmSolver(buildKernel('simd'))
 

@@ -1,4 +1,5 @@
-import type { StatsSnapshot } from '../../src/observe/snapshot.ts'
+import { SiteCounters } from '../../src/observe/site-counters.ts'
+import type { SiteStats, StatsSnapshot } from '../../src/observe/snapshot.ts'
 import { Stats } from '../../src/observe/stats.ts'
 
 /** The statistics of a worker without requests. */
@@ -8,3 +9,6 @@ export const EMPTY_STATS: StatsSnapshot = new Stats({
   connections: () => ({ open: 0, max: 0, refused: 0 }),
   siteNamedBy: () => undefined,
 }).snapshot()
+
+/** Of a site that nobody has asked for yet. */
+export const EMPTY_SITE: SiteStats = new SiteCounters().snapshot()

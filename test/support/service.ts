@@ -22,6 +22,22 @@ export const STORE_KINDS: readonly StoreKind[] = ['embedded', 'redis']
 /** Known to the tests, so that they can make nonces and tokens themselves. */
 export const TEST_SECRET = 'a test secret of more than thirty-two characters'
 
+const MANY = '1000000'
+export const UNLIMITED_CHALLENGES = {
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: MANY,
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: MANY,
+}
+export const UNLIMITED_VERIFICATIONS = {
+  POWGATE_LIMIT_VERIFY_ADDRESS: MANY,
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: MANY,
+}
+export const UNLIMITED_REDEMPTIONS = {
+  POWGATE_LIMIT_REDEEM_ADDRESS: MANY,
+  POWGATE_LIMIT_REDEEM_API_KEY: MANY,
+}
+/** For tests that make more requests than one visitor may. */
+export const UNLIMITED = { ...UNLIMITED_CHALLENGES, ...UNLIMITED_VERIFICATIONS, ...UNLIMITED_REDEMPTIONS }
+
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 
 export interface TestSite {

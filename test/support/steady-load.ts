@@ -13,13 +13,12 @@ import { mintNonce } from '../../src/domain/nonce.ts'
 import { readToken } from '../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from './client.ts'
 import { lifetimesOf } from './lifetimes.ts'
-import { TEST_SECRET, type TestSite } from './service.ts'
+import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from './service.ts'
 
 /** Settings of the service: this process sends the requests of all visitors, and redeems all tokens. */
 export const STEADY_LOAD_SETTINGS = {
   POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-  POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
-  POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+  ...UNLIMITED_REDEMPTIONS,
 } as const
 
 export interface Failure {

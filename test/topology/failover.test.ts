@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.ts'
 import type { RedisServer } from '../support/redis.ts'
 import { RedisCluster } from '../support/redis-cluster.ts'
 import { RedisSentinels } from '../support/redis-sentinel.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../support/service.ts'
 import { type Disturbance, judge } from './judge.ts'
 import { Load, pause, WELL_MS } from './load.ts'
 
@@ -41,8 +41,7 @@ class Stage {
       POWGATE_REDIS_SHARDS: String(SHARDS),
       // A machine that does other things besides does not always keep 150 ms.
       POWGATE_STORE_DEADLINE_MS: String(DEADLINE_MS),
-      POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
-      POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
+      ...UNLIMITED_REDEMPTIONS,
     })
     const sites: TestSite[] = []
     for (let count = 0; count < SITES; count++)

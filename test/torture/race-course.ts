@@ -1,7 +1,7 @@
 /** The setup of cases 3 and 4: a service with four workers, a site whose redemptions are unlimited, and connections to it. */
 
-import type { StoreKind, TestService, TestSite } from '../support/service.ts'
-import { EASY, UNLIMITED_REDEMPTIONS } from './redemptions.ts'
+import { type StoreKind, type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../support/service.ts'
+import { EASY } from './redemptions.ts'
 import type { Run } from './run.ts'
 import { Pool } from './wire.ts'
 

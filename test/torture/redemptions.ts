@@ -10,12 +10,6 @@ import type { Call, History } from './history.ts'
 import type { Random } from './random.ts'
 import type { Ending, Pool } from './wire.ts'
 
-/** Settings under which no limit refuses a redemption. */
-export const UNLIMITED_REDEMPTIONS = {
-  POWGATE_LIMIT_REDEEM_ADDRESS: '1000000',
-  POWGATE_LIMIT_REDEEM_API_KEY: '1000000',
-} as const
-
 export const EASY = { base: 16, min: 16, max: 16 }
 const VISITOR = '127.0.0.1'
 

@@ -16,7 +16,13 @@ import { lifetimesOf } from '../../support/lifetimes.ts'
 import { freePort } from '../../support/ports.ts'
 import { v2Header } from '../../support/proxy-header.ts'
 import { RawConnection } from '../../support/raw-http.ts'
-import { type StoreKind, TEST_SECRET, type TestService, type TestSite } from '../../support/service.ts'
+import {
+  type StoreKind,
+  TEST_SECRET,
+  type TestService,
+  type TestSite,
+  UNLIMITED,
+} from '../../support/service.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
 import {
   type BadInput,
@@ -27,7 +33,7 @@ import {
   randomOf,
 } from '../bad-inputs.ts'
 import { KeptMemory } from '../kept-memory.ts'
-import { EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import { EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 const INPUTS = 1_200_000
@@ -45,11 +51,7 @@ const ADMIN_SHARE = 0.03
 const CLIENTS = 250
 
 const NO_LIMITS = {
-  ...UNLIMITED_REDEMPTIONS,
-  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
-  POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
-  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
+  ...UNLIMITED,
   // This case does not check the usual deadline, which a busy machine may miss.
   POWGATE_STORE_DEADLINE_MS: '5000',
 } as const

@@ -6,16 +6,11 @@
 import { challengeRequest, NonceObserver, untilReady } from '../../proxy/observer.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../support/proxies.ts'
 import { RawConnection } from '../../support/raw-http.ts'
-import type { TestService, TestSite } from '../../support/service.ts'
+import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../support/service.ts'
 import { fateOf, type Target } from '../conformance.ts'
 import { type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
-
-const UNLIMITED_CHALLENGES = {
-  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
-} as const
 
 const ATTACKER = '127.9.1.1'
 const VICTIM = '127.9.1.2'

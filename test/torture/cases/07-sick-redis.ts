@@ -3,10 +3,10 @@
 import { untilReady } from '../../proxy/observer.ts'
 import { HONEST_ENVIRONMENT } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { TestService, TestSite } from '../../support/service.ts'
+import { type TestService, type TestSite, UNLIMITED } from '../../support/service.ts'
 import type { Call, History } from '../history.ts'
 import type { Random } from '../random.ts'
-import { attempt, EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
 import { Pool } from '../wire.ts'
@@ -23,14 +23,6 @@ const LATEST = 100
 /** How long a sickness lasts in a bounded run. */
 const BOUNDED_MS = 600
 const WELL_MS = 60_000
-
-const UNLIMITED = {
-  ...UNLIMITED_REDEMPTIONS,
-  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
-  POWGATE_LIMIT_VERIFY_ADDRESS: '1000000',
-  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000000',
-}
 
 export const sickRedis: TortureCase = {
   number: 7,

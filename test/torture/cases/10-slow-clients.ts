@@ -8,7 +8,7 @@ import { childPids } from '../../../bench/http/processes.ts'
 import { untilReady } from '../../proxy/observer.ts'
 import { eventually } from '../../support/eventually.ts'
 import { v2Header } from '../../support/proxy-header.ts'
-import type { TestService } from '../../support/service.ts'
+import { type TestService, UNLIMITED_CHALLENGES } from '../../support/service.ts'
 import { KeptMemory } from '../kept-memory.ts'
 import { connectionsPerProcess } from '../processes.ts'
 import type { Random } from '../random.ts'
@@ -23,10 +23,6 @@ const COUNTS = {
   headers: { full: 2000, bounded: 100 },
   bodies: { full: 2000, bounded: 100 },
   idle: { full: 10_000, bounded: 500 },
-} as const
-const UNLIMITED_CHALLENGES = {
-  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000000',
 } as const
 /** Time within which the last slow client must be closed. */
 const REAPED_MS = 20_000

@@ -15,8 +15,9 @@ import {
   TEST_SECRET,
   type TestService,
   type TestSite,
+  UNLIMITED_REDEMPTIONS,
 } from '../../support/service.ts'
-import { EASY, TokenMint, UNLIMITED_REDEMPTIONS } from '../redemptions.ts'
+import { EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import {
   SITEVERIFY_CODES,
