@@ -68,7 +68,8 @@ export const EXPECTED_IP = Type.String({
 export const IDEMPOTENCY_KEY = Type.String({
   minLength: 1,
   maxLength: 64,
-  description: 'A retry with the same key, API key and token gets the first answer again.',
+  description:
+    'New for each form. A retry with the same key, API key and token gets the first answer again: a constant key undoes single use.',
 })
 
 export const RedemptionSchema = Type.Object(

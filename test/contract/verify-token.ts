@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createApiKey } from '../../src/admin/sites.ts'
+import { Keyring } from '../../src/domain/keyring.ts'
+import { mintToken, readToken } from '../../src/domain/token.ts'
 import { freshAddress } from '../support/http.ts'
-import type { TestSite } from '../support/service.ts'
+import { TEST_SECRET, type TestSite } from '../support/service.ts'
 import { assertNotRedeemed, assertRedeemed, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
@@ -178,6 +180,17 @@ export function verifyTokenTests(subject: Subject): void {
     assertRedeemed(await redeem(body))
     assertNotRedeemed(await redeem(body, { ...subject.site, apiKey }), 400, 'token-used')
     assertRedeemed(await redeem({ token: await freshToken() }, { ...subject.site, apiKey }))
+  })
+
+  test('§4.3, decided: an idempotencyKey counts for the token as it is, not for another one of its nonce', async () => {
+    const keyring = new Keyring([TEST_SECRET])
+    const token = await freshToken()
+    const reading = readToken(keyring, token)
+    assert(reading.status === 'genuine')
+    const other = mintToken(keyring, { ...reading.claims, score: 0.9 })
+    assertRedeemed(await redeem({ token, idempotencyKey: 'constant' }))
+    assertNotRedeemed(await redeem({ token: other, idempotencyKey: 'constant' }), 400, 'token-used')
+    assertRedeemed(await redeem({ token, idempotencyKey: 'constant' }))
   })
 
   test('§4.3, decided: one idempotencyKey may be used for many tokens', async () => {
