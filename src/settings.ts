@@ -123,7 +123,8 @@ export const SETTINGS = {
     }),
     fallback: '',
     expects: 'host names without ports, separated by commas',
-    about: 'Names by which the admin port may be asked, besides IP addresses and localhost.',
+    about:
+      "Names by which the admin port may be asked, besides addresses, localhost and the machine's own name.",
   },
   POWGATE_ADMIN_PORT: integer(0, 65535, 0, 'Port of health, metrics and the dashboard; 0: none.'),
   POWGATE_IPV6_PREFIX: integer(48, 128, 64, 'Bits of an IPv6 address that count as one visitor in limits.'),

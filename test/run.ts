@@ -17,10 +17,41 @@ const FILE_MS_MAX = 900_000
 const FAILURE_LINES = 40
 
 /** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
-const REST = ['bench', 'proxy', 'topology', 'torture/torture.test.ts']
+const REST = [
+  'admin/apply.test.ts',
+  'admin/check.test.ts',
+  'admin/cli-usage.test.ts',
+  'admin/cli.test.ts',
+  'admin/explain.test.ts',
+  'admin/try.test.ts',
+  'bench',
+  'dashboard/dashboard.test.ts',
+  'dashboard/looks.test.ts',
+  'e2e/browser-harness.test.ts',
+  'e2e/faults.test.ts',
+  'e2e/logs.test.ts',
+  'e2e/packaging.test.ts',
+  'e2e/races.test.ts',
+  'e2e/rolling.test.ts',
+  'e2e/rotation.test.ts',
+  'http/closed-connections.test.ts',
+  'http/large-body.test.ts',
+  'observe/metrics.test.ts',
+  'proxy',
+  'store/node-24.test.ts',
+  'store/redis-clocks.test.ts',
+  'store/redis-cluster.test.ts',
+  'store/redis-security.test.ts',
+  'topology',
+  'torture/torture.test.ts',
+  'widget/accessibility.test.ts',
+  'widget/element.test.ts',
+  'widget/errors.test.ts',
+  'widget/solvers.test.ts',
+]
 
 /** The quick suite runs these on Redis, the rest on Valkey. */
-const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts', 'store/redis-cluster.test.ts']
+const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
 const ENGINES = { quick: 'redis', rest: 'valkey', all: 'redis,valkey' } as const
 
 /** Files that keep the whole machine busy run one after the other, after the others. */

@@ -1,11 +1,12 @@
 /**
  * The admin port: health, readiness, and further routes. The port has no password, and listens on loopback by default. It
- * answers only requests to an address, to localhost or to a name of POWGATE_ADMIN_HOSTS. Any other name may be one that a web
- * page has pointed at this port (DNS rebinding).
+ * answers only requests to an address, to localhost, to this machine's name or to a name of POWGATE_ADMIN_HOSTS. Any other
+ * name may be one that a web page has pointed at this port (DNS rebinding).
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, isIPv4 } from 'node:net'
+import { hostname } from 'node:os'
 import type { Config } from '../config.ts'
 import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log.ts'
@@ -43,6 +44,7 @@ export function startAdminServer(
       'the admin port can be reached from other hosts and has no password: see that only those who may can reach it',
     )
   }
+  const names = [...adminHosts, hostname().toLowerCase()]
   const byPath = new Map([...healthRoutes(supervisor), ...routes].map(route => [route.path, route]))
   const server = createServer(
     {
@@ -52,7 +54,7 @@ export function startAdminServer(
       connectionsCheckingInterval: SLOW_MS / 10,
     },
     (request, response) => {
-      void serve(request, response, byPath, adminHosts).catch(error => {
+      void serve(request, response, byPath, names).catch(error => {
         log.error({ err: error, path: pathOf(request) }, 'the admin port ran into a fault')
         if (response.headersSent) response.destroy()
         else sendError(response, 500, 'internal', 'powgate ran into a fault; see its log.')
