@@ -302,10 +302,10 @@ test('trusted proxies: X-Forwarded-For is believed from them only, all lines joi
   await eventually(5000, 'a line of the log', () => told().length > 0)
   assert.match(
     told().join('\n'),
-    /^.*"level":40.*"peer":"127\.0\.0\.9","setting":"POWGATE_TRUSTED_PROXIES".*$/,
+    /^.*"level":"warn".*"peer":"127\.0\.0\.9","setting":"POWGATE_TRUSTED_PROXIES".*$/,
   )
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)
-  assert.match(service.output, /"level":40.*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
+  assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
   await service.stop()
 })
 
