@@ -47,6 +47,7 @@ const REST = [
   'widget/accessibility.test.ts',
   'widget/element.test.ts',
   'widget/errors.test.ts',
+  'widget/markup.test.ts',
   'widget/solvers.test.ts',
 ]
 
