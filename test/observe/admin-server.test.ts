@@ -235,18 +235,20 @@ test('a port that is taken is a clear error; without a port there is no server',
   )
 })
 
-test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async () => {
+test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {
   const adminPort = await freePort()
   const place = { adminHost: '0.0.0.0', adminHosts: ['metrics.example', 'powgate'], adminPort }
   const server = await startAdminServer(place, supervisor, [], log)
+  t.after(() => {
+    server!.closeAllConnections()
+    server!.close()
+  })
   const statusFor = async (host: string) =>
     (await call(`http://127.0.0.1:${adminPort}/healthz`, { headers: { Host: host } })).status
   for (const host of ['10.1.2.3:9090', 'Metrics.Example', 'powgate:9090', 'localhost'])
     assert.equal(await statusFor(host), 200, host)
   for (const host of ['evil.example', 'a.metrics.example', 'powgate.evil.example:9090', ':9090'])
     assert.equal(await statusFor(host), 403, host)
-  server!.closeAllConnections()
-  server!.close()
 })
 
 test('which addresses are loopback', () => {
