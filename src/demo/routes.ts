@@ -5,7 +5,7 @@
 
 import { readFileSync } from 'node:fs'
 import { type Address, formatAddress, limitKey } from '../domain/address.ts'
-import { admitToWindow } from '../domain/limits.ts'
+import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ContentReply, HeaderList } from '../http/replies.ts'
@@ -66,16 +66,20 @@ export function demoRoutes(listener: Listener, apiKey: string): ContentRoute[] {
 /** Forms that one worker accepts from one visitor. */
 const FORMS_PER_MINUTE = 10
 const VISITORS_MAX = 10_000
-const visitors = new Map<string, Buffer>()
+/** By `limitKey`. A record's times are ambiguous after hours, so one that is older than the window counts as none. */
+const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
 
 /** Keeps one visitor from using up the demo's limit of redemptions for all visitors. */
 function isAdmitted(address: Address | undefined): boolean {
   if (address === undefined) return false
   const key = limitKey(address, 64)
-  const decision = admitToWindow(visitors.get(key), Date.now(), FORMS_PER_MINUTE, 'address')
+  const atMs = Math.floor(performance.now())
+  const last = visitors.get(key)
+  const record = last !== undefined && atMs - last.atMs < WINDOW_MS ? last.record : undefined
+  const decision = admitToWindow(record, atMs, FORMS_PER_MINUTE, 'address')
   if (!decision.admitted) return false
   if (visitors.size >= VISITORS_MAX) visitors.clear()
-  visitors.set(key, decision.record)
+  visitors.set(key, { record: decision.record, atMs })
   return true
 }
 
