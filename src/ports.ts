@@ -1,4 +1,4 @@
-/** Ports, tried out before anybody is told that they are served: by a start, and by `powgate check`. */
+/** Tries whether this service may listen on a port: for the start, and for `powgate check`. */
 
 import { createServer } from 'node:net'
 import type { Config } from './config.ts'
@@ -21,7 +21,7 @@ export class ListenError extends Error {
 }
 
 /**
- * Workers set SO_REUSEPORT, so only a listener without it finds out who else is there.
+ * Listens for a moment, without SO_REUSEPORT. Workers set that option, with which a port of another service seems free.
  *
  * @returns the port: a free one if it is 0
  */
