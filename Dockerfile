@@ -41,5 +41,5 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s \
   CMD ["node", "-e", "fetch('http://127.0.0.1:9090/healthz').then(r => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # docker run powgate serve | check | site list | ...
-ENTRYPOINT ["node", "dist/admin/cli.js"]
+ENTRYPOINT ["node", "dist/cli/main.js"]
 CMD ["serve"]

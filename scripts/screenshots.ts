@@ -8,11 +8,11 @@
 import { mkdirSync } from 'node:fs'
 import { freshFingerprint } from '../test/contract/support.ts'
 import { LOAD_ENV, SiteLoad } from '../test/dashboard/load.ts'
-import { launchBrowser, openPage } from '../test/support/browser.ts'
-import { Client } from '../test/support/client.ts'
-import { freshAddress } from '../test/support/http.ts'
-import { freePort } from '../test/support/ports.ts'
-import { TestService } from '../test/support/service.ts'
+import { launchBrowser, openPage } from '../test/harness/browser.ts'
+import { Client } from '../test/harness/client.ts'
+import { freshAddress } from '../test/harness/http.ts'
+import { freePort } from '../test/harness/ports.ts'
+import { TestService } from '../test/harness/service.ts'
 
 const LOAD_SECONDS = 300
 /** Of the load's rise and fall. */

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { findLeaks, type NotedSecret, type NotedText, type Outlet, SECRET_KINDS } from './support/canaries.ts'
+import { findLeaks, type NotedSecret, type NotedText, type Outlet, SECRET_KINDS } from './harness/canaries.ts'
 
 /** A whole run has many times as much; less means that the tests note nothing any more. */
 const SECRETS_MIN = 500

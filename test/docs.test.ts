@@ -7,14 +7,14 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
-import { positionalWord } from '../src/admin/command.ts'
-import { COMMANDS } from '../src/admin/commands.ts'
-import { parseSitesFile } from '../src/admin/parse-sites-file.ts'
+import { positionalWord } from '../src/cli/command.ts'
+import { COMMANDS } from '../src/cli/commands.ts'
+import { SETTINGS, type Setting, type SettingName } from '../src/config/settings.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { SITEVERIFY_CODES } from '../src/http/siteverify-codes.ts'
-import { SETTINGS, type Setting, type SettingName } from '../src/settings.ts'
+import { parseSitesFile } from '../src/sites/parse-file.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const PAGES = ['.', 'docs'].flatMap(folder =>

@@ -18,12 +18,12 @@ const FAILURE_LINES = 40
 
 /** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
 const REST = [
-  'admin/apply.test.ts',
-  'admin/check.test.ts',
-  'admin/cli-usage.test.ts',
-  'admin/cli.test.ts',
-  'admin/explain.test.ts',
-  'admin/try.test.ts',
+  'sites/apply.test.ts',
+  'check/check.test.ts',
+  'cli/cli-usage.test.ts',
+  'cli/cli.test.ts',
+  'explain/explain.test.ts',
+  'cli/try.test.ts',
   'bench',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
@@ -36,7 +36,7 @@ const REST = [
   'e2e/rotation.test.ts',
   'http/closed-connections.test.ts',
   'http/large-body.test.ts',
-  'observe/metrics.test.ts',
+  'metrics/metrics.test.ts',
   'proxy',
   'store/node-24.test.ts',
   'store/redis-clocks.test.ts',

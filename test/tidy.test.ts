@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
-import { parseConfig } from '../src/config.ts'
-import { SETTING_GROUPS, SETTINGS, type Setting } from '../src/settings.ts'
+import { parseConfig } from '../src/config/config.ts'
+import { SETTING_GROUPS, SETTINGS, type Setting } from '../src/config/settings.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')

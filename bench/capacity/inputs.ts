@@ -1,7 +1,7 @@
 /** The figures of other benches, read from the JSON that they write and checked, since a file can be any. */
 
 import { readFileSync } from 'node:fs'
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { ENDPOINTS } from '../http/traffic.ts'
 import { UsageError } from '../support/arguments.ts'
 import type { Spread } from '../support/statistics.ts'

@@ -1,6 +1,6 @@
 /** From measured costs to what a load takes, and what an attack does. Pure: every figure comes in as an argument. */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import type { Endpoint } from '../http/traffic.ts'
 import type { Spread } from '../support/statistics.ts'
 

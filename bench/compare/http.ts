@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import type { LoadResult } from '../http/load.ts'
 import type { Endpoint } from '../http/traffic.ts'
 import { UsageError } from '../support/arguments.ts'

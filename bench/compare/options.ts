@@ -1,6 +1,6 @@
 /** The command line of `npm run bench:compare`. */
 
-import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
 import { number, oneOf, parsed, UsageError } from '../support/arguments.ts'
 

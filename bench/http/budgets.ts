@@ -1,6 +1,6 @@
 /** What requests may cost, with 64 connections and addresses of their own. */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import type { Endpoint } from './traffic.ts'
 
 export const BARE_US = 7.5

@@ -9,7 +9,7 @@
  * The ratio to the bare server is taken within a repetition, moments apart, because a shared machine's speed drifts.
  */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { type Figures, failureOf, figuresOf, type LatencyFigures, latencyFiguresOf } from './figures.ts'
 import type { LoadProcess } from './load-process.ts'
 import type { Options } from './options.ts'

@@ -1,6 +1,6 @@
 /** The epochs of a store that has many: each shard of a Redis Cluster has its own, and nonces are bound to those of address and site. */
 
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { type Address, limitKey } from '../../src/domain/address.ts'
 import { createStore } from '../../src/store/open.ts'
 

@@ -1,6 +1,6 @@
 /** The command line of `npm run bench:http`. */
 
-import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import { integer, number, oneOf, parsed, writableFile } from '../support/arguments.ts'
 import { ENDPOINTS, type Endpoint } from './traffic.ts'
 

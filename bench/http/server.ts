@@ -2,20 +2,20 @@
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { createApiKey } from '../../src/admin/sites.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/support/client.ts'
-import type { Answer } from '../../test/support/http.ts'
-import type { RedisServer } from '../../test/support/redis.ts'
-import { RedisCluster } from '../../test/support/redis-cluster.ts'
+import { createApiKey } from '../../src/sites/sites.ts'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
+import type { Answer } from '../../test/harness/http.ts'
+import type { RedisServer } from '../../test/harness/redis.ts'
+import { RedisCluster } from '../../test/harness/redis-cluster.ts'
 import {
   type StoreKind,
   TEST_SECRET,
   TestService,
   UNLIMITED,
   UNLIMITED_REDEMPTIONS,
-} from '../../test/support/service.ts'
+} from '../../test/harness/service.ts'
 import { childPids } from './processes.ts'
 import type { TrafficTarget } from './traffic.ts'
 

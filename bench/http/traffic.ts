@@ -12,7 +12,7 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { HONEST_ENVIRONMENT } from '../../test/support/client.ts'
+import { HONEST_ENVIRONMENT } from '../../test/harness/client.ts'
 
 export type Endpoint = 'challenge' | 'verify' | 'verify-token'
 export const ENDPOINTS: readonly Endpoint[] = ['challenge', 'verify', 'verify-token']

@@ -4,8 +4,7 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { defaultSettings } from '../../src/admin/sites.ts'
-import { type Config, loadConfig } from '../../src/config.ts'
+import { type Config, loadConfig } from '../../src/config/config.ts'
 import { limitKey, parseAddress } from '../../src/domain/address.ts'
 import {
   type ApiKeyRecord,
@@ -16,6 +15,7 @@ import {
   newSiteKey,
   type SiteRecord,
 } from '../../src/domain/site.ts'
+import { defaultSettings } from '../../src/sites/sites.ts'
 import { createStore } from '../../src/store/open.ts'
 import { openSiteStore } from '../../src/store/open-sites.ts'
 import type { ChallengeRequest, SiteStore, Store } from '../../src/store/store.ts'

@@ -1,7 +1,7 @@
 /** The command line of `npm run bench:scale`. */
 
 import { availableParallelism } from 'node:os'
-import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import { ENDPOINTS, type Endpoint } from '../http/traffic.ts'
 import { integer, number, oneOf, parsed, writableFile } from '../support/arguments.ts'
 

@@ -2,7 +2,7 @@
 
 import { writeFileSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg } from 'node:os'
-import { launchBrowser } from '../../test/support/browser.ts'
+import { launchBrowser } from '../../test/harness/browser.ts'
 import { runBench, tell } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { installPeers, wantedVersions } from '../support/peers.ts'

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { bundleWidget } from '../../src/widget/build/bundle.ts'
-import { PageServer } from '../../test/support/browser-pages.ts'
+import { PageServer } from '../../test/harness/browser-pages.ts'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 const CAP_WASM = new URL('../node_modules/@cap.js/wasm/browser/cap_wasm_bg.wasm', import.meta.url)

@@ -1,6 +1,6 @@
 /** What each kind of operation costs, on new addresses; with one batch size or several. */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
 import type { Run } from './figures.ts'
 import type { Options, Part } from './options.ts'

@@ -1,6 +1,6 @@
 /** What it costs that everything expires: a service at a steady rate pays that for each of its requests as well. */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { driveAll } from './drive.ts'
 import type { Run } from './figures.ts'
 import type { Options } from './options.ts'

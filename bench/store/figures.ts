@@ -1,6 +1,6 @@
 /** What is measured, by name: units, and how the figures of several repetitions come together. */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { type Spread, spreadOf } from '../support/statistics.ts'
 import type { Part } from './options.ts'
 

@@ -1,6 +1,6 @@
 /** Whether an operation costs more where more addresses are active. */
 
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { drive } from './drive.ts'
 import type { FigureName, Run, Sample } from './figures.ts'
 import { fillTypical } from './memory.ts'

@@ -2,7 +2,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { BenchError, runBench, tell, UsageError } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { runCosts, SWEPT_BATCHES, warmUp } from './costs.ts'

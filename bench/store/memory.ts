@@ -2,7 +2,7 @@
 
 import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
 import type { RequestStore } from '../../src/store/store.ts'
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { drive, driveAll } from './drive.ts'
 import type { Run } from './figures.ts'
 import type { Options } from './options.ts'

@@ -1,6 +1,6 @@
 /** The command line of `npm run bench:store`. */
 
-import { STORE_KINDS, type StoreKind } from '../../test/support/service.ts'
+import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import { integer, oneOf, parsed } from '../support/arguments.ts'
 
 export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const

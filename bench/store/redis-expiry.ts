@@ -4,7 +4,7 @@
  */
 
 import type { Redis } from 'ioredis'
-import type { RedisServer } from '../../test/support/redis.ts'
+import type { RedisServer } from '../../test/harness/redis.ts'
 import { processUsage } from '../support/cpu.ts'
 import type { Sample } from './figures.ts'
 

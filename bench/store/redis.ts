@@ -1,9 +1,9 @@
 /** A redis-server of its own, and what it tells of itself. */
 
 import { Redis } from 'ioredis'
+import { parseRedisUrl } from '../../src/config/redis-target.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import { parseRedisUrl } from '../../src/store/redis/target.ts'
-import { RedisServer } from '../../test/support/redis.ts'
+import { RedisServer } from '../../test/harness/redis.ts'
 import { processUsage } from '../support/cpu.ts'
 import type { Drive } from './drive.ts'
 import type { Sample } from './figures.ts'

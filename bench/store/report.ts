@@ -1,7 +1,7 @@
 /** From rows to what is printed: tables, aims, and JSON. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { renderTable } from '../support/table.ts'
 import type { FigureName, Row, Run } from './figures.ts'
 import { AT_LIMITS, TYPICAL } from './memory.ts'

@@ -1,7 +1,7 @@
 /** A fresh store to measure, of either kind, and what every measurement of one has in common. */
 
 import type { Store } from '../../src/store/store.ts'
-import type { StoreKind } from '../../test/support/service.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
 import { machineCpuMs } from '../support/cpu.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 import { startEmbedded } from './embedded.ts'

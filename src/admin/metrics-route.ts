@@ -1,9 +1,9 @@
 /** GET /metrics: what all workers have counted until now, for Prometheus. */
 
 import cluster from 'node:cluster'
-import { CONTENT_TYPE, exposition, type SettingsInUse } from '../observe/exposition.ts'
-import { cpuMicroseconds } from '../observe/stats.ts'
-import type { Totals } from '../observe/totals.ts'
+import { CONTENT_TYPE, exposition, type SettingsInUse } from '../metrics/exposition.ts'
+import { cpuMicroseconds } from '../metrics/stats.ts'
+import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute } from './admin-route.ts'
 import type { Supervisor } from './server.ts'

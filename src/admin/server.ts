@@ -7,11 +7,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
+import { ListenError } from '../config/ports.ts'
 import { isLoopback } from '../domain/address.ts'
-import type { Logger } from '../log.ts'
-import type { Restarts } from '../observe/restarts.ts'
-import { ListenError } from '../ports.ts'
+import type { Logger } from '../log/logger.ts'
+import type { Restarts } from '../metrics/restarts.ts'
 import type { AdminRoute } from './admin-route.ts'
 
 /** What supervises the workers. */

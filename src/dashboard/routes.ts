@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { AdminRoute } from '../admin/admin-route.ts'
-import type { History } from '../observe/history.ts'
-import { type DashboardData, RANGES, type Range, type ServiceState } from '../observe/history-view.ts'
+import type { History } from '../metrics/history.ts'
+import { type DashboardData, RANGES, type Range, type ServiceState } from '../metrics/history-view.ts'
 import { PAGE } from './page-html.ts'
 import type { SiteNames } from './site-names.ts'
 

@@ -1,6 +1,6 @@
 /** Opens the sites of the configured store. Only that store's code is loaded: a command does little else than loading. */
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { SiteStore } from './store.ts'
 
 /** For calls that no visitor waits for. */

@@ -1,6 +1,6 @@
 /** Creates the configured store. Only that store's code is loaded, because ioredis takes a tenth of a worker's start. */
 
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import type { RedisStore } from './redis/store.ts'
 import type { OnStoreCall } from './store.ts'

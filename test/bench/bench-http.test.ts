@@ -28,7 +28,7 @@ import {
 } from '../../bench/http/traffic.ts'
 import { UsageError } from '../../bench/support/arguments.ts'
 import { spreadOf } from '../../bench/support/statistics.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../harness/eventually.ts'
 
 const MAIN = new URL('../../bench/http/main.ts', import.meta.url).pathname
 const ROOT = new URL('../..', import.meta.url).pathname

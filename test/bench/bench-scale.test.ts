@@ -13,9 +13,9 @@ import { type Series, seriesOf, steps } from '../../bench/scale/points.ts'
 import { reportSeries, type SeriesReport } from '../../bench/scale/report.ts'
 import { tablesText } from '../../bench/scale/tables.ts'
 import { UsageError } from '../../bench/support/arguments.ts'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { openSiteStore } from '../../src/store/open-sites.ts'
-import { STORE_KINDS } from '../support/service.ts'
+import { STORE_KINDS } from '../harness/service.ts'
 
 const MAIN = new URL('../../bench/scale/main.ts', import.meta.url).pathname
 const ROOT = new URL('../..', import.meta.url).pathname

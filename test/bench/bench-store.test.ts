@@ -14,7 +14,7 @@ import { withSubject } from '../../bench/store/subject.ts'
 import { buildVisits, OPERATIONS } from '../../bench/store/traffic.ts'
 import { UsageError } from '../../bench/support/arguments.ts'
 import type { RequestStore } from '../../src/store/store.ts'
-import { STORE_KINDS } from '../support/service.ts'
+import { STORE_KINDS } from '../harness/service.ts'
 
 const MAIN = new URL('../../bench/store/main.ts', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'powgate-test-'))

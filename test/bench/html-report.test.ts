@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { type Report, type ReportPart, reportHtml, writeReport } from '../../bench/support/html-report.ts'
 import { figureText, scaleOf } from '../../bench/support/plot-scale.ts'
-import { openBrowser } from '../support/browser.ts'
-import { axeViolations } from '../support/browser-axe.ts'
+import { openBrowser } from '../harness/browser.ts'
+import { axeViolations } from '../harness/browser-axe.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'powgate-report-'))
 after(() => rmSync(folder, { recursive: true }))

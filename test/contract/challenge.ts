@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, freshAddress } from '../support/http.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import { assertPassed, assertRefused, type Subject, wrongCounter } from './support.ts'
 
 const MALFORMED_SITE_KEYS = [

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Answer, type Call, call, freshAddress } from '../support/http.ts'
+import { type Answer, type Call, call, freshAddress } from '../harness/http.ts'
 import { type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
 
 const ORIGIN = { Origin: 'https://any.example' }

@@ -1,7 +1,7 @@
 /** How the tests of limits count, and what a 429 carries. */
 
 import assert from 'node:assert/strict'
-import type { Answer } from '../support/http.ts'
+import type { Answer } from '../harness/http.ts'
 
 const REQUESTS_MAX = 300
 

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createApiKey, revokeApiKey } from '../../src/admin/sites.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Answer, call, freshAddress } from '../support/http.ts'
+import { createApiKey, revokeApiKey } from '../../src/sites/sites.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { assertNotRedeemed, assertRedeemed, neighbour, type Subject } from './support.ts'
 
 interface WrongCredentials {

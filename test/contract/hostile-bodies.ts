@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, freshAddress } from '../support/http.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import {
   BODY_BYTES_MAX,
   DEEP,

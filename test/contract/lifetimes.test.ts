@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { freshAddress } from '../support/http.ts'
-import { STORE_KINDS, TestService } from '../support/service.ts'
+import { freshAddress } from '../harness/http.ts'
+import { STORE_KINDS, TestService } from '../harness/service.ts'
 import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused, QuickClient } from './support.ts'
 
 const SHORT_SECONDS = 2

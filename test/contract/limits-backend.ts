@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createApiKey } from '../../src/admin/sites.ts'
-import { call, freshAddress } from '../support/http.ts'
+import { createApiKey } from '../../src/sites/sites.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import { assertLimited, requestsUntilLimited } from './counting.ts'
 import { assertNotRedeemed, assertRedeemed, type Subject } from './support.ts'
 

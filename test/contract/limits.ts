@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Answer, call, freshAddress } from '../support/http.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { assertLimited, requestsUntilLimited } from './counting.ts'
 import { assertRefused, type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
 

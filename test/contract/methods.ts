@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, freshAddress } from '../support/http.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused, type Subject } from './support.ts'
 
 const BODY_BYTES_MAX = 8192

@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Answer, freshAddress } from '../support/http.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
 import { requestsUntilLimited } from './counting.ts'
 import type { Subject } from './support.ts'
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import type { Answer } from '../support/http.ts'
+import type { Answer } from '../harness/http.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is looked into everywhere
 type Json = any

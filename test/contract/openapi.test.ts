@@ -10,12 +10,12 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { checkProof } from '../../src/domain/pow.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { openapiDocument } from '../../src/http/openapi.ts'
-import { CHALLENGE, PASSED, SOLUTION } from '../../src/http/openapi-examples.ts'
-import { Client } from '../support/client.ts'
-import { type Answer, call, freshAddress } from '../support/http.ts'
-import { startRefusingServer } from '../support/refusing-server.ts'
-import { TestService } from '../support/service.ts'
+import { openapiDocument } from '../../src/openapi/document.ts'
+import { CHALLENGE, PASSED, SOLUTION } from '../../src/openapi/examples.ts'
+import { Client } from '../harness/client.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { startRefusingServer } from '../harness/refusing-server.ts'
+import { TestService } from '../harness/service.ts'
 import { requestsUntilLimited } from './counting.ts'
 import { OpenapiChecker } from './openapi-checker.ts'
 import { claimsOf, keyring, onEachStore, Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
@@ -79,7 +79,7 @@ function documentTests(subject: Subject): void {
   })
 
   test('the document names the paths that are served, and no others', async () => {
-    const routes = readFileSync(new URL('../../src/http/routes.ts', import.meta.url), 'utf8')
+    const routes = readFileSync(new URL('../../src/routes.ts', import.meta.url), 'utf8')
     const served = [...routes.matchAll(/ path: '([^']+)'/g)].map(([, path]) => path!)
     assert.deepEqual(Object.keys(document.paths).sort(), [...served, '/openapi.json'].sort())
     for (const path of Object.keys(document.paths))

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { SiteFailPolicy } from '../../src/domain/site.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Answer, call, freshAddress } from '../support/http.ts'
-import { TestService } from '../support/service.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { TestService } from '../harness/service.ts'
 import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'
 import { assertNotRedeemed, assertPassed, assertRefused, Subject } from './support.ts'
 

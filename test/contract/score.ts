@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type SiteOptions, updateSite } from '../../src/admin/sites.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { FLAGS, HONEST_ENVIRONMENT } from '../support/client.ts'
-import { freshAddress } from '../support/http.ts'
+import { type SiteOptions, updateSite } from '../../src/sites/sites.ts'
+import { FLAGS, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
 import {
   assertFailedResult,
   assertPassed,

@@ -5,12 +5,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createApiKey, updateApiKey, updateSite } from '../../src/admin/sites.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { apiKeyId, type SiteSettings } from '../../src/domain/site.ts'
-import { HONEST_ENVIRONMENT } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Answer, freshAddress } from '../support/http.ts'
+import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
 import { assertLimited, requestsUntilLimited } from './counting.ts'
 import {
   assertFailedResult,

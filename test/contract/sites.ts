@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { SiteOptions } from '../../src/admin/sites.ts'
-import { updateSite } from '../../src/admin/sites.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Answer, freshAddress } from '../support/http.ts'
+import type { SiteOptions } from '../../src/sites/sites.ts'
+import { updateSite } from '../../src/sites/sites.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
 import { assertRefused, type Subject, UNKNOWN_SITE_KEY } from './support.ts'
 
 type Ask = (

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createApiKey, revokeApiKey } from '../../src/admin/sites.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
-import { type Answer, call, freshAddress } from '../support/http.ts'
-import type { TestSite } from '../support/service.ts'
+import { createApiKey, revokeApiKey } from '../../src/sites/sites.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import type { TestSite } from '../harness/service.ts'
 import { assertLimited, requestsUntilLimited } from './counting.ts'
 import { HOSTILE } from './malformed.ts'
 import { assertNotRedeemed, assertRedeemed, neighbour, type Subject, UNKNOWN_SITE_KEY } from './support.ts'

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
-import { freshAddress } from '../support/http.ts'
-import { TestService } from '../support/service.ts'
+import { freshAddress } from '../harness/http.ts'
+import { TestService } from '../harness/service.ts'
 import { requestsUntilLimited } from './counting.ts'
 import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'
 import {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken } from '../../src/domain/token.ts'
-import { freshAddress } from '../support/http.ts'
+import { freshAddress } from '../harness/http.ts'
 import {
   assertNotRedeemed,
   assertPassed,

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { FLAGS } from '../support/client.ts'
-import { freshAddress } from '../support/http.ts'
+import { FLAGS } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
 import { assertPassed, assertRefused, refusesAndSpendsNothing, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createApiKey } from '../../src/admin/sites.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
-import { freshAddress } from '../support/http.ts'
-import { TEST_SECRET, type TestSite } from '../support/service.ts'
+import { createApiKey } from '../../src/sites/sites.ts'
+import { freshAddress } from '../harness/http.ts'
+import { TEST_SECRET, type TestSite } from '../harness/service.ts'
 import { assertNotRedeemed, assertRedeemed, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import { freshAddress } from '../support/http.ts'
+import { freshAddress } from '../harness/http.ts'
 import {
   assertFailedResult,
   assertPassed,

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { call } from '../support/http.ts'
-import { freePort } from '../support/ports.ts'
-import { PrometheusText } from '../support/prometheus-text.ts'
-import { TestService } from '../support/service.ts'
+import { call } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { PrometheusText } from '../harness/prometheus-text.ts'
+import { TestService } from '../harness/service.ts'
 
 interface Panel {
   readonly id: number

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ADD_MS, type Fleet, History } from '../../src/observe/history.ts'
-import { OTHER_SITES } from '../../src/observe/history-view.ts'
-import { quantile } from '../../src/observe/quantile.ts'
-import type { SiteStats, StatsSnapshot } from '../../src/observe/snapshot.ts'
-import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/observe/steps.ts'
-import { EMPTY_SITE } from '../support/empty-stats.ts'
+import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
+import { OTHER_SITES } from '../../src/metrics/history-view.ts'
+import { quantile } from '../../src/metrics/quantile.ts'
+import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
+import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/metrics/steps.ts'
+import { EMPTY_SITE } from '../harness/empty-stats.ts'
 import { emptySnapshot, siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { freshFingerprint } from '../contract/support.ts'
-import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
-import { type Answer, call, freshAddress } from '../support/http.ts'
-import type { TestService, TestSite } from '../support/service.ts'
+import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import type { TestService, TestSite } from '../harness/service.ts'
 
 /** At a limit that is reached with few requests. */
 export const LOAD_ENV = { POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '5' }

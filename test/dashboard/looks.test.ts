@@ -1,8 +1,8 @@
 /** The page with a day behind it, with a single step, with nothing, and in trouble. */
 
 import { test } from 'node:test'
-import { ADD_MS, History } from '../../src/observe/history.ts'
-import { openBrowser } from '../support/browser.ts'
+import { ADD_MS, History } from '../../src/metrics/history.ts'
+import { openBrowser } from '../harness/browser.ts'
 import { LOOKS, type Look, lookAt } from './looks.ts'
 import { emptySnapshot, sampleDay, siteKeyOf } from './sample-day.ts'
 import { type Served, serveHistory, WELL } from './stage.ts'

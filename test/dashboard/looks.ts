@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Browser, BrowserContextOptions } from 'playwright-core'
-import { openPage } from '../support/browser.ts'
-import { axeViolations } from '../support/browser-axe.ts'
+import { openPage } from '../harness/browser.ts'
+import { axeViolations } from '../harness/browser-axe.ts'
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
 const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS

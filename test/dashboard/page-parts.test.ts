@@ -14,8 +14,8 @@ import {
 } from '../../src/dashboard/page/format.ts'
 import { contactProblem, problemsOf } from '../../src/dashboard/page/problems.ts'
 import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/scale.ts'
-import { ADD_MS, History } from '../../src/observe/history.ts'
-import type { DashboardData, ServiceState } from '../../src/observe/history-view.ts'
+import { ADD_MS, History } from '../../src/metrics/history.ts'
+import type { DashboardData, ServiceState } from '../../src/metrics/history-view.ts'
 import { emptySnapshot } from './sample-day.ts'
 import { WELL } from './stage.ts'
 

@@ -1,8 +1,8 @@
 /** A day of a busy service as its workers would have counted it: sites large and small, an attack, an outage, a crash. */
 
-import { ADD_MS, type Fleet, History } from '../../src/observe/history.ts'
-import type { Histogram, SiteStats, StatsSnapshot } from '../../src/observe/snapshot.ts'
-import { EMPTY_SITE } from '../support/empty-stats.ts'
+import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
+import type { Histogram, SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
+import { EMPTY_SITE } from '../harness/empty-stats.ts'
 
 const LATENCY_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
 const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64]

@@ -6,10 +6,10 @@ import { after } from 'node:test'
 import { startAdminServer } from '../../src/admin/server.ts'
 import { dashboardRoutes } from '../../src/dashboard/routes.ts'
 import { SiteNames } from '../../src/dashboard/site-names.ts'
-import { createLogger } from '../../src/log.ts'
-import type { History } from '../../src/observe/history.ts'
-import type { ServiceState } from '../../src/observe/history-view.ts'
-import { freePort } from '../support/ports.ts'
+import { createLogger } from '../../src/log/logger.ts'
+import type { History } from '../../src/metrics/history.ts'
+import type { ServiceState } from '../../src/metrics/history-view.ts'
+import { freePort } from '../harness/ports.ts'
 
 export const WELL: ServiceState = {
   version: '0.1.0',

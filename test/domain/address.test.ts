@@ -12,8 +12,8 @@ import {
   parseAddress,
   parseRange,
 } from '../../src/domain/address.ts'
-import { addresses, seeded } from '../support/arbitraries.ts'
-import { clientAddress } from '../support/client-address.ts'
+import { addresses, seeded } from '../harness/arbitraries.ts'
+import { clientAddress } from '../harness/client-address.ts'
 
 test('parsing and formatting', () => {
   const rows: [text: string, canonical: string | undefined][] = [

@@ -5,8 +5,8 @@ import { isIPv4, isIPv6 } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { AddressSet, formatAddress, parseAddress } from '../../src/domain/address.ts'
-import { seeded } from '../support/arbitraries.ts'
-import { clientAddress } from '../support/client-address.ts'
+import { seeded } from '../harness/arbitraries.ts'
+import { clientAddress } from '../harness/client-address.ts'
 
 const RUNS = 100_000
 const TRUSTED = new AddressSet(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])

@@ -3,7 +3,7 @@ import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Hmac } from '../../src/domain/hmac.ts'
-import { seeded } from '../support/arbitraries.ts'
+import { seeded } from '../harness/arbitraries.ts'
 
 test('RFC 4231 test cases 1, 2 and 4', () => {
   const cases = [

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { challengeLifetimeMs, mintNonce, nonceTerms, readNonce } from '../../src/domain/nonce.ts'
-import { addresses, seeded, siteKeys } from '../support/arbitraries.ts'
+import { addresses, seeded, siteKeys } from '../harness/arbitraries.ts'
 
 const SECRETS = ['first secret, long enough to be accepted', 'second secret, long enough to be accepted']
 const keyring = new Keyring([SECRETS[0]!])

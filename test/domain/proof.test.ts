@@ -11,7 +11,7 @@ import {
   PROOF_INPUT_MAX,
   proofInput,
 } from '../../src/protocol/proof.ts'
-import { counters, nonces, seeded } from '../support/arbitraries.ts'
+import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 
 interface ProofVector {
   nonce: string

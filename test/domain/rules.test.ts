@@ -17,8 +17,8 @@ import {
   newApiKey,
   newSiteKey,
 } from '../../src/domain/site.ts'
-import { seeded } from '../support/arbitraries.ts'
-import { FLAGS } from '../support/client.ts'
+import { seeded } from '../harness/arbitraries.ts'
+import { FLAGS } from '../harness/client.ts'
 
 const bounds = { base: 18, min: 16, max: 28 }
 const quiet: DifficultyInputs = {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
-import { addresses, counters, nonces, seeded } from '../support/arbitraries.ts'
+import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
 
 const SECRET = 'first secret, long enough to be accepted'
 const keyring = new Keyring([SECRET])

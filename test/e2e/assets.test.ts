@@ -9,10 +9,10 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetFile, WidgetManifest } from '../../src/http/widget-files.ts'
-import { eventually } from '../support/eventually.ts'
-import { call } from '../support/http.ts'
-import { freePort } from '../support/ports.ts'
-import { TestService } from '../support/service.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { TestService } from '../harness/service.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
 const DIST = join(ROOT, 'dist')

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEY, demoApiKey } from '../../src/demo/site.ts'
-import { Client, HONEST_ENVIRONMENT } from '../support/client.ts'
-import { type Answer, call, freshAddress } from '../support/http.ts'
-import { STORE_KINDS, TEST_SECRET, TestService } from '../support/service.ts'
+import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; worker-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"

@@ -17,8 +17,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { call } from '../support/http.ts'
-import { freePort } from '../support/ports.ts'
+import { call } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../..', import.meta.url).pathname
@@ -114,7 +114,7 @@ describe('packed and installed as a global command', () => {
     const paths: string[] = JSON.parse(readFileSync(join(dir, 'paths.json'), 'utf8'))
     for (const needed of [
       'dist/main.js',
-      'dist/admin/cli.js',
+      'dist/cli/main.js',
       'dist/typebox.js',
       'dist/typebox.license',
       'dist/store/redis/lua/turn.lua',

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { defaultSettings } from '../../src/admin/sites.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { compileSite } from '../../src/domain/site.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
-import { Client } from '../support/client.ts'
-import { freshAddress } from '../support/http.ts'
-import { STORE_KINDS, TEST_SECRET, TestService, type TestSite, UNLIMITED } from '../support/service.ts'
+import { defaultSettings } from '../../src/sites/sites.ts'
+import { Client } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
+import { STORE_KINDS, TEST_SECRET, TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
 
 const keyring = new Keyring([TEST_SECRET])
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { childPids } from '../../bench/http/processes.ts'
-import { eventually } from '../support/eventually.ts'
-import { listeningPids } from '../support/processes.ts'
-import { FrontProxy, type ProxyKind } from '../support/proxies.ts'
-import { type StoreKind, TestService } from '../support/service.ts'
-import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../support/steady-load.ts'
+import { eventually } from '../harness/eventually.ts'
+import { listeningPids } from '../harness/processes.ts'
+import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
+import { type StoreKind, TestService } from '../harness/service.ts'
+import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
 
 const CONNECTIONS = 32
 const LOAD_SHARE = 0.6

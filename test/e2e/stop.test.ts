@@ -5,11 +5,11 @@ import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { childPids } from '../../bench/http/processes.ts'
-import { eventually } from '../support/eventually.ts'
-import { call, closeIdleConnections } from '../support/http.ts'
-import { freePort } from '../support/ports.ts'
-import { listeningPids } from '../support/processes.ts'
-import { TestService } from '../support/service.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call, closeIdleConnections } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { listeningPids } from '../harness/processes.ts'
+import { TestService } from '../harness/service.ts'
 
 /** A busy machine is slow. */
 const PATIENCE_MS = 30_000

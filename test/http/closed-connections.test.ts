@@ -8,7 +8,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { after, test } from 'node:test'
 import { childPids } from '../../bench/http/processes.ts'
-import { STORE_KINDS, TestService, UNLIMITED } from '../support/service.ts'
+import { STORE_KINDS, TestService, UNLIMITED } from '../harness/service.ts'
 import { KeptMemory } from '../torture/kept-memory.ts'
 import { EASY } from '../torture/redemptions.ts'
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { type FormReading, parseMultipart, parseUrlencoded } from '../../src/http/form.ts'
-import { seeded } from '../support/arbitraries.ts'
+import { seeded } from '../harness/arbitraries.ts'
 
 const urlencoded = (text: string | Buffer) => parseUrlencoded(Buffer.from(text))
 

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { freshAddress } from '../support/http.ts'
-import { BEHIND, FrontProxy } from '../support/proxies.ts'
-import { RawConnection } from '../support/raw-http.ts'
-import { TestService } from '../support/service.ts'
+import { freshAddress } from '../harness/http.ts'
+import { BEHIND, FrontProxy } from '../harness/proxies.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { TestService } from '../harness/service.ts'
 
 const SITE_KEY = `site_${'0'.repeat(22)}`
 

@@ -6,9 +6,9 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { within } from '../support/eventually.ts'
-import { call } from '../support/http.ts'
-import { STORE_KINDS, TestService } from '../support/service.ts'
+import { within } from '../harness/eventually.ts'
+import { call } from '../harness/http.ts'
+import { STORE_KINDS, TestService } from '../harness/service.ts'
 
 /** Less than the 8 s after which uWebSockets.js ends any connection. */
 const PROMPT_MS = 5000

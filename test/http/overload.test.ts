@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { eventually, within } from '../support/eventually.ts'
-import { startRefusingServer } from '../support/refusing-server.ts'
+import { eventually, within } from '../harness/eventually.ts'
+import { startRefusingServer } from '../harness/refusing-server.ts'
 
 const BODY = `{"token":"${'x'.repeat(300)}"}`
 

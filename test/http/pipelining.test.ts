@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
-import { eventually } from '../support/eventually.ts'
-import { RawConnection } from '../support/raw-http.ts'
-import { startRefusingServer } from '../support/refusing-server.ts'
-import { TestService } from '../support/service.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { startRefusingServer } from '../harness/refusing-server.ts'
+import { TestService } from '../harness/service.ts'
 
 /** As many as one read of uWebSockets.js holds. */
 const PIPELINED = 4000

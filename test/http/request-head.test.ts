@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
-import { seeded } from '../support/arbitraries.ts'
+import { seeded } from '../harness/arbitraries.ts'
 
 const NAMES = [
   'X-Site-Key',

@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
-import { SITES_FILE_SCHEMA } from '../../src/admin/sites-schema.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import { RedemptionSchema, SolutionSchema } from '../../src/http/schemas.ts'
 import { SiteverifySchema } from '../../src/http/siteverify.ts'
-import { SETTINGS } from '../../src/settings.ts'
+import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
 
 const settings = Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema] as const)
 const ajv = new Ajv({ strict: true })

@@ -6,8 +6,8 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
-import { call } from '../support/http.ts'
-import { TestService } from '../support/service.ts'
+import { call } from '../harness/http.ts'
+import { TestService } from '../harness/service.ts'
 
 const PATH = '/openapi.json'
 /** More than any system's buffers hold. */

@@ -14,8 +14,8 @@ import {
   parseSolutionGenerally,
 } from '../../src/http/schemas.ts'
 import { usualRedemption, usualSolution } from '../../src/http/usual-body.ts'
-import { counters, nonces, seeded } from '../support/arbitraries.ts'
-import { FLAGS } from '../support/client.ts'
+import { counters, nonces, seeded } from '../harness/arbitraries.ts'
+import { FLAGS } from '../harness/client.ts'
 
 const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 12_000)
 const JSON_TYPE = 'application/json'

@@ -10,9 +10,9 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { newApiKey } from '../../src/domain/site.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
+import { createLogger, EventLog } from '../../src/log/logger.ts'
 import { scrub } from '../../src/log/redaction.ts'
-import { createLogger, EventLog } from '../../src/log.ts'
-import { RedisServer } from '../support/redis.ts'
+import { RedisServer } from '../harness/redis.ts'
 
 const PASSWORD = `a "password" of Redis\\${randomBytes(9).toString('base64')}`
 const MASTER_SECRET = randomBytes(32).toString('base64')
@@ -189,7 +189,7 @@ test('what remains tells what it was', () => {
 test('an exception that nobody caught ends the process with a clean line', async () => {
   const program = `
     import { Redis } from 'ioredis'
-    import { createLogger, endOnFault } from './src/log.ts'
+    import { createLogger, endOnFault } from './src/log/logger.ts'
     endOnFault(createLogger('info', {}, [process.env.PASSWORD]))
     const client = new Redis({ port: ${redis.port}, host: '127.0.0.1', password: process.env.PASSWORD })
     await client.set('text', 'x')

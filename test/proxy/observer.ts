@@ -1,17 +1,17 @@
 /** Whose request the service thinks an answer is for, seen from outside: nonces are bound to an address. */
 
 import assert from 'node:assert/strict'
-import { createSite, type SiteOptions } from '../../src/admin/sites.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
+import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { claimsOf, freshFingerprint } from '../contract/support.ts'
-import { Client, HONEST_ENVIRONMENT, solve } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { freshAddress } from '../support/http.ts'
-import { lifetimesOf } from '../support/lifetimes.ts'
-import { TEST_SECRET, type TestService, type TestSite } from '../support/service.ts'
+import { Client, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { freshAddress } from '../harness/http.ts'
+import { lifetimesOf } from '../harness/lifetimes.ts'
+import { TEST_SECRET, type TestService, type TestSite } from '../harness/service.ts'
 
 const DIFFICULTY = 16
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
-import { seeded } from '../support/arbitraries.ts'
-import { freshAddress } from '../support/http.ts'
-import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../support/proxies.ts'
-import { RawConnection } from '../support/raw-http.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import { seeded } from '../harness/arbitraries.ts'
+import { freshAddress } from '../harness/http.ts'
+import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
 import { challengeRequest, NonceObserver, SiteMaker, untilReady } from './observer.ts'
 
 const HEADERS = 3000

@@ -5,11 +5,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { Client } from '../support/client.ts'
-import { freshAddress } from '../support/http.ts'
-import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../support/proxies.ts'
-import { RawConnection } from '../support/raw-http.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import { Client } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
+import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
+import { RawConnection } from '../harness/raw-http.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
 import { SiteMaker, untilReady } from './observer.ts'
 
 const VICTIM = '203.0.113.50'

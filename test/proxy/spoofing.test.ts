@@ -5,11 +5,11 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { Client } from '../support/client.ts'
-import { freshAddress } from '../support/http.ts'
-import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../support/proxies.ts'
-import { type RawAnswer, RawConnection } from '../support/raw-http.ts'
-import { TestService, type TestSite } from '../support/service.ts'
+import { Client } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
+import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
+import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
 import { challengeRequest, NonceObserver, SiteMaker, solutionFor, untilReady } from './observer.ts'
 import { SPOOFS, type Spoof, TRUSTED_RANGE } from './spoofs.ts'
 

@@ -128,7 +128,7 @@ test('embedded: what another process has made is there at once, also in the same
   const dataDir = tempDir()
   const store = new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false })
   assert.equal(await store.readSite('nobody'), undefined)
-  const [sites, environment] = ['admin/sites.ts', 'store/embedded/store.ts'].map(
+  const [sites, environment] = ['sites/sites.ts', 'store/embedded/store.ts'].map(
     file => new URL(`../../src/${file}`, import.meta.url).href,
   )
   const script = `

@@ -5,11 +5,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { loadConfig } from '../../src/config.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { KeyUses } from '../../src/store/key-uses.ts'
 import { openSiteStore } from '../../src/store/open-sites.ts'
-import { eventually } from '../support/eventually.ts'
-import { RedisServer } from '../support/redis.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RedisServer } from '../harness/redis.ts'
 
 test('what is noted is written a while later, once, and at the end', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-uses-'))

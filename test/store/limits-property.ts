@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { slotMs } from '../../src/domain/limits.ts'
-import { seeded } from '../support/arbitraries.ts'
-import { LimitModel } from '../support/limit-model.ts'
+import { seeded } from '../harness/arbitraries.ts'
+import { LimitModel } from '../harness/limit-model.ts'
 import {
   challengeOn,
   freshKey,

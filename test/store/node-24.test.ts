@@ -36,7 +36,7 @@ test('the embedded store holds on Node.js 24', () => {
 })
 
 test('the service and the command line refuse to start on Node.js 24, and say what fits', () => {
-  for (const entry of ['dist/main.js', 'dist/admin/cli.js']) {
+  for (const entry of ['dist/main.js', 'dist/cli/main.js']) {
     const { status, stderr } = spawnSync(node, [entry], { encoding: 'utf8', timeout: 30_000 })
     assert.equal(status, 1)
     assert.match(

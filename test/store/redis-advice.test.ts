@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { parseRedisUrl } from '../../src/config/redis-target.ts'
 import { adviceOn, versionOf } from '../../src/store/redis/advice.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import { parseRedisUrl } from '../../src/store/redis/target.ts'
-import { ENGINES, RedisServer } from '../support/redis.ts'
-import { RedisCluster } from '../support/redis-cluster.ts'
-import { makeUser, PASSWORD, USER } from '../support/redis-user.ts'
+import { ENGINES, RedisServer } from '../harness/redis.ts'
+import { RedisCluster } from '../harness/redis-cluster.ts'
+import { makeUser, PASSWORD, USER } from '../harness/redis-user.ts'
 
 async function openStore(url: string): Promise<RedisStore> {
   const options = { keyPrefix: 'pg', clusterShards: 16, deadlineMs: 2000, openMs: 15_000 }

@@ -6,12 +6,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-
+import { parseRedisUrl } from '../../src/config/redis-target.ts'
 import { LastLook } from '../../src/store/redis/last-look.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import { parseRedisUrl } from '../../src/store/redis/target.ts'
-import { eventually } from '../support/eventually.ts'
-import { RedisServer } from '../support/redis.ts'
+import { eventually } from '../harness/eventually.ts'
+import { RedisServer } from '../harness/redis.ts'
 import { freshKey, freshNonce, redemptionOn, solutionOn } from './harness.ts'
 
 const SITE = 'site_0000000000000000000000'

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
+import { parseRedisUrl } from '../../src/config/redis-target.ts'
 import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
-import { parseRedisUrl } from '../../src/store/redis/target.ts'
-import { eventually } from '../support/eventually.ts'
-import { ENGINES, type Engine, RedisServer } from '../support/redis.ts'
+import { eventually } from '../harness/eventually.ts'
+import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
 import { storeConformance } from './conformance.ts'
 import {
   challengeOn,

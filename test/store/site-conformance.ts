@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { updateApiKey, updateSite } from '../../src/admin/sites.ts'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
 import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../../src/domain/site.ts'
+import { updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import type { TestStore } from './harness.ts'
 

@@ -6,10 +6,10 @@
 import { after, before, describe } from 'node:test'
 import { CONTRACT } from '../contract/sections.ts'
 import { Subject } from '../contract/support.ts'
-import { ENGINES, type Engine } from '../support/redis.ts'
-import { RedisCluster } from '../support/redis-cluster.ts'
-import { RedisSentinels } from '../support/redis-sentinel.ts'
-import { TestService } from '../support/service.ts'
+import { ENGINES, type Engine } from '../harness/redis.ts'
+import { RedisCluster } from '../harness/redis-cluster.ts'
+import { RedisSentinels } from '../harness/redis-sentinel.ts'
+import { TestService } from '../harness/service.ts'
 
 interface Topology {
   readonly url: string

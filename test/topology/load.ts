@@ -4,9 +4,9 @@
  */
 
 import { QuickClient } from '../contract/support.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Answer, freshAddress } from '../support/http.ts'
-import type { TestService, TestSite } from '../support/service.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
+import type { TestService, TestSite } from '../harness/service.ts'
 
 export interface Sample {
   readonly endpoint: 'challenge' | 'verify' | 'verify-token'

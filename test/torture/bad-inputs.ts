@@ -2,7 +2,7 @@
  * Bytes that no client of ours sends, as latin1 text. Apart from times and tokens, each follows from the seed and its number.
  */
 
-import { v2Header } from '../support/proxy-header.ts'
+import { v2Header } from '../harness/proxy-header.ts'
 import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson } from './bad-bodies.ts'
 import { SECTIONS } from './conformance-rows.ts'
 import { Random } from './random.ts'

@@ -1,6 +1,6 @@
 /** Sends a request unchanged, byte by byte, and determines what happens to it and to its connection. */
 
-import { RawConnection } from '../support/raw-http.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import type { Fate, Row } from './conformance-rows.ts'
 
 export interface Target {

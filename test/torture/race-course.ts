@@ -1,6 +1,6 @@
 /** The setup of cases 3 and 4: a service with four workers, a site whose redemptions are unlimited, and connections to it. */
 
-import { type StoreKind, type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../support/service.ts'
+import { type StoreKind, type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { EASY } from './redemptions.ts'
 import type { Run } from './run.ts'
 import { Pool } from './wire.ts'

@@ -1,8 +1,8 @@
 /** What a case of the torture suite receives, and what it records. */
 
 import { join } from 'node:path'
-import { SETTINGS } from '../../src/settings.ts'
-import { type StoreKind, TestService } from '../support/service.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { type StoreKind, TestService } from '../harness/service.ts'
 import { History } from './history.ts'
 import { Random } from './random.ts'
 

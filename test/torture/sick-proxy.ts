@@ -1,7 +1,7 @@
 /** A TCP proxy on loopback in front of Redis that disturbs the connections in a chosen way. */
 
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { freePort } from '../support/ports.ts'
+import { freePort } from '../harness/ports.ts'
 
 /** What happens to Redis' replies and to new connections. */
 export type Illness =

@@ -1,8 +1,8 @@
 /** Changes sites all the time, while another load runs. */
 
-import { createSite, updateSite } from '../../src/admin/sites.ts'
-import { Client } from '../support/client.ts'
-import type { TestService } from '../support/service.ts'
+import { createSite, updateSite } from '../../src/sites/sites.ts'
+import { Client } from '../harness/client.ts'
+import type { TestService } from '../harness/service.ts'
 import { EASY } from './redemptions.ts'
 import type { Run } from './run.ts'
 

@@ -3,8 +3,8 @@
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../src/domain/nonce.ts'
-import { FINGERPRINT, HONEST_ENVIRONMENT } from '../support/client.ts'
-import { TEST_SECRET, type TestSite } from '../support/service.ts'
+import { FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { TEST_SECRET, type TestSite } from '../harness/service.ts'
 
 export type Step = 'challenge' | 'verify' | 'redeem'
 

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
-import type { Fault } from '../support/browser-proxy.ts'
-import { assertAccessible, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
-import { startStage } from '../support/widget-stage.ts'
+import type { Fault } from '../harness/browser-proxy.ts'
+import { assertAccessible, closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { startStage } from '../harness/widget-stage.ts'
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
 const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
-import { openBrowser, startRenderer, type VisitOptions } from '../support/browser.ts'
-import { FaultyProxy } from '../support/browser-proxy.ts'
-import { eventually } from '../support/eventually.ts'
-import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
-import { startStage } from '../support/widget-stage.ts'
+import { openBrowser, startRenderer, type VisitOptions } from '../harness/browser.ts'
+import { FaultyProxy } from '../harness/browser-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
+import { assertQuiet, closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { startStage } from '../harness/widget-stage.ts'
 
 /** It is renewed when four fifths are over: a busy browser takes its time for that. */
 const TOKEN_SECONDS = 15

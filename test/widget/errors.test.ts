@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import type { Fault } from '../support/browser-proxy.ts'
-import { freePort } from '../support/ports.ts'
-import { closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
-import { startStage } from '../support/widget-stage.ts'
+import type { Fault } from '../harness/browser-proxy.ts'
+import { freePort } from '../harness/ports.ts'
+import { closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { startStage } from '../harness/widget-stage.ts'
 
 const CHALLENGE_SECONDS = 10
 

@@ -4,10 +4,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { beforeEach, test } from 'node:test'
 import type { WidgetManifest } from '../../src/http/widget-files.ts'
-import { FaultyProxy } from '../support/browser-proxy.ts'
-import { eventually } from '../support/eventually.ts'
-import { closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
-import { startStage } from '../support/widget-stage.ts'
+import { FaultyProxy } from '../harness/browser-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
+import { closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { startStage } from '../harness/widget-stage.ts'
 
 const { browser, service, site, gateway, pages } = await startStage()
 /** Another origin. It serves a widget that works, lest a test pass because a foreign script is broken. */

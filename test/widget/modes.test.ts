@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { openBrowser, type Visit } from '../support/browser.ts'
-import { assertQuiet, closePage, formPage, untilState, visit } from '../support/widget-pages.ts'
-import { startStage } from '../support/widget-stage.ts'
+import { openBrowser, type Visit } from '../harness/browser.ts'
+import { assertQuiet, closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { startStage } from '../harness/widget-stage.ts'
 
 const { browser, service, site, gateway, pages } = await startStage({
   POWGATE_DEMO: 'on',

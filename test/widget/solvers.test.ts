@@ -13,7 +13,7 @@ import { scriptSolver } from '../../src/widget/solver/script.ts'
 import type { Solver } from '../../src/widget/solver/search.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS, sha256Hex } from '../../src/widget/solver/sha256.ts'
 import { wasmSolver } from '../../src/widget/solver/wasm.ts'
-import { nonces, seeded } from '../support/arbitraries.ts'
+import { nonces, seeded } from '../harness/arbitraries.ts'
 
 interface GoldenProof {
   nonce: string

@@ -8,7 +8,7 @@ import {
   formatAddress,
   parseAddress,
 } from '../../../src/domain/address.ts'
-import { clientAddress } from '../../../test/support/client-address.ts'
+import { clientAddress } from '../../../test/harness/client-address.ts'
 import { type Case, isText, type SyncWork } from '../case.ts'
 import { addressKeyOf, socketBytes, type Visit, visits } from '../inputs.ts'
 

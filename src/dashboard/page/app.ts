@@ -1,6 +1,6 @@
 /** Entry of the dashboard's script: fetches the numbers every ten seconds and shows them. */
 
-import type { DashboardData } from '../../observe/history-view.ts'
+import type { DashboardData } from '../../metrics/history-view.ts'
 import { Choices } from './choices.ts'
 import { Cursor } from './cursor.ts'
 import { byId, h, setText } from './dom.ts'

@@ -1,6 +1,6 @@
 /** A list of the most frequent events, as rows with a bar, a share and a small curve over time. */
 
-import type { Tally } from '../../observe/history-view.ts'
+import type { Tally } from '../../metrics/history-view.ts'
 import { h, setText, svg } from './dom.ts'
 import { exact, percent } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'

@@ -1,6 +1,6 @@
 /** The viewer's choices. Range and site are in the page's address, which can be shared; the theme is in the browser. */
 
-import { RANGES, type Range, type SiteEntry } from '../../observe/history-view.ts'
+import { RANGES, type Range, type SiteEntry } from '../../metrics/history-view.ts'
 import { byId, h } from './dom.ts'
 import { short } from './format.ts'
 

@@ -1,6 +1,6 @@
 /** A funnel from challenges to redeemed tokens: the number of each stage in the whole range. */
 
-import type { Traffic } from '../../observe/history-view.ts'
+import type { Traffic } from '../../metrics/history-view.ts'
 import { h, setText, svg } from './dom.ts'
 import { exact, percent } from './format.ts'
 import { sum } from './sum.ts'

@@ -1,6 +1,6 @@
 /** Curves over time, with axes. The legend shows the numbers of the moment at which the viewer points. */
 
-import type { Gaps } from '../../observe/history-view.ts'
+import type { Gaps } from '../../metrics/history-view.ts'
 import { type Cursor, nearestIndex } from './cursor.ts'
 import { h, setText, svg } from './dom.ts'
 import { describe, type Explored, makeExplorable } from './explore.ts'

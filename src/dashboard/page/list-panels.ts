@@ -8,7 +8,7 @@ import {
   type ReasonWords,
   textOf,
 } from '../../domain/reason-words.ts'
-import { OTHER_SITES } from '../../observe/history-view.ts'
+import { OTHER_SITES } from '../../metrics/history-view.ts'
 import { BarList } from './bar-list.ts'
 import { type PagePart, Panel } from './panel.ts'
 import { sum } from './sum.ts'

@@ -1,6 +1,6 @@
 /** Panels about the service itself: latencies, store, workers. */
 
-import { ENDPOINTS, type Gaps, type Percentiles } from '../../observe/history-view.ts'
+import { ENDPOINTS, type Gaps, type Percentiles } from '../../metrics/history-view.ts'
 import type { Cursor } from './cursor.ts'
 import { exact, mebibytes, milliseconds, short } from './format.ts'
 import { LinePlot, type LinePlotSpec } from './line-plot.ts'

@@ -1,6 +1,6 @@
 /** A part of the page with a heading, its plots, and the same numbers as a table. */
 
-import type { DashboardData } from '../../observe/history-view.ts'
+import type { DashboardData } from '../../metrics/history-view.ts'
 import { h } from './dom.ts'
 import type { TimeFrame } from './line-plot.ts'
 

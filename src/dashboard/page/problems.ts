@@ -1,6 +1,6 @@
 /** Finds the problems that a person on call must know first, worst first. All functions are pure. */
 
-import type { DashboardData } from '../../observe/history-view.ts'
+import type { DashboardData } from '../../metrics/history-view.ts'
 import { clockSeconds, exact, milliseconds } from './format.ts'
 import { sum } from './sum.ts'
 

@@ -1,6 +1,6 @@
 /** The numbers of a plot over time, as a table. */
 
-import type { Gaps } from '../../observe/history-view.ts'
+import type { Gaps } from '../../metrics/history-view.ts'
 import { clockSeconds, moment } from './format.ts'
 import type { NumberTable } from './panel.ts'
 

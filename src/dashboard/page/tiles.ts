@@ -1,6 +1,6 @@
 /** The column of tiles with the most important numbers. */
 
-import type { DashboardData } from '../../observe/history-view.ts'
+import type { DashboardData } from '../../metrics/history-view.ts'
 import { h, setText } from './dom.ts'
 import { duration, milliseconds, percent, rate } from './format.ts'
 import type { Level } from './problems.ts'

@@ -1,6 +1,6 @@
 /** What an operator should know about a Redis, from the server's own INFO, CONFIG and CLUSTER INFO. */
 
-import type { RedisTarget } from './target.ts'
+import type { RedisTarget } from '../../config/redis-target.ts'
 
 export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 

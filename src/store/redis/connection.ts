@@ -3,8 +3,8 @@
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions } from 'ioredis'
+import type { RedisTarget } from '../../config/redis-target.ts'
 import { QuietConnector, QuietSentinelConnector } from './connectors.ts'
-import type { RedisTarget } from './target.ts'
 
 /**
  * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this

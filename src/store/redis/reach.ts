@@ -1,8 +1,8 @@
 /** Whether a Redis can be used at all: the first step of a start, and of a command. */
 
+import { describeTarget, type RedisTarget } from '../../config/redis-target.ts'
 import { StoreSetupError, type StoreTrouble } from '../store.ts'
 import { type Ask, infoOf } from './advice.ts'
-import { describeTarget, type RedisTarget } from './target.ts'
 
 const VERSION_MIN = [6, 2] as const
 /** Errors that waiting does not mend. */

@@ -5,12 +5,12 @@
  */
 
 import { Command } from 'ioredis'
+import type { RedisTarget } from '../../config/redis-target.ts'
 import { withDeadline } from '../deadline.ts'
 import type { SiteStore } from '../store.ts'
 import { connect } from './connection.ts'
 import { checkServer, untilReached } from './reach.ts'
 import { RedisRecords } from './records.ts'
-import type { RedisTarget } from './target.ts'
 
 export interface RedisSitesOptions {
   readonly target: RedisTarget

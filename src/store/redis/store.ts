@@ -17,6 +17,7 @@
 
 import { randomInt } from 'node:crypto'
 import { Command } from 'ioredis'
+import { describeTarget, type RedisTarget } from '../../config/redis-target.ts'
 import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { fnv1a } from '../../domain/hash.ts'
@@ -53,7 +54,6 @@ import { runScript } from './run-script.ts'
 import { EXCHANGE_LOAD } from './scripts.ts'
 import { Shard } from './shard.ts'
 import { evenlySpreadTags } from './shard-tags.ts'
-import { describeTarget, type RedisTarget } from './target.ts'
 import type { Settle } from './turn.ts'
 
 export interface RedisStoreOptions {

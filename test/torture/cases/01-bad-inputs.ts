@@ -10,19 +10,19 @@ import { childPids } from '../../../bench/http/processes.ts'
 import { parseAddress } from '../../../src/domain/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
-import { untilReady } from '../../proxy/observer.ts'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../support/client.ts'
-import { lifetimesOf } from '../../support/lifetimes.ts'
-import { freePort } from '../../support/ports.ts'
-import { v2Header } from '../../support/proxy-header.ts'
-import { RawConnection } from '../../support/raw-http.ts'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../harness/client.ts'
+import { lifetimesOf } from '../../harness/lifetimes.ts'
+import { freePort } from '../../harness/ports.ts'
+import { v2Header } from '../../harness/proxy-header.ts'
+import { RawConnection } from '../../harness/raw-http.ts'
 import {
   type StoreKind,
   TEST_SECRET,
   type TestService,
   type TestSite,
   UNLIMITED,
-} from '../../support/service.ts'
+} from '../../harness/service.ts'
+import { untilReady } from '../../proxy/observer.ts'
 import { type Seen, sendAll } from '../bad-input-lanes.ts'
 import {
   type BadInput,

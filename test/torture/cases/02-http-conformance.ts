@@ -3,10 +3,10 @@
  * is refused, by which server, and whether any request is ever answered as another one.
  */
 
+import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../harness/proxies.ts'
+import { RawConnection } from '../../harness/raw-http.ts'
+import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../harness/service.ts'
 import { challengeRequest, NonceObserver, untilReady } from '../../proxy/observer.ts'
-import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../support/proxies.ts'
-import { RawConnection } from '../../support/raw-http.ts'
-import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../support/service.ts'
 import { fateOf, type Target } from '../conformance.ts'
 import { type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
 import { EASY } from '../redemptions.ts'

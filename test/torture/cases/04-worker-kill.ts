@@ -4,7 +4,7 @@
  */
 
 import { childPids } from '../../../bench/http/processes.ts'
-import { STORE_KINDS, type StoreKind, type TestService } from '../../support/service.ts'
+import { STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { randomOf } from '../bad-inputs.ts'
 import type { Call, History } from '../history.ts'
 import { signalIfThere } from '../processes.ts'

@@ -1,9 +1,9 @@
 /** A steady light load on all endpoints while Redis fails in every known way, and recovers. */
 
+import { HONEST_ENVIRONMENT } from '../../harness/client.ts'
+import { eventually } from '../../harness/eventually.ts'
+import { type TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'
-import { HONEST_ENVIRONMENT } from '../../support/client.ts'
-import { eventually } from '../../support/eventually.ts'
-import { type TestService, type TestSite, UNLIMITED } from '../../support/service.ts'
 import type { Call, History } from '../history.ts'
 import type { Random } from '../random.ts'
 import { attempt, EASY, TokenMint } from '../redemptions.ts'

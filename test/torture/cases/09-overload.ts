@@ -3,7 +3,7 @@
  * none is refused, however many clients there are. Beyond it new visitors are refused, and cheaply.
  */
 
-import { STORE_KINDS, type StoreKind } from '../../support/service.ts'
+import { STORE_KINDS, type StoreKind } from '../../harness/service.ts'
 import { bursts } from '../overload/bursts.ts'
 import { closedLoops } from '../overload/closed-loops.ts'
 import { gateCost } from '../overload/gate-cost.ts'

@@ -5,10 +5,10 @@
 
 import { readFileSync } from 'node:fs'
 import { childPids } from '../../../bench/http/processes.ts'
+import { eventually } from '../../harness/eventually.ts'
+import { v2Header } from '../../harness/proxy-header.ts'
+import { type TestService, UNLIMITED_CHALLENGES } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'
-import { eventually } from '../../support/eventually.ts'
-import { v2Header } from '../../support/proxy-header.ts'
-import { type TestService, UNLIMITED_CHALLENGES } from '../../support/service.ts'
 import { KeptMemory } from '../kept-memory.ts'
 import { connectionsPerProcess } from '../processes.ts'
 import type { Random } from '../random.ts'

@@ -5,10 +5,9 @@ import { Keyring } from '../../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import type { Solution } from '../../../src/protocol/wire.ts'
-import { solutionFor, untilReady } from '../../proxy/observer.ts'
-import { Client, HONEST_ENVIRONMENT, solve } from '../../support/client.ts'
-import { type Answer, closeIdleConnections, freshAddress } from '../../support/http.ts'
-import { lifetimesOf } from '../../support/lifetimes.ts'
+import { Client, HONEST_ENVIRONMENT, solve } from '../../harness/client.ts'
+import { type Answer, closeIdleConnections, freshAddress } from '../../harness/http.ts'
+import { lifetimesOf } from '../../harness/lifetimes.ts'
 import {
   STORE_KINDS,
   type StoreKind,
@@ -16,7 +15,8 @@ import {
   type TestService,
   type TestSite,
   UNLIMITED_REDEMPTIONS,
-} from '../../support/service.ts'
+} from '../../harness/service.ts'
+import { solutionFor, untilReady } from '../../proxy/observer.ts'
 import { EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import {

@@ -2,7 +2,7 @@
 
 import { LoadProcess } from '../../../bench/http/load-process.ts'
 import { spreadOf } from '../../../bench/support/statistics.ts'
-import { lifetimesOf } from '../../support/lifetimes.ts'
+import { lifetimesOf } from '../../harness/lifetimes.ts'
 import type { Run } from '../run.ts'
 import type { VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'

@@ -1,0 +1,160 @@
+/** What `powgate check` finds out about the store: whether it can be reached, and whether its scripts do what they must. */
+
+import { randomBytes } from 'node:crypto'
+import { existsSync, statfsSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { limitKey, parseAddress } from '../domain/address.ts'
+import { isExpired, type SiteRecord } from '../domain/site.ts'
+import { createStore } from '../store/open.ts'
+import { openSiteStore } from '../store/open-sites.ts'
+import type { RedisStore } from '../store/redis/store.ts'
+import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
+import type { Findings } from './check.ts'
+
+/** For calls that nobody but the operator waits for. */
+const PATIENT_MS = 2000
+/** So that on a Cluster most shards are tried. */
+const ROUNDS = 32
+const KEPT_MS = 1000
+const CLOCK_SKEW_MS_MAX = 1000
+
+/** @returns its sites; none if it cannot be used */
+export async function checkStore(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
+  try {
+    return await (config.redis === undefined ? checkEmbedded : checkRedis)(config, findings)
+  } catch (error) {
+    findings.problems.push((error as Error).message)
+    return []
+  }
+}
+
+async function checkRedis(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
+  const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
+  try {
+    findings.facts.push(['store', store.description])
+    await store.open()
+    if ('version' in store) {
+      const version = await store.version()
+      if (version !== undefined) findings.facts.push(['version', version])
+    }
+    await tryRequests(store, findings)
+    const sites = await countSites(store, findings)
+    if ('advice' in store) await adviseOnRedis(store, findings)
+    return sites
+  } finally {
+    await store.close()
+  }
+}
+
+async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise<void> {
+  warnings.push(...(await store.advice()))
+  const aheadMs = await store.clockAheadMs()
+  if (Math.abs(aheadMs) > CLOCK_SKEW_MS_MAX)
+    warnings.push(
+      `the clocks of this host and of Redis are ${Math.round(Math.abs(aheadMs) / 1000)} s apart: keep both by NTP, hosts may differ by 5 s`,
+    )
+}
+
+async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
+  // Its library is not there on every platform, and Redis does without.
+  const { isStateOfThisBoot, prepareDataDir } = await import('../store/embedded/environment.ts')
+  const { damageOfState } = await import('../store/embedded/inspection.ts')
+  const dataDir = resolve(config.dataDir)
+  findings.facts.push(['store', `embedded, in ${dataDir}`])
+  prepareDataDir(nearestExisting(dataDir), false)
+  if (!existsSync(dataDir)) {
+    findings.facts.push(['sites', 'none yet: the start makes the directory, a secret and a demo site'])
+    return []
+  }
+  const { bavail, bsize } = statfsSync(dataDir)
+  const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
+  findings.facts.push(['free space', `${freeMiB} MiB`])
+  if (freeMiB < config.stateBytesMax / 2 ** 20)
+    findings.warnings.push(
+      `POWGATE_DATA_DIR: ${freeMiB} MiB are free, POWGATE_STATE_MAX_MB allows ${config.stateBytesMax / 2 ** 20}: a full disk refuses every request`,
+    )
+  let sites: readonly SiteRecord[] = []
+  if (existsSync(join(dataDir, 'sites'))) {
+    const store = await openSiteStore(config)
+    sites = await countSites(store, findings).finally(() => store.close())
+  } else findings.facts.push(['sites', 'none yet: the start makes a demo site'])
+  const damage = damageOfState(dataDir)
+  if (damage !== undefined) {
+    findings.warnings.push(
+      `POWGATE_DATA_DIR: the state is damaged (${damage}): the next start throws it away, and what was issued before is refused`,
+    )
+  } else if (isStateOfThisBoot(dataDir)) {
+    const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
+    await tryRequests(store, findings).finally(() => store.close())
+  } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])
+  return sites
+}
+
+function nearestExisting(path: string): string {
+  return existsSync(path) ? path : nearestExisting(dirname(path))
+}
+
+async function countSites(store: SiteStore, findings: Findings): Promise<readonly SiteRecord[]> {
+  const [sites, keys] = await Promise.all([store.listSites(), store.listApiKeys()])
+  const active = sites.filter(site => site.active).length
+  const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
+  findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
+  findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
+  if (sites.length === 0)
+    findings.warnings.push('there are no sites: create one with site create --name NAME')
+  return sites
+}
+
+/** The real operations, on addresses of a range that is kept for documentation (RFC 3849), which nobody has. */
+async function tryRequests(store: Store, findings: Findings): Promise<void> {
+  const startMs = performance.now()
+  for (let round = 0; round < ROUNDS; round++) await tryOne(store)
+  const callMs = (performance.now() - startMs) / (ROUNDS * 4)
+  findings.facts.push([
+    'scripts',
+    `run: limits, single use of nonces and of tokens hold; ${callMs.toFixed(1)} ms a call`,
+  ])
+}
+
+async function tryOne(store: Store): Promise<void> {
+  const random = randomBytes(16)
+  const address = parseAddress(`2001:db8:${random.toString('hex', 0, 2)}:${random.toString('hex', 2, 4)}::1`)!
+  const addressKey = limitKey(address, 64)
+  const nonce = random.toString('hex')
+  const expiresAtMs = Date.now() + KEPT_MS
+  const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0 }
+  const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
+  expect(challenge.status, 'admitted', 'a challenge')
+  const storeEpoch = store.addressEpoch(addressKey)!
+  const solve = () =>
+    new Promise<SolutionAdmission>(done =>
+      store.admitSolution({ ...limits, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }, done),
+    )
+  expect(nonceOf(await solve()), 'spent', 'a nonce')
+  expect(nonceOf(await solve()), 'used', 'a nonce that was used')
+  const siteKey = `check ${nonce}`
+  const redeem = { nonce, storeEpoch: store.siteEpoch(siteKey)!, expiresAtMs, claim: '' }
+  const request = {
+    callerKey: addressKey,
+    callerLimit: 100,
+    apiKey: { id: nonce.slice(0, 8), limit: 100, siteKey },
+    redeem,
+  }
+  const redeemToken = () => new Promise<RedemptionAdmission>(done => store.redeemToken(request, done))
+  expect(tokenOf(await redeemToken()), 'redeemed', 'a token')
+  expect(tokenOf(await redeemToken()), 'used', 'a token that was used')
+}
+
+function nonceOf(answer: SolutionAdmission): string {
+  return answer.status === 'admitted' ? answer.nonce : answer.status
+}
+
+function tokenOf(answer: RedemptionAdmission): string {
+  return answer.status === 'admitted' ? answer.token : answer.status
+}
+
+function expect(got: string, expected: string, what: string): void {
+  if (got !== expected)
+    throw new Error(`the store's scripts do not work: for ${what} expected ${expected}, got ${got}`)
+}

@@ -1,0 +1,138 @@
+/** `powgate apply`: makes the sites what a file says, all of it in one step or nothing. */
+
+import { randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { DEMO_SITE_KEY } from '../demo/site.ts'
+import { newSiteKey } from '../domain/site.ts'
+import { type ApplyPlan, type PlannedChange, planApply } from '../sites/apply.ts'
+import { authorOfCommand } from '../sites/author.ts'
+import { printChanges } from '../sites/field-changes.ts'
+import type { SiteEntry } from '../sites/file.ts'
+import { AdminError, written } from '../sites/sites.ts'
+import type { Command, Input } from './command.ts'
+import { PROGRAM } from './help.ts'
+import { printJson, printLine } from './output.ts'
+import { JSON_FLAG } from './site-flags.ts'
+import { writeToStore } from './site-store.ts'
+
+export const APPLY_COMMAND: Command = {
+  name: 'apply',
+  about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
+  positionals: [],
+  flags: {
+    file: {
+      about: 'File as site export writes it; - is standard input.',
+      short: 'f',
+      isRequired: true,
+      value: {
+        placeholder: 'FILE',
+        expects: 'a file, or - for standard input',
+        accepts: text => text !== '',
+      },
+    },
+    'dry-run': { about: 'Only print what would change.' },
+    'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
+    json: JSON_FLAG,
+  },
+  example: '-f sites.json --dry-run',
+  run: runApply,
+}
+
+/** A file of a hundred thousand sites has less. */
+const FILE_BYTES_MAX = 64 * 2 ** 20
+const PROBLEMS_MAX = 100
+const STANDARD_INPUT = '-'
+
+async function runApply(input: Input): Promise<void> {
+  const author = authorOfCommand('apply')
+  const isDry = input.has('dry-run')
+  const entries = await readEntries(input.required('file'))
+  const [plan, store] = await writeToStore(async store => {
+    const plan = planApply(entries, await store.listSites(), {
+      disablesMissing: input.has('disable-missing'),
+      neverMissing: new Set([DEMO_SITE_KEY]),
+      newSiteKey: () => newSiteKey(randomBytes(96)),
+      now: Date.now(),
+    })
+    if (plan.problems.length > 0) throw new AdminError(lines(plan.problems))
+    const changes = plan.changes.map(({ before, after }) => ({ site: after, expected: before }))
+    if (changes.length > 0 && !isDry) await written(store, changes, author)
+    return plan
+  })
+  if (input.has('json')) printJson({ ...planJson(plan, isDry), store })
+  else printPlan(plan, isDry, store)
+}
+
+async function readEntries(file: string): Promise<readonly SiteEntry[]> {
+  const bytes = await readBytes(file)
+  const { parseSitesFile } = await import('../sites/parse-file.ts')
+  const parsed = parseSitesFile(bytes)
+  if ('problems' in parsed) throw new AdminError(lines(parsed.problems))
+  return parsed.entries
+}
+
+async function readBytes(file: string): Promise<Buffer> {
+  const stream = file === STANDARD_INPUT ? process.stdin : createReadStream(file)
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk as Buffer)
+      length += (chunk as Buffer).length
+      if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
+    }
+  } catch (error) {
+    throw new AdminError(`--file: cannot read ${file}: ${(error as Error).message}`)
+  }
+  return Buffer.concat(chunks)
+}
+
+function lines(problems: readonly string[]): string {
+  const shown = problems.slice(0, PROBLEMS_MAX)
+  const more = problems.length - shown.length
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
+}
+
+function planJson({ changes, unchanged }: ApplyPlan, isDry: boolean) {
+  return {
+    dryRun: isDry,
+    changed: changes.map(change => ({
+      action: change.action,
+      // Which one is drawn when it is done.
+      siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
+      name: change.after.name,
+      changes: change.changes,
+    })),
+    unchanged,
+  }
+}
+
+const DONE = { create: 'created', change: 'changed', disable: 'disabled' } as const
+
+function printPlan({ changes, unchanged }: ApplyPlan, isDry: boolean, store: string): void {
+  if (changes.length === 0) {
+    const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
+    printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
+    return
+  }
+  for (const change of changes) printChange(change, isDry)
+  const counts = Object.entries(DONE)
+    .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
+    .filter(({ count }) => count > 0)
+    .map(({ done, count }) => `${count} ${done}`)
+  printLine(
+    '',
+    `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
+  )
+  const created = changes.filter(({ action }) => action === 'create')
+  if (created.length === 0 || isDry) return
+  printLine('', 'New sites have no API key yet:', '')
+  for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}`)
+}
+
+function printChange(change: PlannedChange, isDry: boolean): void {
+  const { action, after, changes } = change
+  const key = isDry && change.isKeyDrawn ? 'with a new key' : after.siteKey
+  printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
+  printChanges(changes, action === 'create')
+}

@@ -1,0 +1,29 @@
+/** `powgate check`: the findings, as text or JSON. */
+
+import { AdminError } from '../sites/sites.ts'
+import type { Command, Input } from './command.ts'
+import { printFields, printJson, printLine } from './output.ts'
+import { JSON_FLAG } from './site-flags.ts'
+
+export const CHECK_COMMAND: Command = {
+  name: 'check',
+  about: 'Check the configuration, reach the store, run its scripts, and say what serve would do.',
+  positionals: [],
+  flags: { json: JSON_FLAG },
+  example: '',
+  run,
+}
+
+async function run(input: Input): Promise<void> {
+  const { facts, problems, warnings, notes } = await (await import('../check/check.ts')).check(process.env)
+  if (input.has('json')) {
+    printJson({ ok: problems.length === 0, problems, warnings, notes, facts: Object.fromEntries(facts) })
+    if (problems.length > 0) process.exitCode = 1
+    return
+  }
+  if (facts.length > 0) printFields(facts)
+  for (const warning of warnings) printLine('', `warning: ${warning}`)
+  for (const note of notes) printLine('', `note: ${note}`)
+  if (problems.length > 0) throw new AdminError(problems.join('\n'))
+  printLine('', warnings.length === 0 ? 'It would start.' : 'It would start; see the warnings.')
+}

@@ -1,0 +1,128 @@
+/** `powgate explain`: one visitor's story, from the log alone. */
+
+import { formatAddress, parseAddress } from '../domain/address.ts'
+import { apiKeyId } from '../domain/site.ts'
+import { statedNonce } from '../domain/token.ts'
+import { type Findings, type Query, STDIN, searchLogs, VISITS } from '../explain/search.ts'
+import { missingChallenge, momentText, type Step, stepOf } from '../explain/story.ts'
+import { AdminError } from '../sites/sites.ts'
+import { type Command, type Input, type Positional, UsageError } from './command.ts'
+import { printJson, printLine } from './output.ts'
+import { JSON_FLAG } from './site-flags.ts'
+
+const VISITOR: Positional = {
+  name: 'VISITOR',
+  expects: 'a request id (the X-Request-Id of an answer), a token in quotes, a nonce, or an IP address',
+  accepts: text => queryOf(text) !== undefined,
+  isSecret: true, // a token is; and somebody will pass an API key
+}
+
+export const EXPLAIN_COMMAND: Command = {
+  name: 'explain',
+  about: 'Tell from the log why one visitor was scored or refused as they were.',
+  positionals: [VISITOR],
+  flags: {
+    log: {
+      about: 'A log of the service, also .gz. Default: standard input, as with "-".',
+      value: {
+        placeholder: 'FILE',
+        expects: 'the path of a file, or - for standard input',
+        accepts: text => text !== '',
+        repeats: true,
+      },
+    },
+    json: JSON_FLAG,
+  },
+  example: '5f0c6b1e9a3d7721-4k --log /var/log/powgate.log',
+  run: runExplain,
+}
+
+const REQUEST_ID = /^[\w.:=+/@-]{1,128}$/
+
+function queryOf(text: string): Query | undefined {
+  const address = parseAddress(text.trim())
+  if (address !== undefined) return { text: formatAddress(address), kind: 'address' }
+  const nonce = statedNonce(decoded(text.trim()))
+  if (nonce !== '') return { text: nonce, kind: 'nonce' }
+  if (!REQUEST_ID.test(text.trim()) || apiKeyId(text.trim()) !== undefined) return undefined
+  return { text: text.trim(), kind: 'id' } // a nonce looks like the request ids of some proxies
+}
+
+/** Tokens are also found in form bodies and URLs. */
+function decoded(text: string): string {
+  return text.replace(/%7C/gi, '|')
+}
+
+async function runExplain(input: Input): Promise<void> {
+  const query = queryOf(input.required(VISITOR.name))!
+  const paths = input.texts('log') ?? [STDIN]
+  const readsStdin = paths.filter(path => path === STDIN).length
+  if (readsStdin > 1) throw new UsageError('--log: expected - once')
+  if (readsStdin === 1 && process.stdin.isTTY)
+    throw new UsageError('--log: missing; expected the path of a file, or the log on standard input')
+  const findings = await searchLogs(paths, query)
+  if (findings.records.length === 0) throw new AdminError(notFound(findings))
+  if (input.has('json')) printStory(findings)
+  else tellStory(findings, query)
+}
+
+/** One line: the person has a request in hand, so why it is not here is what helps. */
+function notFound({ skipped, read }: Findings): string {
+  const unread = skipped === 0 ? '' : ` (${skipped} lines mention it but are not the JSON of powgate)`
+  return (
+    `the log does not mention this visitor${unread}: with LOG_LEVEL info or lower it holds failures and refusals up to a ` +
+    `bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
+  )
+}
+
+function readText({ fromMs, toMs, hosts }: Findings['read']): string {
+  if (fromMs === undefined) return 'Nothing of powgate was read'
+  const where = hosts.size === 0 ? 'hosts that it does not name' : [...hosts].join(', ')
+  return `Read: ${momentText(fromMs)} to ${momentText(toMs!)}, of ${where}; other hosts have logs of their own (--log for each)`
+}
+
+function noncesOf({ records }: Findings): string[] {
+  return [...new Set(records.flatMap(({ nonce }) => (typeof nonce === 'string' ? [nonce] : [])))]
+}
+
+function printStory(findings: Findings): void {
+  const steps = findings.records.map(record => {
+    const { time, title, lines } = stepOf(record)
+    return { time: momentText(time), title, lines, record }
+  })
+  const { skipped, isCut, read } = findings
+  printJson({ nonces: noncesOf(findings), skipped, isCut, read: { ...read, hosts: [...read.hosts] }, steps })
+}
+
+function tellStory(findings: Findings, { kind }: Query): void {
+  const { records, skipped, isCut, read } = findings
+  const nonces = noncesOf(findings)
+  const others = records.filter(({ nonce }) => typeof nonce !== 'string')
+  for (const nonce of nonces) {
+    const own = records.filter(record => record.nonce === nonce)
+    printLine(`Visitor of ${siteOf(own)}, nonce ${nonce}`, '')
+    const missing = missingChallenge(nonce, own)
+    if (missing !== undefined) printLine(missing, '')
+    tellSteps(own.map(stepOf))
+  }
+  if (others.length > 0) {
+    const besides = kind === 'address' ? 'From the same address' : 'Under the same request id'
+    printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : besides, '')
+    tellSteps(others.map(stepOf))
+  }
+  const shown = kind === 'address' ? `its last ${VISITS} visits` : `the first ${records.length}`
+  if (isCut) printLine(`More lines match; only ${shown} are shown.`)
+  if (skipped > 0) printLine(`${skipped} lines mention it but are not the JSON of powgate.`)
+  printLine(readText(read))
+}
+
+function siteOf(records: Findings['records']): string {
+  const site = records.find(({ site }) => typeof site === 'string')?.site
+  return site === undefined ? 'no known site' : String(site)
+}
+
+function tellSteps(steps: readonly Step[]): void {
+  for (const { time, title, lines } of steps) {
+    printLine(`${momentText(time)}  ${title}`, ...lines.map(line => `    ${line}`), '')
+  }
+}

@@ -1,0 +1,152 @@
+/** `powgate key ...`: a site may have several API keys, so that one can be replaced with no downtime. */
+
+import { apiKeyId } from '../domain/site.ts'
+import { authorOfCommand } from '../sites/author.ts'
+import { NAME } from '../sites/rules.ts'
+import { createApiKey, findSite, type KeyOptions, revokeApiKey, updateApiKey } from '../sites/sites.ts'
+import { whenMs } from '../sites/times.ts'
+import { type Command, type Flag, type Input, type Positional, UsageError } from './command.ts'
+import { printFields, printJson, printLine, timeText } from './output.ts'
+import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
+import { withStore, writeToStore } from './site-store.ts'
+import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
+
+const KEY_ID: Positional = {
+  name: 'KEY_ID',
+  expects: 'the 8 letters or digits after the sk_ of an API key',
+  accepts: text => /^[0-9A-Za-z]{8}$/.test(text),
+  suggest: apiKeyId,
+  isSecret: true, // somebody will pass the whole key
+}
+
+const EXAMPLE_KEY_ID = 'k3yId0Xy'
+
+const KEY_FLAGS = {
+  name: {
+    about: 'What people call the key, such as the backend that has it.',
+    value: { placeholder: 'NAME', ...NAME },
+  },
+  expires: {
+    about: 'When the key ends: a date, a time or how long from now. Without: never.',
+    value: {
+      placeholder: 'WHEN',
+      expects:
+        'a moment to come: 2027-01-31 (its start in UTC), 2027-01-31T12:00Z, or a length such as 90d or 12h',
+      accepts: text => (whenMs(text, 1) ?? 0) > Date.now(),
+    },
+  },
+} as const satisfies Record<string, Flag>
+
+const UPDATE_FLAGS = {
+  ...KEY_FLAGS,
+  'no-expiry': { about: 'Let the key never end.', contradicts: 'expires' },
+} as const satisfies Record<string, Flag>
+
+export const KEY_COMMANDS: readonly Command[] = [
+  {
+    name: 'key create',
+    about: 'Create one more API key of a site, which is shown only now.',
+    positionals: [SITE_KEY],
+    flags: { ...KEY_FLAGS, json: JSON_FLAG },
+    example: 'site_0123456789ABCDEFabcdef --name backend --expires 90d',
+    run: runCreate,
+  },
+  {
+    name: 'key list',
+    about: 'List the API keys of a site, or of all: last use (to the minute), expiry, state.',
+    positionals: [{ ...SITE_KEY, isOptional: true }],
+    flags: { json: JSON_FLAG },
+    example: 'site_0123456789ABCDEFabcdef',
+    run: runList,
+  },
+  {
+    name: 'key update',
+    about: 'Change the name of an API key, or when it ends. Workers see it within two seconds.',
+    positionals: [KEY_ID],
+    flags: { ...UPDATE_FLAGS, json: JSON_FLAG },
+    example: `${EXAMPLE_KEY_ID} --expires 7d`,
+    run: runUpdate,
+  },
+  {
+    name: 'key revoke',
+    about: 'Refuse an API key from now on; it cannot be undone. Workers see it within two seconds.',
+    positionals: [KEY_ID],
+    flags: { json: JSON_FLAG },
+    example: EXAMPLE_KEY_ID,
+    run: runRevoke,
+  },
+]
+
+async function runCreate(input: Input): Promise<void> {
+  const siteKey = input.required(SITE_KEY.name)
+  const author = authorOfCommand('key create')
+  const [{ record, apiKey }, store] = await writeToStore(async store => {
+    await findSite(store, siteKey)
+    return createApiKey(store, siteKey, keyOptions(input), author)
+  })
+  const { id, createdAt, name = null, expiresAt } = publicKey(record, undefined)
+  if (input.has('json')) {
+    printJson({ id, siteKey, apiKey, name, createdAt, expiresAt, store })
+    return
+  }
+  printLine(`The API key was created in ${store}. It is secret and is not shown again: keep it now.`, '')
+  printFields([
+    ['API key', apiKey],
+    ['key id', id],
+    ['site key', siteKey],
+    ...(name === null ? [] : [['name', name] as const]),
+    ['created', timeText(createdAt)],
+    ['expires', expiryText(expiresAt)],
+  ])
+}
+
+async function runList(input: Input): Promise<void> {
+  const siteKey = input.text(SITE_KEY.name)
+  const keys = await withStore(async store => {
+    if (siteKey !== undefined) await findSite(store, siteKey)
+    return findKeys(store, siteKey)
+  })
+  if (input.has('json')) printJson(keys)
+  else printKeys(keys)
+}
+
+async function runUpdate(input: Input): Promise<void> {
+  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
+    throw new UsageError('key update: expected something to change; see powgate key update --help')
+  }
+  const author = authorOfCommand('key update')
+  const [key, store] = await writeToStore(async store => {
+    const record = await updateApiKey(store, input.required(KEY_ID.name), keyOptions(input), author)
+    return publicKey(record, (await store.readUses([record.id])).get(record.id))
+  })
+  printKey(input, key, store, `ends: ${expiryText(key.expiresAt)}`)
+}
+
+async function runRevoke(input: Input): Promise<void> {
+  const author = authorOfCommand('key revoke')
+  const [key, store] = await writeToStore(async store => {
+    const record = await revokeApiKey(store, input.required(KEY_ID.name), author)
+    return publicKey(record, (await store.readUses([record.id])).get(record.id))
+  })
+  printKey(input, key, store, 'is revoked')
+}
+
+function printKey(input: Input, key: PublicKey, store: string, outcome: string): void {
+  if (input.has('json')) printJson({ ...key, store })
+  else printLine(`In ${store} the API key ${key.id} of ${key.siteKey} ${outcome}.`)
+}
+
+function keyOptions(input: Input): KeyOptions {
+  const name = input.text('name')?.trim()
+  const text = input.text('expires')
+  const expiresAt = text === undefined ? undefined : whenMs(text, 1)!
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(input.has('no-expiry') ? { expiresAt: null } : {}),
+  }
+}
+
+function expiryText(expiresAt: number | null): string {
+  return expiresAt === null ? 'never' : timeText(expiresAt)
+}

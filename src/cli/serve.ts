@@ -1,0 +1,60 @@
+/** `powgate serve`: the service itself. Its help is the table of settings. */
+
+import type { Command } from './command.ts'
+
+export const SERVE_COMMAND: Command = {
+  name: 'serve',
+  about: 'Run the service until a signal ends it.',
+  positionals: [],
+  flags: {},
+  example: '',
+  details: settingsHelp,
+  run: serve,
+}
+
+async function serve(): Promise<void> {
+  process.setSourceMapsEnabled(true)
+  await import('../main.ts')
+}
+
+const WIDTH = 100
+
+async function settingsHelp(): Promise<string> {
+  const { SETTING_GROUPS, SETTINGS } = await import('../config/settings.ts')
+  const groups = Object.entries(SETTING_GROUPS).map(([heading, names]) => {
+    const entries = names.map(name => {
+      const {
+        fallback,
+        expects,
+        about,
+        isSecret,
+      }: (typeof SETTINGS)[keyof typeof SETTINGS] & {
+        isSecret?: true
+      } = SETTINGS[name]
+      const head = `  ${name}${fallback === '' ? '' : ` = ${fallback}`}`
+      const file = isSecret ? ` Or a file that holds it: ${name}_FILE.` : ''
+      return [head, wrapped(`${about}${file} Expects ${expects}.`)].join('\n')
+    })
+    return `${heading}:\n${entries.join('\n')}`
+  })
+  return `Settings are environment variables, or lines of a file (--config). All mistakes are listed at the start.
+
+${groups.join('\n\n')}
+
+Signals:
+  SIGTERM, SIGINT   drain and stop: not ready, listeners closed, requests finished, exit 0
+  SIGHUP            read the settings again and replace the workers one by one, refusing nothing
+`
+}
+
+/** Lines of at most WIDTH characters, indented. */
+function wrapped(text: string): string {
+  const indent = ' '.repeat(6)
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const line = lines[lines.length - 1]!
+    if (line !== '' && indent.length + line.length + 1 + word.length > WIDTH) lines.push(word)
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+  }
+  return lines.map(line => indent + line).join('\n')
+}

@@ -1,0 +1,210 @@
+/** The flags that describe a site, and what they make of its settings. */
+
+import { SCORE_REASONS, type ScoreReason } from '../domain/score.ts'
+import {
+  FAIL_POLICY_ENDPOINTS,
+  SITE_LIMITS,
+  type SiteFailPolicy,
+  type SiteLimits,
+  type SiteSettings,
+} from '../domain/site.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
+import { CIDR, LIMIT_MAX, NAME, ORIGIN, SITE_KEY_RULE } from '../sites/rules.ts'
+import { type Flag, type FlagValue, type Input, type Positional, UsageError } from './command.ts'
+
+export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
+
+export const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
+
+export const BITS: FlagValue = {
+  placeholder: 'BITS',
+  expects: `an integer from ${DIFFICULTY_MIN} to ${DIFFICULTY_MAX}`,
+  accepts: text => /^\d{2}$/.test(text) && Number(text) >= DIFFICULTY_MIN && Number(text) <= DIFFICULTY_MAX,
+}
+
+const PER_MINUTE: FlagValue = {
+  placeholder: 'N',
+  expects: `an integer from 1 to ${LIMIT_MAX}`,
+  accepts: text => /^[1-9]\d{0,6}$/.test(text) && Number(text) <= LIMIT_MAX,
+}
+
+const ENDPOINT: FlagValue = {
+  placeholder: 'ENDPOINT',
+  repeats: true,
+  expects: FAIL_POLICY_ENDPOINTS.join(' or '),
+  accepts: text => (FAIL_POLICY_ENDPOINTS as readonly string[]).includes(text),
+}
+
+const WEIGHT: FlagValue = {
+  placeholder: 'WEIGHT',
+  repeats: true,
+  expects: `a signal, = and a number from 0 to 1, such as webdriver=1; signals are ${SCORE_REASONS.join(', ')}`,
+  accepts: isWeight,
+}
+
+export const SITE_FLAGS = {
+  name: { about: 'What people call the site.', value: { placeholder: 'NAME', ...NAME } },
+  origin: {
+    about: 'Origin that may use the site key; without any, every origin may.',
+    value: { placeholder: 'ORIGIN', repeats: true, ...ORIGIN },
+  },
+  plan: {
+    about: 'free, or pro, which has IP rules. A new site is free.',
+    value: {
+      placeholder: 'PLAN',
+      expects: 'free or pro',
+      accepts: text => text === 'free' || text === 'pro',
+    },
+  },
+  threshold: {
+    about: 'Lowest score that passes, 0 to 1. A new site has 0.5.',
+    value: { placeholder: 'SCORE', expects: 'a number from 0 to 1', accepts: isShare },
+  },
+  base: { about: 'Difficulty for a lone visitor, 16 to 28. A new site has 18.', value: BITS },
+  min: { about: 'Lowest difficulty. A new site has 16.', value: BITS },
+  max: { about: 'Highest difficulty. A new site has 28.', value: BITS },
+  'require-origin': {
+    about: "Refuse requests without an Origin header (a page of the service's own origin needs none).",
+    contradicts: 'no-require-origin',
+  },
+  'no-require-origin': { about: 'Allow requests without an Origin header, as a new site does.' },
+  allow: {
+    about: 'Address that passes; all others fail. Plan pro.',
+    value: { placeholder: 'CIDR', repeats: true, ...CIDR },
+  },
+  block: {
+    about: 'Address that always fails. Plan pro.',
+    value: { placeholder: 'CIDR', repeats: true, ...CIDR },
+  },
+  'limit-challenge': {
+    about: 'Requests per minute of an address to /challenge, instead of the limit of the service.',
+    value: PER_MINUTE,
+  },
+  'limit-verify': { about: 'The same for /verify.', value: PER_MINUTE },
+  'limit-redeem': {
+    about: 'The same for /verify-token: of each API key, and of each address of a backend.',
+    value: PER_MINUTE,
+  },
+  'fail-open': {
+    about: 'Endpoint that keeps answering while Redis is away, whatever the service does.',
+    value: ENDPOINT,
+  },
+  'fail-closed': {
+    about: 'Endpoint that answers 503 while Redis is away, whatever the service does.',
+    value: ENDPOINT,
+  },
+  weight: {
+    about: 'What a signal takes off the score, such as webdriver=1, instead of its usual weight.',
+    value: WEIGHT,
+  },
+} as const satisfies Record<string, Flag>
+
+/** Only for a site that exists. They empty a list or a group before what other flags say goes in. */
+export const CLEARING_FLAGS = {
+  'no-origins': { about: 'Allow every origin again.', contradicts: 'origin' },
+  'no-allow': { about: 'Empty the allow list.', contradicts: 'allow' },
+  'no-block': { about: 'Empty the block list.', contradicts: 'block' },
+  'no-limits': { about: 'Back to the limits of the service, but for those that are given here.' },
+  'no-fail-policy': { about: 'Back to what the service does, but for endpoints that are given here.' },
+  'no-weights': { about: 'Back to the usual weights, but for those that are given here.' },
+} as const satisfies Record<string, Flag>
+
+/**
+ * The settings after the flags are applied; what no flag names stays as it is. A list that is given replaces the old one;
+ * limits, policies and weights are set one by one.
+ *
+ * @throws UsageError if the flags do not go together with each other or with what is set
+ */
+export function applyFlags(before: SiteSettings, input: Input): SiteSettings {
+  const plan = (input.text('plan') as SiteSettings['plan'] | undefined) ?? before.plan
+  if (plan !== 'pro' && (input.has('allow') || input.has('block'))) {
+    throw new UsageError(`--allow, --block: expected --plan pro; plan ${plan} has no IP rules`)
+  }
+  return {
+    name: input.text('name')?.trim() ?? before.name,
+    active: before.active,
+    plan,
+    origins: list(input, 'origin', 'no-origins', before.origins),
+    requireOrigin: input.has('require-origin') || (before.requireOrigin && !input.has('no-require-origin')),
+    threshold: number(input, 'threshold', before.threshold),
+    difficulty: difficulty(input, before.difficulty),
+    ipRules: {
+      allow: list(input, 'allow', 'no-allow', before.ipRules.allow),
+      block: list(input, 'block', 'no-block', before.ipRules.block),
+    },
+    limits: limits(input, before.limits),
+    failOpen: failPolicy(input, before.failOpen),
+    scoreWeights: weights(input, before.scoreWeights),
+  }
+}
+
+function list(input: Input, flag: string, clearingFlag: string, before: string[]): string[] {
+  if (input.has(clearingFlag)) return []
+  return [...new Set(input.texts(flag) ?? before)]
+}
+
+function number(input: Input, flag: string, before: number): number {
+  const text = input.text(flag)
+  return text === undefined ? before : Number(text)
+}
+
+function difficulty(input: Input, before: SiteSettings['difficulty']): SiteSettings['difficulty'] {
+  const base = number(input, 'base', before.base)
+  const min = number(input, 'min', before.min)
+  const max = number(input, 'max', before.max)
+  if (min > base || base > max) {
+    throw new UsageError(`--min, --base, --max: expected min <= base <= max, got ${min}, ${base}, ${max}`)
+  }
+  return { base, min, max }
+}
+
+function limits(input: Input, before: SiteLimits = {}): SiteLimits {
+  const after = input.has('no-limits') ? {} : { ...before }
+  for (const name of SITE_LIMITS) {
+    const text = input.text(`limit-${name}`)
+    if (text !== undefined) after[name] = Number(text)
+  }
+  return after
+}
+
+function failPolicy(input: Input, before: SiteFailPolicy = {}): SiteFailPolicy {
+  const after = input.has('no-fail-policy') ? {} : { ...before }
+  for (const endpoint of FAIL_POLICY_ENDPOINTS) {
+    const isOpen = input.texts('fail-open')?.includes(endpoint) === true
+    const isClosed = input.texts('fail-closed')?.includes(endpoint) === true
+    if (isOpen && isClosed) {
+      throw new UsageError(`--fail-open, --fail-closed: expected one of the two for ${endpoint}, not both`)
+    }
+    if (isOpen || isClosed) after[endpoint] = isOpen
+  }
+  return after
+}
+
+function weights(
+  input: Input,
+  before: SiteSettings['scoreWeights'] = {},
+): NonNullable<SiteSettings['scoreWeights']> {
+  const after = input.has('no-weights') ? {} : { ...before }
+  const given = new Set<string>()
+  for (const text of input.texts('weight') ?? []) {
+    const [signal, weight] = text.split('=') as [ScoreReason, string]
+    if (given.has(signal)) throw new UsageError(`--weight: expected ${signal} once`)
+    given.add(signal)
+    after[signal] = Number(weight)
+  }
+  return after
+}
+
+function isWeight(text: string): boolean {
+  const [signal, weight, more] = text.split('=')
+  return (
+    (SCORE_REASONS as readonly string[]).includes(signal!) &&
+    weight !== undefined &&
+    isShare(weight) &&
+    more === undefined
+  )
+}
+
+function isShare(text: string): boolean {
+  return /^\d*\.?\d+$/.test(text) && Number(text) <= 1
+}

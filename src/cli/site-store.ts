@@ -1,0 +1,61 @@
+/** The store as a command uses it: opened, used once, closed. */
+
+import { resolve } from 'node:path'
+import type { Config } from '../config/config.ts'
+import { AdminError } from '../sites/sites.ts'
+import { type SiteStore, StoreSetupError } from '../store/store.ts'
+import { UsageError } from './command.ts'
+
+/**
+ * With Redis the configuration demands secrets, because workers sign with them. A command signs nothing, and whoever
+ * runs it need not know them: this stands in where they are not set.
+ */
+const UNUSED_SECRET = 'no command ever signs with this placeholder'
+
+/**
+ * Runs an action on the store that the environment names; the service may be running on it.
+ *
+ * @param action gets the store, and where it is, in words
+ * @throws AdminError if the store cannot be used, with a line for each problem; and what the action throws
+ */
+export async function withStore<Result>(
+  action: (store: SiteStore, place: string) => Promise<Result>,
+): Promise<Result> {
+  const { store, place } = await openStore(process.env)
+  try {
+    return await action(store, place)
+  } catch (error) {
+    if (error instanceof AdminError || error instanceof UsageError) throw error
+    throw new AdminError(`the store failed: ${(error as Error).message}`, { cause: error })
+  } finally {
+    await store.close()
+  }
+}
+
+/** The same for a command that writes, which tells where. */
+export function writeToStore<Result>(
+  action: (store: SiteStore) => Promise<Result>,
+): Promise<[result: Result, place: string]> {
+  return withStore(async (store, place) => [await action(store), place])
+}
+
+/** Store clients and the settings' schema are most of what there is to load: help and error lines do without. */
+async function openStore(env: NodeJS.ProcessEnv) {
+  const { ConfigError, gatherSettings } = await import('../config/sources.ts')
+  const { parseConfig } = await import('../config/config.ts')
+  const { openSiteStore } = await import('../store/open-sites.ts')
+  try {
+    const { values, problems } = gatherSettings(env)
+    const config = parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
+    return { store: await openSiteStore(config), place: await placeOf(config) }
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof StoreSetupError) throw new AdminError(error.message)
+    throw error
+  }
+}
+
+async function placeOf({ redis, redisPrefix, dataDir }: Config): Promise<string> {
+  if (redis === undefined) return resolve(dataDir)
+  const { describeTarget } = await import('../config/redis-target.ts')
+  return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
+}

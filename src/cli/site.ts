@@ -1,0 +1,148 @@
+/** `powgate site ...` */
+
+import { apiKeyId, type SiteRecord } from '../domain/site.ts'
+import { authorOfCommand } from '../sites/author.ts'
+import { createSite, defaultSettings, findSite, updateSite } from '../sites/sites.ts'
+import { type Command, type Input, UsageError } from './command.ts'
+import { PROGRAM } from './help.ts'
+import { printFields, printJson, printLine, printTable } from './output.ts'
+import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
+import { withStore, writeToStore } from './site-store.ts'
+import { findKeys, originsText, printKeys, siteFields, stateText } from './views.ts'
+
+const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
+const UPDATE_FLAGS = { ...SITE_FLAGS, ...CLEARING_FLAGS }
+
+export const SITE_COMMANDS: readonly Command[] = [
+  {
+    name: 'site create',
+    about: 'Create a site and its first API key, which is shown only now.',
+    positionals: [],
+    flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name, isRequired: true }, json: JSON_FLAG },
+    example: '--name shop --origin https://shop.example --origin https://*.shop.example',
+    run: runCreate,
+  },
+  {
+    name: 'site list',
+    about: 'List the sites.',
+    positionals: [],
+    flags: { json: JSON_FLAG },
+    example: '--json',
+    run: runList,
+  },
+  {
+    name: 'site show',
+    about: 'Show a site and the ids of its API keys.',
+    positionals: [SITE_KEY],
+    flags: { json: JSON_FLAG },
+    example: EXAMPLE_SITE_KEY,
+    run: runShow,
+  },
+  {
+    name: 'site update',
+    about: 'Change a site; what no flag names stays as it is. Workers see it within two seconds.',
+    positionals: [SITE_KEY],
+    flags: { ...UPDATE_FLAGS, json: JSON_FLAG },
+    example: `${EXAMPLE_SITE_KEY} --base 20 --plan pro --block 203.0.113.0/24`,
+    run: runUpdate,
+  },
+  {
+    name: 'site disable',
+    about: 'Refuse every request for a site, and every API key of it.',
+    positionals: [SITE_KEY],
+    flags: { json: JSON_FLAG },
+    example: EXAMPLE_SITE_KEY,
+    run: input => runSwitch(input, false),
+  },
+  {
+    name: 'site enable',
+    about: 'Let a disabled site work again.',
+    positionals: [SITE_KEY],
+    flags: { json: JSON_FLAG },
+    example: EXAMPLE_SITE_KEY,
+    run: input => runSwitch(input, true),
+  },
+]
+
+async function runCreate(input: Input): Promise<void> {
+  const wanted = applyFlags(defaultSettings(input.required('name')), input)
+  const author = authorOfCommand('site create')
+  const [{ site, apiKey }, store] = await writeToStore(store => createSite(store, wanted, author))
+  if (input.has('json')) {
+    const { siteKey, ...settings } = site
+    printJson({ siteKey, apiKey, apiKeyId: apiKeyId(apiKey), ...settings, store })
+    return
+  }
+  printLine(
+    `The site was created in ${store}. Its API key is secret and is not shown again: keep it now.`,
+    '',
+  )
+  printFields([['API key', apiKey], ...siteFields(site)])
+  printLine(
+    '',
+    'The site key goes into the page, the API key into the backend. Try both against the service:',
+    '',
+    `  ${PROGRAM} try --site-key ${site.siteKey} --api-key ${apiKey}`,
+  )
+}
+
+async function runList(input: Input): Promise<void> {
+  const { sites, place } = await withStore(async (store, place) => ({
+    sites: await store.listSites(),
+    place,
+  }))
+  sites.sort((a, b) => a.createdAt - b.createdAt || (a.siteKey < b.siteKey ? -1 : 1))
+  if (input.has('json')) {
+    printJson(sites)
+  } else if (sites.length === 0) {
+    printLine(`There are no sites in ${place}. Create one: ${PROGRAM} site create --name NAME`)
+  } else {
+    const head = ['site key', 'name', 'state', 'plan', 'origins']
+    printTable(
+      head,
+      sites.map(site => [site.siteKey, site.name, stateText(site), site.plan, originsText(site)]),
+    )
+  }
+}
+
+async function runShow(input: Input): Promise<void> {
+  const siteKey = input.required(SITE_KEY.name)
+  const { site, keys } = await withStore(async store => ({
+    site: await findSite(store, siteKey),
+    keys: await findKeys(store, siteKey),
+  }))
+  if (input.has('json')) {
+    printJson({ ...site, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
+    return
+  }
+  printFields(siteFields(site))
+  printLine('')
+  printKeys(keys)
+}
+
+async function runUpdate(input: Input): Promise<void> {
+  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
+    throw new UsageError('site update: expected something to change; see powgate site update --help')
+  }
+  const siteKey = input.required(SITE_KEY.name)
+  const author = authorOfCommand('site update')
+  const change = (before: SiteRecord) => applyFlags(before, input)
+  const [site, store] = await writeToStore(store => updateSite(store, siteKey, change, author))
+  printChanged(input, site, store, 'The site was changed')
+}
+
+async function runSwitch(input: Input, active: boolean): Promise<void> {
+  const siteKey = input.required(SITE_KEY.name)
+  const author = authorOfCommand(active ? 'site enable' : 'site disable')
+  const [site, store] = await writeToStore(store => updateSite(store, siteKey, { active }, author))
+  printChanged(input, site, store, `The site is ${stateText(site)}`)
+}
+
+function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {
+  if (input.has('json')) {
+    printJson({ ...site, store })
+    return
+  }
+  printLine(`${line} in ${store}.`, '')
+  printFields(siteFields(site))
+}

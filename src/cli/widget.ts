@@ -1,0 +1,73 @@
+/** `powgate widget`: what to paste into a page, and what its Content-Security-Policy must allow. Asks no service. */
+
+import { findWidget, type Widget } from '../http/widget-files.ts'
+import { AdminError } from '../sites/sites.ts'
+import type { Command, Input } from './command.ts'
+import { printFields, printJson, printLine, printTable } from './output.ts'
+import { DEFAULT_URL, SITE_KEY_FLAG, URL_FLAG } from './service-call.ts'
+import { JSON_FLAG } from './site-flags.ts'
+
+export const WIDGET_COMMAND: Command = {
+  name: 'widget',
+  about: 'Print what a page needs: the script tag, its pinned form, and the Content-Security-Policy.',
+  positionals: [],
+  flags: {
+    url: { ...URL_FLAG, about: `Address of the service, as browsers see it. Default: ${DEFAULT_URL}.` },
+    'site-key': SITE_KEY_FLAG,
+    json: JSON_FLAG,
+  },
+  example: '--url https://captcha.example.com --site-key site_0123456789ABCDEFabcdef',
+  run: runWidget,
+}
+
+interface Snippets {
+  readonly script: string
+  /** Loads this build of the widget or nothing. */
+  readonly pinnedScript: string
+  readonly element: string
+  /** Directives to add to the page's policy. */
+  readonly csp: readonly string[]
+}
+
+function snippetsFor(widget: Widget, url: string, siteKey: string): Snippets {
+  const base = encodeAttribute(new URL(url).href.replace(/\/+$/, ''))
+  const { fileName } = widget.files.find(({ name }) => name === 'widget.js')!
+  const { origin } = new URL(url)
+  return {
+    script: `<script src="${base}/widget.js" async></script>`,
+    pinnedScript: `<script src="${base}/widget/${fileName}" integrity="${widget.integrity}" crossorigin="anonymous" async></script>`,
+    element: `<pow-gate site-key="${siteKey}"></pow-gate>`,
+    csp: ['script-src', 'connect-src', 'frame-src'].map(directive => `${directive} ${origin}`),
+  }
+}
+
+async function runWidget(input: Input): Promise<void> {
+  const widget = findWidget()
+  if (widget === undefined) throw new AdminError('the widget is not built: run npm run build')
+  const url = input.text('url') ?? DEFAULT_URL
+  const snippets = snippetsFor(widget, url, input.text('site-key') ?? 'site_...')
+  const { integrity, files } = widget
+  if (input.has('json')) printJson({ url, ...snippets, integrity, files })
+  else printWidget(snippets, widget)
+}
+
+function printWidget({ script, pinnedScript, element, csp }: Snippets, { integrity, files }: Widget): void {
+  printLine('In the page, and in the form (the token arrives as the field powgate-token):', '')
+  printLine(`  ${script}`, `  ${element}`, '')
+  printLine('Pinned to this build: after an upgrade of the service, print it again.', '')
+  printLine(`  ${pinnedScript}`, '')
+  printLine('A page with a Content-Security-Policy adds to it:', '')
+  printLine(`  ${csp.join('; ')}`, '')
+  printFields([['integrity', integrity]])
+  printLine('')
+  const rows = files.map(({ fileName, bytes, brotliBytes, gzipBytes }) => [
+    fileName,
+    ...[bytes, brotliBytes, gzipBytes].map(String),
+  ])
+  printTable(['file', 'bytes', 'brotli', 'gzip'], rows)
+}
+
+/** An address has no quotes or angle brackets once it is a URL's href, but it may have these. */
+function encodeAttribute(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll("'", '&#39;')
+}

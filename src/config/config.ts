@@ -1,0 +1,216 @@
+/** Checks the settings and turns them into one frozen Config. All problems are found before anything starts, and listed. */
+
+import { Ajv, type ValidateFunction } from 'ajv'
+import Type from '#typebox'
+import { AddressSet, parseRange } from '../domain/address.ts'
+import type { Limits } from '../domain/limits.ts'
+import { isEverybody, riskOfTrusting } from '../domain/trust.ts'
+import { checkedRedis } from './redis.ts'
+import type { RedisTarget } from './redis-target.ts'
+import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
+import { ConfigError, type Environment, gatherSettings, type SettingValues, variableOf } from './sources.ts'
+
+export interface Config {
+  readonly host: string
+  readonly port: number
+  readonly adminHost: string
+  /** In lower case. */
+  readonly adminHosts: readonly string[]
+  /** undefined: no admin port. */
+  readonly adminPort: number | undefined
+  readonly workers: number
+  readonly logLevel: string
+  /** Share of the visitors whose successes are logged too, 0 to 1. */
+  readonly logSuccesses: number
+  /** Otherwise only their networks are logged. */
+  readonly logsWholeAddresses: boolean
+  readonly dataDir: string
+  readonly stateBytesMax: number
+  /** undefined: the embedded store. */
+  readonly redis: RedisTarget | undefined
+  readonly redisPrefix: string
+  readonly redisShards: number
+  /** How long a start waits for its store. */
+  readonly storeWaitMs: number
+  /** The first secret signs. Empty: one is generated in the data directory (embedded store only). */
+  readonly secrets: readonly string[]
+  readonly trustedProxies: AddressSet
+  /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
+  readonly proxyProtocol: boolean
+  readonly ipv6PrefixBits: number
+  readonly limits: Limits
+  readonly challengeLifetimeMs: number
+  readonly tokenLifetimeMs: number
+  readonly storeDeadlineMs: number
+  readonly bodyBytesMax: number
+  /** Of each worker; 0: as many as its limit of open files allows. */
+  readonly connectionsMax: number
+  /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
+  readonly overloadMs: number | undefined
+  readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
+  readonly drainMs: number
+  /** Time between reporting "not ready" and closing the listeners. */
+  readonly unreadyMs: number
+  readonly demo: DemoMode
+  /** Whether the published test keys work. */
+  readonly testKeys: boolean
+  /** What works, and may be a mistake. */
+  readonly warnings: readonly string[]
+}
+
+/** `auto`: on while the service that made the first start runs. The primary process decides; workers get `on` or `off`. */
+export type DemoMode = 'auto' | 'on' | 'off'
+
+/** Without the meta-schema, which takes longer to compile than all settings. A test checks the settings against it. */
+const ajv = new Ajv({ coerceTypes: true, strict: true, meta: false, validateSchema: false })
+const validators = new Map<string, ValidateFunction>()
+
+/** Compiled at first use: compiling all validators takes longer than what most commands do. */
+function validatorOf(name: string, { schema }: Setting): ValidateFunction {
+  let validator = validators.get(name)
+  if (validator === undefined) validators.set(name, (validator = ajv.compile(Type.Object({ value: schema }))))
+  return validator
+}
+
+/** @throws ConfigError listing every problem */
+export function loadConfig(env: Environment): Config {
+  const { values, problems: gathering } = gatherSettings(env)
+  return parseConfig(values, gathering)
+}
+
+/**
+ * @param values from `gatherSettings`
+ * @param found problems that are known already
+ * @throws ConfigError listing every problem
+ */
+export function parseConfig(values: SettingValues, found: readonly string[] = []): Config {
+  const problems = [...found]
+  const text = (name: SettingName) => values[name] ?? SETTINGS[name].fallback
+  for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
+    const value = values[name as SettingName]
+    if (value === undefined || validatorOf(name, setting)({ value })) continue
+    const got = setting.isSecret ? '' : `, got ${JSON.stringify(value)}`
+    problems.push(`${name}: expected ${setting.expects}${got}`)
+  }
+
+  const named = (name: SettingName) => variableOf(values, name)
+  const redis = checkedRedis(text, named, problems)
+  const secrets = checkedSecrets(
+    text('POWGATE_SECRETS'),
+    named('POWGATE_SECRETS'),
+    redis !== undefined,
+    problems,
+  )
+  const trustedProxies = checkedRanges(text('POWGATE_TRUSTED_PROXIES'), problems)
+  if (text('POWGATE_PROXY_PROTOCOL') === 'on' && trustedProxies.length === 0) {
+    problems.push(
+      'POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name the proxies that send the header',
+    )
+  }
+  const failOpen = text('POWGATE_FAIL_OPEN').split(',')
+  checkTogether(text, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+
+  const number = (name: SettingName) => Number(text(name))
+  return Object.freeze({
+    host: text('HOST'),
+    port: number('PORT'),
+    adminHost: text('POWGATE_ADMIN_HOST'),
+    adminHosts: text('POWGATE_ADMIN_HOSTS')
+      .toLowerCase()
+      .split(',')
+      .filter(name => name !== ''),
+    adminPort: number('POWGATE_ADMIN_PORT') || undefined,
+    workers: number('POWGATE_WORKERS'),
+    logLevel: text('LOG_LEVEL'),
+    logSuccesses: number('POWGATE_LOG_SUCCESSES'),
+    logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
+    dataDir: text('POWGATE_DATA_DIR'),
+    stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
+    redis,
+    redisPrefix: text('POWGATE_REDIS_PREFIX'),
+    redisShards: number('POWGATE_REDIS_SHARDS'),
+    storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
+    secrets,
+    trustedProxies: new AddressSet(trustedProxies),
+    proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
+    ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
+    limits: {
+      challengeAddress: number('POWGATE_LIMIT_CHALLENGE_ADDRESS'),
+      challengeAddressSite: number('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE'),
+      verifyAddress: number('POWGATE_LIMIT_VERIFY_ADDRESS'),
+      verifyAddressSite: number('POWGATE_LIMIT_VERIFY_ADDRESS_SITE'),
+      redeemAddress: number('POWGATE_LIMIT_REDEEM_ADDRESS'),
+      redeemApiKey: number('POWGATE_LIMIT_REDEEM_API_KEY'),
+    },
+    challengeLifetimeMs: number('POWGATE_CHALLENGE_SECONDS') * 1000,
+    tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
+    storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
+    bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
+    connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
+    overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
+    failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
+    drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
+    unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
+    demo: text('POWGATE_DEMO') as DemoMode,
+    testKeys: text('POWGATE_TEST_KEYS') === 'on',
+    warnings: warningsOf(text, trustedProxies),
+  })
+}
+
+/** The URL that a person on this machine opens. */
+export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
+}
+
+/** Problems of settings that are valid on their own, but not together. */
+function checkTogether(text: (name: SettingName) => string, problems: string[]): void {
+  const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
+  if (adminPort !== 0 && adminPort === port)
+    problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
+}
+
+function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {
+  const secrets = list(text)
+  if (isNeeded && secrets.length === 0) {
+    problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${SETTINGS.POWGATE_SECRETS.expects}`)
+  }
+  secrets.forEach((secret, index) => {
+    if (secret.length < SECRET_CHARACTERS_MIN) {
+      problems.push(
+        `${variable}: secret ${index + 1} has ${secret.length} characters; expected ${SETTINGS.POWGATE_SECRETS.expects}`,
+      )
+    }
+  })
+  return secrets
+}
+
+function checkedRanges(text: string, problems: string[]): string[] {
+  const ranges = list(text)
+  for (const range of ranges) {
+    const isRange = parseRange(range) !== undefined
+    if (isRange && !isEverybody(range)) continue
+    const { expects } = SETTINGS.POWGATE_TRUSTED_PROXIES
+    const why = isRange ? ', which is everybody' : ''
+    problems.push(`POWGATE_TRUSTED_PROXIES: expected ${expects}, got ${JSON.stringify(range)}${why}`)
+  }
+  return ranges
+}
+
+function warningsOf(text: (name: SettingName) => string, trustedProxies: readonly string[]): string[] {
+  const warnings = trustedProxies.flatMap(range => {
+    const risk = riskOfTrusting(range)
+    return risk === undefined ? [] : [`POWGATE_TRUSTED_PROXIES: ${range} ${risk}`]
+  })
+  if (text('POWGATE_TEST_KEYS') === 'on')
+    warnings.push('POWGATE_TEST_KEYS is on: anybody passes with the published test keys; not for production')
+  return warnings
+}
+
+function list(text: string): string[] {
+  return text
+    .split(',')
+    .map(entry => entry.trim())
+    .filter(entry => entry !== '')
+}

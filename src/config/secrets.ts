@@ -1,0 +1,62 @@
+/** The master secrets: those of the configuration, or else one from a file in the data directory, which is made once. */
+
+import { randomBytes } from 'node:crypto'
+import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { StoreSetupError } from '../store/store.ts'
+import type { Config } from './config.ts'
+import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
+import type { SettingValues } from './sources.ts'
+
+const SECRET_FILE = 'secret'
+/** No control characters, and no U+FFFD, which stands for bytes that are not UTF-8. */
+const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
+
+/** @throws StoreSetupError if the file cannot be read or made */
+export function resolveSecrets(config: Config): readonly string[] {
+  if (config.secrets.length > 0) return config.secrets
+  const path = join(config.dataDir, SECRET_FILE)
+  try {
+    createOnce(path)
+    const secret = readFileSync(path, 'utf8').trim()
+    if (secret.length < SECRET_CHARACTERS_MIN)
+      throw new Error(`it is shorter than ${SECRET_CHARACTERS_MIN} characters`)
+    if (!PRINTABLE.test(secret)) throw new Error('it is no text')
+    return [secret]
+  } catch (error) {
+    throw new StoreSetupError(
+      `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${(error as Error).message}. Put back a copy; or remove it: a new one is made, and what was issued before is refused`,
+    )
+  }
+}
+
+/** Whether the next `resolveSecrets` makes a secret. */
+export function isSecretToBeMade({ secrets, dataDir }: Config): boolean {
+  return secrets.length === 0 && !existsSync(join(dataDir, SECRET_FILE))
+}
+
+/** Makes the whole file or none, also when the disk is full: a file with less in it would be no secret. */
+function createOnce(path: string): void {
+  if (existsSync(path)) return
+  const draft = `${path}.${randomBytes(6).toString('hex')}`
+  const text = `${randomBytes(32).toString('base64url')}\n`
+  const how = { mode: 0o600, flag: 'wx', flush: true } as const
+  try {
+    writeFileSync(draft, text, how)
+    linkSync(draft, path) // unlike a rename, a link does not replace another process's file
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EPERM' || code === 'ENOTSUP' || code === 'ENOSYS')
+      writeFileSync(path, text, how) // a file system without hard links
+    else if (code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft, { force: true })
+  }
+}
+
+/** Every secret text that was configured, for the log, which redacts them. */
+export function secretTexts({ secrets, redis }: Config, values: SettingValues): readonly string[] {
+  const settings: Record<string, Setting> = SETTINGS
+  const given = Object.entries(values).flatMap(([name, text]) => (settings[name]?.isSecret ? [text] : []))
+  return [...given, ...secrets, ...(redis?.password === undefined ? [] : [redis.password])]
+}

@@ -1,0 +1,281 @@
+/** Finds one visitor's lines in logs of any size: a block is searched for the text first, and only hits are parsed. */
+
+import { createReadStream, fstatSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline, type Readable } from 'node:stream'
+import { createGunzip } from 'node:zlib'
+import { AdminError } from '../sites/sites.ts'
+
+/** What to look for. */
+export interface Query {
+  readonly text: string
+  /** What the text is: a request id may be a nonce too, and an address one of either; its last visits are meant. */
+  readonly kind: 'nonce' | 'id' | 'address'
+}
+
+/** One line of a log, parsed. */
+export type LogRecord = Readonly<Record<string, unknown>>
+
+export interface Findings {
+  /** In order of time. */
+  readonly records: readonly LogRecord[]
+  /** Lines that contain the text and are no JSON of powgate's. */
+  readonly skipped: number
+  /** Whether there are more than are returned. */
+  readonly isCut: boolean
+  readonly read: Reading
+}
+
+/** What the logs are of, by samples of their lines. */
+export interface Reading {
+  /** Unix milliseconds; undefined: no line was one of powgate's. */
+  fromMs?: number
+  toMs?: number
+  readonly hosts: Set<string>
+}
+
+export const STDIN = '-'
+const STDIN_FD = 0
+
+/** An id that a proxy gives to all requests would be no id. */
+const RECORDS_MAX = 1000
+const NONCES_MAX = 20
+/** Of an address. */
+export const VISITS = 10
+
+/**
+ * The lines that bear the text as nonce, request id or address, and all others of the nonces that these bear.
+ *
+ * @param paths files, `.gz` among them, or `-` for standard input
+ * @throws AdminError if one cannot be read
+ */
+export async function searchLogs(paths: readonly string[], query: Query): Promise<Findings> {
+  const hits = new Hits(query)
+  const spool = new Spool()
+  try {
+    for (const path of paths) {
+      // A pipe can be read once only: what a second pass may need is kept.
+      const isPipe = path === STDIN && !fstatSync(STDIN_FD).isFile()
+      const keeps = isPipe && query.kind !== 'nonce'
+      const take = (line: string) => {
+        if (keeps) spool.add(line)
+        if (!keeps || line.includes(query.text)) hits.take(line)
+      }
+      await eachLineWith(path, keeps ? [query.text, 'nonce'] : [query.text], take, line => hits.sample(line))
+    }
+    spool.close()
+    hits.keepLast()
+    const nonces = hits.otherNonces()
+    if (nonces.length > 0) {
+      for (const path of paths) {
+        const source = path === STDIN && spool.path !== undefined ? spool.path : path
+        await eachLineWith(source, nonces, line => hits.takeOfNonces(line, nonces))
+      }
+    }
+    return hits.findings()
+  } finally {
+    spool.remove()
+  }
+}
+
+class Hits {
+  readonly #query: Query
+  /** By their text: a second pass finds lines again. */
+  readonly #records = new Map<string, LogRecord>()
+  readonly #skipped = new Set<string>()
+  readonly #read: Reading = { hosts: new Set() }
+  #isCut = false
+
+  constructor(query: Query) {
+    this.#query = query
+  }
+
+  take(line: string): void {
+    const { text, kind } = this.#query
+    const record = parseLine(line)
+    if (record === undefined) this.#skipped.add(line.slice(0, 200))
+    else if (
+      record.nonce === text ||
+      (kind !== 'nonce' && record.requestId === text) ||
+      (kind === 'address' && (record.ip === text || record.visitorIp === text))
+    )
+      this.#add(line, record)
+  }
+
+  sample(line: string): void {
+    const { time, hostname } = parseLine(line, 'time') ?? {}
+    if (typeof time !== 'number') return
+    this.#read.fromMs = Math.min(time, this.#read.fromMs ?? time)
+    this.#read.toMs = Math.max(time, this.#read.toMs ?? time)
+    if (typeof hostname === 'string') this.#read.hosts.add(hostname)
+  }
+
+  /** Of an address, the lines of its last visits alone: those of one nonce, or one that bears none. */
+  keepLast(): void {
+    if (this.#query.kind !== 'address') return
+    const lastMs = new Map<unknown, number>()
+    for (const [line, { nonce = line, time }] of this.#records)
+      lastMs.set(nonce, Math.max(Number(time) || 0, lastMs.get(nonce) ?? 0))
+    const kept = new Map([...lastMs].sort(([, a], [, b]) => b - a).slice(0, VISITS))
+    for (const [line, { nonce = line }] of this.#records) if (!kept.has(nonce)) this.#records.delete(line)
+    this.#isCut ||= kept.size < lastMs.size
+  }
+
+  takeOfNonces(line: string, nonces: readonly string[]): void {
+    const record = parseLine(line)
+    if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
+  }
+
+  /** Of the lines that were found by their request id. */
+  otherNonces(): string[] {
+    const nonces = new Set<string>()
+    for (const { nonce } of this.#records.values()) {
+      if (typeof nonce === 'string' && nonce !== this.#query.text && nonces.size < NONCES_MAX)
+        nonces.add(nonce)
+    }
+    return [...nonces]
+  }
+
+  findings(): Findings {
+    const records = [...this.#records.values()].sort((a, b) => Number(a.time) - Number(b.time))
+    return { records, skipped: this.#skipped.size, isCut: this.#isCut, read: this.#read }
+  }
+
+  #add(line: string, record: LogRecord): void {
+    if (this.#records.has(line)) return
+    this.sample(line)
+    if (this.#records.size >= RECORDS_MAX) this.keepLast()
+    if (this.#records.size < RECORDS_MAX) this.#records.set(line, record)
+    else this.#isCut = true
+  }
+}
+
+/**
+ * Container runtimes put a prefix or a wrapper around lines.
+ *
+ * @param mark what a line of powgate's has: about a request, an event
+ * @returns undefined for any other line
+ */
+function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | undefined {
+  const start = line.indexOf('{')
+  if (start < 0) return undefined
+  try {
+    const value: unknown = JSON.parse(line.slice(start))
+    if (typeof value !== 'object' || value === null) return undefined
+    const record = value as LogRecord
+    if (typeof record[mark] === (mark === 'event' ? 'string' : 'number')) return record
+    const inner = record.log ?? record.MESSAGE ?? record.message
+    return typeof inner === 'string' && inner.includes('{') ? parseLine(inner, mark) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const BLOCK_BYTES = 1 << 20
+/** No line of ours comes near it; what is longer is no log. */
+const LINE_BYTES_MAX = 1 << 20
+const NEWLINE = 0x0a
+const SAMPLE_BYTES = 1 << 14
+
+/** @param sample is given lines all over the log, the first and the last among them */
+async function eachLineWith(
+  path: string,
+  needles: readonly string[],
+  take: (line: string) => void,
+  sample: (line: string) => void = () => {},
+): Promise<void> {
+  const texts = needles.map(needle => Buffer.from(needle))
+  let rest: Buffer = Buffer.alloc(0)
+  try {
+    for await (const chunk of open(path)) {
+      const block = rest.length === 0 ? (chunk as Buffer) : Buffer.concat([rest, chunk as Buffer])
+      const end = block.lastIndexOf(NEWLINE) + 1
+      scan(block.subarray(0, end), texts, take)
+      for (let at = 0; at < end; at += SAMPLE_BYTES) sample(lineAt(block, at))
+      sample(lineAt(block, Math.max(0, end - 2)))
+      rest = block.length - end > LINE_BYTES_MAX ? Buffer.alloc(0) : block.subarray(end)
+    }
+  } catch (error) {
+    throw new AdminError(`--log: cannot read ${path}: ${(error as Error).message}`)
+  }
+  scan(rest, texts, take)
+  if (rest.length > 0) sample(lineAt(rest, 0))
+}
+
+function lineAt(block: Buffer, at: number): string {
+  const end = block.indexOf(NEWLINE, at)
+  return block.toString('utf8', block.lastIndexOf(NEWLINE, at) + 1, end < 0 ? block.length : end)
+}
+
+function open(path: string): Readable {
+  if (path === STDIN) {
+    const isFile = fstatSync(STDIN_FD).isFile()
+    return isFile
+      ? createReadStream('', { fd: STDIN_FD, start: 0, autoClose: false, highWaterMark: BLOCK_BYTES })
+      : process.stdin
+  }
+  const file = createReadStream(path, { highWaterMark: BLOCK_BYTES })
+  // The loop that reads it is told of errors of either.
+  return path.endsWith('.gz') ? pipeline(file, createGunzip({ chunkSize: BLOCK_BYTES }), () => {}) : file
+}
+
+/** Calls for each line of a block that holds any of the texts, once. */
+function scan(block: Buffer, texts: readonly Buffer[], take: (line: string) => void): void {
+  const starts = new Set<number>()
+  for (const text of texts) {
+    for (let at = block.indexOf(text); at >= 0; ) {
+      const start = block.lastIndexOf(NEWLINE, at) + 1
+      const newline = block.indexOf(NEWLINE, at)
+      const end = newline < 0 ? block.length : newline
+      if (!starts.has(start)) take(block.toString('utf8', start, end))
+      starts.add(start)
+      at = newline < 0 ? -1 : block.indexOf(text, end)
+    }
+  }
+}
+
+const SPOOL_CHARACTERS = 1 << 16
+
+/** Lines of a pipe, kept in a file of this call's own. */
+class Spool {
+  #dir: string | undefined
+  #fd = -1
+  #lines: string[] = []
+  #characters = 0
+
+  /** undefined if nothing was kept. */
+  get path(): string | undefined {
+    return this.#dir === undefined ? undefined : join(this.#dir, 'lines')
+  }
+
+  add(line: string): void {
+    this.#lines.push(line)
+    this.#characters += line.length
+    if (this.#characters >= SPOOL_CHARACTERS) this.#write()
+  }
+
+  close(): void {
+    if (this.#lines.length > 0) this.#write()
+  }
+
+  remove(): void {
+    if (this.#dir !== undefined) rmSync(this.#dir, { recursive: true, force: true })
+  }
+
+  #write(): void {
+    try {
+      if (this.#dir === undefined) {
+        this.#dir = mkdtempSync(join(tmpdir(), 'powgate-explain-'))
+        this.#fd = openSync(join(this.#dir, 'lines'), 'wx', 0o600)
+      }
+      writeSync(this.#fd, `${this.#lines.join('\n')}\n`)
+    } catch (error) {
+      throw new AdminError(
+        `cannot keep what comes from standard input: ${(error as Error).message}; give a file instead: --log FILE`,
+      )
+    }
+    this.#lines = []
+    this.#characters = 0
+  }
+}

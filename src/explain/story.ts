@@ -1,0 +1,194 @@
+/** A visitor's log lines, told in words. Pure: nothing is read or printed here. */
+
+import type { Policy } from '../domain/limits.ts'
+import { nonceTerms } from '../domain/nonce.ts'
+import type { Reason } from '../domain/outcome.ts'
+import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, textOf } from '../domain/reason-words.ts'
+import type { JudgementReason } from '../domain/score.ts'
+import type { LogEvent } from '../log/event-log.ts'
+import { isNonceText } from '../protocol/proof.ts'
+import type { LogRecord } from './search.ts'
+
+export interface Step {
+  /** Unix milliseconds. */
+  readonly time: number
+  readonly title: string
+  readonly lines: readonly string[]
+  readonly record: LogRecord
+}
+
+/** One line of a log as a step. A log may be of another version: what is missing is not told. */
+export function stepOf(record: LogRecord): Step {
+  const { title, lines } = told(record)
+  const worker = number(record, 'worker')
+  const where = [
+    `request ${text(record, 'requestId') || 'without an id'}`,
+    ...(text(record, 'ip') === '' ? [] : [`from ${text(record, 'ip')}`]),
+    ...(text(record, 'origin') === '' ? [] : [`page ${text(record, 'origin')}`]),
+    ...(worker === undefined ? [] : [`worker ${worker}`]),
+  ]
+  return { time: number(record, 'time') ?? 0, title, lines: [...lines, where.join(', ')], record }
+}
+
+const UNKNOWN = { meaning: 'Unknown to this version.', advice: '' }
+
+interface Told {
+  readonly title: string
+  readonly lines: readonly string[]
+}
+
+function told(record: LogRecord): Told {
+  const event = text(record, 'event') as LogEvent
+  switch (event) {
+    case 'challenge-issued':
+      return { title: 'challenge issued', lines: difficultyLines(record) }
+    case 'verification-passed':
+    case 'verification-failed':
+      return judgementTold(record, event === 'verification-passed')
+    case 'token-redeemed':
+      return { title: 'token redeemed', lines: redemptionLines(record) }
+    case 'refused':
+      return refusalTold(record)
+    case 'fault':
+      return { title: 'an exception in powgate', lines: [errorText(record), REFUSAL_WORDS.internal.advice] }
+    default:
+      return { title: event, lines: [text(record, 'msg')] }
+  }
+}
+
+function difficultyLines(record: LogRecord): string[] {
+  const climb = part(record, 'climb')
+  const bounds = part(record, 'bounds')
+  const of = (name: string) => number(record, name) ?? 0
+  const base = number(bounds, 'base')
+  const difficulty = number(record, 'difficulty')
+  const lines = [`difficulty ${difficulty} bits; the site's base is ${base}`]
+  const causes = {
+    requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
+    failures: `it had failed ${of('addressFailures')} verifications within a minute`,
+    load: `the site gave out ${of('siteRate')} challenges a second, usually ${of('siteRateUsual')}`,
+  }
+  let sum = base ?? 0
+  for (const [name, cause] of Object.entries(causes)) {
+    const bits = number(climb, name) ?? 0
+    sum += bits
+    if (bits > 0) lines.push(`  +${bits}  ${cause}`)
+  }
+  if (difficulty !== undefined && sum !== difficulty) {
+    lines.push(`  held within the site's bounds, ${number(bounds, 'min')} to ${number(bounds, 'max')}`)
+  }
+  return lines
+}
+
+function judgementTold(record: LogRecord, isPassed: boolean): Told {
+  const score = number(record, 'score')
+  const threshold = number(record, 'threshold') ?? 0
+  const penalties = part(record, 'penalties')
+  const title = isPassed ? 'verification passed' : 'verification failed'
+  const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(String).map(reason => {
+    const penalty = number(penalties, reason)
+    const words = JUDGEMENT_WORDS[reason as JudgementReason] ?? UNKNOWN
+    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${textOf(words)}`
+  })
+  if (score === undefined) return { title, lines: ['not scored', ...reasons] }
+  const relation = isPassed ? 'at or above' : 'below'
+  return {
+    title,
+    lines: [
+      `score ${score.toFixed(2)}, ${relation} the threshold ${threshold.toFixed(2)}`,
+      ...(reasons.length === 0 ? ['  nothing was held against the visitor'] : reasons),
+      ...timeLines(record),
+    ],
+  }
+}
+
+/** The figures behind a reason. */
+function detail(record: LogRecord, reason: string): string {
+  switch (reason) {
+    case 'recentFailure':
+      return ` (${number(record, 'addressFailures')} times)`
+    case 'fingerprintReused':
+    case 'fingerprintSpread':
+      return ` (about ${number(record, 'fingerprintAddresses')})`
+    default:
+      return ''
+  }
+}
+
+function timeLines(record: LogRecord): string[] {
+  const elapsedMs = number(record, 'elapsedMs')
+  if (elapsedMs === undefined) return []
+  const claimedMs = number(record, 'solveTimeMs')
+  const claim = claimedMs === undefined ? 'it claimed no time' : `it claims ${seconds(claimedMs)} of solving`
+  const bits = number(record, 'difficulty')
+  if (elapsedMs < 0)
+    return [
+      `the solution of ${bits} bits came to a host whose clock is ${seconds(-elapsedMs)} or more behind that of the host that issued the challenge; ${claim}`,
+    ]
+  return [`the solution of ${bits} bits came ${seconds(elapsedMs)} after the challenge; ${claim}`]
+}
+
+function redemptionLines(record: LogRecord): string[] {
+  const ageMs = number(record, 'tokenAgeMs')
+  return [
+    `by API key ${text(record, 'apiKeyId')}: score ${number(record, 'score')?.toFixed(2)}, solved by ${text(record, 'visitorIp')}`,
+    ...(ageMs === undefined ? [] : [`${seconds(ageMs)} after the token was issued`]),
+  ]
+}
+
+function refusalTold(record: LogRecord): Told {
+  const reason = text(record, 'reason')
+  const endpoint = text(record, 'endpoint')
+  const { meaning, advice } = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
+  const apiKeyId = text(record, 'apiKeyId')
+  const code = text(record, 'code')
+  const answer = code === reason ? code : `${code} (${reason})`
+  const words = LIMIT_WORDS[endpoint]?.[text(record, 'policy') as Policy]
+  const limit = words === undefined ? '' : textOf(words)
+  return {
+    title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
+    lines: [meaning, advice, limit, apiKeyId === '' ? '' : `API key ${apiKeyId}`].filter(line => line !== ''),
+  }
+}
+
+function errorText(record: LogRecord): string {
+  const error = part(record, 'err')
+  return `${text(error, 'type')}: ${text(error, 'message')}`
+}
+
+/** Shown of a refused visitor whose nonce may not be ours. */
+const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
+
+/** What the nonce itself tells where the log does not have its challenge; undefined if there is nothing to tell. */
+export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
+  if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
+  if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined
+  const { issuedAtMs, difficulty } = nonceTerms(nonce)
+  return `The challenge is not in this log (successes are sampled, and another host may have issued it); by its nonce it was issued ${momentText(issuedAtMs)}, difficulty ${difficulty} bits.`
+}
+
+/** UTC, to the millisecond. */
+export function momentText(unixMs: number): string {
+  const date = new Date(unixMs)
+  return Number.isNaN(date.getTime()) ? 'at an unknown time' : date.toISOString().replace('T', ' ')
+}
+
+function seconds(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`
+}
+
+function part(record: LogRecord, name: string): LogRecord {
+  const value = record[name]
+  return typeof value === 'object' && value !== null ? (value as LogRecord) : {}
+}
+
+function number(record: LogRecord, name: string): number | undefined {
+  const value = record[name]
+  return typeof value === 'number' ? value : undefined
+}
+
+/** Empty if there is none. */
+function text(record: LogRecord, name: string): string {
+  const value = record[name]
+  return typeof value === 'string' ? value : ''
+}

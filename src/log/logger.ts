@@ -1,0 +1,44 @@
+/**
+ * Structured logs on standard output: one JSON object a line. No caller passes secrets. Two safeguards (log/redaction.ts)
+ * catch programming errors: fields are withheld by name, and texts with the form of a secret are removed from every line.
+ */
+
+import { hostname } from 'node:os'
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { safeError, scrubber, withhold } from './redaction.ts'
+
+export { EventLog } from './event-log.ts'
+export type { Logger }
+
+/**
+ * @param bindings fields of every line
+ * @param secrets texts that no line may contain
+ * @param destination instead of standard output
+ */
+export function createLogger(
+  level: string,
+  bindings: Record<string, unknown> = {},
+  secrets: readonly string[] = [],
+  destination: DestinationStream = pino.destination(1),
+): Logger {
+  const clean = scrubber(secrets)
+  const options: LoggerOptions = {
+    level,
+    base: { name: 'powgate', hostname: hostname(), pid: process.pid, ...bindings },
+    serializers: { err: error => (error instanceof Error ? safeError(error, clean) : error) },
+    formatters: { level: label => ({ level: label }), log: fields => withhold(fields, clean) },
+    hooks: { streamWrite: clean },
+  }
+  return pino(options, destination)
+}
+
+/**
+ * Ends the process on an uncaught exception, as Node.js does by itself. Node.js would print everything that the error
+ * carries: an error from Redis has the command with keys, tokens or the password.
+ */
+export function endOnFault(log: Logger): void {
+  process.on('uncaughtException', error => {
+    log.fatal({ event: 'fault', err: error }, 'a fault ends the process')
+    process.exit(1)
+  })
+}

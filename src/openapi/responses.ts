@@ -1,0 +1,225 @@
+/** The responses in the OpenAPI document: refusals, from the table of outcomes (domain/outcome.ts), and their headers. */
+
+import type { TSchema } from '#typebox'
+import { OUTCOMES, type Reason } from '../domain/outcome.ts'
+import type { ErrorStyle } from '../http/replies.ts'
+import { siteverifyCode, siteverifyMessage, siteverifyStatus } from '../http/siteverify-codes.ts'
+import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
+
+/** A JSON object of the document. */
+export type Node = Readonly<Record<string, unknown>>
+
+/** The reasons for which an operation may refuse. An exception (`internal`) is answered like `store-unavailable`. */
+export interface OperationRefusals {
+  readonly style: ErrorStyle
+  readonly isCrossOrigin: boolean
+  readonly reasons: readonly Reason[]
+}
+
+const SITE_REASONS = [
+  'site-key-missing',
+  'site-key-malformed',
+  'site-unknown',
+  'site-inactive',
+  'origin-refused',
+] as const
+const JSON_REASONS = [
+  'length-ambiguous',
+  'content-type',
+  'body-empty',
+  'body-not-utf8',
+  'body-not-json',
+  'body-shape',
+  'body-too-large',
+] as const
+const COMMON_REASONS = ['method-not-allowed', 'rate-limited', 'store-unavailable', 'overloaded'] as const
+const REDEMPTION_REASONS = [
+  'credentials-missing',
+  'credentials-malformed',
+  'token-malformed',
+  'token-expired',
+  'token-other-site',
+  'token-other-address',
+  'token-used',
+] as const
+
+export const REFUSALS = {
+  challenge: { style: 'plain', isCrossOrigin: true, reasons: [...SITE_REASONS, ...COMMON_REASONS] },
+  verify: {
+    style: 'plain',
+    isCrossOrigin: true,
+    reasons: [
+      ...SITE_REASONS,
+      ...JSON_REASONS,
+      'nonce-forged',
+      'nonce-expired',
+      'nonce-used',
+      'nonce-other-address',
+      ...COMMON_REASONS,
+    ],
+  },
+  'verify-token': {
+    style: 'redemption',
+    isCrossOrigin: false,
+    reasons: [...JSON_REASONS, ...REDEMPTION_REASONS, ...COMMON_REASONS],
+  },
+  siteverify: {
+    style: 'siteverify',
+    isCrossOrigin: false,
+    reasons: [
+      ...JSON_REASONS,
+      ...REDEMPTION_REASONS,
+      'sent-by-page',
+      'body-not-form',
+      'token-missing',
+      'expected-ip-malformed',
+      ...COMMON_REASONS,
+    ],
+  },
+} as const satisfies Record<string, OperationRefusals>
+
+/** The responses of an operation's refusals, by status. */
+export function refusalResponses(operation: OperationRefusals): Record<string, Node> {
+  const responses: Record<string, Node> = {}
+  for (const [status, reasons] of byStatus(operation)) {
+    responses[status] = {
+      description: DESCRIPTIONS[status] ?? 'Refused.',
+      headers: headersOf(operation, status),
+      content: jsonContent(refusalSchema(operation, reasons), refusalExamples(operation, reasons)),
+    }
+  }
+  return responses
+}
+
+const DESCRIPTIONS: Readonly<Record<number, string>> = {
+  400: 'Something about the request is wrong; it spends nothing.',
+  401: 'There is no valid API key.',
+  403: 'Not from here: the site, its origin or the address.',
+  405: 'Any other method.',
+  413: 'The body is longer than the service takes (8 KiB unless configured otherwise).',
+  429: 'Too many requests. A client that waits for `Retry-After` is admitted.',
+  503: 'The service cannot tell now. Try again after `Retry-After`.',
+}
+
+function byStatus({ style, reasons }: OperationRefusals): Map<number, Reason[]> {
+  const groups = new Map<number, Reason[]>()
+  for (const reason of reasons) {
+    const status = style === 'siteverify' ? siteverifyStatus(reason) : OUTCOMES[reason].status
+    const group = groups.get(status)
+    if (group === undefined) groups.set(status, [reason])
+    else group.push(reason)
+  }
+  return groups
+}
+
+function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[]): TSchema {
+  if (style === 'siteverify') return siteverifyFailureSchema(unique(reasons.map(siteverifyCode)))
+  return errorSchema({
+    codes: unique(reasons.map(reason => OUTCOMES[reason].code)),
+    namesField: reasons.includes('body-shape'),
+    hasSuccess: style === 'redemption',
+  })
+}
+
+/** One example for each code. */
+function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Node {
+  const examples: Record<string, Node> = {}
+  for (const reason of reasons) {
+    if (style === 'siteverify') {
+      const code = siteverifyCode(reason)
+      const body = { success: false, 'error-codes': [code], messages: [siteverifyMessage(reason)] }
+      examples[code] ??= { value: body }
+    } else {
+      const { code, message } = OUTCOMES[reason]
+      const success = style === 'redemption' ? { success: false } : {}
+      examples[code] ??= { value: { ...success, error: message, code } }
+    }
+  }
+  return examples
+}
+
+function unique<Item>(items: readonly Item[]): Item[] {
+  return [...new Set(items)]
+}
+
+/** @param examples by name, each `{ value }` */
+export function jsonContent(schema: TSchema | Node, examples: Node): Node {
+  return { 'application/json': { schema, examples } }
+}
+
+const CORS_HEADERS = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']
+const LIMIT_HEADERS = ['Retry-After', 'RateLimit', 'RateLimit-Policy']
+const OWN_HEADERS: Readonly<Record<number, readonly string[]>> = {
+  401: ['WWW-Authenticate'],
+  405: ['Allow'],
+  429: LIMIT_HEADERS,
+  503: LIMIT_HEADERS,
+}
+
+/** The headers of every answer with this status. */
+export function headersOf({ isCrossOrigin }: Pick<OperationRefusals, 'isCrossOrigin'>, status: number): Node {
+  return headerRefs([
+    ...(OWN_HEADERS[status] ?? []),
+    'Cache-Control',
+    'X-Request-Id',
+    ...(isCrossOrigin ? CORS_HEADERS : []),
+  ])
+}
+
+export function headerRefs(names: readonly string[]): Node {
+  return Object.fromEntries(names.map(name => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+function header(description: string, example: string, more: Node = {}): Node {
+  return { description, required: true, schema: { type: 'string', ...more }, example }
+}
+
+/** The document's headers, to which responses refer by name. */
+export const HEADERS: Readonly<Record<string, Node>> = {
+  'Retry-After': {
+    description: 'Whole seconds after which the request would be admitted.',
+    required: true,
+    schema: { type: 'integer', minimum: 1 },
+    example: 17,
+  },
+  RateLimit: header(
+    'The limit that refused, and the seconds until it admits again (draft-ietf-httpapi-ratelimit-headers).',
+    '"address";r=0;t=17',
+    { pattern: '^"[a-z-]+";r=0;t=\\d+$' },
+  ),
+  'RateLimit-Policy': header(
+    'All limits of the endpoint, per 60 seconds.',
+    '"address";q=60;w=60, "address-site";q=30;w=60',
+    { pattern: '^"[a-z-]+";q=\\d+;w=60(, "[a-z-]+";q=\\d+;w=60)*$' },
+  ),
+  'X-Request-Id': {
+    description: 'Names the request in the log of the service, where it has been given a name.',
+    schema: { type: 'string', pattern: '^[\\w.:=+/@-]{1,128}$' },
+    example: 'n5kVq0yTzUE-4f',
+  },
+  'WWW-Authenticate': header('How to authenticate.', 'Bearer', { const: 'Bearer' }),
+  Allow: header('The methods that the path takes.', 'POST, OPTIONS', { pattern: '^[A-Z]+(, [A-Z]+)*$' }),
+  'Cache-Control': header('Whether the answer may be kept.', 'no-store'),
+  'Access-Control-Allow-Origin': header('Any origin may read the answer.', '*', { const: '*' }),
+  'Access-Control-Expose-Headers': header(
+    'Headers that scripts may read.',
+    'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id',
+  ),
+  'Access-Control-Allow-Methods': header('Methods that scripts may use.', 'POST'),
+  'Access-Control-Allow-Headers': header('Headers that scripts may send.', 'X-Site-Key, Content-Type'),
+  'Access-Control-Max-Age': {
+    description: 'Seconds that the answer to a preflight may be kept.',
+    required: true,
+    schema: { type: 'integer' },
+    example: 86400,
+  },
+  ETag: header('Names this version of the document.', '"OVG1Jb5AtGV1s6UQVqQJkA"'),
+  Vary: header('What the answer depends on.', 'Accept-Encoding', { const: 'Accept-Encoding' }),
+  'X-Content-Type-Options': header('The type is as stated.', 'nosniff', { const: 'nosniff' }),
+  'Cross-Origin-Resource-Policy': header('Any page may load it.', 'cross-origin', { const: 'cross-origin' }),
+  'Content-Encoding': {
+    description: 'If it is compressed.',
+    schema: { type: 'string', const: 'gzip' },
+    example: 'gzip',
+  },
+}

@@ -1,0 +1,149 @@
+/**
+ * What the primary process does on signals, from its start to its end:
+ *
+ *   SIGTERM   not ready -> POWGATE_UNREADY_SECONDS -> listeners close -> connections end -> exit 0
+ *   SIGINT    the same without the wait
+ *   SIGHUP    roll: settings are read again, all workers are replaced; a SIGHUP during a roll makes one more roll after it
+ *   a second SIGTERM or SIGINT ends the service at once: exit 1
+ */
+
+import { isatty } from 'node:tty'
+import { resolveSecrets } from '../config/secrets.ts'
+import { ConfigError } from '../config/sources.ts'
+import { Keyring } from '../domain/keyring.ts'
+import { migratesConnections } from '../http/open-files.ts'
+import type { Logger } from '../log/logger.ts'
+import type { SettingsInUse } from '../metrics/exposition.ts'
+import type { Plan, Primary } from './primary.ts'
+import { reloadSettings } from './reload.ts'
+
+/** A terminal signals all processes of its group, and npm passes the signal on: that is one signal, not two. */
+const SAME_SIGNAL_MS = 500
+
+export class Lifecycle {
+  /** For /metrics; undefined until the service has started. */
+  settings: SettingsInUse | undefined
+  readonly #primary: Primary
+  readonly #log: Logger
+  /** Whether the log goes to a terminal, which may have been closed since. */
+  readonly #wasTerminal = isatty(1)
+  /** undefined until the service has started. */
+  #plan: Plan | undefined
+  #isRolling = false
+  #isAskedAgain = false
+  /** When the stop began, by `performance.now`; undefined before. */
+  #stoppingSinceMs: number | undefined
+
+  constructor(primary: Primary, log: Logger) {
+    this.#primary = primary
+    this.#log = log
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
+    process.on('SIGHUP', () => {
+      // A terminal that is closed sends SIGHUP too.
+      if (this.#wasTerminal && !isatty(1)) void this.#hangUp()
+      else void this.#reload()
+    })
+    process.on('uncaughtException', error => void this.#fail(error))
+  }
+
+  /** Called when the service runs; a SIGHUP that came before takes effect now. */
+  started(plan: Plan): void {
+    this.#takesEffect(plan)
+    if (this.#isAskedAgain) void this.#reload()
+  }
+
+  #takesEffect(plan: Plan): void {
+    this.#plan = plan
+    const { kid } = new Keyring(resolveSecrets(plan.config)).signing
+    this.settings = { keyId: kid, isLastReloadDone: true, reloadedAtSeconds: Date.now() / 1000 }
+  }
+
+  async #stop(signal: string): Promise<void> {
+    if (this.#stoppingSinceMs !== undefined) {
+      if (performance.now() - this.#stoppingSinceMs < SAME_SIGNAL_MS) return
+      this.#log.warn({ signal }, 'leaving at once, whatever is under way')
+      this.#primary.killAll()
+      process.exit(1)
+    }
+    this.#stoppingSinceMs = performance.now()
+    this.#primary.sayUnready()
+    const unreadyMs = signal === 'SIGTERM' ? (this.#plan?.config.unreadyMs ?? 0) : 0
+    if (unreadyMs > 0) {
+      this.#log.info({ signal, seconds: unreadyMs / 1000 }, 'stopping: not ready any more, but still serving')
+      await new Promise(resolve => setTimeout(resolve, unreadyMs))
+    }
+    this.#log.info({ signal }, 'stopping: requests under way are finished first')
+    await this.#primary.drain()
+    process.exit(0)
+  }
+
+  /** The terminal is gone: every write fails, and a process with something left to write cannot exit by itself. */
+  async #hangUp(): Promise<void> {
+    if (this.#isStopping) return
+    this.#stoppingSinceMs = performance.now()
+    this.#log.level = 'silent'
+    await this.#primary.drain()
+    process.kill(process.pid, 'SIGKILL')
+  }
+
+  get #isStopping(): boolean {
+    return this.#stoppingSinceMs !== undefined
+  }
+
+  async #reload(): Promise<void> {
+    if (this.#isStopping) return
+    if (this.#isRolling || this.#plan === undefined) {
+      const why = this.#isRolling ? 'a roll is under way' : 'the service is starting'
+      this.#log.info({ signal: 'SIGHUP' }, `${why}; a roll follows it`)
+      this.#isAskedAgain = true
+      return
+    }
+    this.#isRolling = true
+    do {
+      this.#isAskedAgain = false
+      const plan = await this.#roll(this.#plan)
+      if (plan !== undefined) this.#takesEffect(plan)
+      else this.settings = { ...this.settings!, isLastReloadDone: false }
+    } while (this.#isAskedAgain && !this.#isStopping)
+    this.#isRolling = false
+  }
+
+  /** @returns the plan that workers get from now on; undefined if they could not be renewed */
+  async #roll(running: Plan): Promise<Plan | undefined> {
+    let plan: ReturnType<typeof reloadSettings>
+    try {
+      plan = reloadSettings(process.env, running)
+    } catch (error) {
+      const problems = error instanceof ConfigError ? error.problems : [(error as Error).message]
+      for (const problem of problems) this.#log.error({ problem }, 'nothing is changed: a setting is wrong')
+      return undefined
+    }
+    const { changed, kept } = plan
+    if (kept.length > 0) this.#log.warn({ settings: kept }, 'settings that change only with a restart stay')
+    this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
+    for (const warning of plan.config.warnings)
+      if (!running.config.warnings.includes(warning)) this.#log.warn(warning)
+    if (migratesConnections() !== true)
+      this.#log.info(
+        'net.ipv4.tcp_migrate_req is 0: a connection made in the instant a listener closes may be reset',
+      )
+    const before = this.#log.level
+    this.#log.level = plan.config.logLevel
+    const isDone = await this.#primary.roll(plan)
+    if (!isDone && !this.#isStopping) this.#log.level = before
+    return isDone ? plan : undefined
+  }
+
+  /** After a fault the primary process cannot be trusted: workers finish their requests, a service manager restarts all. */
+  async #fail(error: Error): Promise<void> {
+    if (this.#isStopping) process.exit(1)
+    this.#stoppingSinceMs = performance.now()
+    // Not the error object: some errors carry the data that they were about.
+    this.#log.fatal(
+      { problem: error?.message ?? String(error), stack: error?.stack },
+      'the primary ends after a fault',
+    )
+    await this.#primary.drain()
+    process.exit(1)
+  }
+}

@@ -1,0 +1,296 @@
+/**
+ * The primary: forks one worker per core, replaces those that die, renews all without a gap, drains them at the end. No
+ * connection passes through it: every worker listens on the same port by SO_REUSEPORT and the kernel balances.
+ *
+ *   slot   worker ─────────────── serves ───────────────┐ drains, goes
+ *          successor       forked, listens, is ready ───┴─ serves ─────────
+ */
+
+import type { Config } from '../config/config.ts'
+import type { SettingValues } from '../config/sources.ts'
+import type { Logger } from '../log/logger.ts'
+import type { RestartCause, Restarts } from '../metrics/restarts.ts'
+import type { StatsSnapshot } from '../metrics/snapshot.ts'
+import { type WorkerListener, WorkerProcess } from './worker-process.ts'
+
+export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
+
+/** Takes what workers have counted. */
+export interface StatsSink {
+  /**
+   * @param worker names one process: its successor has another name
+   * @param index its slot: its successor has the same
+   */
+  take(worker: string, snapshot: StatsSnapshot, index: number): void
+  /** The process has gone; what it counted is not to be forgotten. */
+  gone(worker: string): void
+}
+
+/** What workers are to do. */
+export interface Plan {
+  readonly config: Config
+  /** The same as text, from which each worker makes its own Config. */
+  readonly settings: SettingValues
+}
+
+interface Slot {
+  readonly index: number
+  /** With which a worker that dies is replaced: that of the last one that served. */
+  plan: Plan
+  worker: WorkerProcess | undefined
+  /** During a roll. */
+  successor: WorkerProcess | undefined
+  /** Crashes in a row, each soon after its start. */
+  quickCrashes: number
+}
+
+const ASK_STATS_MS = 500
+/** A worker that lived this long did not crash because of its start. */
+const SETTLED_MS = 5000
+const BACK_OFF_MS = 100
+const BACK_OFF_MS_MAX = 5000
+/** Workers say twice a second whether they are ready. Counted, not timed: a machine that slept kills nobody. */
+const CHECK_MS = 1000
+const SILENT_CHECKS_UNHEALTHY = 5
+const SILENT_CHECKS_MAX = 15
+/** While it starts it has less to say. */
+const STARTING_CHECKS_MAX = 30
+/** For a successor to load its code and listen. */
+const LISTEN_MS = 30_000
+/** And for its first word about its store, or as long as a start may wait for that. */
+const READY_MS_MIN = 3000
+/** How a process ends whose memory map is of a file that was damaged or cut off. */
+const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
+/** Of all workers, how many may be leaving at a time: a process takes memory until it has gone. */
+const LEAVING_SHARE_MAX = 1 / 4
+
+export class Primary {
+  readonly #log: Logger
+  readonly #sink: StatsSink
+  readonly #onNativeCrash: () => void
+  readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
+  #lastAsk = 0
+  #slots: Slot[] = []
+  /** Every process that has not gone, in a slot or on its way out. */
+  readonly #workers = new Set<WorkerProcess>()
+  #isUnready = false
+  #isDraining = false
+  #settled: (() => void) | undefined
+
+  /** @param onNativeCrash told when a worker has read or written memory that it must not */
+  constructor(log: Logger, sink: StatsSink, onNativeCrash: () => void = () => {}) {
+    this.#log = log
+    this.#sink = sink
+    this.#onNativeCrash = onNativeCrash
+  }
+
+  /** Resolves when every worker listens; rejects with a line if one of the first finds that it cannot work. */
+  start(plan: Plan): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#settled = () => {
+        const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
+        if (problem !== undefined) reject(new Error(problem))
+        else if (this.isHealthy()) resolve()
+      }
+      this.#slots = Array.from({ length: plan.config.workers }, (_, index) => newSlot(index, plan))
+      for (const slot of this.#slots) slot.worker = this.#fork(slot, plan)
+      setInterval(() => this.#checkSilence(), CHECK_MS).unref()
+    })
+  }
+
+  /** Whether every slot's worker listens. A service that is stopping is as it should be. */
+  isHealthy(): boolean {
+    if (this.#isDraining) return true
+    return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
+  }
+
+  isReady(): boolean {
+    return !this.#isUnready && this.#slots.some(({ worker }) => isWell(worker) && worker?.isReady === true)
+  }
+
+  /** From now on it says that it is not ready, whatever its workers say. */
+  sayUnready(): void {
+    this.#isUnready = true
+  }
+
+  /** Resolves when every worker has sent what it counted until now, or has had its time. */
+  async askStats(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise(resolve => {
+      timer = setTimeout(resolve, ASK_STATS_MS)
+    })
+    const ask = ++this.#lastAsk
+    const asked = [...this.#workers]
+    await Promise.race([Promise.all(asked.map(worker => worker.askStats(ask))), patience])
+    clearTimeout(timer)
+    for (const worker of asked) worker.forgetAsk(ask)
+  }
+
+  /** Since the start: workers in whose place others were started, by why. */
+  restarts(): Restarts {
+    return this.#restarts
+  }
+
+  /** How many workers there are to be. */
+  workersWanted(): number {
+    return this.#slots.length
+  }
+
+  /** Resolves when every worker has gone. */
+  async drain(): Promise<void> {
+    this.#isUnready = true
+    this.#isDraining = true
+    for (const worker of this.#workers) worker.leave()
+    await Promise.all([...this.#workers].map(worker => worker.untilGone()))
+  }
+
+  killAll(): void {
+    this.#isDraining = true
+    for (const worker of this.#workers) worker.kill()
+  }
+
+  /**
+   * Renews the workers one after the other: the successor is forked, listens and is ready before the old one stops
+   * accepting. A successor that cannot start ends the roll: the old ones that are left serve on.
+   *
+   * @returns whether all workers are new
+   */
+  async roll(plan: Plan): Promise<boolean> {
+    const startedAtMs = performance.now()
+    const { workers } = plan.config
+    for (let index = 0; index < workers; index++) {
+      await this.#untilFewLeave(Math.ceil(workers * LEAVING_SHARE_MAX))
+      const problem = await this.#renew(this.#slots[index] ?? newSlot(index, plan), plan)
+      if (this.#isDraining) return false
+      if (problem !== undefined) {
+        this.#log.error(
+          { worker: index, problem, renewed: index, workers },
+          'the roll ends here, a new worker cannot start; the old ones serve on',
+        )
+        return false
+      }
+    }
+    for (const { worker } of this.#slots.splice(workers)) worker?.leave()
+    await Promise.all(
+      [...this.#workers].filter(({ isLeaving }) => isLeaving).map(worker => worker.untilGone()),
+    )
+    if (this.#isDraining) return false
+    const seconds = Math.round(performance.now() - startedAtMs) / 1000
+    this.#log.info({ workers, seconds }, 'all workers are new')
+    return true
+  }
+
+  /** @returns why there is no successor, and the old worker stays; undefined if there is one */
+  async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
+    if (this.#isDraining) return undefined
+    let successor: WorkerProcess
+    try {
+      successor = this.#fork(slot, plan)
+    } catch (error) {
+      return (error as Error).message // no memory, no file to be opened
+    }
+    slot.successor = successor
+    const readyMs = Math.max(READY_MS_MIN, plan.config.storeWaitMs)
+    const problem = await successor.untilServing(LISTEN_MS, readyMs)
+    slot.successor = undefined
+    if (this.#isDraining) return undefined
+    if (problem !== undefined) {
+      successor.kill()
+      const hasDiedMeanwhile = slot.worker === undefined && this.#slots.includes(slot)
+      if (hasDiedMeanwhile) this.#replace(slot)
+      return problem
+    }
+    const before = slot.worker
+    slot.worker = successor
+    slot.plan = plan
+    slot.quickCrashes = 0
+    if (!this.#slots.includes(slot)) this.#slots.push(slot)
+    if (before !== undefined) this.#restarts.roll++
+    this.#log.info(
+      { worker: slot.index, workerPid: successor.pid, of: plan.config.workers, replaces: before?.pid },
+      'a worker is new',
+    )
+    before?.leave()
+    return undefined
+  }
+
+  async #untilFewLeave(max: number): Promise<void> {
+    for (;;) {
+      const leaving = [...this.#workers].filter(({ isLeaving }) => isLeaving)
+      if (leaving.length < max) return
+      await Promise.race(leaving.map(worker => worker.untilGone()))
+    }
+  }
+
+  #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
+    // What the primary has decided goes before what it was told.
+    const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
+    const listener: WorkerListener = {
+      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, worker.order.index),
+      settled: worker => {
+        if (worker.problem !== undefined)
+          this.#log.error({ problem: worker.problem }, 'a worker cannot start')
+        this.#settled?.()
+      },
+      gone: (worker, code, signal) => this.#onGone(slot, worker, code, signal),
+      unreachable: (_worker, error) => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
+    }
+    const order = { index: slot.index, settings: decided, drainMs: config.drainMs }
+    const worker = new WorkerProcess(order, listener)
+    this.#workers.add(worker)
+    return worker
+  }
+
+  #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
+    this.#workers.delete(worker)
+    this.#sink.gone(worker.name)
+    if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
+    slot.worker = undefined
+    if (this.#isDraining || !this.#slots.includes(slot)) return
+    if (NATIVE_CRASHES.has(signal)) this.#onNativeCrash()
+    this.#restarts[worker.wasHung ? 'hang' : 'crash']++
+    const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
+    slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0
+    const about = { worker: slot.index, workerPid: worker.pid, code, signal }
+    if (slot.successor !== undefined)
+      this.#log.warn(about, 'a worker has gone; its successor is starting already')
+    else this.#replace(slot, about)
+  }
+
+  /** @param about who has gone, for the log */
+  #replace(slot: Slot, about: object = { worker: slot.index }): void {
+    // One crash is replaced at once, so that the service is whole again within a second; a second one soon after waits.
+    const { quickCrashes } = slot
+    const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
+    this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
+    setTimeout(() => {
+      const isFree = slot.worker === undefined && slot.successor === undefined
+      if (this.#isDraining || !isFree || !this.#slots.includes(slot)) return
+      try {
+        slot.worker = this.#fork(slot, slot.plan)
+      } catch (error) {
+        slot.quickCrashes++
+        this.#replace(slot, { worker: slot.index, problem: (error as Error).message })
+      }
+    }, delayMs)
+  }
+
+  /** A worker whose event loop hangs says nothing, but the kernel goes on handing it connections. */
+  #checkSilence(): void {
+    for (const worker of this.#workers) {
+      worker.silentChecks++
+      if (worker.silentChecks < (worker.isListening ? SILENT_CHECKS_MAX : STARTING_CHECKS_MAX)) continue
+      this.#log.error({ worker: worker.order.index, workerPid: worker.pid }, 'a worker hangs; it is killed')
+      worker.wasHung = true
+      worker.kill()
+    }
+  }
+}
+
+function newSlot(index: number, plan: Plan): Slot {
+  return { index, plan, worker: undefined, successor: undefined, quickCrashes: 0 }
+}
+
+function isWell(worker: WorkerProcess | undefined): boolean {
+  return worker?.isListening === true && worker.silentChecks < SILENT_CHECKS_UNHEALTHY
+}

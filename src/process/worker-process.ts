@@ -1,0 +1,216 @@
+/** One worker as the primary process sees it: from the fork until the worker has ended and its last message was read. */
+
+import cluster, { type Worker } from 'node:cluster'
+import type { SettingValues } from '../config/sources.ts'
+import type { StatsSnapshot } from '../metrics/snapshot.ts'
+import type { StoreTrouble } from '../store/store.ts'
+
+/**
+ * Messages from a worker to the primary process. After a roll the two may be of different versions. So each ignores what it
+ * does not know, and tolerates what is missing.
+ */
+export type WorkerMessage =
+  /** The worker has been loaded and asks for its settings. */
+  | { readonly type: 'hello' }
+  | { readonly type: 'listening' }
+  | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
+  /** @property answers the number of the `ask-stats` that this answers, if any */
+  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
+  /** The worker cannot run as configured; the line says why. */
+  | { readonly type: 'setup-failed'; readonly line: string }
+
+/** Messages from the primary process to a worker. */
+export type PrimaryMessage =
+  /** The worker's index, 0 to workers - 1 (the same for its successor), and the settings that the primary process decided. */
+  | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
+  | { readonly type: 'ask-stats'; readonly ask: number }
+  | { readonly type: 'drain' }
+
+export interface WorkerOrder {
+  readonly index: number
+  readonly settings: SettingValues
+  /** How long the worker may take to end. */
+  readonly drainMs: number
+}
+
+/** Gets the events of a worker. */
+export interface WorkerListener {
+  stats(worker: WorkerProcess, snapshot: StatsSnapshot): void
+  /** The worker listens, or has reported that it cannot run. */
+  settled(worker: WorkerProcess): void
+  /** The worker's process has gone: called once, as the last event. */
+  gone(worker: WorkerProcess, code: number | null, signal: string | null): void
+  /** The channel to the worker is broken. */
+  unreachable(worker: WorkerProcess, error: Error): void
+}
+
+/** Time beyond `drainMs` before a worker is killed. */
+const KILL_GRACE_MS = 2000
+/** Wait after a worker's end, for messages that it has sent and that are not read yet. */
+const LAST_WORDS_MS = 1000
+
+export class WorkerProcess {
+  /** Names this one process: the worker's successor has another name. */
+  readonly name: string
+  readonly order: WorkerOrder
+  readonly startedAtMs = performance.now()
+  isListening = false
+  isReady = false
+  /** Why it is not ready, as far as it has said. */
+  trouble: StoreTrouble | undefined
+  isLeaving = false
+  /** Killed because it was silent for too long. */
+  wasHung = false
+  /** Checks by the primary process since the worker's last message. */
+  silentChecks = 0
+  /** Why the worker cannot run, once it has reported that. */
+  problem: string | undefined
+  readonly #worker: Worker
+  readonly #listener: WorkerListener
+  #hasGone = false
+  /** Each checks whether the condition that it waits for holds. */
+  readonly #waiting = new Set<() => void>()
+  /** By the number of the `ask-stats`: counters that were sent unasked may be older. */
+  readonly #statsAsked = new Map<number, () => void>()
+
+  constructor(order: WorkerOrder, listener: WorkerListener) {
+    this.order = order
+    this.#listener = listener
+    this.#worker = cluster.fork()
+    this.name = String(this.#worker.id)
+    this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
+    this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
+    this.#worker.on('error', error => {
+      listener.unreachable(this, error)
+      if (this.pid === undefined) this.#onExit(null, null) // a process that could not be started has no exit event
+    })
+  }
+
+  get pid(): number | undefined {
+    return this.#worker.process.pid
+  }
+
+  /** Asks the worker to finish its requests and end; kills a worker that takes too long. */
+  leave(): void {
+    if (this.isLeaving) return
+    this.isLeaving = true
+    this.#send({ type: 'drain' })
+    const timer = setTimeout(() => this.kill(), this.order.drainMs + KILL_GRACE_MS)
+    this.untilGone().then(() => clearTimeout(timer))
+  }
+
+  kill(): void {
+    this.#worker.process.kill('SIGKILL')
+  }
+
+  /** Resolves when the worker has sent its counters as of now; never, if it neither sends them nor ends. */
+  askStats(ask: number): Promise<void> {
+    if (!this.isListening || !this.#send({ type: 'ask-stats', ask })) return Promise.resolve()
+    return new Promise(resolve => this.#statsAsked.set(ask, resolve))
+  }
+
+  /** For an `ask-stats` that is answered, or that nobody waits for any longer. */
+  forgetAsk(ask: number): void {
+    this.#statsAsked.delete(ask)
+  }
+
+  untilGone(): Promise<void> {
+    return this.#until(() => this.#hasGone)
+  }
+
+  /**
+   * Resolves with undefined when the worker listens and its store answers, or with the reason why not: at once where waiting
+   * cannot help.
+   *
+   * @param listenMs how long the worker may take to listen; from then on its store may take `readyMs` to answer
+   */
+  async untilServing(listenMs: number, readyMs: number): Promise<string | undefined> {
+    return (
+      (await this.#within(listenMs, () => this.isListening, 'it does not listen')) ??
+      (await this.#within(readyMs, () => this.isReady, 'its store does not answer'))
+    )
+  }
+
+  /** @returns why the condition does not hold in the end; undefined if it holds */
+  async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, ms)
+    })
+    const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
+    await Promise.race([this.#until(() => holds() || isVain()), patience])
+    clearTimeout(timer)
+    if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
+    if (holds()) return undefined
+    const { isLasting = false, line = '' } = this.trouble ?? {}
+    return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
+  }
+
+  #until(holds: () => boolean): Promise<void> {
+    return new Promise(resolve => {
+      const look = () => {
+        if (!holds()) return
+        this.#waiting.delete(look)
+        resolve()
+      }
+      this.#waiting.add(look)
+      look()
+    })
+  }
+
+  #changed(): void {
+    for (const look of [...this.#waiting]) look()
+  }
+
+  /** Whether the message could be sent. */
+  #send(message: PrimaryMessage): boolean {
+    if (!this.#worker.isConnected()) return false
+    this.#worker.send(message)
+    return true
+  }
+
+  #onMessage(message: WorkerMessage): void {
+    this.silentChecks = 0
+    switch (message.type) {
+      case 'hello':
+        this.#send({ type: 'start', index: this.order.index, settings: this.order.settings })
+        break
+      case 'stats':
+        this.#listener.stats(this, message.snapshot)
+        if (message.answers !== undefined) this.#statsAsked.get(message.answers)?.()
+        break
+      case 'listening':
+        this.isListening = true
+        this.#listener.settled(this)
+        break
+      case 'ready':
+        this.isReady = message.isReady
+        this.trouble = message.trouble
+        break
+      case 'setup-failed':
+        this.problem = message.line
+        this.#listener.settled(this)
+        break
+    }
+    this.#changed()
+  }
+
+  /** The worker's last messages may still be on their way when its process has ended. */
+  #onExit(code: number | null, signal: string | null): void {
+    this.isListening = false
+    this.isReady = false
+    const end = () => {
+      if (this.#hasGone) return
+      this.#hasGone = true
+      for (const answered of this.#statsAsked.values()) answered()
+      this.#listener.gone(this, code, signal)
+      this.#changed()
+    }
+    if (!this.#worker.isConnected()) {
+      end()
+      return
+    }
+    this.#worker.once('disconnect', end)
+    setTimeout(end, LAST_WORDS_MS).unref()
+  }
+}

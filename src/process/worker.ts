@@ -1,0 +1,83 @@
+/** A worker: gets its settings from the primary process, serves, and ends when that process says so or has gone. */
+
+import cluster from 'node:cluster'
+import { parseConfig } from '../config/config.ts'
+import { resolveSecrets, secretTexts } from '../config/secrets.ts'
+import { createLogger, endOnFault } from '../log/logger.ts'
+import { type Server, startServer } from '../server.ts'
+import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
+
+const READINESS_MS = 500
+const STATS_MS = 1000
+
+type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
+
+export async function runWorker(): Promise<void> {
+  let server: Server | undefined
+  let isLeaving = false
+  const tellStats = async (ask?: number) => {
+    if (server === undefined) return
+    const answers = ask === undefined ? {} : { answers: ask }
+    await tell({ type: 'stats', snapshot: server.stats.snapshot(), ...answers })
+  }
+  const leave = async () => {
+    if (isLeaving) return
+    isLeaving = true
+    await server?.drain()
+    await tellStats()
+    process.exit(0)
+  }
+  // Before the start, which takes a moment: meanwhile a message may ask the worker to end.
+  const order = new Promise<StartOrder>(resolve => {
+    process.on('message', (message: PrimaryMessage) => {
+      switch (message.type) {
+        case 'start':
+          resolve(message)
+          break
+        case 'ask-stats':
+          void tellStats(message.ask)
+          break
+        case 'drain':
+          void leave()
+          break
+      }
+    })
+  })
+  // The primary process has gone. Without this flag node:cluster would exit at once.
+  cluster.worker!.on('disconnect', () => {
+    cluster.worker!.exitedAfterDisconnect = true
+    void leave()
+  })
+  // Terminals and service managers signal all processes of a group; only the primary process acts on signals.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
+
+  void tell({ type: 'hello' })
+  const { index, settings } = await order
+  process.title = `powgate worker ${index}`
+  try {
+    const config = parseConfig(settings)
+    const log = createLogger(config.logLevel, { worker: index }, [
+      ...secretTexts(config, settings),
+      ...resolveSecrets(config),
+    ])
+    endOnFault(log)
+    server = await startServer(config, log, index)
+  } catch (error) {
+    await tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
+    process.exit(1)
+  }
+  void tell({ type: 'listening' })
+  const { trouble } = server
+  const tellReadiness = () => tell({ type: 'ready', isReady: trouble() === undefined, trouble: trouble() })
+  void tellReadiness()
+  setInterval(tellReadiness, READINESS_MS).unref()
+  setInterval(() => tellStats(), STATS_MS).unref()
+}
+
+/** Resolves when the message has been handed to the system, or the primary process has gone. */
+function tell(message: WorkerMessage): Promise<void> {
+  return new Promise(resolve => {
+    if (process.connected) process.send!(message, undefined, undefined, () => resolve())
+    else resolve()
+  })
+}

@@ -1,0 +1,99 @@
+/** What the primary does before it forks: reach the store once, and make the sites of a first start and of the demo. */
+
+import { PROGRAM } from '../cli/help.ts'
+import { type Config, type DemoMode, localUrl } from '../config/config.ts'
+import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
+import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
+import type { Logger } from '../log/logger.ts'
+import { createStore } from '../store/open.ts'
+import { authorInService } from './author.ts'
+import { createSite } from './sites.ts'
+
+/** How to call the command line: as the service was called, or in a clone. */
+const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
+
+/** Time for calls before any request is served, where patience costs nothing. */
+const PATIENT_MS = 2000
+/** The first failures to connect are no news: whatever was started together is not up together. */
+const FIRST_LINE_MS = 1000
+const LINES_MS = 5000
+
+export interface Start {
+  /** The store, in words. */
+  readonly store: string
+  /** Decided: whether the demo page is on. */
+  readonly demo: Exclude<DemoMode, 'auto'>
+}
+
+/**
+ * Waits for the store as long as the configuration says.
+ *
+ * @throws StoreSetupError
+ */
+export async function prepareStart(config: Config, log: Logger): Promise<Start> {
+  if (config.redis === undefined) {
+    const { prepareFiles } = await import('../store/embedded/prepare.ts')
+    const damage = prepareFiles(config.dataDir)
+    if (damage !== undefined)
+      log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')
+  }
+  const isNewSecret = isSecretToBeMade(config)
+  const secrets = resolveSecrets(config)
+  const store = await createStore(config, {
+    sweeps: false,
+    deadlineMs: PATIENT_MS,
+    openMs: config.storeWaitMs,
+    onWaiting: cause => sayWaiting(cause),
+  })
+  const sayWaiting = waitingLines(config, log, () => store.description)
+  try {
+    await store.open()
+    if ('evictionWarning' in store) {
+      const warning = await store.evictionWarning()
+      if (warning !== undefined) log.warn(warning)
+    }
+    const sites = (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    if (isNewSecret && sites.length > 0)
+      log.warn('there are sites but there was no secret: one was made, and what was issued before is refused')
+    const isFirst = sites.length === 0 && config.redis === undefined
+    const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
+    if (isFirst) {
+      const { site, apiKey } = await createSite(store, { name: 'demo' }, authorInService('first start'))
+      printFirstSite(site.siteKey, apiKey, demo === 'on' ? `${localUrl(config)}/demo` : undefined)
+    } else if (sites.length === 0) {
+      process.stdout.write(`There are no sites yet. Create one: ${COMMAND} site create --name NAME\n`)
+    }
+    if (demo === 'on') await prepareDemoSite(store, demoApiKey(secrets[0]!), authorInService('demo page'))
+    return { store: store.description, demo }
+  } finally {
+    await store.close()
+  }
+}
+
+/** Says every few seconds what the start waits for. */
+function waitingLines(config: Config, log: Logger, description: () => string): (cause: string) => void {
+  const startedAtMs = performance.now()
+  let nextLineAtMs = startedAtMs + FIRST_LINE_MS
+  return cause => {
+    const now = performance.now()
+    if (now < nextLineAtMs) return
+    nextLineAtMs = now + LINES_MS
+    const restSeconds = Math.max(0, Math.round((startedAtMs + config.storeWaitMs - now) / 1000))
+    log.warn(`waiting for ${description()}: ${cause}; giving up in ${restSeconds} s`)
+  }
+}
+
+/** The only time that the API key is shown. */
+function printFirstSite(siteKey: string, apiKey: string, demoPage: string | undefined): void {
+  process.stdout.write(`
+First start: a demo site was created, open to every origin.
+
+  site key  ${siteKey}
+  API key   ${apiKey}   (secret; shown only now)
+
+Try the whole flow from another terminal:
+
+  ${COMMAND} try --site-key ${siteKey} --api-key ${apiKey}
+
+${demoPage === undefined ? '' : `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${demoPage}\n\n`}`)
+}

@@ -1,0 +1,378 @@
+/** `powgate check`: broken configurations are named problem by problem; good ones are described, and nothing is changed. */
+
+import assert from 'node:assert/strict'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Powgate } from '../cli/cli-process.ts'
+import { freePort } from '../harness/ports.ts'
+import { RedisServer } from '../harness/redis.ts'
+import { makeUser, PASSWORD, USER } from '../harness/redis-user.ts'
+import { TEST_SECRET, TestService } from '../harness/service.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-check-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+const dataDir = join(dir, 'data')
+const powgate = new Powgate({ HOST: '127.0.0.1', PORT: '0', POWGATE_DATA_DIR: dataDir })
+
+function fileOf(name: string, text: string): string {
+  const path = join(dir, name)
+  writeFileSync(path, text)
+  return path
+}
+
+const REDIS = { REDIS_URL: 'redis://127.0.0.1:1', POWGATE_SECRETS: TEST_SECRET }
+
+/** A Redis that knows the user that the README makes, a server of another program, and a powgate of another store. */
+let redis: RedisServer
+let other: Server
+let service: TestService
+before(async () => {
+  redis = await RedisServer.start([], { password: 'of the tests alone' })
+  await makeUser([redis])
+  await redis.ask('acl', 'setuser', 'idle', 'reset', 'on', `>${PASSWORD}`, '~*', '+@connection', '+info')
+  other = createServer(socket => socket.end('220 no HTTP\r\n')).listen(await freePort(), '127.0.0.1')
+  service = await TestService.start('embedded', {
+    POWGATE_ADMIN_PORT: String(await freePort()),
+    POWGATE_PROXY_PROTOCOL: 'on',
+    POWGATE_TRUSTED_PROXIES: '127.0.0.1',
+  })
+})
+after(async () => {
+  other.close()
+  await service.stop()
+  await redis.stop()
+})
+
+const otherPort = () => String((other.address() as AddressInfo).port)
+/** As user of that Redis, with these settings besides. */
+const asUser = (settings: Record<string, string>) => ({
+  ...{ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET },
+  ...{ POWGATE_REDIS_USER: USER, POWGATE_REDIS_PASSWORD: PASSWORD },
+  ...settings,
+})
+
+type Settings = Record<string, string>
+
+/** Settings that cannot work, and the start of each line that says so. */
+const BROKEN: readonly [what: string, env: Settings | (() => Settings), problems: readonly RegExp[]][] = [
+  [
+    'a port that another program has',
+    () => ({ PORT: otherPort() }),
+    [/^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/],
+  ],
+  [
+    'a port that another powgate has',
+    () => ({ PORT: String(service.port) }),
+    [/^PORT: .*the port is taken$/],
+  ],
+  [
+    'an admin port that another program has',
+    () => ({ POWGATE_ADMIN_PORT: otherPort() }),
+    [/^POWGATE_ADMIN_PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/],
+  ],
+  [
+    'an admin port that another powgate has',
+    () => ({ POWGATE_ADMIN_PORT: service.env.POWGATE_ADMIN_PORT! }),
+    [/^POWGATE_ADMIN_PORT: .*the port is taken$/],
+  ],
+  [
+    'both',
+    () => ({ PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort() }),
+    [/^PORT: .*taken$/, /^POWGATE_ADMIN_PORT: .*taken$/],
+  ],
+  [
+    'an admin address of another machine',
+    { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },
+    [/^POWGATE_ADMIN_HOST: cannot listen on 192\.0\.2\.1:9: .*EADDRNOTAVAIL/],
+  ],
+  [
+    'a wrong password',
+    () => asUser({ POWGATE_REDIS_PASSWORD: 'hunter2' }),
+    [/^POWGATE_REDIS_USER, POWGATE_REDIS_PASSWORD: cannot use Redis at [\d.:]+: WRONGPASS/],
+  ],
+  [
+    'a wrong password in a file, of the user that all have',
+    () => ({
+      ...{ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET },
+      POWGATE_REDIS_PASSWORD_FILE: fileOf('password', 'hunter2\n'),
+    }),
+    [/^POWGATE_REDIS_PASSWORD_FILE: cannot use Redis at [\d.:]+: WRONGPASS/],
+  ],
+  [
+    'a wrong password in the URL',
+    () => ({ REDIS_URL: redis.url.replace('//', '//u:hunter2@'), POWGATE_SECRETS: TEST_SECRET }),
+    [/^REDIS_URL: cannot use Redis at [\d.:]+: WRONGPASS/],
+  ],
+  [
+    'no password',
+    () => ({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }),
+    [/^POWGATE_REDIS_PASSWORD: cannot use Redis at [\d.:]+: NOAUTH/],
+  ],
+  [
+    'a prefix that the user may not touch',
+    () => asUser({ POWGATE_REDIS_PREFIX: 'others' }),
+    [/^POWGATE_REDIS_PREFIX: cannot use Redis at [\d.:]+: NOPERM/],
+  ],
+  [
+    'a user that may not run scripts',
+    () => asUser({ POWGATE_REDIS_USER: 'idle' }),
+    [/^POWGATE_REDIS_USER: cannot use Redis at [\d.:]+: NOPERM/],
+  ],
+  [
+    'a database that the server does not have',
+    () => asUser({ REDIS_URL: `${redis.url}/99` }),
+    [/^REDIS_URL: cannot use Redis at [\d.:]+: .*out of range/],
+  ],
+  [
+    'TLS to a server that speaks none',
+    () => asUser({ REDIS_URL: redis.url.replace('redis:', 'rediss:') }),
+    [/^REDIS_URL: cannot use Redis at [\d.:]+ over TLS: /],
+  ],
+  [
+    'a short secret in a file',
+    { POWGATE_SECRETS_FILE: fileOf('short', 'hunter2\n') },
+    [/^POWGATE_SECRETS_FILE: secret 1 has 7 /],
+  ],
+  ['a port that is none', { PORT: '70000' }, [/^PORT: expected an integer from 0 to 65535, got "70000"$/]],
+  ['a host that is none', { HOST: 'http://x' }, [/^HOST: expected an IP address, got "http:\/\/x"$/]],
+  [
+    'an address of another machine',
+    { HOST: '192.0.2.1' },
+    [/^HOST: cannot listen on 192\.0\.2\.1:0: .*EADDRNOTAVAIL/],
+  ],
+  [
+    'a misspelt name',
+    { POWGATE_WORKER: '2' },
+    [/^POWGATE_WORKER: there is no such setting \(did you mean POWGATE_WORKERS\?\)$/],
+  ],
+  [
+    'short secrets',
+    { POWGATE_SECRETS: 'hunter2,hunter3' },
+    [/^POWGATE_SECRETS: secret 1 has 7 /, /^POWGATE_SECRETS: secret 2 has 7 /],
+  ],
+  [
+    'Redis without secrets',
+    { REDIS_URL: 'redis://127.0.0.1:1' },
+    [/^POWGATE_SECRETS: needed with REDIS_URL/],
+  ],
+  [
+    'a store URL of another kind',
+    { ...REDIS, REDIS_URL: 'postgres://u:hunter2@h' },
+    [/^REDIS_URL: expected redis:\/\//],
+  ],
+  ['a Redis that is not there', REDIS, [/^REDIS_URL: cannot use Redis at 127\.0\.0\.1:1: /]],
+  [
+    'proxies that are no addresses',
+    { POWGATE_TRUSTED_PROXIES: '10.0.0.0/8, nginx' },
+    [/^POWGATE_TRUSTED_PROXIES: expected IP addresses and CIDRs.*got "nginx"$/],
+  ],
+  [
+    'proxies that are everybody',
+    { POWGATE_TRUSTED_PROXIES: '0.0.0.0/0, ::/0, ::ffff:0:0/96' },
+    [/got "0\.0\.0\.0\/0", which is everybody$/, /got "::\/0", which/, /got "::ffff:0:0\/96", which/],
+  ],
+  [
+    'PROXY protocol from nobody',
+    { POWGATE_PROXY_PROTOCOL: 'on' },
+    [/^POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name/],
+  ],
+  [
+    'one port for two',
+    { PORT: '9090', POWGATE_ADMIN_PORT: '9090' },
+    [/^POWGATE_ADMIN_PORT: expected another port than PORT/],
+  ],
+  [
+    'an endpoint that never fails open',
+    { POWGATE_FAIL_OPEN: 'verify-token' },
+    [/^POWGATE_FAIL_OPEN: expected challenge, verify/],
+  ],
+  [
+    'a data directory below a file',
+    { POWGATE_DATA_DIR: join(fileOf('plain', ''), 'data') },
+    [/^POWGATE_DATA_DIR: cannot use the directory /],
+  ],
+  [
+    'a file of secrets that is not there',
+    { POWGATE_SECRETS_FILE: join(dir, 'none') },
+    [/^POWGATE_SECRETS_FILE: cannot read .*none: ENOENT/],
+  ],
+  [
+    'an empty file of secrets',
+    { POWGATE_SECRETS_FILE: fileOf('empty', '\n') },
+    [/^POWGATE_SECRETS_FILE: the file .*empty is empty$/],
+  ],
+  [
+    'a secret and its file',
+    { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
+    [/^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/],
+  ],
+  [
+    'a file of settings that is not there',
+    { POWGATE_CONFIG_FILE: join(dir, 'none') },
+    [/^POWGATE_CONFIG_FILE: cannot read /],
+  ],
+  [
+    'a file of settings with four mistakes',
+    {
+      POWGATE_CONFIG_FILE: fileOf(
+        'bad.conf',
+        '# comment\nPOWGATE_TOKEN_SECONDS=eighty\nPOWGATE_LIMITS=3\nwhat is this\nLOG_LEVEL=info\nLOG_LEVEL=warn\n',
+      ),
+    },
+    [
+      /line 3: POWGATE_LIMITS: there is no such setting/,
+      /line 4: expected NAME=value$/,
+      /line 6: LOG_LEVEL: expected once$/,
+      /^POWGATE_TOKEN_SECONDS: expected an integer .*got "eighty"$/,
+    ],
+  ],
+  [
+    'eight mistakes at once',
+    {
+      PORT: '-1',
+      LOG_LEVEL: 'loud',
+      POWGATE_TOKEN_SECONDS: '0',
+      POWGATE_CHALLENGE_SECONDS: '5',
+      POWGATE_LOG_SUCCESSES: '2',
+      POWGATE_IPV6_PREFIX: '129',
+      POWGATE_DEMO: 'maybe',
+      POWGATE_REDIS_PREFIX: 'a b',
+    },
+    [
+      /^PORT: /,
+      /^LOG_LEVEL: /,
+      /^POWGATE_LOG_SUCCESSES: /,
+      /^POWGATE_IPV6_PREFIX: /,
+      /^POWGATE_CHALLENGE_SECONDS: /,
+      /^POWGATE_TOKEN_SECONDS: /,
+      /^POWGATE_REDIS_PREFIX: /,
+      /^POWGATE_DEMO: /,
+    ],
+  ],
+]
+
+describe('broken configurations', { concurrency: 3 }, () => {
+  for (const [what, env, problems] of BROKEN) {
+    test(what, async () => {
+      const run = await powgate.with(typeof env === 'function' ? env() : env).run('check')
+      assert.equal(run.code, 1)
+      assert.equal(run.problems.length, problems.length, run.err)
+      for (const [index, problem] of problems.entries()) assert.match(run.problems[index]!, problem)
+      assert.doesNotMatch(run.err + run.out, /hunter/, 'a secret is repeated')
+      assert.ok(!existsSync(dataDir), 'something was made')
+    })
+  }
+
+  test('as JSON', async () => {
+    const run = await powgate.with({ PORT: 'x' }).run('check', '--json')
+    assert.equal(run.code, 1)
+    const report = JSON.parse(run.out)
+    assert.equal(report.ok, false)
+    assert.match(report.problems[0], /^PORT: /)
+  })
+})
+
+/** Of trusted proxies, what a range is warned of. */
+const RISKS: Readonly<Record<string, RegExp | undefined>> = {
+  '10.42.0.0/16': undefined,
+  '10.42.0.0/15': /is wide: every machine and container in it/,
+  'fd00:1:2::/48': undefined,
+  'fd00:1:2::/47': /is wide: every machine/,
+  '127.0.0.0/8': undefined,
+  '203.0.0.0/15': /is wide: everybody who has an address in it/,
+  '0.0.0.0/1': /is wide: everybody/,
+  '::ffff:203.0.0.0/111': /is wide: everybody/,
+  '2001:db8:7::/47': /is wide: everybody/,
+  '104.16.0.0/12': /is wide: everybody/,
+  '173.245.48.0/20': /is shared by all customers of Cloudflare/,
+  '2606:4700:10::1': /is shared by all customers of Cloudflare/,
+  '151.101.64.0/24': /is shared by all customers of Fastly/,
+}
+
+describe('good configurations', () => {
+  test('trusted ranges that many others can send from are warned of', async () => {
+    const ranges = Object.entries(RISKS)
+    const env = { POWGATE_TRUSTED_PROXIES: ranges.map(([range]) => range).join(',') }
+    const { warnings } = JSON.parse(await powgate.with(env).text('check', '--json'))
+    for (const [range, risk] of ranges) {
+      const warning = warnings.find((text: string) => text.startsWith(`POWGATE_TRUSTED_PROXIES: ${range} `))
+      if (risk === undefined) assert.equal(warning, undefined)
+      else assert.match(warning, risk)
+    }
+  })
+
+  test('a service that others can reach, and that trusts nobody: what if a proxy is in front', async () => {
+    const env = { HOST: '0.0.0.0', PORT: String(await freePort()) }
+    const text = await powgate.with(env).text('check')
+    assert.match(text, /^note: nobody is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
+    assert.match(text, /^It would start\.$/m)
+  })
+
+  test('before the first start: says what would be made, and makes nothing', async () => {
+    const text = await powgate.with({ PORT: String(await freePort()) }).text('check')
+    assert.match(text, /^ {2}listens on +127\.0\.0\.1:\d+, with \d+ workers?$/m)
+    assert.match(text, /^ {2}secrets +generated at the start$/m)
+    assert.match(text, /^ {2}sites +none yet/m)
+    assert.match(text, /^warning: HOST is a loopback address.*POWGATE_TRUSTED_PROXIES$/m)
+    assert.ok(!existsSync(dataDir))
+  })
+
+  test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
+    await service.createSite()
+    const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
+    assert.equal(report.ok, true)
+    assert.deepEqual(report.problems, [])
+    assert.match(report.facts.scripts, /^run: /)
+    assert.match(report.facts.sites, /^3 active, 0 disabled$/)
+    assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)
+    for (const port of [service.port, service.env.POWGATE_ADMIN_PORT])
+      assert.ok(
+        report.notes.includes(`port ${port} is in use by this service, which runs already`),
+        String(port),
+      )
+  })
+
+  test('beside the running service on Redis, which has no site yet', async () => {
+    const service = await TestService.start('redis')
+    try {
+      const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
+      assert.deepEqual(report.problems, [])
+      assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
+    } finally {
+      await service.stop()
+    }
+  })
+
+  test('with Redis, settings and secrets from files; what would hurt is warned of', async () => {
+    const redis = await RedisServer.start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
+    try {
+      const secrets = fileOf(
+        'secrets',
+        `${TEST_SECRET}\nan older secret which also verifies what it signed\n`,
+      )
+      const config = fileOf(
+        'powgate.conf',
+        `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=9090\n`,
+      )
+      const report = JSON.parse(await powgate.text('check', '--config', config, '--json'))
+      assert.match(report.facts.secrets, /^2 from a file; the first signs/)
+      assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
+      assert.match(report.facts.scripts, /^run: /)
+      for (const warning of [
+        /maxmemory-policy allkeys-lru/,
+        /POWGATE_TEST_KEYS is on/,
+        /POWGATE_ADMIN_HOST is no loopback/,
+      ]) {
+        assert.ok(
+          report.warnings.some((text: string) => warning.test(text)),
+          String(warning),
+        )
+      }
+    } finally {
+      await redis.stop()
+    }
+  })
+})

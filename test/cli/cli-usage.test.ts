@@ -1,0 +1,302 @@
+/** Help, and calls that cannot be understood: exit code 2, one line, and nothing opened. */
+
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, test } from 'node:test'
+import type { Command } from '../../src/cli/command.ts'
+import { COMMANDS as TABLE } from '../../src/cli/commands.ts'
+import { Powgate } from './cli-process.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-usage-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+/** Whatever opens the store makes something in it. */
+const dataDir = join(dir, 'data')
+mkdirSync(dataDir)
+const isUntouched = () => readdirSync(dataDir).length === 0
+const powgate = new Powgate({ POWGATE_DATA_DIR: dataDir })
+
+/** All that there are, from the table itself: a new command is tested without being named here. */
+const COMMANDS = TABLE.map(({ name }) => name)
+
+const SITE = 'site_0123456789ABCDEFabcdef'
+const API_KEY = `sk_abcdefgh_${'s'.repeat(43)}`
+const create = ['site', 'create', '--name', 'x']
+const update = ['site', 'update', SITE]
+const attempt = ['try', '--site-key', SITE, '--api-key', API_KEY]
+
+const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
+  [['sites'], /^sites: there is no such command; expected serve, check, .* or --help$/],
+  [['--jsn'], /^--jsn: there is no such command/],
+  [['site'], /^site: expected one of create, list, show, update, disable, enable, export, schema$/],
+  [['site', 'crate'], /^site crate: there is no such command; site has create, list/],
+  [['key', 'delete', 'x'], /^key delete: there is no such command; key has create, list, update, revoke$/],
+  [['site', 'list', '--jsn'], /^--jsn: there is no such flag; site list has --json, --config, --help$/],
+  [['site', 'list', '-j'], /^-j: there is no such flag/],
+  [['site', 'list', '--json=yes'], /^--json: expected no value$/],
+  [['site', 'list', 'all'], /^unexpected argument "all"; usage: powgate site list \[flags\]$/],
+  [['site', 'create'], /^--name: missing; expected 1 to 100 printable characters$/],
+  [['site', 'create', '--name'], /^--name: expected 1 to 100 printable characters$/],
+  [['site', 'create', '--name', '--json'], /^--name: expected 1 to 100/],
+  [['site', 'create', '--name', '  '], /^--name: expected .*, got " {2}"$/],
+  [['site', 'create', '--name', 'a\nb'], /^--name: expected .*, got "a\\nb"$/],
+  [['site', 'create', '--name', 'x'.repeat(101)], /^--name: expected 1 to 100/],
+  [[...create, '--name', 'y'], /^--name: expected once$/],
+  [
+    ['site', 'create', 'shop'],
+    /^unexpected argument "shop"; usage: powgate site create --name NAME \[flags\]$/,
+  ],
+  [
+    [...create, '--origin', 'shop.example'],
+    /^--origin: .*, got "shop\.example"; did you mean https:\/\/shop\.example\?$/,
+  ],
+  [[...create, '--origin', 'https://Shop.example/'], /^--origin: .*did you mean https:\/\/shop\.example\?$/],
+  [
+    [...create, '--origin', 'https://*.example'],
+    /^--origin: expected an origin .*, got "https:\/\/\*\.example"$/,
+  ],
+  [[...create, '--origin', ''], /^--origin: expected an origin/],
+  [[...create, '--origin', 'https://a.example', '--origin', 'ftp://b'], /^--origin: .*got "ftp:\/\/b"/],
+  [[...create, '--no-origins'], /^--no-origins: there is no such flag/],
+  [[...create, '--plan', 'gold'], /^--plan: expected free or pro, got "gold"$/],
+  [[...create, '--threshold', '1.01'], /^--threshold: expected a number from 0 to 1, got "1\.01"$/],
+  [[...create, '--threshold=-0.1'], /^--threshold: expected a number from 0 to 1, got "-0\.1"$/],
+  [[...create, '--threshold', '-0.1'], /^--threshold: expected a number from 0 to 1$/],
+  [[...create, '--threshold', 'NaN'], /^--threshold: expected/],
+  [[...create, '--threshold', ''], /^--threshold: expected/],
+  [[...create, '--base', '15'], /^--base: expected an integer from 16 to 28, got "15"$/],
+  [[...create, '--base', '18.5'], /^--base: expected an integer/],
+  [[...create, '--min', '0x11'], /^--min: expected an integer/],
+  [[...create, '--max', '29'], /^--max: expected an integer from 16 to 28, got "29"$/],
+  [[...create, '--min', '19'], /^--min, --base, --max: expected min <= base <= max, got 19, 18, 28$/],
+  [[...create, '--base', '20', '--max', '19'], /^--min, --base, --max: .* got 16, 20, 19$/],
+  [
+    [...create, '--require-origin', '--no-require-origin'],
+    /^--require-origin, --no-require-origin: expected one/,
+  ],
+  [
+    [...create, '--plan', 'pro', '--allow', '10.0.0.0/33'],
+    /^--allow: expected an IP address or a CIDR.*"10\.0\.0\.0\/33"$/,
+  ],
+  [[...create, '--plan', 'pro', '--block', 'localhost'], /^--block: expected an IP address or a CIDR/],
+  [[...create, '--allow', '10.0.0.1'], /^--allow, --block: expected --plan pro; plan free has no IP rules$/],
+  [[...create, '--plan', 'free', '--block', '10.0.0.1'], /^--allow, --block: expected --plan pro/],
+  [
+    [...create, '--limit-challenge', '0'],
+    /^--limit-challenge: expected an integer from 1 to 1000000, got "0"$/,
+  ],
+  [[...create, '--limit-verify', '1000001'], /^--limit-verify: expected an integer from 1 to 1000000/],
+  [[...create, '--limit-redeem', '2.5'], /^--limit-redeem: expected an integer/],
+  [[...create, '--limit-redeem', '5', '--limit-redeem', '6'], /^--limit-redeem: expected once$/],
+  [[...create, '--no-limits'], /^--no-limits: there is no such flag/],
+  [
+    [...create, '--fail-open', 'verify-token'],
+    /^--fail-open: expected challenge or verify, got "verify-token"$/,
+  ],
+  [[...create, '--fail-closed'], /^--fail-closed: expected challenge or verify$/],
+  [
+    [...create, '--fail-open', 'verify', '--fail-closed', 'verify'],
+    /^--fail-open, --fail-closed: expected one of the two for verify, not both$/,
+  ],
+  [
+    [...create, '--weight', 'robot=1'],
+    /^--weight: expected a signal, = and a number .*webdriver, .*got "robot=1"$/,
+  ],
+  [[...create, '--weight', 'webdriver'], /^--weight: expected a signal/],
+  [[...create, '--weight', 'webdriver=1.1'], /^--weight: expected a signal/],
+  [[...create, '--weight', 'webdriver=1=1'], /^--weight: expected a signal/],
+  [[...create, '--weight', 'webdriver=1', '--weight', 'webdriver=0'], /^--weight: expected webdriver once$/],
+  [['site', 'export', 'shop'], /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
+  [['site', 'export', SITE, 'shop'], /^SITE_KEY: expected .*got "shop"$/],
+  [['site', 'schema', 'x'], /^unexpected argument "x"; usage: powgate site schema \[flags\]$/],
+  [['site', 'show'], /^SITE_KEY: missing; expected site_ and 22 letters or digits$/],
+  [['site', 'show', 'shop'], /^SITE_KEY: expected site_ and 22 letters or digits, got "shop"$/],
+  [['site', 'show', SITE, SITE], /^unexpected argument "site_/],
+  [update, /^site update: expected something to change/],
+  [[...update, '--json'], /^site update: expected something to change/],
+  [
+    [...update, '--origin', 'https://a.example', '--no-origins'],
+    /^--no-origins, --origin: expected one of the two/,
+  ],
+  [[...update, '--allow', '10.0.0.1', '--no-allow'], /^--no-allow, --allow: expected one of the two/],
+  [[...update, '--block', '10.0.0.1', '--no-block'], /^--no-block, --block: expected one of the two/],
+  [['site', 'disable'], /^SITE_KEY: missing/],
+  [['site', 'enable', 'x'], /^SITE_KEY: expected/],
+  [['key', 'create'], /^SITE_KEY: missing/],
+  [['key', 'list', 'x'], /^SITE_KEY: expected/],
+  [
+    ['key', 'create', SITE, '--expires', '2020-01-01'],
+    /^--expires: expected a moment to come: .*got "2020-01-01"$/,
+  ],
+  [['key', 'create', SITE, '--expires', '2027-02-30'], /^--expires: expected a moment to come/],
+  [['key', 'create', SITE, '--expires', '0d'], /^--expires: expected/],
+  [['key', 'create', SITE, '--expires', '3 weeks'], /^--expires: expected/],
+  [['key', 'create', SITE, '--name', ''], /^--name: expected 1 to 100 printable characters/],
+  [['key', 'update'], /^KEY_ID: missing;/],
+  [['key', 'update', API_KEY, '--no-expiry'], /^KEY_ID: expected .*did you mean abcdefgh\?$/],
+  [['key', 'update', 'abcdefgh'], /^key update: expected something to change; see/],
+  [
+    ['key', 'update', 'abcdefgh', '--expires', '9d', '--no-expiry'],
+    /^--no-expiry, --expires: expected one of the/,
+  ],
+  [['apply'], /^--file: missing; expected a file, or - for standard input$/],
+  [['apply', '-f'], /^--file: expected a file, or - for standard input$/],
+  [['apply', '-f', ''], /^--file: expected a file/],
+  [['apply', '-f', 'a', '--file', 'b'], /^--file: expected once$/],
+  [
+    ['apply', 'sites.json'],
+    /^unexpected argument "sites\.json"; usage: powgate apply --file FILE \[flags\]$/,
+  ],
+  [
+    ['apply', '-f', 'a', '--dry'],
+    /^--dry: there is no such flag; apply has --file, --dry-run, --disable-missing, /,
+  ],
+  [['audit', '--site', 'shop'], /^--site: expected site_ and 22 letters or digits, got "shop"$/],
+  [['audit', '--limit', '0'], /^--limit: expected an integer from 1 to 1000000, got "0"$/],
+  [['audit', '--limit', '1e3'], /^--limit: expected an integer/],
+  [['audit', '--since', 'yesterday'], /^--since: expected a date .*got "yesterday"$/],
+  [['audit', '--since', '2026-13-01'], /^--since: expected a date/],
+  [['audit', '--since', '2026-11-21T25:00Z'], /^--since: expected a date/],
+  [['audit', 'all'], /^unexpected argument "all"/],
+  [['key', 'revoke'], /^KEY_ID: missing; expected the 8 letters or digits/],
+  [['key', 'revoke', 'short'], /^KEY_ID: expected the 8 letters or digits/],
+  [
+    ['key', 'revoke', API_KEY],
+    /^KEY_ID: expected the 8 letters or digits after the sk_ .*did you mean abcdefgh\?$/,
+  ],
+  [['solve'], /^NONCE: missing; expected the nonce of a challenge/],
+  [['solve', 'A'.repeat(32), '18'], /^NONCE: expected the nonce .*got "A{32}"$/],
+  [['solve', 'a'.repeat(32), '29'], /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
+  [['try'], /^--site-key or POWGATE_SITE_KEY: missing; expected site_/],
+  [['try', '--site-key', SITE], /^--api-key or POWGATE_API_KEY: missing; expected sk_/],
+  [['try', '--site-key', 'shop', '--api-key', API_KEY], /^--site-key: expected site_ .*got "shop"$/],
+  [['try', '--site-key', SITE, '--api-key', API_KEY.slice(0, -1)], /^--api-key: expected sk_, 8 letters/],
+  [[...attempt, '--url', 'localhost:8080'], /^--url: expected http:\/\/ or https:\/\//],
+  [[...attempt, '--url', 'http://me:hunter2@localhost'], /^--url: expected http:\/\/ or https:\/\//],
+  [[...attempt, '--origin', 'https://*.a.example'], /^--origin: expected an origin/],
+]
+
+/** At most so many processes at a time. */
+const CONCURRENCY = 3
+
+describe('misuse', { concurrency: CONCURRENCY }, () => {
+  for (const [args, expected] of MISUSES) {
+    test(`powgate ${args.join(' ').slice(0, 80)}`, async () => {
+      const line = await powgate.problem(2, ...args)
+      assert.match(line, expected)
+      assert.doesNotMatch(line, /sss|hunter2/, 'a secret is repeated')
+      assert.ok(isUntouched(), 'the store was opened')
+    })
+  }
+
+  test('a name for the audit log that cannot stand in a line', async () => {
+    for (const variable of ['POWGATE_ACTOR', 'SUDO_USER']) {
+      const line = await powgate.with({ [variable]: 'eve\nroot\x1b[2K' }).problem(2, ...create)
+      const got = '"eve\\nroot\\u001b[2K"'
+      assert.equal(line, `${variable}: expected 1 to 100 printable characters, got ${got}`)
+    }
+    assert.ok(isUntouched(), 'the store was opened')
+  })
+
+  test('a variable is named where it is the one that is wrong', async () => {
+    const withKeys = powgate.with({ POWGATE_SITE_KEY: 'shop', POWGATE_API_KEY: API_KEY })
+    assert.match(await withKeys.problem(2, 'try'), /^POWGATE_SITE_KEY: expected site_ .*got "shop"$/)
+  })
+})
+
+/** An argument list that a command takes, but for what is being tested. */
+function complete(command: Command): string[] {
+  const positionals = command.positionals.filter(({ isOptional }) => !isOptional).map(() => 'x')
+  const flags = Object.entries(command.flags).flatMap(([name, { isRequired }]) =>
+    isRequired ? [`--${name}`, 'x'] : [],
+  )
+  return [...positionals, ...flags]
+}
+
+describe('every command', { concurrency: CONCURRENCY }, () => {
+  for (const command of TABLE) {
+    const words = command.name.split(' ')
+    test(`powgate ${command.name}: a flag that it does not have`, async () => {
+      assert.match(await powgate.problem(2, ...words, '--bogus'), /^--bogus: there is no such flag; /)
+    })
+
+    test(`powgate ${command.name}: one argument too many, or one that is none`, async () => {
+      const extra = [...command.positionals.map(() => 'x'), 'y', 'z', 'w', 'v']
+      assert.match(
+        await powgate.problem(2, ...words, ...extra),
+        /^(unexpected argument|[A-Z_]+: expected|[A-Z_]+, |--)/,
+      )
+    })
+
+    for (const [name, flag] of Object.entries(command.flags)) {
+      const call = [
+        ...words,
+        ...complete(command).filter(
+          (_, index, all) => all[index - 1] !== `--${name}` && all[index] !== `--${name}`,
+        ),
+      ]
+      if (flag.value === undefined) {
+        test(`powgate ${command.name} --${name} takes no value`, async () => {
+          assert.equal(await powgate.problem(2, ...call, `--${name}=x`), `--${name}: expected no value`)
+        })
+      } else {
+        test(`powgate ${command.name} --${name} wants a value`, async () => {
+          assert.match(await powgate.problem(2, ...call, `--${name}`), new RegExp(`^--${name}: expected `))
+        })
+      }
+    }
+  }
+  test('nothing was opened', () => assert.ok(isUntouched()))
+})
+
+describe('help', { concurrency: CONCURRENCY }, () => {
+  for (const flag of ['--help', '-h']) {
+    test(`powgate ${flag} lists every command`, async () => {
+      const help = await powgate.text(flag)
+      for (const command of COMMANDS) assert.match(help, new RegExp(`^ {2}${command}\\b`, 'm'))
+      assert.match(help, /Examples:\n {2}powgate serve\n {2}powgate site create /)
+    })
+  }
+
+  test('no command: the same on stderr, exit code 2', async () => {
+    const run = await powgate.run()
+    assert.deepEqual([run.code, run.out], [2, ''])
+    assert.equal(run.err, await powgate.text('--help'))
+  })
+
+  test('a first word alone', async () => {
+    const help = await powgate.text('key', '--help')
+    assert.match(help, /^ {2}key revoke/m)
+    assert.doesNotMatch(help, /^ {2}site show/m)
+  })
+
+  for (const command of COMMANDS) {
+    test(`powgate ${command} --help`, async () => {
+      const words = command.split(' ')
+      const help = await powgate.text(...words, '--help')
+      assert.match(help, new RegExp(`^Usage: powgate ${command}\\b`, 'm'))
+      assert.match(help, new RegExp(`^Example:\\n {2}powgate ${command}\\b`, 'm'))
+      const { flags } = TABLE.find(({ name }) => name === command)!
+      if (command !== 'serve' && !('json' in flags)) assert.match(help, /JSON/, 'a script can read it')
+      // Every flag that the command takes is explained: an unknown flag makes it list them all.
+      const known = /has (.*)$/.exec(await powgate.problem(2, ...words, '--bogus'))![1]!.split(', ')
+      for (const flag of known) assert.match(help, new RegExp(`^ {2}${flag}( [A-Z]+)? {2,}\\S`, 'm'), flag)
+      // Help wins over whatever else is wrong.
+      assert.equal(await powgate.text(...words, '--bogus', '--help'), help)
+      assert.ok(isUntouched(), 'the store was opened')
+    })
+  }
+
+  test('run by npm, the examples can be copied', async () => {
+    const help = await powgate.with({ npm_lifecycle_event: 'powgate' }).text('site', 'list', '--help')
+    assert.match(help, /Example:\n {2}npm run -s powgate -- site list --json\n/)
+  })
+
+  test('--version, from the source and from the build', async () => {
+    const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+    assert.equal(await powgate.text('--version'), `powgate ${version}\n`)
+    assert.equal(await new Powgate({}).text('--version'), `powgate ${version}\n`)
+  })
+})

@@ -1,0 +1,217 @@
+/** The commands against a running service: what they change is seen, and `try` goes the whole way. */
+
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { solve } from '../../src/cli/solver.ts'
+import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
+import { Client } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { STORE_KINDS, TestService } from '../harness/service.ts'
+import { Powgate } from './cli-process.ts'
+
+const run = promisify(execFile)
+const SEEN_WITHIN_MS = 2000
+/** Each from an address of its own, so over a connection of its own: enough to meet every worker. */
+const PROBES = 16
+
+/** The statuses that all workers answer, two seconds after a change. */
+async function statuses(probe: (from: string) => Promise<{ status: number }>): Promise<number[]> {
+  await new Promise(resolve => setTimeout(resolve, SEEN_WITHIN_MS))
+  const answers = await Promise.all(Array.from({ length: PROBES }, () => probe(freshAddress())))
+  return [...new Set(answers.map(({ status }) => status))]
+}
+
+for (const kind of STORE_KINDS) {
+  describe(`beside a service on the ${kind} store`, () => {
+    let service: TestService
+    let client: Client
+    let powgate: Powgate
+
+    before(async () => {
+      service = await TestService.start(kind)
+      client = new Client(service.url)
+      // A Redis operator's shell has no secrets of the service.
+      const { POWGATE_SECRETS: _, ...env } = service.env
+      powgate = new Powgate({ ...env, POWGATE_URL: service.url })
+    })
+    after(() => service.stop())
+
+    test('sites and keys work from their creation on, and changes are seen within two seconds', async () => {
+      const { siteKey, apiKey, apiKeyId } = await powgate.json(
+        'site',
+        'create',
+        '--name',
+        'live',
+        '--base',
+        '16',
+      )
+      const challenge = (headers = {}) => statuses(from => client.challenge(siteKey, { from, headers }))
+      const redeem = (key: string) => statuses(from => client.verifyToken(key, { token: 'none' }, { from }))
+
+      assert.equal((await client.challenge(siteKey)).status, 200)
+      const token = await client.token(siteKey)
+      assert.equal((await client.verifyToken(apiKey, { token })).json.success, true)
+
+      await powgate.text('site', 'disable', siteKey)
+      assert.deepEqual(await challenge(), [403])
+      await powgate.text('site', 'enable', siteKey)
+      assert.deepEqual(await challenge(), [200])
+
+      await powgate.text('site', 'update', siteKey, '--origin', 'https://a.example', '--base', '21')
+      assert.deepEqual(await challenge({ Origin: 'https://b.example' }), [403])
+      assert.equal((await client.challenge(siteKey, { from: freshAddress() })).json.difficulty, 21)
+
+      const second = await powgate.json('key', 'create', siteKey)
+      assert.deepEqual(await redeem(second.apiKey), [400])
+      await powgate.text('key', 'revoke', apiKeyId)
+      assert.deepEqual(await redeem(apiKey), [401])
+      assert.deepEqual(await redeem(second.apiKey), [400], 'the other key still works')
+    })
+
+    test('try goes the whole way, as text and as JSON, from the source and from the build', async () => {
+      const { siteKey, apiKey } = await powgate.json('site', 'create', '--name', 'tried', '--base', '17')
+      const text = await powgate.text('try', '--site-key', siteKey, '--api-key', apiKey)
+      const lines = text.split('\n')
+      assert.match(lines[0]!, /^GET \/challenge +[\d.]+ ms {2}\{"nonce":"[0-9a-f]{32}","difficulty":17,/)
+      assert.match(
+        lines[1]!,
+        /^solved +[\d.]+ ms {2}counter \d+: [\d.]+ million hashes, [\d.]+ MH\/s, [\d.]+ s, \d+ threads$/,
+      )
+      assert.match(lines[2]!, /^POST \/verify +[\d.]+ ms {2}\{"token":"[^"]+","passed":true,/)
+      assert.match(
+        lines[3]!,
+        /^POST \/verify-token +[\d.]+ ms {2}\{"success":true,"score":1,"ip":"127\.0\.0\.1",/,
+      )
+      assert.equal(lines.length, 5)
+
+      const env = {
+        ...service.env,
+        POWGATE_URL: `${service.url}/`,
+        POWGATE_SITE_KEY: siteKey,
+        POWGATE_API_KEY: apiKey,
+      }
+      for (const isFromSource of [true, false]) {
+        const { challenge, solved, verification, redemption } = await new Powgate(env, { isFromSource }).json(
+          'try',
+        )
+        const { nonce, difficulty } = challenge.answer
+        const digest = createHash('sha256').update(proofInput(nonce, solved.counter)).digest()
+        assert.ok(leadingZeroBits(digest) >= difficulty)
+        assert.equal(verification.answer.passed, true)
+        assert.deepEqual([redemption.answer.success, redemption.answer.score], [true, 1])
+        for (const { ms } of [challenge, solved, verification, redemption]) assert.ok(ms > 0)
+        const again = await client.verifyToken(apiKey, { token: verification.answer.token })
+        assert.equal(again.json.code, 'token-used')
+      }
+    })
+
+    test('on a terminal, try shows how far the solving is', async () => {
+      const { siteKey, apiKey } = await powgate.json(
+        'site',
+        'create',
+        '--name',
+        'watched',
+        '--base',
+        '22',
+        '--min',
+        '22',
+      )
+      const run = await powgate.runOnTerminal('try', '--site-key', siteKey, '--api-key', apiKey)
+      assert.equal(run.code, 0, run.out)
+      assert.match(run.out, /\[Ksolving: [\d.]+ of about 4\.19 million hashes, [\d.]+ MH\/s, [\d.]+ s\r/)
+      for (const line of run.out.split(/[\r\n]/).filter(line => line.includes('solving'))) {
+        assert.ok(line.length < 80, line)
+      }
+    })
+
+    test('the example with curl in the README is what happens', async () => {
+      const { siteKey, apiKey } = await powgate.json('site', 'create', '--name', 'by hand')
+      const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+      const [, commands, shown] = /^## The three endpoints, with curl\n+```sh\n(.*?)^# (.*?)\n```$/ms.exec(
+        readme,
+      )!
+      const script = commands!
+        .replace('site_...', siteKey)
+        .replace('sk_...', apiKey)
+        .replace('http://localhost:8080', service.url)
+      const { stdout } = await run('bash', ['-euc', script], {
+        cwd: new URL('../..', import.meta.url).pathname,
+      })
+      const { solvedAt, ...got } = JSON.parse(stdout)
+      const { solvedAt: shownAt, ...expected } = JSON.parse(shown!)
+      assert.deepEqual(got, expected)
+      assert.equal(typeof solvedAt, typeof shownAt)
+    })
+
+    test('try says in one line what went wrong', async () => {
+      const site = await powgate.json(
+        ...['site', 'create', '--name', 'strict', '--base', '16', '--plan', 'pro', '--require-origin'],
+        ...['--origin', 'https://a.example'],
+      )
+      const keys = ['--site-key', site.siteKey, '--api-key', site.apiKey]
+      const origin = ['--origin', 'https://a.example']
+      const other = await powgate.json('site', 'create', '--name', 'other', '--base', '16')
+      const nobody = ['--site-key', 'site_0123456789ABCDEFabcdef', '--api-key', site.apiKey]
+      const outsider = ['--site-key', other.siteKey, '--api-key', site.apiKey]
+      const closed = `http://127.0.0.1:${await freePort()}`
+
+      await powgate.text('try', ...keys, ...origin)
+      assert.match(
+        await powgate.problem(1, 'try', ...keys),
+        /^GET \/challenge answered 403 origin-not-allowed: /,
+      )
+      assert.match(await powgate.problem(1, 'try', ...nobody), /^GET \/challenge answered 403 site-unknown: /)
+      assert.match(
+        await powgate.problem(1, 'try', ...outsider, '--json'),
+        /^POST \/verify-token answered 400 site-mismatch: /,
+      )
+      assert.match(
+        await powgate.problem(1, 'try', ...keys, '--url', closed),
+        /^cannot reach the service at http:\/\/127\.0\.0\.1:\d+\/challenge: .*ECONNREFUSED/,
+      )
+      assert.match(
+        await powgate.problem(1, 'try', ...keys, '--url', `${service.url}/elsewhere`),
+        /^GET \/challenge answered 404 not-found: /,
+      )
+      await powgate.text('key', 'revoke', site.apiKeyId)
+      await powgate.text('site', 'update', other.siteKey, '--plan', 'pro', '--block', '127.0.0.0/8')
+      await new Promise(resolve => setTimeout(resolve, SEEN_WITHIN_MS))
+      assert.match(
+        await powgate.problem(1, 'try', ...keys, ...origin, '--json'),
+        /^POST \/verify-token answered 401 invalid-credentials: /,
+      )
+      assert.match(await powgate.problem(1, 'try', ...outsider, '--json'), /^POST \/verify did not pass: /)
+    })
+  })
+}
+
+describe('solve', () => {
+  for (const threads of [1, 3]) {
+    test(`finds a counter with ${threads} threads, and leaves none running`, async () => {
+      const nonce = createHash('sha256').update(`threads ${threads}`).digest('hex').slice(0, 32)
+      const reports: number[] = []
+      const { counter, hashes, ms, hashingMs } = await solve(
+        { nonce, difficulty: 20 },
+        { threads, onProgress: count => reports.push(count) },
+      )
+      const digest = createHash('sha256').update(proofInput(nonce, counter)).digest()
+      assert.ok(leadingZeroBits(digest) >= 20)
+      assert.ok(hashes > counter, 'every counter up to the block of the answer was claimed')
+      assert.ok(ms >= hashingMs && hashingMs > 0)
+      assert.deepEqual(
+        reports,
+        reports.toSorted((a, b) => a - b),
+      )
+
+      const before = process.cpuUsage()
+      await new Promise(resolve => setTimeout(resolve, 300))
+      const { user } = process.cpuUsage(before)
+      assert.ok(user < 100_000, `${user} us of computing in 300 ms after the answer`)
+    })
+  }
+})

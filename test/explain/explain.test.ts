@@ -1,0 +1,372 @@
+/** `powgate explain`, on the log of a running service and on logs as they come from elsewhere. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { OUTCOMES } from '../../src/domain/outcome.ts'
+import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS } from '../../src/domain/reason-words.ts'
+import { type LogRecord, searchLogs } from '../../src/explain/search.ts'
+import { stepOf } from '../../src/explain/story.ts'
+import { Powgate } from '../cli/cli-process.ts'
+import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { freshAddress } from '../harness/http.ts'
+import { TestService } from '../harness/service.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-explain-test-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+const powgate = new Powgate({})
+const PATIENCE_MS = 60_000
+const UNKNOWN_SITE = 'site_0000000000000000000000'
+
+function file(name: string, content: string | Buffer): string {
+  const path = join(dir, name)
+  writeFileSync(path, content)
+  return path
+}
+
+/** Text without what differs from run to run. */
+function stable(text: string): string {
+  return text
+    .replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z/g, 'TIME')
+    .replace(/request [\w-]+/g, 'request ID')
+    .replace(/\b\d+(\.\d+)? (ms|s)\b/g, 'SPAN')
+}
+
+/** Without what is said of the log itself. */
+function storyOf(text: string): string {
+  return text.replace(/^Read: .*\n/m, '')
+}
+
+describe('on the log of a service', () => {
+  let service: TestService
+  let log: string
+  const visitor = freshAddress()
+  let siteKey: string
+  let apiKey: string
+  let token: string
+  let failedNonce: string
+  let failedRequest: string
+  let limitedRequest: string
+  let hardNonce: string
+  let movedRequest: string
+
+  before(async () => {
+    service = await TestService.start('embedded', {
+      POWGATE_WORKERS: '1', // one log of counters, in one order
+      LOG_LEVEL: 'trace',
+      POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '12',
+    })
+    const client = new Client(service.url)
+    ;({ siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } }))
+
+    token = await client.token(siteKey, { from: visitor })
+    await client.verifyToken(apiKey, { token })
+    await client.verifyToken(apiKey, { token })
+
+    const bot = { from: freshAddress() }
+    const signals = { environment: { ...HONEST_ENVIRONMENT, webdriver: true }, solveTimeMs: 1e8 }
+    const solution = await client.solved(siteKey, bot, signals)
+    failedNonce = solution.nonce
+    failedRequest = idOf(await client.verify(siteKey, solution, bot))
+
+    const eager = { from: freshAddress() }
+    for (let i = 0; i < 12; i++) hardNonce = (await client.challenge(siteKey, eager)).json.nonce
+    limitedRequest = idOf(await client.challenge(siteKey, eager))
+
+    const moved = await client.solved(siteKey, { from: freshAddress() })
+    movedRequest = idOf(await client.verify(siteKey, moved, { from: freshAddress() }))
+    await client.challenge(UNKNOWN_SITE)
+    await eventually(PATIENCE_MS, 'the last line', () => service.output.includes(UNKNOWN_SITE))
+    log = file('service.log', service.output)
+  })
+  after(() => service.stop())
+
+  function idOf(answer: { headers: Record<string, unknown> }): string {
+    const id = answer.headers['x-request-id']
+    assert.ok(typeof id === 'string')
+    return id
+  }
+
+  test('a token tells the whole story, and is not repeated', async () => {
+    const text = await powgate.text('explain', token, '--log', log)
+    const nonce = token.split('|')[1]
+    assert.equal(
+      stable(text),
+      `Visitor of ${siteKey}, nonce ${nonce}
+
+TIME  challenge issued
+    difficulty 16 bits; the site's base is 16
+    request ID, from ${visitor}, worker 0
+
+TIME  verification passed
+    score 1.00, at or above the threshold 0.50
+      nothing was held against the visitor
+    the solution of 16 bits came SPAN after the challenge; it claimed no time
+    request ID, from ${visitor}, worker 0
+
+TIME  token redeemed
+    by API key ${apiKey.slice(3, 11)}: score 1.00, solved by ${visitor}
+    SPAN after the token was issued
+    request ID, from 127.0.0.1, worker 0
+
+TIME  refused at /verify-token: 400 token-used
+    The token was redeemed before.
+    A form sent twice, or a replay. A backend that retries sends an idempotencyKey.
+    API key ${apiKey.slice(3, 11)}
+    request ID, from 127.0.0.1, worker 0
+
+Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log for each)
+`,
+    )
+    for (const part of token.split('|').slice(3)) assert.ok(!text.includes(part))
+    assert.equal(await powgate.text('explain', nonce!, '--log', log), text, 'the same by the nonce')
+    assert.equal(await powgate.text('explain', encodeURIComponent(token), '--log', log), text)
+  })
+
+  test('a request id leads through its nonce to the steps before, also from a pipe', async () => {
+    const fromFile = await powgate.text('explain', failedRequest, '--log', log)
+    assert.match(
+      fromFile,
+      new RegExp(`^Visitor of ${siteKey}, nonce ${failedNonce}\n\n\\S+ \\S+ {2}challenge issued\n`),
+    )
+    assert.match(
+      fromFile,
+      /verification failed\n {4}score 0\.20, below the threshold 0\.50\n {6}-0\.60 {2}webdriver: The browser says that a program drives it .*\n {6}-0\.20 {2}solveTimeImpossible: .*\n {4}the solution of 16 bits came .* after the challenge; it claims 100000\.0 s of solving\n/,
+    )
+    const piped = await powgate.runWithInput(service.output, 'explain', failedRequest)
+    assert.deepEqual(
+      { code: piped.code, err: piped.err, out: piped.out },
+      { code: 0, err: '', out: fromFile },
+    )
+    const dashed = await powgate.runWithInput(service.output, 'explain', failedNonce, '--log', '-')
+    assert.equal(dashed.out, fromFile)
+  })
+
+  test('an address leads to its visits, also as the one that solved what a backend redeems', async () => {
+    const byToken = await powgate.text('explain', token, '--log', log)
+    assert.equal(await powgate.text('explain', visitor, '--log', log), byToken)
+    const piped = await powgate.runWithInput(service.output, 'explain', `::ffff:${visitor}`)
+    assert.deepEqual({ code: piped.code, out: piped.out }, { code: 0, out: byToken })
+  })
+
+  test('a climb in difficulty and a limit are told with their causes', async () => {
+    assert.match(
+      await powgate.text('explain', hardNonce, '--log', log),
+      /difficulty 20 bits; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 it may\n/,
+    )
+    assert.match(
+      await powgate.text('explain', limitedRequest, '--log', log),
+      new RegExp(
+        `^Request to ${siteKey}\n\n.* {2}refused at /challenge: 429 rate-limited\n.*\n.*per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE, or the site's own\\)`,
+      ),
+    )
+    assert.match(
+      await powgate.text('explain', movedRequest, '--log', log),
+      /challenge issued\n[\s\S]*refused at \/verify: 403 ip-mismatch \(nonce-other-address\)\n {4}The challenge was requested from another address/,
+    )
+  })
+
+  test('several logs, compressed or not, are one; without the challenge the nonce itself tells of it', async () => {
+    const lines = service.output.split('\n')
+    const half = lines.findIndex(line => line.includes('verification-failed'))
+    const first = file('first.log.gz', gzipSync(lines.slice(0, half).join('\n')))
+    const second = file('second.log', lines.slice(half).join('\n'))
+    const whole = await powgate.text('explain', failedRequest, '--log', log)
+    const joined = await powgate.text('explain', failedRequest, '--log', second, '--log', first)
+    assert.equal(storyOf(joined), storyOf(whole))
+    const cut = await powgate.text('explain', failedRequest, '--log', second)
+    assert.match(
+      cut,
+      /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16 bits\.\n\n.*verification failed\n/,
+    )
+  })
+
+  test('--json has the steps in words and as they were logged', async () => {
+    const { nonces, skipped, isCut, steps, read } = await powgate.json(
+      ...['explain', failedRequest, '--log', log],
+    )
+    assert.deepEqual(read.hosts, [hostname()])
+    assert.ok(read.fromMs <= steps[0].record.time && read.toMs >= steps[1].record.time)
+    assert.deepEqual({ nonces, skipped, isCut }, { nonces: [failedNonce], skipped: 0, isCut: false })
+    assert.deepEqual(
+      steps.map((step: { title: string }) => step.title),
+      ['challenge issued', 'verification failed'],
+    )
+    assert.deepEqual(steps[1].record.penalties, { webdriver: 0.6, solveTimeImpossible: 0.2 })
+    assert.equal(steps[1].lines[0], 'score 0.20, below the threshold 0.50')
+  })
+
+  test('lines as container runtimes and journals wrap them', async () => {
+    const lines = service.output.split('\n').filter(line => line.startsWith('{'))
+    const expected = await powgate.text('explain', failedRequest, '--log', log)
+    const wrapped = {
+      'compose.log': lines.map(line => `powgate-1  | ${line}`),
+      'docker.log': lines.map(line => JSON.stringify({ log: `${line}\n`, stream: 'stdout' })),
+      'journal.log': lines.map(line => JSON.stringify({ __CURSOR: 'x', MESSAGE: line })),
+    }
+    for (const [name, content] of Object.entries(wrapped)) {
+      const text = await powgate.text('explain', failedRequest, '--log', file(name, content.join('\n')))
+      assert.equal(storyOf(text), storyOf(expected))
+      assert.match(text, /\nRead: \d{4}-.*Z to \d{4}-.*Z, of /)
+    }
+  })
+
+  test('what is not there, and what cannot be read: one line, exit code 1', async () => {
+    const unknown = await powgate.problem(1, 'explain', 'no-such-request', '--log', log)
+    assert.match(
+      unknown,
+      /^the log does not mention this visitor: with LOG_LEVEL info .* POWGATE_LOG_SUCCESSES of visitors\. Read: \S+ \S+ to /,
+    )
+    const other = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
+    const line = await powgate.problem(1, 'explain', other, '--log', log)
+    assert.ok(!line.includes('0000') && !line.includes(token.slice(-43)))
+    const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
+    assert.match(
+      await powgate.problem(1, 'explain', 'odd-1', '--log', broken),
+      /\(2 lines mention it but are not the JSON of powgate\)/,
+    )
+    assert.match(
+      await powgate.problem(1, 'explain', 'x', '--log', join(dir, 'none')),
+      /^--log: cannot read .*none: ENOENT/,
+    )
+    assert.match(await powgate.problem(1, 'explain', 'x', '--log', dir), /^--log: cannot read .*EISDIR/)
+    const notGzip = file('plain.gz', service.output)
+    assert.match(
+      await powgate.problem(1, 'explain', 'x', '--log', notGzip),
+      /^--log: cannot read .*incorrect header check/,
+    )
+    assert.match(await powgate.problem(1, 'explain', 'x'), /does not mention/) // an empty standard input
+  })
+
+  test('calls that cannot be understood: one line, exit code 2, and no secret in it', async () => {
+    const expected = /^VISITOR: expected a request id .*, a token in quotes, a nonce, or an IP address$/
+    for (const wrong of [apiKey, 'two words', '', 'x'.repeat(129), token.slice(0, -1)])
+      assert.match(await powgate.problem(2, 'explain', wrong, '--log', log), expected)
+    assert.match(await powgate.problem(2, 'explain'), /^VISITOR: missing; expected a request id/)
+    assert.match(await powgate.problem(2, 'explain', 'x', '--log', ''), /^--log: expected the path of a file/)
+    assert.match(
+      await powgate.problem(2, 'explain', 'x', '--log', '-', '--log', '-'),
+      /^--log: expected - once$/,
+    )
+    const twice = await powgate.problem(2, 'explain', token, token)
+    assert.match(
+      twice,
+      /^unexpected argument "\[token of [0-9a-f]{32}\]"; usage: powgate explain VISITOR \[flags\]$/,
+    )
+  })
+})
+
+describe('on logs of any kind', () => {
+  const line = (fields: Record<string, unknown>) => JSON.stringify({ level: 30, time: 1, ...fields })
+
+  test('a log far larger than a block: every line of the visitor is found, wherever blocks end', async () => {
+    const nonce = 'abcdef0123456789abcdef0123456789'
+    const chunks: string[] = []
+    let bytes = 0
+    let planted = 0
+    // Lines of the visitor all over the ends of blocks of 1 MiB, among lines of many lengths.
+    for (let i = 0; bytes < 6 << 20; i++) {
+      const toEnd = (1 << 20) - (bytes % (1 << 20))
+      const isNear = toEnd < 600
+      const text = isNear
+        ? line({ event: 'refused', requestId: `r-${planted++}`, nonce })
+        : line({ event: 'refused', requestId: `other-${i}`, pad: 'x'.repeat((i * 37) % 400) })
+      chunks.push(text)
+      bytes += text.length + 1
+    }
+    const path = file('large.log', chunks.join('\n'))
+    assert.ok(planted > 20)
+    const { records, skipped } = await searchLogs([path], { text: nonce, kind: 'nonce' })
+    assert.deepEqual(
+      records.map(({ requestId }) => requestId),
+      Array.from({ length: planted }, (_, i) => `r-${i}`),
+    )
+    assert.equal(skipped, 0)
+    const byRequest = await searchLogs([path], { text: 'r-7', kind: 'id' })
+    assert.equal(byRequest.records.length, planted)
+  })
+
+  test('of an address the last ten visits, in whatever order the logs of its hosts are given', async () => {
+    const [first, second] = ['web1', 'web2'].map((hostname, host) => {
+      const lines = Array.from({ length: 3000 }, (_, i) => {
+        const nonce = (i >> 1).toString(16).padStart(32, '0')
+        // One in two bears the address, which another has as its beginning.
+        const ip = i % 2 === 0 ? '2001:db8::1' : '2001:db8::11'
+        return line({ event: 'refused', requestId: `r-${host}-${i}`, time: 10_000 + i, hostname, nonce, ip })
+      })
+      return file(`${hostname}.log`, `${lines.join('\n')}\n`)
+    })
+    for (const paths of [
+      [first!, second!],
+      [second!, first!],
+    ]) {
+      const { records, isCut, read } = await searchLogs(paths, { text: '2001:db8::1', kind: 'address' })
+      assert.equal(new Set(records.map(({ nonce }) => nonce)).size, 10)
+      assert.equal(records.length, 40)
+      assert.equal(records[0]!.time, 12_980)
+      assert.ok(isCut)
+      assert.deepEqual([read.fromMs, read.toMs, [...read.hosts].sort()], [10_000, 12_999, ['web1', 'web2']])
+    }
+    const text = await powgate.text('explain', '2001:DB8:0::1', '--log', first!)
+    assert.match(
+      text,
+      /\nMore lines match; only its last 10 visits are shown\.\nRead: .* of web1; other hosts /,
+    )
+    assert.match(
+      await powgate.problem(1, 'explain', '2001:db8::2', '--log', second!),
+      /, of web2; other hosts/,
+    )
+  })
+
+  test('an id that thousands of requests bear is cut off', async () => {
+    const many = Array.from({ length: 1500 }, (_, i) =>
+      line({ event: 'refused', requestId: 'same', time: i }),
+    )
+    const { records, isCut } = await searchLogs([file('same.log', many.join('\n'))], {
+      text: 'same',
+      kind: 'id',
+    })
+    assert.deepEqual([records.length, isCut], [1000, true])
+  })
+
+  test('a line of another version, or of nobody, is told as far as it goes and commands no terminal', async () => {
+    const odd = [
+      { event: 'verification-failed', score: 'high', reasons: 'all' },
+      { event: 'verification-failed', score: 0.1, reasons: ['newReason', null], penalties: 7 },
+      { event: 'challenge-issued', climb: null },
+      { event: 'refused', reason: 'new-reason', endpoint: '\x1b[2J' },
+      { event: '\x1b]0;owned\x07', msg: 'x\ny' },
+      { event: 'token-redeemed', time: 'soon' },
+      { event: 'fault' },
+    ].map(fields => line({ requestId: 'odd', ...fields }))
+    const text = await powgate.text('explain', 'odd', '--log', file('odd.log', odd.join('\n')))
+    assert.match(text, /^[\x20-\x7e\n]*$/)
+    assert.equal(text.match(/^\d{4}-/gm)?.length, odd.length)
+    assert.match(text, /newReason/)
+  })
+
+  test('every refusal has words of its own', () => {
+    const meanings = Object.entries(OUTCOMES).map(([reason, { status, code }]) => {
+      const record: LogRecord = { event: 'refused', reason, code, status, endpoint: 'verify', time: 1 }
+      const { title, lines } = stepOf(record)
+      assert.ok(title.includes(code) && title.includes(reason), title)
+      assert.equal(lines[0], REFUSAL_WORDS[reason as keyof typeof OUTCOMES].meaning)
+      return lines[0]
+    })
+    assert.equal(new Set(meanings).size, meanings.length)
+  })
+
+  test('every setting that the words name is one, and every limit is named', () => {
+    const text = JSON.stringify([REFUSAL_WORDS, JUDGEMENT_WORDS, LIMIT_WORDS])
+    const named = new Set([...text.matchAll(/\bPOWGATE_\w+/g)].map(([name]) => name))
+    for (const name of named) assert.ok(name in SETTINGS, name)
+    for (const name of Object.keys(SETTINGS))
+      if (name.startsWith('POWGATE_LIMIT_')) assert.ok(named.has(name), name)
+  })
+})

@@ -1,0 +1,206 @@
+/** The built service with either store, forked as an operator would run it; and a site for its tests. */
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { loadConfig } from '../../src/config/config.ts'
+import { demoApiKey } from '../../src/demo/site.ts'
+import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
+import { openSiteStore } from '../../src/store/open-sites.ts'
+import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
+import { eventually, within } from './eventually.ts'
+import { call, closeIdleConnections } from './http.ts'
+import { leftovers } from './leftovers.ts'
+import { freePort } from './ports.ts'
+import { RedisServer } from './redis.ts'
+
+export type StoreKind = 'embedded' | 'redis'
+export const STORE_KINDS: readonly StoreKind[] = ['embedded', 'redis']
+
+/** Known to the tests, so that they can make nonces and tokens themselves. */
+export const TEST_SECRET = 'a test secret of more than thirty-two characters'
+
+const MANY = '1000000'
+export const UNLIMITED_CHALLENGES = {
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: MANY,
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: MANY,
+}
+export const UNLIMITED_VERIFICATIONS = {
+  POWGATE_LIMIT_VERIFY_ADDRESS: MANY,
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: MANY,
+}
+export const UNLIMITED_REDEMPTIONS = {
+  POWGATE_LIMIT_REDEEM_ADDRESS: MANY,
+  POWGATE_LIMIT_REDEEM_API_KEY: MANY,
+}
+/** For tests that make more requests than one visitor may. */
+export const UNLIMITED = { ...UNLIMITED_CHALLENGES, ...UNLIMITED_VERIFICATIONS, ...UNLIMITED_REDEMPTIONS }
+
+const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
+
+export interface TestSite {
+  readonly siteKey: string
+  readonly apiKey: string
+}
+
+/** Long enough for a busy machine. */
+const START_MS = 60_000
+
+export class TestService {
+  readonly kind: StoreKind
+  readonly port: number
+  readonly url: string
+  /** Only with the store `redis`. */
+  readonly redis: RedisServer | undefined
+  readonly env: Readonly<Record<string, string>>
+  readonly dataDir: string
+  readonly #main: string
+  readonly #lines: string[] = []
+  #process: ChildProcess | undefined
+
+  private constructor(
+    kind: StoreKind,
+    port: number,
+    redis: RedisServer | undefined,
+    env: Record<string, string>,
+    main: string,
+  ) {
+    this.kind = kind
+    this.#main = main
+    this.port = port
+    this.url = `http://127.0.0.1:${port}`
+    this.redis = redis
+    this.dataDir = mkdtempSync(join(tmpdir(), 'powgate-test-'))
+    this.env = {
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      POWGATE_WORKERS: '2',
+      POWGATE_DATA_DIR: this.dataDir,
+      POWGATE_SECRETS: TEST_SECRET,
+      // Connections that a test still has open are not needed once it stops the service.
+      POWGATE_DRAIN_SECONDS: '1',
+      // On a busy machine a worker may get more requests than it can answer; only few tests are about overload.
+      POWGATE_OVERLOAD_MS: '0',
+      ...(redis === undefined ? {} : { REDIS_URL: redis.url }),
+      ...env,
+    }
+    for (const secret of this.env.POWGATE_SECRETS?.split(',') ?? []) {
+      noteSecret('master secret', secret)
+      noteSecret('api key', demoApiKey(secret))
+    }
+  }
+
+  /**
+   * @param env settings besides the defaults of the tests: two workers, loopback, a known secret
+   * @param main the entry of another build
+   */
+  static async start(kind: StoreKind, env: Record<string, string> = {}, main = MAIN): Promise<TestService> {
+    const redis = kind === 'redis' ? await RedisServer.start() : undefined
+    const service = new TestService(kind, await freePort(), redis, env, main)
+    leftovers.add(service)
+    try {
+      await service.boot()
+    } catch (error) {
+      await service.stop()
+      throw error
+    }
+    return service
+  }
+
+  /** A service that is not started yet, on a port that may be in use: see `boot`. */
+  static prepare(kind: 'embedded', env: Record<string, string>, port: number): TestService {
+    const service = new TestService(kind, port, undefined, env, MAIN)
+    leftovers.add(service)
+    return service
+  }
+
+  /** Starts the processes; also after they have ended. */
+  async boot(): Promise<void> {
+    const { PATH, HOME } = process.env
+    const child = spawn(process.execPath, [this.#main], {
+      env: { PATH, HOME, ...this.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    this.#process = child
+    let stdout = ''
+    let stderr = ''
+    child.stdout.on('data', (chunk: Buffer) => (stdout += chunk))
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
+    child.once('close', () => noteOutput(stdout, stderr))
+    const listening = new Promise<void>((resolve, reject) => {
+      const take = (chunk: Buffer) => {
+        const text = chunk.toString()
+        this.#lines.push(text)
+        if (text.includes('powgate listens')) resolve()
+      }
+      child.stdout.on('data', take)
+      child.stderr.on('data', take)
+      // At these levels the service does not log that it listens.
+      if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
+        eventually(30_000, 'the service listens', () => call(this.url).catch(() => undefined)).then(
+          () => resolve(),
+          reject,
+        )
+      }
+      child.once('exit', code => reject(new Error(`the service ended with ${code}:\n${this.output}`)))
+    })
+    await within(START_MS, listening, () => `the service does not listen:\n${this.output}`)
+    noteProcesses(this.pid)
+  }
+
+  /** Everything the service has printed. */
+  get output(): string {
+    return this.#lines.join('')
+  }
+
+  get pid(): number {
+    return this.#process!.pid!
+  }
+
+  /** A store client of the test, to read and change sites while the service runs. */
+  openSites() {
+    return openSiteStore(loadConfig(this.env))
+  }
+
+  async createSite(options: SiteOptions = {}): Promise<TestSite> {
+    const store = await this.openSites()
+    try {
+      const { site, apiKey } = await createSite(store, { name: 'test', ...options })
+      noteSecret('api key', apiKey)
+      return { siteKey: site.siteKey, apiKey }
+    } finally {
+      await store.close()
+    }
+  }
+
+  /** Sends a signal to the primary process, and resolves with its exit code when it has ended. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined) return null
+    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+    noteProcesses(child.pid!)
+    const gone = once(child, 'exit')
+    closeIdleConnections()
+    child.kill(signal)
+    const [code] = await gone
+    return code as number | null
+  }
+
+  /** Resolves with the primary process's exit code when it has ended by itself. */
+  async ended(): Promise<number | null> {
+    const child = this.#process!
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    return child.exitCode
+  }
+
+  /** Ends everything and removes its files. */
+  async stop(): Promise<void> {
+    leftovers.delete(this)
+    await this.end('SIGTERM')
+    await this.redis?.stop()
+    rmSync(this.dataDir, { recursive: true, force: true })
+  }
+}

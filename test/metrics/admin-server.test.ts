@@ -1,0 +1,260 @@
+/** The admin port: who is answered, what is refused, and how much of its time a client can take. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import { connect } from 'node:net'
+import { Writable } from 'node:stream'
+import { after, before, describe, test } from 'node:test'
+import { pino } from 'pino'
+import type { AdminRoute } from '../../src/admin/admin-route.ts'
+import { isLocalName, startAdminServer } from '../../src/admin/server.ts'
+import { ListenError } from '../../src/config/ports.ts'
+import { isLoopback } from '../../src/domain/address.ts'
+import { call } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+
+let isReady = true
+const supervisor = {
+  isHealthy: () => true,
+  isReady: () => isReady,
+  askStats: async () => {},
+  restarts: () => ({ crash: 0, hang: 0, roll: 0 }),
+  workersWanted: () => 1,
+}
+
+const logged: string[] = []
+const log = pino(
+  new Writable({
+    write(chunk, _encoding, done) {
+      logged.push(String(chunk))
+      done()
+    },
+  }),
+)
+
+const routes: AdminRoute[] = [
+  {
+    path: '/echo',
+    handle(_request, response, query) {
+      response.end(`query ${query.get('a')}`)
+    },
+  },
+  {
+    path: '/broken',
+    handle() {
+      throw new Error('a fault of this route')
+    },
+  },
+  {
+    path: '/half',
+    async handle(_request, response) {
+      response.write('half an answer')
+      throw new Error('a fault in the middle')
+    },
+  },
+]
+
+describe('the admin port', { concurrency: true }, () => {
+  let port: number
+  let url: string
+  let server: Server
+
+  before(async () => {
+    port = await freePort()
+    url = `http://127.0.0.1:${port}`
+    server = (await startAdminServer(
+      { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
+      supervisor,
+      routes,
+      log,
+    ))!
+  })
+  after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  test('answers GET and HEAD with headers that keep it out of caches and from being guessed at', async () => {
+    for (const path of ['/healthz', '/readyz', '/echo?a=b%20c', '/nothing', '/broken']) {
+      const got = await call(`${url}${path}`)
+      assert.equal(got.headers['cache-control'], 'no-store', path)
+      assert.equal(got.headers['x-content-type-options'], 'nosniff', path)
+      assert.equal(got.headers['access-control-allow-origin'], undefined)
+      const head = await call(`${url}${path}`, { method: 'HEAD' })
+      assert.deepEqual([head.status, head.text], [got.status, ''], path)
+    }
+    assert.equal((await call(`${url}/echo?a=b%20c`)).text, 'query b c')
+    assert.deepEqual((await call(`${url}/healthz?x`)).json, { ok: true })
+    isReady = false
+    const unready = await call(`${url}/readyz`)
+    assert.deepEqual([unready.status, unready.json], [503, { ok: false }])
+    isReady = true
+  })
+
+  test('refuses other methods, other paths, and says what there is', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'TRACE']) {
+      const body = /^P/.test(method) ? { body: 'x' } : {}
+      const answer = await call(`${url}/healthz`, { method, ...body })
+      assert.deepEqual([answer.status, answer.json.code], [405, 'method-not-allowed'], method)
+      assert.equal(answer.headers.allow, 'GET, HEAD')
+    }
+    for (const path of [
+      '/',
+      '/health',
+      '/healthz/',
+      '/metrics/../healthz',
+      '//healthz',
+      '/HEALTHZ',
+      '/%68ealthz',
+    ]) {
+      const answer = await raw(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
+      assert.match(answer, /^HTTP\/1\.1 404 /, path)
+      assert.match(answer, /"code":"not-found"/)
+    }
+  })
+
+  test('a fault of a route is a 500 and in the log; one in the middle of an answer breaks it off', async () => {
+    const answer = await call(`${url}/broken`)
+    assert.deepEqual([answer.status, answer.json.code], [500, 'internal'])
+    assert.doesNotMatch(answer.text, /fault of this route/)
+    assert.ok(logged.some(line => line.includes('a fault of this route') && line.includes('/broken')))
+    await assert.rejects(call(`${url}/half`))
+    assert.equal((await call(`${url}/healthz`)).status, 200)
+  })
+
+  test('only names that lead here are answered: no web page can point a name of its own at it', async () => {
+    const statusFor = async (host: string) => {
+      const answer = await raw(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      return Number(/^HTTP\/1\.1 (\d+) /.exec(answer)?.[1])
+    }
+    for (const host of [
+      '127.0.0.1',
+      `127.0.0.1:${port}`,
+      '10.1.2.3:1',
+      '[::1]',
+      `[::1]:${port}`,
+      'localhost',
+    ])
+      assert.equal(await statusFor(host), 200, host)
+    for (const host of [`LOCALHOST:${port}`, 'a.localhost', 'pow.gate.localhost:80'])
+      assert.equal(await statusFor(host), 200, host)
+    for (const host of [
+      'evil.example',
+      'evil.example:80',
+      'localhost.evil.example',
+      'notlocalhost',
+      '127.0.0.1.evil.example',
+    ])
+      assert.equal(await statusFor(host), 403, host)
+    for (const host of [
+      '',
+      '0x7f000001',
+      '127.1',
+      '[::1',
+      '[evil]',
+      'localhost:80:90',
+      '127.0.0.1@evil.example',
+      '256.0.0.1',
+    ])
+      assert.equal(await statusFor(host), 403, host)
+    assert.match(await raw('GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /)
+  })
+
+  test('a head that is too long or does not end is refused', async () => {
+    const long = await raw(`GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`)
+    assert.match(long, /^HTTP\/1\.1 431 /)
+    const startedAt = performance.now()
+    const slow = await raw('GET /healthz HTTP/1.1\r\nHost: local')
+    assert.doesNotMatch(slow, /^HTTP\/1\.1 200/)
+    assert.ok(performance.now() - startedAt < 20_000)
+  })
+
+  /** Sends this and returns all that comes back until the other side closes. */
+  async function raw(text: string): Promise<string> {
+    const socket = connect(port, '127.0.0.1')
+    const chunks: Buffer[] = []
+    socket.on('data', chunk => chunks.push(chunk))
+    socket.on('error', () => {}) // reset: closed as well
+    socket.setTimeout(30_000, () => socket.destroy())
+    socket.write(text)
+    await once(socket, 'close')
+    return Buffer.concat(chunks).toString()
+  }
+})
+
+test('more connections than it keeps are closed at once, and it answers again when they are gone', async () => {
+  const port = await freePort()
+  const server = await startAdminServer(
+    { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
+    supervisor,
+    [],
+    log,
+  )
+  const sockets = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  let closed = 0
+  for (const socket of sockets) socket.once('close', () => closed++)
+  const deadline = performance.now() + 4000 // less than the time after which idle ones are closed
+  while (closed < 200 - server!.maxConnections && performance.now() < deadline)
+    await new Promise(resolve => setTimeout(resolve, 10))
+  assert.equal(closed, 200 - server!.maxConnections)
+  for (const socket of sockets) socket.destroy()
+  for (;;) {
+    const count = await new Promise<number>(resolve => server!.getConnections((_, open) => resolve(open)))
+    if (count === 0) break
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 200)
+  server!.closeAllConnections()
+  server!.close()
+})
+
+test('a port that is taken is a clear error; without a port there is no server', async () => {
+  const port = await freePort()
+  const first = await startAdminServer(
+    { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
+    supervisor,
+    [],
+    log,
+  )
+  await assert.rejects(
+    startAdminServer({ adminHost: '127.0.0.1', adminHosts: [], adminPort: port }, supervisor, [], log),
+    (error: unknown) =>
+      error instanceof ListenError &&
+      /^POWGATE_ADMIN_PORT: cannot listen on .*: the port is taken$/.test(error.message),
+  )
+  first!.close()
+  assert.equal(
+    await startAdminServer(
+      { adminHost: '127.0.0.1', adminHosts: [], adminPort: undefined },
+      supervisor,
+      [],
+      log,
+    ),
+    undefined,
+  )
+})
+
+test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {
+  const adminPort = await freePort()
+  const place = { adminHost: '0.0.0.0', adminHosts: ['metrics.example', 'powgate'], adminPort }
+  const server = await startAdminServer(place, supervisor, [], log)
+  t.after(() => {
+    server!.closeAllConnections()
+    server!.close()
+  })
+  const statusFor = async (host: string) =>
+    (await call(`http://127.0.0.1:${adminPort}/healthz`, { headers: { Host: host } })).status
+  for (const host of ['10.1.2.3:9090', 'Metrics.Example', 'powgate:9090', 'localhost'])
+    assert.equal(await statusFor(host), 200, host)
+  for (const host of ['evil.example', 'a.metrics.example', 'powgate.evil.example:9090', ':9090'])
+    assert.equal(await statusFor(host), 403, host)
+})
+
+test('which addresses are loopback', () => {
+  for (const host of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1', 'localhost'])
+    assert.ok(isLoopback(host), host)
+  for (const host of ['0.0.0.0', '::', '10.0.0.1', '128.0.0.1', '::2', '::ffff:10.0.0.1', 'example.com', ''])
+    assert.ok(!isLoopback(host), host)
+  assert.ok(isLocalName('[::ffff:127.0.0.1]:9000'))
+})

@@ -1,0 +1,345 @@
+/** GET /metrics: well-formed, equal to what was sent, and bounded whatever is sent. */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { randomBytes, randomInt } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { Subject } from '../contract/support.ts'
+import { Client } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call, freshAddress } from '../harness/http.ts'
+import { growth, type Observed, startObserved } from '../harness/metrics.ts'
+import { type PrometheusText, seriesOf } from '../harness/prometheus-text.ts'
+import { STORE_KINDS, type TestService } from '../harness/service.ts'
+import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
+
+/** Outcomes that are told without asking the store for an operation. */
+const WITHOUT_STORE = /^(other|content) | (405|413) |site-key-|credentials-/
+const ofEndpoint = (sent: Sent, endpoint: string) =>
+  [...sent].filter(([what]) => what.startsWith(`${endpoint} `)).reduce((sum, [, count]) => sum + count, 0)
+
+for (const kind of STORE_KINDS) {
+  test(`store ${kind}, two workers: a counted load of every kind of answer gives exactly equal counters`, async () => {
+    const observed = await startObserved(kind, LOAD_ENV)
+    const subject = new Subject()
+    await subject.prepare(observed.service)
+    await subject.agedSolution(subject.site.siteKey, freshAddress(), 0) // reads the store's epoch by a visit
+    const before = await observed.scrape()
+    const load = new CountedLoad(subject)
+    await load.challenges()
+    await load.verifications()
+    await load.judgements()
+    await load.credentials()
+    await load.redemptions()
+    await load.others()
+    const after = await observed.scrape()
+    checkAnswers(load.sent, before, after)
+    checkJudgements(load.sent, before, after)
+    checkStore(kind, load.sent, before, after)
+    await checkAborts(observed)
+    await checkProcesses(observed)
+    await observed.service.stop()
+  })
+}
+
+function checkAnswers(sent: Sent, before: PrometheusText, after: PrometheusText): void {
+  const grown = growth(before, after)
+  const answers = [...grown].filter(([series]) => series.startsWith('powgate_requests_total'))
+  const expected = [...sent].map(([what, count]) => {
+    const [endpoint, status, outcome] = what.split(' ')
+    return [
+      seriesOf('powgate_requests_total', { endpoint: endpoint!, status: status!, outcome: outcome! }),
+      count,
+    ] as const
+  })
+  assert.deepEqual(new Map(answers), new Map(expected))
+  for (const endpoint of ['challenge', 'verify', 'verify-token', 'content', 'other']) {
+    const timed = grown.get(seriesOf('powgate_request_duration_seconds_count', { endpoint }))
+    assert.equal(timed, ofEndpoint(sent, endpoint), `timed answers of ${endpoint}`)
+  }
+  const limited = [...grown].filter(([series]) => series.startsWith('powgate_rate_limited_total'))
+  assert.deepEqual(
+    Object.fromEntries(limited),
+    Object.fromEntries(
+      Object.entries({
+        'challenge address-site': 4,
+        'challenge address': 3,
+        'verify address-site': 3,
+        'verify address': 2,
+        'verify-token address': 2,
+        'verify-token api-key': 3,
+      }).map(([name, count]) => {
+        const [endpoint, policy] = name.split(' ')
+        return [seriesOf('powgate_rate_limited_total', { endpoint: endpoint!, policy: policy! }), count]
+      }),
+    ),
+  )
+}
+
+function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusText): void {
+  const change = (name: string, labels = {}) => {
+    const grown = after.value(name, labels) - before.value(name, labels)
+    return Math.round(grown * 100) / 100
+  }
+  const challenges = sent.get('challenge 200 ok')!
+  assert.equal(change('powgate_challenge_difficulty_count'), challenges)
+  const reasons = Object.fromEntries(
+    after
+      .samples('powgate_score_reasons_total')
+      .map(({ name, labels }) => [labels.reason, change(name, labels)])
+      .filter(([, count]) => count !== 0),
+  )
+  assert.deepEqual(reasons, {
+    noPlugins: 1,
+    webdriver: 3,
+    zeroScreen: 1,
+    noLanguages: 1,
+    'proof-wrong': 1,
+    'ip-blocked': 1,
+  })
+  const passed = sent.get('verify 200 ok')!
+  const below = (le: string) => change('powgate_verification_score_bucket', { le })
+  assert.deepEqual([below('0.09'), below('0.39'), below('0.49')], [1, 1, 3])
+  assert.deepEqual([below('0.89'), below('0.99'), below('+Inf')], [3, 4, passed + 3])
+  assert.equal(change('powgate_verification_score_sum'), passed - 1 + 0.9 + 2 * 0.4)
+}
+
+function checkStore(kind: string, sent: Sent, before: PrometheusText, after: PrometheusText): void {
+  const change = (name: string) => after.value(name) - before.value(name)
+  const operations = [...sent]
+    .filter(([what]) => !WITHOUT_STORE.test(what))
+    .reduce((sum, [, count]) => sum + count, 0)
+  const counted = change('powgate_store_batch_operations_sum')
+  if (kind === 'embedded') assert.equal(counted, operations)
+  else assert.ok(counted >= operations, `${counted} of ${operations}; Redis is probed besides`)
+  const calls = change('powgate_store_batch_operations_count')
+  assert.equal(change('powgate_store_call_duration_seconds_count'), calls)
+  assert.ok(calls > 0 && calls <= counted)
+  assert.ok(change('powgate_store_call_duration_seconds_sum') > 0)
+  assert.deepEqual([after.value('powgate_store_up'), change('powgate_store_outages_total')], [1, 0])
+}
+
+/** A client that leaves in the middle of its body. */
+async function checkAborts({ service, scrape }: Observed): Promise<void> {
+  const aborted = async () => (await scrape()).value('powgate_requests_aborted_total', { endpoint: 'verify' })
+  assert.equal(await aborted(), 0)
+  const head = `POST /verify HTTP/1.1\r\nHost: a\r\nX-Site-Key: site_${'0'.repeat(22)}\r\nContent-Length: 9\r\n\r\n`
+  const sockets = Array.from({ length: 3 }, () => connect(service.port, '127.0.0.1'))
+  for (const socket of sockets) socket.write(`${head}{`)
+  const underWay = async () => (await scrape()).value('powgate_requests_under_way')
+  await eventually(10_000, 'three are under way', async () => (await underWay()) === 3)
+  for (const socket of sockets) socket.destroy()
+  await eventually(10_000, 'three are gone', async () => (await aborted()) === 3)
+  assert.equal(await underWay(), 0)
+}
+
+async function checkProcesses({ service, scrape }: Observed): Promise<void> {
+  const metrics = await scrape()
+  const labels = (name: string, label: string) =>
+    [...new Set(metrics.samples(name).map(sample => sample.labels[label]!))].sort()
+  assert.deepEqual(labels('process_resident_memory_bytes', 'process'), ['primary', 'worker-0', 'worker-1'])
+  assert.deepEqual(labels('powgate_event_loop_lag_seconds', 'worker'), ['0', '1'])
+  assert.deepEqual(labels('powgate_event_loop_lag_seconds', 'stat'), ['max', 'mean', 'p99'])
+  assert.equal(metrics.value('powgate_workers'), 2)
+  for (const { value } of metrics.samples('process_resident_memory_bytes')) assert.ok(value > 1e7)
+  assert.equal(metrics.value('process_resident_memory_bytes', { process: 'primary' }) > 0, true)
+  assert.deepEqual(labels('powgate_build_info', 'node'), [process.version])
+  const value = (name: string, label?: string) => metrics.value(name, label ? { process: label } : {})
+  assert.ok(Math.abs(Date.now() / 1000 - value('process_start_time_seconds')) < 600)
+  assert.ok(value('process_cpu_seconds_total') > 0.1)
+  const max = /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${service.pid}/limits`, 'latin1'))![1]
+  for (const process of ['primary', 'worker-0', 'worker-1'])
+    assert.equal(value('process_max_fds', process), Number(max))
+  const ofWorkers = (scraped: PrometheusText) =>
+    ['worker-0', 'worker-1'].reduce((sum, process) => sum + scraped.value('process_open_fds', { process }), 0)
+  const sockets = Array.from({ length: 40 }, () => connect(service.port, '127.0.0.1'))
+  await eventually(10_000, '40 more files', async () => ofWorkers(await scrape()) >= ofWorkers(metrics) + 40)
+  for (const socket of sockets) socket.destroy()
+}
+
+test('the store goes away and comes back: up is 0, then 1, and each worker counts one outage', async () => {
+  const { service, scrape } = await startObserved('redis', { POWGATE_STORE_DEADLINE_MS: '500' })
+  const up = async () => (await scrape()).value('powgate_store_up')
+  await eventually(15_000, 'up', async () => (await up()) === 1)
+  await service.redis!.kill()
+  await eventually(15_000, 'down', async () => (await up()) === 0)
+  const client = new Client(service.url)
+  const answer = await client.challenge(`site_${'0'.repeat(22)}`, { from: freshAddress() })
+  assert.equal(answer.status, 503)
+  await service.redis!.boot()
+  await eventually(15_000, 'up again', async () => (await up()) === 1)
+  const metrics = await scrape()
+  assert.equal(metrics.value('powgate_store_outages_total'), 2)
+  const outages = service.output.matchAll(/"outageSeconds":([\d.]+),"msg":"the store answers"/g)
+  const seconds = Array.from(outages, ([, text]) => Number(text))
+  assert.ok(seconds.length === 2 && seconds.every(outage => outage > 0 && outage < 60), `${seconds}`)
+  const labels = { endpoint: 'challenge', status: '503', outcome: 'store-unavailable' }
+  assert.equal(metrics.value('powgate_requests_total', labels), 1)
+  await service.stop()
+})
+
+function workerPids(service: TestService): number[] {
+  const children = execFileSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)]).toString()
+  return children.split('\n').map(Number).filter(Boolean)
+}
+
+/** Fails if anything fell from one to the next. */
+function assertNeverFalls(scrapes: readonly PrometheusText[]): void {
+  scrapes.reduce((before, after) => {
+    for (const [series, change] of growth(before, after))
+      assert.ok(change > 0, `${series} fell by ${-change}`)
+    return after
+  })
+}
+
+test('kill -9 of workers: no counter goes down, none is lost or counted twice, restarts are counted', async () => {
+  const { service, scrape } = await startObserved('embedded')
+  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const client = new Client(service.url)
+  const first = await scrape()
+  let before = first
+  const visits = 40
+  for (let round = 1; round <= 3; round++) {
+    // Each from an address, hence a connection, of its own, so that both workers get some.
+    await Promise.all(
+      Array.from({ length: visits }, () => client.challenge(site.siteKey, { from: freshAddress() })),
+    )
+    const counted = await scrape()
+    process.kill(workerPids(service)[round % 2]!, 'SIGKILL')
+    const restarts = (metrics: PrometheusText) =>
+      metrics.value('powgate_worker_restarts_total', { cause: 'crash' })
+    const seen: PrometheusText[] = []
+    const after = await eventually(60_000, 'the worker is replaced', async () => {
+      await new Promise(resolve => setTimeout(resolve, 200)) // a start takes the processors, so does scraping
+      const metrics = await scrape()
+      seen.push(metrics)
+      return restarts(metrics) === round && metrics.value('powgate_workers') === 2 ? metrics : undefined
+    })
+    assertNeverFalls([counted, ...seen])
+    const served = { endpoint: 'challenge', status: '200', outcome: 'ok' }
+    assert.equal(after.value('powgate_requests_total', served), round * visits)
+    assert.deepEqual(after.series, before.series, 'a worker that was replaced has made new series')
+    before = after
+  }
+  assert.equal(before.value('powgate_worker_restarts_total', { cause: 'hang' }), 0)
+  assert.equal(before.value('powgate_worker_restarts_total', { cause: 'roll' }), 0)
+  await service.stop()
+})
+
+test('a worker that hangs: /metrics answers without it, keeps its counts, and counts its restart', async () => {
+  const { service, scrape } = await startObserved('embedded')
+  const client = new Client(service.url)
+  for (let visit = 0; visit < 20; visit++) await client.challenge('no site key', { from: freshAddress() })
+  const scrapes = [await scrape()]
+  const labels = { endpoint: 'challenge', status: '400', outcome: 'site-key-malformed' }
+  assert.equal(scrapes[0]!.value('powgate_requests_total', labels), 20)
+  process.kill(workerPids(service)[0]!, 'SIGSTOP')
+  const hung = (metrics: PrometheusText) =>
+    metrics.value('powgate_worker_restarts_total', { cause: 'hang' }) === 1
+  await eventually(90_000, 'it is killed and replaced', async () => {
+    await new Promise(resolve => setTimeout(resolve, 500))
+    const metrics = await scrape()
+    scrapes.push(metrics)
+    return hung(metrics) && metrics.value('powgate_workers') === 2
+  })
+  assertNeverFalls(scrapes)
+  assert.equal(scrapes.at(-1)!.value('powgate_requests_total', labels), 20)
+  assert.equal(scrapes.at(-1)!.value('powgate_worker_restarts_total', { cause: 'crash' }), 0)
+  await service.stop()
+})
+
+const FLOOD = 100_000
+const SOCKETS = 48
+
+/** Sends requests over one connection, one at a time, until they are used up. Every answer ends with a JSON body. */
+function pump(port: number, next: () => string | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1')
+    const send = () => {
+      const request = next()
+      if (request === undefined) socket.end(() => resolve())
+      else socket.write(request, 'latin1')
+    }
+    socket.on('connect', send)
+    socket.on('data', chunk => {
+      if (chunk.includes('}')) send()
+    })
+    socket.on('error', reject)
+    socket.setTimeout(30_000, () => socket.destroy(new Error('no answer within 30 s')))
+  })
+}
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+function randomSiteKey(): string {
+  return `site_${Array.from(randomBytes(22), byte => BASE62[byte % 62]).join('')}`
+}
+
+function request(method: string, path: string, headers: string): string {
+  return `${method} ${path} HTTP/1.1\r\nHost: a\r\n${headers}\r\n`
+}
+
+const randomAddress = () => Array.from({ length: 4 }, () => randomInt(1, 250)).join('.')
+const randomText = () => randomBytes(randomInt(1, 30)).toString('base64url')
+
+/** Refused before the store is asked. */
+function strange(): string {
+  switch (randomInt(4)) {
+    case 0:
+      return request('GET', '/challenge', `X-Site-Key: ${randomText()}"\\{}\r\n`)
+    case 1:
+      return request('GET', `/${randomText()}?${randomText()}`, `X-Request-Id: ${randomText()}\r\n`)
+    case 2:
+      return request('DELETE', `/verify-token?${randomText()}`, `Authorization: Bearer ${randomText()}\r\n`)
+    default:
+      return request('GET', `/widget.js/${randomText()}`, `Origin: https://${randomText()}.example\r\n`)
+  }
+}
+
+/** Asks the store whether there is such a site, or such a key. */
+function unknown(): string {
+  const forwarded = `X-Forwarded-For: ${randomAddress()}\r\n`
+  if (randomInt(2) === 0)
+    return request('GET', '/challenge', `X-Site-Key: ${randomSiteKey()}\r\n${forwarded}`)
+  const key = `sk_${randomSiteKey().slice(5, 13)}_${randomBytes(32).toString('base64url')}`
+  const headers = `Authorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`
+  return `${request('POST', '/verify-token', headers + forwarded)}{}`
+}
+
+test(`${FLOOD} made-up site keys, API keys, paths and addresses leave no new series behind`, async () => {
+  const { service, scrape, adminUrl } = await startObserved('embedded', {
+    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+  })
+  const flood = async (count: number) => {
+    let left = count
+    const some = (make: () => string) => () => (left-- > 0 ? make() : undefined)
+    await Promise.all(
+      Array.from({ length: SOCKETS }, (_, index) =>
+        pump(service.port, some(index % 2 === 0 ? strange : unknown)),
+      ),
+    )
+  }
+  await flood(2000)
+  const before = await scrape()
+  await flood(FLOOD)
+  const after = await scrape()
+  assert.deepEqual(after.series, before.series)
+  const answered = [...growth(before, after)]
+    .filter(([series]) => series.startsWith('powgate_requests_total'))
+    .reduce((sum, [, change]) => sum + change, 0)
+  assert.equal(answered, FLOOD)
+  for (const [endpoint, outcome, status] of [
+    ['challenge', 'site-unknown', '403'],
+    ['challenge', 'site-key-malformed', '400'],
+    ['verify-token', 'api-key-unknown', '401'],
+    ['other', 'not-found', '404'],
+  ] as const) {
+    const labels = { endpoint, outcome, status }
+    assert.ok(after.value('powgate_requests_total', labels) > FLOOD / 20, `few ${outcome}`)
+  }
+  const { text } = await call(`${adminUrl}/metrics`)
+  assert.ok(text.length < 40_000, `${text.length} characters`)
+  await service.stop()
+})

@@ -1,0 +1,325 @@
+/** `powgate apply`, `site export`, `site schema` and `audit` on both stores, as a person or a pipeline runs them. */
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname, tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { Ajv } from 'ajv'
+import { loadConfig } from '../../src/config/config.ts'
+import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../../src/demo/site.ts'
+import type { AuditEntry, FieldChange } from '../../src/domain/audit.ts'
+import type { SiteRecord } from '../../src/domain/site.ts'
+import { authorOfCommand } from '../../src/sites/author.ts'
+import { createSite } from '../../src/sites/sites.ts'
+import { openSiteStore } from '../../src/store/open-sites.ts'
+import type { SiteStore } from '../../src/store/store.ts'
+import { Powgate } from '../cli/cli-process.ts'
+import { RedisServer } from '../harness/redis.ts'
+import { STORE_KINDS } from '../harness/service.ts'
+
+const CHILD = fileURLToPath(new URL('audit-child.ts', import.meta.url))
+const HEAD = { format: 'powgate-sites', version: 1 }
+const SECRET = 'a test secret of more than thirty-two characters'
+const ACTOR = 'deploy pipeline'
+const WHO = `${ACTOR} at ${hostname()}`
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-apply-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+
+let files = 0
+
+function fileOf(document: unknown): string {
+  const path = join(dir, `sites-${files++}.json`)
+  writeFileSync(path, typeof document === 'string' ? document : JSON.stringify(document))
+  return path
+}
+
+describe('apply', { concurrency: true }, () => {
+  for (const kind of STORE_KINDS) {
+    describe(`on the ${kind} store`, { concurrency: false }, () => {
+      let redis: RedisServer | undefined
+      let env: Record<string, string>
+      let powgate: Powgate
+      let shop: SiteRecord
+      let apiKey: string
+      /** Where the store is, as commands tell it. */
+      let place: string
+      let exported: { sites: Record<string, unknown>[] }
+
+      async function onStore<Result>(action: (store: SiteStore) => Promise<Result>): Promise<Result> {
+        const store = await openSiteStore(loadConfig({ POWGATE_SECRETS: SECRET, ...env }))
+        return action(store).finally(() => store.close())
+      }
+      const allSites = () => onStore(store => store.listSites())
+      const audit = (limit = 1000): Promise<AuditEntry[]> => onStore(store => store.readAudit({ limit }))
+      const site = async (siteKey: string) => (await allSites()).find(one => one.siteKey === siteKey)!
+
+      before(async () => {
+        redis = kind === 'redis' ? await RedisServer.start() : undefined
+        const dataDir = join(dir, 'data')
+        mkdirSync(dataDir, { recursive: true })
+        env = redis === undefined ? { POWGATE_DATA_DIR: dataDir } : { REDIS_URL: redis.url }
+        place = redis === undefined ? dataDir : `Redis at 127.0.0.1:${redis.port} (database 0, prefix pg)`
+        powgate = new Powgate({ ...env, POWGATE_ACTOR: ACTOR })
+        const author = { who: 'powgate', how: 'demo page' }
+        await onStore(store => prepareDemoSite(store, demoApiKey(SECRET), author))
+        const options = { name: 'shop', origins: ['https://shop.example'], scoreWeights: { webdriver: 1 } }
+        ;({ site: shop, apiKey } = await onStore(store => createSite(store, options)))
+        await onStore(store => createSite(store, { name: 'blog', active: false }))
+      })
+      after(() => redis?.stop())
+
+      test('an export has all but the demo page, is by the schema, and applying it changes nothing', async () => {
+        const text = await powgate.text('site', 'export')
+        exported = JSON.parse(text)
+        assert.equal(text, `${JSON.stringify(exported, undefined, 2)}\n`)
+        const { siteKey, createdAt: _, updatedAt: __, ...settings } = shop
+        assert.deepEqual({ ...exported, sites: undefined }, { ...HEAD, sites: undefined })
+        assert.deepEqual(exported.sites[0], { siteKey, ...settings })
+        assert.deepEqual(
+          exported.sites.map(({ name }) => name),
+          ['shop', 'blog'],
+        )
+        assert.doesNotMatch(text, /sk_|[0-9a-f]{64}/)
+        const schema = await powgate.json('site', 'schema')
+        const check = new Ajv({ strict: true }).compile(schema)
+        assert.ok(check(exported), JSON.stringify(check.errors))
+        assert.ok(!check({ ...exported, sites: [{ ...exported.sites[0], threshold: 2 }] }))
+
+        const [sites, entries] = [await allSites(), await audit()]
+        const plan = await powgate.json('apply', '-f', fileOf(text), '--disable-missing')
+        assert.deepEqual(plan, { dryRun: false, changed: [], unchanged: 2, store: place })
+        const said = await powgate.text('apply', '-f', fileOf(text))
+        assert.match(said, /^There is nothing to change in .+: 2 sites are as the file says\.\n$/)
+        assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
+      })
+
+      test('an export of some sites', async () => {
+        const some = await powgate.json('site', 'export', DEMO_SITE_KEY, shop.siteKey, shop.siteKey)
+        assert.deepEqual(
+          some.sites.map(({ name }: { name: string }) => name),
+          ['demo page', 'shop'],
+        )
+      })
+
+      test('a dry run says what would change, and writes nothing; then apply does just that, once', async () => {
+        const wanted = {
+          ...HEAD,
+          sites: [
+            {
+              ...exported.sites[0],
+              origins: ['https://shop.example', 'https://b.example'],
+              limits: { verify: 7 },
+            },
+            { name: 'news', plan: 'pro', ipRules: { block: ['10.0.0.0/8'] } },
+          ],
+        }
+        const file = fileOf(wanted)
+        const [sites, entries] = [await allSites(), await audit()]
+        const said = await powgate.text('apply', '--file', file, '--dry-run')
+        for (const line of [
+          `shop (${shop.siteKey}): would be changed`,
+          '    origins: [https://shop.example] -> [https://shop.example, https://b.example]',
+          '    limits.verify: - -> 7',
+          'news (with a new key): would be created',
+          '    ipRules.block: [10.0.0.0/8]',
+          `Nothing was written. It would be in ${place}: 1 created, 1 changed; 0 as the file says already.`,
+        ]) {
+          assert.ok(said.split('\n').includes(line), line)
+        }
+        const dry = await powgate.json('apply', '--file', file, '--dry-run')
+        assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
+
+        const done = await powgate.json('apply', '--file', file)
+        assert.deepEqual(done.changed[0].changes, [
+          {
+            field: 'origins',
+            from: ['https://shop.example'],
+            to: ['https://shop.example', 'https://b.example'],
+          },
+          { field: 'limits.verify', from: null, to: 7 },
+        ])
+        const newKey: string = done.changed[1].siteKey
+        assert.match(newKey, /^site_[0-9A-Za-z]{22}$/)
+        assert.deepEqual(dry, {
+          ...done,
+          dryRun: true,
+          changed: [done.changed[0], { ...done.changed[1], siteKey: null }],
+        })
+        assert.deepEqual((await site(shop.siteKey)).limits, { verify: 7 })
+        const news = await site(newKey)
+        assert.deepEqual([news.name, news.plan, news.ipRules.block], ['news', 'pro', ['10.0.0.0/8']])
+        const added = (await audit()).slice(entries.length)
+        assert.deepEqual(
+          added.map(({ who, how, action, siteKey }) => [who, how, action, siteKey]),
+          [
+            [WHO, 'apply', 'site-changed', shop.siteKey],
+            [WHO, 'apply', 'site-created', newKey],
+          ],
+        )
+        assert.deepEqual(
+          added.map(({ changes }) => changes),
+          done.changed.map(({ changes }: { changes: FieldChange[] }) => changes),
+        )
+        assert.deepEqual(await powgate.json('apply', '--file', file), {
+          dryRun: false,
+          changed: [],
+          unchanged: 2,
+          store: place,
+        })
+        assert.equal((await audit()).length, entries.length + added.length)
+      })
+
+      test('from standard input: what an entry leaves out is default again; missing sites are disabled', async () => {
+        const input = JSON.stringify({
+          ...HEAD,
+          sites: [{ siteKey: shop.siteKey, name: 'shop' }, { name: 'more' }],
+        })
+        const run = await powgate.runWithInput(input, 'apply', '-f', '-', '--disable-missing')
+        assert.deepEqual([run.code, run.err], [0, ''])
+        assert.match(run.out, /^ {4}scoreWeights\.webdriver: 1 -> -$/m)
+        assert.match(run.out, /^news \(site_\w+\): disabled\n {4}active: true -> false$/m)
+        assert.match(run.out, /^In .+: 1 created, 1 changed, 1 disabled; 0 as the file says already\.$/m)
+        const sites = await allSites()
+        const more = sites.find(({ name }) => name === 'more')!
+        assert.ok(
+          run.out.endsWith(`New sites have no API key yet:\n\n  powgate key create ${more.siteKey}\n`),
+        )
+        const states = Object.fromEntries(sites.map(({ name, active }) => [name, active]))
+        assert.deepEqual(states, { shop: true, more: true, blog: false, news: false, 'demo page': true })
+        const keyList = await powgate.json('key', 'list', more.siteKey)
+        assert.deepEqual(keyList, [])
+      })
+
+      test('a file with mistakes: a line for each, exit code 1, and nothing is written', async () => {
+        const [sites, entries] = [await allSites(), await audit()]
+        const good = { name: 'would be new' }
+        const refused = async (document: unknown) => {
+          const run = await powgate.run('apply', '-f', fileOf(document))
+          assert.deepEqual([run.code, run.out], [1, ''])
+          return run.problems
+        }
+        assert.deepEqual(
+          await refused({ ...HEAD, sites: [good, { name: 'x', threshold: 2 }, { name: '' }] }),
+          [
+            'sites[1].threshold: expected a number from 0 to 1, got 2',
+            'sites[2].name: expected 1 to 100 printable characters, got ""',
+          ],
+        )
+        assert.deepEqual(
+          await refused({ ...HEAD, sites: [good, { name: 'shop', ipRules: { allow: ['::1'] } }] }),
+          ['sites[1].ipRules: expected plan "pro"; plan free has no IP rules'],
+        )
+        assert.match((await refused('sites:\n- name: x\n'))[0]!, /^the file is not JSON: [^\n]+$/)
+        assert.deepEqual(await refused({ ...HEAD, version: 2, sites: [good] }), [
+          'version: expected 1, got 2; the file is newer',
+        ])
+        const many = await refused({ ...HEAD, sites: Array.from({ length: 150 }, () => 5) })
+        assert.deepEqual([many.length, many.at(-1)], [101, 'and 50 more'])
+        assert.match(
+          await powgate.problem(1, 'apply', '-f', join(dir, 'none.json')),
+          /^--file: cannot read .*none\.json: ENOENT/,
+        )
+        assert.match(await powgate.problem(1, 'apply', '-f', dir), /^--file: cannot read .*: EISDIR/)
+        assert.deepEqual([await allSites(), await audit()], [sites, entries])
+      })
+
+      test('what somebody has written to the store stays in its line, and commands no terminal', async () => {
+        const odd = { who: 'eve\n2026-01-01T00:00:00Z  site disabled by root\x1b[2K', how: '\u009b1A\u202e' }
+        const { siteKey } = (await onStore(store => createSite(store, { name: 'a\nb\x1b[1A' }, odd))).site
+        const said = (await powgate.text('audit', '--site', siteKey)).split('\n')
+        assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2)
+        assert.match(said.at(-2)!, / by eve\?2026-01-01T00:00:00Z {2}site disabled by root\?\[2K \(\?1A\?\)$/)
+        const shown = [await powgate.text('site', 'list'), await powgate.text('site', 'show', siteKey)]
+        const json = await powgate.text('audit', '--site', siteKey, '--json')
+        for (const text of [...said, ...shown, json]) assert.doesNotMatch(text, /[^\P{Cc}\n]|\u202e/u)
+        assert.equal(JSON.parse(json)[0].how, odd.how)
+      })
+
+      test('every change has its entry: by every command, with who and how', async () => {
+        const { siteKey, apiKeyId } = await powgate.json('site', 'create', '--name', 'fresh')
+        const by = (actor: string) => powgate.with({ POWGATE_ACTOR: actor })
+        await by('alice').text('site', 'update', siteKey, '--threshold', '0.7')
+        await by('alice').text('site', 'update', siteKey, '--threshold', '0.7')
+        await by('alice').text('site', 'disable', siteKey)
+        await by('').with({ SUDO_USER: 'bob' }).text('site', 'enable', siteKey)
+        const { id } = await by('').json('key', 'create', siteKey, '--name', 'backend')
+        await powgate.text('key', 'update', id, '--name', 'front end')
+        await powgate.text('key', 'revoke', id)
+        const entries: AuditEntry[] = await powgate.json('audit', '--site', siteKey)
+        const user = userInfo().username
+        assert.deepEqual(
+          entries.map(({ who, how, action, keyId = '-' }) => [who.split(' at ')[0], how, action, keyId]),
+          [
+            [ACTOR, 'site create', 'site-created', '-'],
+            [ACTOR, 'site create', 'key-created', apiKeyId],
+            ['alice', 'site update', 'site-changed', '-'],
+            ['alice', 'site disable', 'site-disabled', '-'],
+            ['bob', 'site enable', 'site-enabled', '-'],
+            [user, 'key create', 'key-created', id],
+            [ACTOR, 'key update', 'key-changed', id],
+            [ACTOR, 'key revoke', 'key-revoked', id],
+          ],
+        )
+        const text = await powgate.text('audit', '--site', siteKey, '--limit', '2', '--since', '1h')
+        const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ'
+        assert.match(
+          text,
+          new RegExp(
+            `^${time}  key changed ${id} "front end" of ${siteKey}  by ${WHO} \\(key update\\)\n` +
+              `    name: backend -> front end\n` +
+              `${time}  key revoked ${id} "front end" of ${siteKey}  by ${WHO} \\(key revoke\\)\n` +
+              `    revokedAt: - -> \\S+Z\n$`,
+          ),
+        )
+        const none = await powgate.text('audit', '--site', siteKey, '--since', '9998-01-01')
+        assert.equal(none, 'There are no such changes.\n')
+        const everything = JSON.stringify(await audit())
+        assert.ok(!everything.includes(apiKey.slice(12)) && !/[0-9a-f]{64}/.test(everything))
+      })
+
+      test('two processes with 50 changes each, of one site: 100 entries in order, none lost', async () => {
+        const { siteKey } = (await onStore(store => createSite(store, { name: 'start' }))).site
+        const labels = ['first', 'second']
+        const children = labels.map(label =>
+          spawn(process.execPath, ['--import', 'tsx', CHILD, siteKey, label, '50'], {
+            env: { PATH: process.env.PATH, POWGATE_SECRETS: SECRET, ...env },
+            stdio: 'inherit',
+            timeout: 120_000,
+          }),
+        )
+        const codes = await Promise.all(children.map(async child => (await once(child, 'exit'))[0]))
+        assert.deepEqual(codes, [0, 0])
+        const entries = (await onStore(store => store.readAudit({ siteKey, limit: 1000 }))).slice(2)
+        assert.equal(entries.length, 100)
+        let name = 'start'
+        for (const { who, changes } of entries) {
+          assert.equal(changes.length, 1)
+          assert.equal(changes[0]!.from, name, 'each starts from what the one before made')
+          name = String(changes[0]!.to)
+          assert.ok(name.startsWith(`${who} `))
+        }
+        assert.equal((await site(siteKey)).name, name)
+        for (const label of labels) {
+          const own = entries.filter(({ who }) => who === label).map(({ changes }) => changes[0]!.to)
+          assert.deepEqual(
+            own,
+            own.map((_, index) => `${label} ${index}`),
+          )
+        }
+      })
+    })
+  }
+})
+
+test('who: POWGATE_ACTOR, else who called sudo, else the user of the process; at the host', () => {
+  const at = ` at ${hostname()}`
+  const who = (env: Record<string, string>) => authorOfCommand('x', env).who
+  assert.equal(who({ POWGATE_ACTOR: ' ci 42 ', SUDO_USER: 'bob' }), `ci 42${at}`)
+  assert.equal(who({ POWGATE_ACTOR: '', SUDO_USER: 'bob' }), `bob${at}`)
+  assert.equal(who({}), userInfo().username + at)
+})

@@ -1,0 +1,56 @@
+/** What the service itself makes in its store: its entries in the audit log, and what of it is exported. */
+
+import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
+import { after, before, describe, test } from 'node:test'
+import { DEMO_SITE_KEY } from '../../src/demo/site.ts'
+import type { AuditEntry } from '../../src/domain/audit.ts'
+import { Powgate } from '../cli/cli-process.ts'
+import { TestService } from '../harness/service.ts'
+
+describe('a first start', () => {
+  let service: TestService
+  before(async () => {
+    service = await TestService.start('embedded', { POWGATE_DEMO: 'on' })
+  })
+  after(() => service.stop())
+
+  async function entries(): Promise<AuditEntry[]> {
+    const store = await service.openSites()
+    return store.readAudit({ limit: 100 }).finally(() => store.close())
+  }
+
+  test('its audit log names the service and why; a second start makes nothing, and says nothing', async () => {
+    const first = await entries()
+    const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
+    const apiKey = /API key +(sk_\S+)/.exec(service.output)![1]!
+    const actions = first.map(({ who, how, action, siteKey }) => [who, how, action, siteKey])
+    const [start, demo] = ['first start', 'demo page'].map(how => [`powgate (${how}) at ${hostname()}`, how])
+    assert.deepEqual(actions.slice(0, 2).sort(), [
+      [...start!, 'key-created', siteKey],
+      [...start!, 'site-created', siteKey],
+    ])
+    assert.deepEqual(actions.slice(2).sort(), [
+      [...demo!, 'key-created', DEMO_SITE_KEY],
+      [...demo!, 'site-created', DEMO_SITE_KEY],
+    ])
+    assert.ok(!JSON.stringify(first).includes(apiKey.slice(12)))
+    await service.end()
+    await service.boot()
+    assert.deepEqual(await entries(), first)
+  })
+
+  test('an export has its site, and not that of the demo page, as the help says', async () => {
+    const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
+    const powgate = new Powgate(service.env)
+    const { sites } = await powgate.json('site', 'export')
+    assert.deepEqual(
+      sites.map((site: { siteKey: string; name: string }) => [site.siteKey, site.name]),
+      [[siteKey, 'demo']],
+    )
+    assert.match(
+      await powgate.text('site', 'export', '--help'),
+      /^.*all, .*first start too, .*not .* \/demo;/,
+    )
+  })
+})

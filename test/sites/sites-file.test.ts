@@ -1,0 +1,409 @@
+/** Files of sites: what they may hold, what is said about those that may not, and what they would change. Pure. */
+
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { test } from 'node:test'
+import { Ajv } from 'ajv'
+import fc from 'fast-check'
+import { SCORE_REASONS } from '../../src/domain/score.ts'
+import { newSiteKey, type SiteRecord, type SiteSettings } from '../../src/domain/site.ts'
+import { planApply } from '../../src/sites/apply.ts'
+import { type SiteEntry, sitesFile } from '../../src/sites/file.ts'
+import { parseSitesFile } from '../../src/sites/parse-file.ts'
+import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
+import { defaultSettings, siteRecord } from '../../src/sites/sites.ts'
+import { seeded } from '../harness/arbitraries.ts'
+
+const KEY = 'site_0123456789ABCDEFabcdef'
+const OTHER_KEY = 'site_0123456789ABCDEFabcdeg'
+
+/** A file with these sites, as bytes. */
+function fileOf(sites: unknown, more: object = {}): Buffer {
+  return Buffer.from(JSON.stringify({ format: 'powgate-sites', version: 1, sites, ...more }))
+}
+
+function entriesOf(bytes: Uint8Array): readonly SiteEntry[] {
+  const parsed = parseSitesFile(bytes)
+  assert.ok('entries' in parsed, JSON.stringify(parsed))
+  return parsed.entries
+}
+
+function problemsOf(bytes: Uint8Array): readonly string[] {
+  const parsed = parseSitesFile(bytes)
+  assert.ok('problems' in parsed, 'the file was taken')
+  return parsed.problems
+}
+
+let created = 0
+
+function site(change: Partial<SiteRecord> = {}): SiteRecord {
+  const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: created++ }
+  return { ...siteRecord(defaultSettings('shop'), identity, 0), ...change }
+}
+
+const OPTIONS = {
+  disablesMissing: false,
+  neverMissing: new Set<string>(),
+  newSiteKey: () => newSiteKey(randomBytes(96)),
+  now: 1_000_000,
+}
+
+test('an entry that says its name alone has all defaults', () => {
+  const [entry] = entriesOf(fileOf([{ name: ' shop ' }]))
+  assert.deepEqual(entry, { siteKey: undefined, settings: defaultSettings('shop') })
+})
+
+test('a full entry is taken as it is; a partial group is filled up with defaults', () => {
+  const full = {
+    siteKey: KEY,
+    name: 'shop',
+    active: false,
+    plan: 'pro',
+    origins: ['https://a.example', 'https://*.b.example'],
+    requireOrigin: true,
+    threshold: 0.25,
+    difficulty: { base: 20, min: 17, max: 24 },
+    ipRules: { allow: ['10.0.0.0/8'], block: ['2001:db8::1'] },
+    limits: { challenge: 1, verify: 2, redeem: 1_000_000 },
+    failOpen: { challenge: false, verify: true },
+    scoreWeights: Object.fromEntries(SCORE_REASONS.map((name, index) => [name, index / 20])),
+  }
+  const { siteKey, ...settings } = full
+  assert.deepEqual(entriesOf(fileOf([full])), [{ siteKey, settings }])
+  const [partial] = entriesOf(fileOf([{ name: 'x', difficulty: { base: 20 }, ipRules: { block: [] } }]))
+  assert.deepEqual(partial!.settings.difficulty, { base: 20, min: 16, max: 28 })
+  assert.deepEqual(partial!.settings.ipRules, { allow: [], block: [] })
+})
+
+test('a byte order mark, spaces, and a $schema for editors are no mistakes', () => {
+  const file = fileOf([{ name: 'x' }], { $schema: './sites.schema.json' })
+  assert.equal(entriesOf(Buffer.concat([Buffer.from('\ufeff \n'), file, Buffer.from('\n\n')])).length, 1)
+  assert.deepEqual(entriesOf(fileOf([])), [])
+})
+
+const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
+  ['empty', Buffer.from(''), /^the file is not JSON: /],
+  ['no JSON', Buffer.from('sites:\n  - name: shop\n'), /^the file is not JSON: [^\n]+$/],
+  ['cut off', fileOf([{ name: 'x' }]).subarray(0, 30), /^the file is not JSON: /],
+  ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), /^the file is not UTF-8$/],
+  ['a list', Buffer.from('[]'), /^the file: expected an object with format, version and sites, got \[\]$/],
+  ['null', Buffer.from('null'), /^the file: expected an object .*got null$/],
+  ['another object', Buffer.from('{}'), /^format: expected "powgate-sites", got nothing$/],
+  ['another format', fileOf([], { format: 'sites' }), /^format: expected "powgate-sites", got "sites"$/],
+  ['older', fileOf([], { version: 0 }), /^version: expected 1, got 0; the file is older$/],
+  ['newer', fileOf([], { version: 2, more: 1 }), /^version: expected 1, got 2; the file is newer$/],
+  ['a version as text', fileOf([], { version: '1' }), /^version: expected 1, got "1"$/],
+  ['no version', fileOf([], { version: undefined }), /^version: expected 1, got nothing$/],
+  ['no sites', fileOf(undefined), /^sites: missing; expected a list of sites$/],
+  ['sites that are none', fileOf({ shop: {} }), /^sites: expected a list of sites, got \{"shop":\{\}\}$/],
+  [
+    'a field more',
+    fileOf([], { site: [] }),
+    /^site: there is no such field; expected one of format, version/,
+  ],
+]
+
+for (const [about, bytes, line] of NO_FILES) {
+  test(`a file that is none: ${about}`, () => {
+    const problems = problemsOf(bytes)
+    assert.equal(problems.length, 1, problems.join('\n'))
+    assert.match(problems[0]!, line)
+  })
+}
+
+/** The first entry is good, so that the mistake is at sites[1]. */
+const MISTAKES: readonly [entry: unknown, line: string][] = [
+  [5, 'sites[1]: expected an object that describes a site, got 5'],
+  [null, 'sites[1]: expected an object that describes a site, got null'],
+  [{}, 'sites[1].name: missing; expected 1 to 100 printable characters'],
+  [{ name: '' }, 'sites[1].name: expected 1 to 100 printable characters, got ""'],
+  [{ name: '  ' }, 'sites[1].name: expected 1 to 100 printable characters, got " "'],
+  [{ name: 'a\nb' }, 'sites[1].name: expected 1 to 100 printable characters, got "a\\nb"'],
+  [{ name: 7 }, 'sites[1].name: expected 1 to 100 printable characters, got 7'],
+  [
+    { name: 'y'.repeat(101) },
+    `sites[1].name: expected 1 to 100 printable characters, got "${'y'.repeat(79)}...`,
+  ],
+  [{ siteKey: 'shop', name: 'y' }, 'sites[1].siteKey: expected site_ and 22 letters or digits, got "shop"'],
+  [
+    { siteKey: 'site_TestAlwaysPasses000000', name: 'y' },
+    'sites[1].siteKey: expected a key of your own, got a published test key',
+  ],
+  [{ siteKey: null, name: 'y' }, 'sites[1].siteKey: expected site_ and 22 letters or digits, got null'],
+  [{ siteKey: KEY, name: 'y' }, `sites[1].siteKey: ${KEY} is the key of sites[0] too`],
+  [
+    { name: 'first' },
+    'sites[1].name: "first" is the name of sites[0] too; expected a siteKey to tell them apart',
+  ],
+  [{ name: 'y', active: 'yes' }, 'sites[1].active: expected true or false, got "yes"'],
+  [{ name: 'y', plan: 'gold' }, 'sites[1].plan: expected free or pro, got "gold"'],
+  [
+    { name: 'y', origins: 'https://a.example' },
+    'sites[1].origins: expected a list of origins, got "https://a.example"',
+  ],
+  [
+    { name: 'y', origins: ['https://a.example', 'b.example'] },
+    'sites[1].origins[1]: expected an origin as browsers send it, such as https://example.com or https://*.example.com, got "b.example"; did you mean https://b.example?',
+  ],
+  [{ name: 'y', requireOrigin: 1 }, 'sites[1].requireOrigin: expected true or false, got 1'],
+  [{ name: 'y', threshold: 1.01 }, 'sites[1].threshold: expected a number from 0 to 1, got 1.01'],
+  [{ name: 'y', threshold: '0.5' }, 'sites[1].threshold: expected a number from 0 to 1, got "0.5"'],
+  [{ name: 'y', difficulty: 18 }, 'sites[1].difficulty: expected an object with base, min and max, got 18'],
+  [
+    { name: 'y', difficulty: { base: 15 } },
+    'sites[1].difficulty.base: expected an integer from 16 to 28, got 15',
+  ],
+  [
+    { name: 'y', difficulty: { max: 18.5 } },
+    'sites[1].difficulty.max: expected an integer from 16 to 28, got 18.5',
+  ],
+  [
+    { name: 'y', difficulty: { min: 19 } },
+    'sites[1].difficulty: expected min <= base <= max, got 19, 18, 28',
+  ],
+  [
+    { name: 'y', difficulty: { base: 20, max: 19 } },
+    'sites[1].difficulty: expected min <= base <= max, got 16, 20, 19',
+  ],
+  [
+    { name: 'y', difficulty: { top: 20 } },
+    'sites[1].difficulty.top: there is no such field; expected one of base, min, max',
+  ],
+  [
+    { name: 'y', plan: 'pro', ipRules: { allow: ['10.0.0.0/33'] } },
+    'sites[1].ipRules.allow[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "10.0.0.0/33"',
+  ],
+  [
+    { name: 'y', plan: 'pro', ipRules: { block: ['localhost'] } },
+    'sites[1].ipRules.block[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "localhost"',
+  ],
+  [{ name: 'y', ipRules: [] }, 'sites[1].ipRules: expected an object with allow and block, got []'],
+  [
+    { name: 'y', limits: { verify: 0 } },
+    'sites[1].limits.verify: expected an integer from 1 to 1000000, got 0',
+  ],
+  [
+    { name: 'y', limits: { redeem: 1_000_001 } },
+    'sites[1].limits.redeem: expected an integer from 1 to 1000000, got 1000001',
+  ],
+  [
+    { name: 'y', limits: { address: 5 } },
+    'sites[1].limits.address: there is no such field; expected one of challenge, verify, redeem',
+  ],
+  [{ name: 'y', failOpen: { verify: 'no' } }, 'sites[1].failOpen.verify: expected true or false, got "no"'],
+  [
+    { name: 'y', failOpen: { redeem: true } },
+    'sites[1].failOpen.redeem: there is no such field; expected one of challenge, verify',
+  ],
+  [
+    { name: 'y', scoreWeights: { webdriver: -0.1 } },
+    'sites[1].scoreWeights.webdriver: expected a number from 0 to 1, got -0.1',
+  ],
+]
+
+for (const [entry, line] of MISTAKES) {
+  test(`a mistake: ${line.slice(0, 70)}`, () => {
+    assert.deepEqual(problemsOf(fileOf([{ siteKey: KEY, name: 'first' }, entry])), [line])
+  })
+}
+
+test('fields that do not exist, whatever they are called, are named on one line', () => {
+  const strange = `{"format":"powgate-sites","version":1,"sites":[{"name":"x","__proto__":{},"a\\u001b[31m\\nb":1,"webdriver":1}]}`
+  const problems = problemsOf(Buffer.from(strange))
+  assert.equal(problems.length, 3)
+  for (const line of problems)
+    assert.match(line, /^sites\[0\]\.\S+: there is no such field; expected [ -~]+$/)
+  const weight = problemsOf(fileOf([{ name: 'x', scoreWeights: { robot: 1 } }]))
+  assert.match(
+    weight[0]!,
+    /^sites\[0\]\.scoreWeights\.robot: there is no such field; expected one of webdriver, /,
+  )
+})
+
+test('all mistakes are listed, site by site', () => {
+  const problems = problemsOf(
+    fileOf([
+      { name: '', origins: ['x y'], threshold: 2 },
+      { name: 'good' },
+      { nme: 'y', difficulty: { base: 1, min: 40 }, ipRules: { allow: ['a', '1.2.3.4', 'b'] } },
+    ]),
+  )
+  assert.deepEqual(
+    problems.map(line => line.split(': ')[0]).sort(),
+    [
+      ...['sites[0].name', 'sites[0].origins[0]', 'sites[0].threshold', 'sites[2].difficulty.base'],
+      ...['sites[2].difficulty.min', 'sites[2].ipRules.allow[0]', 'sites[2].ipRules.allow[2]'],
+      ...['sites[2].name', 'sites[2].nme'],
+    ].sort(),
+  )
+  assert.deepEqual(
+    problems.map(line => line[6]),
+    [...problems.map(line => line[6])].sort(),
+  )
+})
+
+test('two sites of one name are told apart by their keys', () => {
+  const [first, second] = [site(), site()]
+  const entries = entriesOf(Buffer.from(JSON.stringify(sitesFile([first, second]))))
+  assert.equal(planApply(entries, [first, second], OPTIONS).unchanged, 2)
+  const [problem] = planApply([{ ...entries[0]!, siteKey: undefined }], [first, second], OPTIONS).problems
+  assert.equal(problem, 'sites[0].siteKey: missing; 2 sites are called "shop"; expected a siteKey')
+})
+
+test('an entry means the site with its key, else the one with its name, else a new one', () => {
+  const [shop, blog] = [site(), site({ name: 'blog' })]
+  const entries = entriesOf(
+    fileOf([
+      { siteKey: shop.siteKey, name: 'shop 2' },
+      { name: 'blog', threshold: 0.7 },
+      { name: 'shop' }, // was the name of the first, which has another now
+      { siteKey: KEY, name: 'restored' },
+    ]),
+  )
+  const { changes, unchanged, problems } = planApply(entries, [shop, blog], OPTIONS)
+  assert.deepEqual([unchanged, problems], [0, []])
+  assert.deepEqual(
+    changes.map(({ action, isKeyDrawn, after }) => [action, isKeyDrawn, after.name]),
+    [
+      ['change', false, 'shop 2'],
+      ['change', false, 'blog'],
+      ['create', true, 'shop'],
+      ['create', false, 'restored'],
+    ],
+  )
+  assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: OPTIONS.now })
+  assert.deepEqual(changes[0]!.changes, [{ field: 'name', from: 'shop', to: 'shop 2' }])
+  assert.deepEqual(changes[1]!.after, { ...blog, threshold: 0.7, updatedAt: OPTIONS.now })
+  assert.equal(changes[3]!.after.siteKey, KEY)
+  assert.equal(changes[3]!.after.createdAt, OPTIONS.now)
+})
+
+test('sites that the file does not name are left alone, or disabled, but never those that are not missing', () => {
+  const [named, missing, gone, demo] = [site(), site(), site({ active: false }), site({ siteKey: OTHER_KEY })]
+  const all = [named, missing, gone, demo]
+  const entries = [{ siteKey: named.siteKey, settings: defaultSettings('shop') }]
+  assert.deepEqual(planApply(entries, all, OPTIONS).changes, [])
+  const options = { ...OPTIONS, disablesMissing: true, neverMissing: new Set([demo.siteKey]) }
+  const { changes } = planApply(entries, all, options)
+  assert.deepEqual(
+    changes.map(({ action, after, changes }) => [action, after, changes]),
+    [
+      [
+        'disable',
+        { ...missing, active: false, updatedAt: OPTIONS.now },
+        [{ field: 'active', from: true, to: false }],
+      ],
+    ],
+  )
+})
+
+test('IP rules are for plan pro; those that a plan left behind may stay', () => {
+  const rules = { allow: [], block: ['10.0.0.1'] }
+  const asleep = site({ plan: 'free', ipRules: rules })
+  const planned = (settings: Partial<SiteSettings>) =>
+    planApply(
+      [{ siteKey: asleep.siteKey, settings: { ...defaultSettings('shop'), ...settings } }],
+      [asleep],
+      OPTIONS,
+    )
+  assert.deepEqual(planned({ ipRules: rules }).problems, [])
+  assert.deepEqual(planned({ ipRules: rules, threshold: 0 }).problems, [])
+  assert.deepEqual(planned({}).problems, [])
+  assert.deepEqual(planned({ plan: 'pro', ipRules: { allow: ['10.0.0.2'], block: [] } }).problems, [])
+  const line = 'sites[0].ipRules: expected plan "pro"; plan free has no IP rules'
+  assert.deepEqual(planned({ ipRules: { allow: ['10.0.0.2'], block: [] } }).problems, [line])
+  const fresh = planApply([{ siteKey: KEY, settings: { ...asleep } }], [], OPTIONS)
+  assert.deepEqual(fresh.problems, [line])
+})
+
+const bits = fc
+  .tuple(fc.integer({ min: 16, max: 28 }), fc.integer({ min: 16, max: 28 }), fc.integer({ min: 16, max: 28 }))
+  .map(three => {
+    const [min, base, max] = three.sort((a, b) => a - b) as [number, number, number]
+    return { base, min, max }
+  })
+const share = fc.integer({ min: 0, max: 100 }).map(percent => percent / 100)
+const perMinute = fc.integer({ min: 1, max: 1_000_000 })
+const origins = fc.uniqueArray(
+  fc.constantFrom('https://a.example', 'https://*.b.example', 'http://localhost:1'),
+)
+const addresses = fc.uniqueArray(fc.constantFrom('10.0.0.1', '2001:db8::/32', '192.0.2.0/24'))
+const optional = { requiredKeys: [] }
+const anySettings: fc.Arbitrary<SiteSettings> = fc.record(
+  {
+    name: fc.constantFrom('shop', 'blog', 'näme "x" \\ 網', 'a'),
+    active: fc.boolean(),
+    plan: fc.constant('pro' as const),
+    origins,
+    requireOrigin: fc.boolean(),
+    threshold: share,
+    difficulty: bits,
+    ipRules: fc.record({ allow: addresses, block: addresses }),
+    limits: fc.record({ challenge: perMinute, verify: perMinute, redeem: perMinute }, optional),
+    failOpen: fc.record({ challenge: fc.boolean(), verify: fc.boolean() }, optional),
+    scoreWeights: fc.record(Object.fromEntries(SCORE_REASONS.map(name => [name, share])), optional),
+  },
+  {
+    requiredKeys: [
+      ...([
+        'name',
+        'active',
+        'plan',
+        'origins',
+        'requireOrigin',
+        'threshold',
+        'difficulty',
+        'ipRules',
+      ] as const),
+    ],
+  },
+)
+
+test('property: an export is by its schema, and applying it changes nothing', () => {
+  const check = new Ajv({ strict: true }).compile(JSON.parse(JSON.stringify(SITES_FILE_SCHEMA)))
+  fc.assert(
+    fc.property(fc.array(anySettings, { maxLength: 6 }), all => {
+      const sites = all.map(settings => site(siteRecord(settings, site(), 1)))
+      const text = JSON.stringify(sitesFile(sites))
+      assert.ok(check(JSON.parse(text)), JSON.stringify(check.errors))
+      const { changes, unchanged, problems } = planApply(entriesOf(Buffer.from(text)), sites, {
+        ...OPTIONS,
+        disablesMissing: true,
+      })
+      assert.deepEqual([changes, unchanged, problems], [[], sites.length, []])
+      assert.equal(JSON.stringify(sitesFile([...sites].reverse())), text, 'the order stays')
+    }),
+    seeded(300),
+  )
+})
+
+test('property: whatever was there, after an apply the same apply changes nothing', () => {
+  fc.assert(
+    fc.property(
+      fc.array(anySettings, { maxLength: 5 }),
+      fc.uniqueArray(anySettings, { maxLength: 5, selector: ({ name }) => name }),
+      fc.boolean(),
+      (present, wanted, disablesMissing) => {
+        const sites = present.map(settings => siteRecord(settings, site(), 1))
+        const entries = wanted.map((settings, index) => ({
+          siteKey: index % 2 ? undefined : (sites[index]?.siteKey ?? newSiteKey(randomBytes(96))),
+          settings,
+        }))
+        const options = { ...OPTIONS, disablesMissing }
+        const first = planApply(entries, sites, options)
+        if (first.problems.length > 0) return // several sites of one name
+        const after = new Map(sites.map(one => [one.siteKey, one]))
+        for (const change of first.changes) after.set(change.after.siteKey, change.after)
+        const second = planApply(entries, [...after.values()], options)
+        assert.deepEqual([second.changes, second.problems], [[], []])
+      },
+    ),
+    seeded(300),
+  )
+})
+
+test('the schema takes no mistake that the parser names by it, and says so too', () => {
+  const check = new Ajv({ strict: true }).compile(SITES_FILE_SCHEMA)
+  const bySchema = MISTAKES.filter(([entry]) => !check(JSON.parse(fileOf([entry]).toString())))
+  assert.ok(bySchema.length > 20, String(bySchema.length))
+})
