@@ -108,7 +108,8 @@ function unlessOverloaded(handler: Handler, reply: Reply, host: ExchangeHost, ru
   let refusals = 0
   return (response, request) => {
     if (!gate.isShedding || gate.admits(rules.part)) handler(response, request)
-    else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host)) refuse(response)
+    else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host.trustedProxies))
+      refuse(response)
     else new Exchange(response, request, host, rules).begin(refuseLater)
   }
 }

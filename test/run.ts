@@ -1,6 +1,6 @@
 /**
  * Runs the tests: `npm test` the quick suite, `npm run test:all` everything, `npm run test:rest` what the second adds to the
- * first, `npm test -- FILE...` some of them (after a build).
+ * first, `npm test -- PATH...` some files or folders (after a build).
  *
  * Each file is a process of its own. A line tells each file that has ended; the last line is the sum.
  */
@@ -75,7 +75,7 @@ const suite = values.suite as Suite
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  if (positionals.length > 0) return report(await runFiles(positionals.map(path => join(ROOT, path))))
+  if (positionals.length > 0) return report(await runFiles(positionals.flatMap(named)))
   install(suite)
   if (suite !== 'rest') {
     const checks = ['lint', 'typecheck', 'build']
@@ -101,6 +101,13 @@ function filesOf(suite: Suite): string[] {
       return isIn(REST, name) === (suite === 'rest')
     })
     .map(name => join(ROOT, 'test', name))
+}
+
+/** A file, or all test files of a folder, by its path below the root. */
+function named(path: string): string[] {
+  const whole = join(ROOT, path)
+  const files = filesOf('all').filter(file => file === whole || file.startsWith(join(whole, '/')))
+  return files.length > 0 ? files : [whole]
 }
 
 function isIn(list: readonly string[], name: string): boolean {

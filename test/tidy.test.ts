@@ -17,37 +17,92 @@ function filesOf(folder: string, extension: string): string[] {
     .map(name => join(folder, name))
 }
 
-/** Relative imports of a file, as paths below src/; packages as they are written. */
+/** Relative imports of a file, also at run time, as paths below src/; packages as they are written. */
 function importsOf(file: string): string[] {
   const text = readFileSync(file, 'utf8')
-  return [...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm)].map(
-    ([, specifier]) =>
-      specifier!.startsWith('.') ? relative(SRC, resolve(dirname(file), specifier!)) : specifier!,
-  )
+  const all = [
+    ...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm),
+    ...text.matchAll(/^import '([^']+)'|\bimport\('(\.[^']+)'\)/gm),
+  ]
+  return all
+    .map(([, first, second]) => (first ?? second)!)
+    .map(specifier =>
+      specifier.startsWith('.') ? relative(SRC, resolve(dirname(file), specifier)) : specifier,
+    )
 }
 
-/** What the files of a folder may import of src/. */
-const ALLOWED: Record<string, RegExp> = {
-  protocol: /^protocol\//,
-  domain: /^(domain|protocol)\//,
-  store: /^(store|domain|protocol)\/|^config\.ts$/,
-  endpoints: /^(endpoints|domain|protocol|http)\/|^store\/(store|site-directory|load-tracker|key-uses)\.ts$/,
-  http: /^(http|endpoints|domain|protocol)\/|^store\/store\.ts$/,
-  demo: /^(demo|http|domain|protocol)\/|^store\/store\.ts$/,
+/**
+ * Which rooms of src/ a room imports: all of them, and no other. A room is a folder, or a file at the root. No two rooms
+ * stand before each other, over any number of steps.
+ */
+const IMPORTS: Readonly<Record<string, string>> = {
+  protocol: '',
+  domain: 'protocol',
+  config: 'domain',
+  store: 'config domain',
+  http: 'domain protocol store',
+  endpoints: 'domain http protocol store',
+  openapi: 'domain http protocol',
+  demo: 'domain http protocol store',
+  widget: 'http protocol',
+  log: 'domain endpoints http protocol',
+  metrics: 'domain endpoints http store',
+  sites: 'config demo domain log protocol store version.ts',
+  check: 'config demo domain http store',
+  explain: 'domain log protocol sites',
+  admin: 'config domain log metrics version.ts',
+  dashboard: 'admin config domain metrics store version.ts',
+  'version.ts': '',
+  'routes.ts': 'endpoints http',
+  'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store version.ts',
+  process: 'config domain http log metrics server.ts store',
+  'main.ts': 'admin config dashboard log metrics process sites store',
+  cli: 'check config demo domain explain http log main.ts process protocol sites store version.ts',
 }
 
-test('arrows point one way: protocol <- domain <- store, endpoints <- http/routes', () => {
-  for (const [folder, allowed] of Object.entries(ALLOWED)) {
-    const files = filesOf(join(SRC, folder), '.ts')
-    assert.ok(files.length > 0)
-    for (const file of files) {
-      for (const imported of importsOf(file)) {
-        const isOurs = imported.endsWith('.ts')
-        if (isOurs) assert.match(imported, allowed, `${relative(ROOT, file)} imports ${imported}`)
-        if (folder === 'protocol') assert.ok(isOurs, `${relative(ROOT, file)} imports ${imported}`)
-      }
+const roomOf = (path: string) => path.split('/')[0]!
+
+test('rooms of src/ import what the table says', () => {
+  const found: Record<string, Set<string>> = {}
+  for (const file of filesOf(SRC, '.ts')) {
+    const room = roomOf(relative(SRC, file))
+    found[room] ??= new Set()
+    for (const imported of importsOf(file)) {
+      if (imported.endsWith('.ts') && roomOf(imported) !== room) found[room].add(roomOf(imported))
     }
   }
+  const table = Object.entries(found).map(([room, imports]) => [room, [...imports].sort().join(' ')])
+  assert.deepEqual(Object.fromEntries(table), IMPORTS)
+})
+
+test('endpoints, HTTP and the demo know the interface of the store, and neither store behind it', () => {
+  for (const room of ['endpoints', 'http', 'demo']) {
+    for (const imported of filesOf(join(SRC, room), '.ts').flatMap(importsOf))
+      assert.doesNotMatch(imported, /^store\/(?!(store|site-directory|load-tracker|key-uses)\.ts$)/, room)
+  }
+})
+
+test('imports point one way: no circle of rooms, and no circle of files in the whole tree', () => {
+  const rooms = new Map(Object.entries(IMPORTS).map(([room, imports]) => [room, imports.split(' ')]))
+  assert.deepEqual(circleOf(rooms), [])
+  const files = ['src', 'test'].flatMap(folder => filesOf(join(ROOT, folder), '.ts'))
+  const imports = files.map(file => [file, importsOf(file).map(imported => resolve(SRC, imported))] as const)
+  assert.deepEqual(circleOf(new Map(imports)), [])
+})
+
+/** Nodes that stay when those without arrows to others are taken away, again and again: the circles, and what leads to them. */
+function circleOf(arrows: ReadonlyMap<string, readonly string[]>): string[] {
+  const left = new Map(arrows)
+  for (let size = -1; size !== left.size; ) {
+    size = left.size
+    for (const [node, targets] of left) if (!targets.some(target => left.has(target))) left.delete(node)
+  }
+  return [...left.keys()]
+}
+
+test('the protocol imports no package', () => {
+  for (const imported of filesOf(join(SRC, 'protocol'), '.ts').flatMap(importsOf))
+    assert.match(imported, /^protocol\//)
 })
 
 test('what runs in browsers imports nothing but the widget and the protocol', () => {
@@ -87,9 +142,9 @@ test('only the exchange, and what reads for it, touches uWebSockets.js requests 
     'http/exchange.ts',
     'http/listener.ts',
     'http/request-headers.ts',
-    'http/routes.ts',
+    'routes.ts',
   ])
-  const routes = readFileSync(join(SRC, 'http/routes.ts'), 'utf8')
+  const routes = readFileSync(join(SRC, 'routes.ts'), 'utf8')
   assert.doesNotMatch(routes, /\b(response|request)\.\w/, 'routes.ts only passes them on')
 })
 

@@ -11,7 +11,7 @@ import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
 import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log/logger.ts'
-import type { Restarts } from '../metrics/restarts.ts'
+import type { Restarts } from '../metrics/snapshot.ts'
 import type { AdminRoute } from './admin-route.ts'
 
 /** What supervises the workers. */

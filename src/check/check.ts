@@ -5,19 +5,9 @@ import { isSecretToBeMade } from '../config/secrets.ts'
 import { ConfigError, type Environment } from '../config/sources.ts'
 import { isLoopback } from '../domain/address.ts'
 import { Keyring } from '../domain/keyring.ts'
+import type { Findings } from './findings.ts'
 import { checkMachine } from './machine.ts'
 import { checkStore } from './store.ts'
-
-export interface Findings {
-  /** What the service would do, by name. */
-  readonly facts: [name: string, value: string][]
-  /** Why it would not start, or not work. */
-  readonly problems: string[]
-  /** What will hurt one day, and what to do. */
-  readonly warnings: string[]
-  /** What is good to know. */
-  readonly notes: string[]
-}
 
 export async function check(env: Environment): Promise<Findings> {
   const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }

@@ -10,7 +10,7 @@ import { type AddressSet, parseAddress } from '../domain/address.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
-import type { Findings } from './check.ts'
+import type { Findings } from './findings.ts'
 
 /** Each connection is an open file; a worker also holds its store's and its log's. */
 const FILES_MIN = 4096

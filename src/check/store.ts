@@ -10,7 +10,7 @@ import { createStore } from '../store/open.ts'
 import { openSiteStore } from '../store/open-sites.ts'
 import type { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
-import type { Findings } from './check.ts'
+import type { Findings } from './findings.ts'
 
 /** For calls that nobody but the operator waits for. */
 const PATIENT_MS = 2000

@@ -1,11 +1,10 @@
 /** `powgate audit`: who changed which site or API key, when, and how. */
 
 import type { AuditEntry } from '../domain/audit.ts'
-import { printChanges } from '../sites/field-changes.ts'
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { whenMs } from '../sites/times.ts'
 import type { Command, Input } from './command.ts'
-import { printJson, printLine, timeText } from './output.ts'
+import { printChanges, printJson, printLine, timeText } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 

@@ -1,17 +1,7 @@
 /** What a command is. One table entry gives its parsing, its error lines and its help. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-
-/** A value that is given as text: by a flag, by position or by an environment variable. */
-export interface ValueRule {
-  /** Completes "expected ..." in error lines. */
-  readonly expects: string
-  readonly accepts: (text: string) => boolean
-  /** What was probably meant by a text that is not accepted. */
-  readonly suggest?: (text: string) => string | undefined
-  /** Never repeated in an error line. */
-  readonly isSecret?: true
-}
+import { UsageError, type ValueRule } from '../sites/rules.ts'
 
 export interface FlagValue extends ValueRule {
   /** Stands for the value in the help. */
@@ -51,11 +41,6 @@ export interface Command {
   /** More help, below all else. */
   readonly details?: () => Promise<string>
   readonly run: (input: Input) => Promise<void>
-}
-
-/** A call that cannot be understood; its message is one line that names the flag or argument and what was expected. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError'
 }
 
 /** The values of one call, checked against the command's rules. */

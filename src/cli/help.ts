@@ -1,9 +1,7 @@
 /** Help, written from the table of commands. */
 
+import { PROGRAM } from '../version.ts'
 import { type Command, type Flag, positionalWord, usageOf } from './command.ts'
-
-/** How the person at the terminal called it, so that the examples can be copied. */
-export const PROGRAM = process.env.npm_lifecycle_event === 'powgate' ? 'npm run -s powgate --' : 'powgate'
 
 const HELP_FLAG: Flag = { about: 'Print this help.' }
 

@@ -2,10 +2,10 @@
 
 import { apiKeyId } from '../domain/site.ts'
 import { authorOfCommand } from '../sites/author.ts'
-import { NAME } from '../sites/rules.ts'
+import { NAME, UsageError } from '../sites/rules.ts'
 import { createApiKey, findSite, type KeyOptions, revokeApiKey, updateApiKey } from '../sites/sites.ts'
 import { whenMs } from '../sites/times.ts'
-import { type Command, type Flag, type Input, type Positional, UsageError } from './command.ts'
+import type { Command, Flag, Input, Positional } from './command.ts'
 import { printFields, printJson, printLine, timeText } from './output.ts'
 import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'

@@ -9,9 +9,10 @@
 
 import '../process/supported-node.ts'
 import { scrub } from '../log/redaction.ts'
+import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { VERSION } from '../version.ts'
-import { readInput, UsageError } from './command.ts'
+import { readInput } from './command.ts'
 import { COMMANDS } from './commands.ts'
 import { commandHelp, overview } from './help.ts'
 import { printable } from './output.ts'

@@ -1,5 +1,7 @@
 /** How the commands print: one JSON value, or text for people. Problems go to stderr, in cli.ts. */
 
+import type { FieldChange } from '../domain/audit.ts'
+
 /** What a terminal obeys, or what makes one line look like two or like another: some of it was stored or logged by others. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
 
@@ -41,4 +43,21 @@ export function printTable(head: readonly string[], rows: readonly (readonly str
 /** UTC, to the second. */
 export function timeText(unixMs: number): string {
   return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z')
+}
+
+/**
+ * What changed, as people read it.
+ *
+ * @param isNew there is nothing to compare with
+ */
+export function printChanges(changes: readonly FieldChange[], isNew: boolean): void {
+  for (const { field, from, to } of changes) {
+    printLine(`    ${field}: ${isNew ? '' : `${valueText(from)} -> `}${valueText(to)}`)
+  }
+}
+
+function valueText(value: unknown): string {
+  if (value === null) return '-'
+  if (Array.isArray(value)) return `[${value.join(', ')}]`
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }

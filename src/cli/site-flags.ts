@@ -9,8 +9,8 @@ import {
   type SiteSettings,
 } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
-import { CIDR, LIMIT_MAX, NAME, ORIGIN, SITE_KEY_RULE } from '../sites/rules.ts'
-import { type Flag, type FlagValue, type Input, type Positional, UsageError } from './command.ts'
+import { CIDR, LIMIT_MAX, NAME, ORIGIN, SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
+import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 

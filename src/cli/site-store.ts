@@ -2,9 +2,9 @@
 
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
+import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
-import { UsageError } from './command.ts'
 
 /**
  * With Redis the configuration demands secrets, because workers sign with them. A command signs nothing, and whoever

@@ -2,9 +2,10 @@
 
 import { apiKeyId, type SiteRecord } from '../domain/site.ts'
 import { authorOfCommand } from '../sites/author.ts'
+import { UsageError } from '../sites/rules.ts'
 import { createSite, defaultSettings, findSite, updateSite } from '../sites/sites.ts'
-import { type Command, type Input, UsageError } from './command.ts'
-import { PROGRAM } from './help.ts'
+import { PROGRAM } from '../version.ts'
+import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'

@@ -3,16 +3,15 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { StoreSetupError } from '../store/store.ts'
 import type { Config } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
-import type { SettingValues } from './sources.ts'
+import { ConfigError, type SettingValues } from './sources.ts'
 
 const SECRET_FILE = 'secret'
 /** No control characters, and no U+FFFD, which stands for bytes that are not UTF-8. */
 const PRINTABLE = /^[^\p{Cc}\ufffd]+$/u
 
-/** @throws StoreSetupError if the file cannot be read or made */
+/** @throws ConfigError if the file cannot be read or made */
 export function resolveSecrets(config: Config): readonly string[] {
   if (config.secrets.length > 0) return config.secrets
   const path = join(config.dataDir, SECRET_FILE)
@@ -24,9 +23,9 @@ export function resolveSecrets(config: Config): readonly string[] {
     if (!PRINTABLE.test(secret)) throw new Error('it is no text')
     return [secret]
   } catch (error) {
-    throw new StoreSetupError(
+    throw new ConfigError([
       `POWGATE_DATA_DIR: cannot use the secret in ${path}: ${(error as Error).message}. Put back a copy; or remove it: a new one is made, and what was issued before is refused`,
-    )
+    ])
   }
 }
 

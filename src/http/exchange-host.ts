@@ -1,11 +1,19 @@
 /** Interfaces between an exchange (one request and its answer, exchange.ts) and its server: settings, observer, gate. */
 
 import type { Address, AddressSet } from '../domain/address.ts'
-import type { Exchange } from './exchange.ts'
 import type { Reply, ReplyOutcome } from './replies.ts'
 
 /** A group of paths whose exchanges are counted together. */
 export type Part = 'challenge' | 'verify' | 'verify-token' | 'siteverify' | 'content' | 'other'
+
+/** What a line of the log tells of an exchange. Texts are empty, and the address is undefined, until they are known. */
+export interface LoggedExchange {
+  readonly requestId: string
+  readonly siteKey: string
+  readonly nonce: string
+  readonly origin: string
+  readonly address: Address | undefined
+}
 
 /** Called once at the end of every exchange, and at faults. */
 export interface ExchangeObserver {
@@ -16,7 +24,7 @@ export interface ExchangeObserver {
   /** A request was shed, without an exchange. */
   shed(part: Part): void
   /** A step threw an exception. The exchange answers by itself after this call. */
-  faulted(part: Part, error: unknown, exchange: Exchange): void
+  faulted(part: Part, error: unknown, exchange: LoggedExchange): void
 }
 
 /** The state of a server that its exchanges share. */

@@ -10,9 +10,8 @@ import { type Address, addressFromBytes } from '../domain/address.ts'
 import { forwardedAddress } from '../domain/client-address.ts'
 import { BodyBytes } from './body.ts'
 import type { ExchangeHost, ExchangeRules } from './exchange-host.ts'
-import type { Framing } from './framing.ts'
 import type { ContentReply, Reply } from './replies.ts'
-import { hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
+import { type Framing, hasForwardedFor, readHead, readProxyHead } from './request-headers.ts'
 
 const STATUS_LINES: Readonly<Record<number, string>> = {
   200: '200 OK',

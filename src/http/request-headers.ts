@@ -4,8 +4,20 @@
  */
 
 import type { HttpRequest } from 'uWebSockets.js'
-import type { ExchangeHost } from './exchange-host.ts'
-import { type Framing, framingOf } from './framing.ts'
+import type { AddressSet } from '../domain/address.ts'
+
+/** Where a request's body ends, as far as servers agree on it. */
+export type Framing =
+  | 'length'
+  /** Its answer is the last of the connection: see `Exchange`. */
+  | 'chunks'
+  /** Another server may understand it differently, and take for the next request what is this one's body. */
+  | 'ambiguous'
+
+/** uWebSockets.js takes any transfer coding for chunks. */
+export function framingOf(transferEncoding: string): Framing {
+  return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
+}
 
 /**
  * Header values; undefined or empty when absent. Of a header that comes twice, the first counts; but of X-Forwarded-For all
@@ -98,7 +110,7 @@ export function hasForwardedFor(request: HttpRequest): boolean {
 }
 
 /** Whether it is plain where the request ends, so that it can be answered without an exchange. */
-export function endsPlainly(request: HttpRequest, { trustedProxies }: ExchangeHost): boolean {
+export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true
   lengths = 0

@@ -13,7 +13,7 @@ import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Part } from '../http/exchange-host.ts'
+import type { LoggedExchange, Part } from '../http/exchange-host.ts'
 import { Quota } from './quota.ts'
 import { scrub } from './redaction.ts'
 import { Sample } from './sampling.ts'
@@ -186,7 +186,7 @@ export class EventLog implements Events {
   }
 
   /** An exception while a request was handled. */
-  faulted(part: Part, error: unknown, exchange: Exchange): void {
+  faulted(part: Part, error: unknown, exchange: LoggedExchange): void {
     if (!this.#tells(this.#faults, 'fault')) return
     this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
   }
@@ -205,7 +205,7 @@ export class EventLog implements Events {
 
   /** Writes a line; undefined fields are left out. */
   #write(
-    exchange: Exchange,
+    exchange: LoggedExchange,
     event: LogEvent,
     message: string,
     fields: Record<string, unknown>,

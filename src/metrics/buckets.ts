@@ -1,4 +1,4 @@
-/** Counts values into the buckets of a histogram. */
+/** Two kinds of counters: of values, in the buckets of a histogram, and of names. */
 
 import type { Histogram } from './snapshot.ts'
 
@@ -31,5 +31,20 @@ export class Buckets {
 
   snapshot(): Histogram {
     return { bounds: this.#bounds, counts: [...this.#counts], sum: this.#sum }
+  }
+}
+
+/** Counts by name; the names come from closed lists. */
+export class Tally<Name extends string> {
+  readonly #counts = new Map<Name, number>()
+
+  add(name: Name): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
+  }
+
+  snapshot(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const [name, count] of this.#counts) counts[name] = count
+    return counts
   }
 }

@@ -5,8 +5,8 @@
 
 import { type JudgementReason, SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import { openFilesOf } from '../http/open-files.ts'
-import { RESTART_CAUSES, type Restarts } from './restarts.ts'
 import type { Histogram, StatsSnapshot } from './snapshot.ts'
+import { RESTART_CAUSES, type Restarts } from './snapshot.ts'
 import type { WorkerStats } from './totals.ts'
 
 export interface ExpositionInput {

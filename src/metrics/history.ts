@@ -20,7 +20,7 @@ import {
   type Traffic,
   type WorkerHistory,
 } from './history-view.ts'
-import type { Restarts } from './restarts.ts'
+import type { Restarts } from './snapshot.ts'
 import { SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
 import { CounterNames, packStep, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
 

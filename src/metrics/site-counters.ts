@@ -2,8 +2,10 @@
 
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason } from '../domain/score.ts'
+import type { Exchange } from '../http/exchange.ts'
+import type { SiteDirectory } from '../store/site-directory.ts'
+import { Tally } from './buckets.ts'
 import { SCORE_BUCKETS, type SiteStats } from './snapshot.ts'
-import { Tally } from './tally.ts'
 
 /** A length above the highest difficulty. */
 const DIFFICULTIES = 32
@@ -56,4 +58,16 @@ export class SiteCounters {
       scores: [...this.#scores],
     }
   }
+}
+
+/**
+ * For the metrics of a refused request, the key of the site that a request names by its X-Site-Key, or by its API key (whose secret may be wrong); undefined if no such
+ * site exists. Read from the cache only: a refused request causes no call to the store.
+ */
+export function namedSite(
+  sites: SiteDirectory,
+  { siteKey, apiKeyId }: Pick<Exchange, 'siteKey' | 'apiKeyId'>,
+): string | undefined {
+  if (siteKey !== '') return sites.cachedSite(siteKey)?.record.siteKey
+  return apiKeyId === '' ? undefined : sites.cachedApiKey(apiKeyId)?.siteKey
 }

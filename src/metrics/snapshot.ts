@@ -80,3 +80,22 @@ export interface Gauges {
 export const SITES_MAX = 1000
 /** Buckets of scores: tenths, and 1. */
 export const SCORE_BUCKETS = 11
+
+/** Takes what workers have counted. */
+export interface StatsSink {
+  /**
+   * @param worker names one process: its successor has another name
+   * @param index its slot: its successor has the same
+   */
+  take(worker: string, snapshot: StatsSnapshot, index: number): void
+  /** The process has gone; what it counted is not to be forgotten. */
+  gone(worker: string): void
+}
+
+/** Why workers are replaced. crash: ended by itself or killed from outside. hang: killed, because it hung. roll: replaced on SIGHUP. */
+export const RESTART_CAUSES = ['crash', 'hang', 'roll'] as const
+
+export type RestartCause = (typeof RESTART_CAUSES)[number]
+
+/** Since the start of the primary process. */
+export type Restarts = Readonly<Record<RestartCause, number>>

@@ -10,11 +10,10 @@ import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoi
 import type { Exchange } from '../http/exchange.ts'
 import type { ExchangeObserver, Part } from '../http/exchange-host.ts'
 import type { ReplyOutcome } from '../http/replies.ts'
-import { BATCH_BOUNDS, Buckets, LATENCY_BOUNDS_SECONDS } from './buckets.ts'
+import { BATCH_BOUNDS, Buckets, LATENCY_BOUNDS_SECONDS, Tally } from './buckets.ts'
 import { EventLoopLag } from './event-loop-lag.ts'
 import { SiteCounters } from './site-counters.ts'
 import { type Histogram, SCORE_BUCKETS, SITES_MAX, type SiteStats, type StatsSnapshot } from './snapshot.ts'
-import { Tally } from './tally.ts'
 
 const { overloaded: OVERLOADED } = OUTCOMES
 
@@ -243,5 +242,27 @@ class PartCounters {
       }
       counts.push({ status, count: 1 })
     } else this.answers.set(outcome, [{ status, count: 1 }])
+  }
+}
+
+/** Two listeners of the same events. */
+export function both(first: Events, second: Events): Events {
+  return {
+    issued(exchange, challenge) {
+      first.issued(exchange, challenge)
+      second.issued(exchange, challenge)
+    },
+    judged(exchange, judgement) {
+      first.judged(exchange, judgement)
+      second.judged(exchange, judgement)
+    },
+    redeemed(exchange, apiKey, claims) {
+      first.redeemed(exchange, apiKey, claims)
+      second.redeemed(exchange, apiKey, claims)
+    },
+    refused(exchange, endpoint, reason, policy) {
+      first.refused(exchange, endpoint, reason, policy)
+      second.refused(exchange, endpoint, reason, policy)
+    },
   }
 }

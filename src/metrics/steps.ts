@@ -8,8 +8,7 @@
  * 32 bits each. A site that uses every counter takes 0.7 KB a step, a usual one 0.1 KB.
  */
 
-import type { Restarts } from './restarts.ts'
-import type { SiteStats, StatsSnapshot } from './snapshot.ts'
+import type { Restarts, SiteStats, StatsSnapshot } from './snapshot.ts'
 
 /** Gauges of a step: the worst value seen during the step. */
 export interface StepGauges {

@@ -1,7 +1,6 @@
 /** What all workers have counted, including workers that have ended: kept in the primary process. */
 
-import type { StatsSink } from '../process/primary.ts'
-import { SITES_MAX, type StatsSnapshot } from './snapshot.ts'
+import { SITES_MAX, type StatsSink, type StatsSnapshot } from './snapshot.ts'
 import { joinGauges, SnapshotSum } from './sum.ts'
 
 export interface WorkerStats {

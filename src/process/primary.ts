@@ -9,22 +9,10 @@
 import type { Config } from '../config/config.ts'
 import type { SettingValues } from '../config/sources.ts'
 import type { Logger } from '../log/logger.ts'
-import type { RestartCause, Restarts } from '../metrics/restarts.ts'
-import type { StatsSnapshot } from '../metrics/snapshot.ts'
+import type { RestartCause, Restarts, StatsSink } from '../metrics/snapshot.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
-
-/** Takes what workers have counted. */
-export interface StatsSink {
-  /**
-   * @param worker names one process: its successor has another name
-   * @param index its slot: its successor has the same
-   */
-  take(worker: string, snapshot: StatsSnapshot, index: number): void
-  /** The process has gone; what it counted is not to be forgotten. */
-  gone(worker: string): void
-}
 
 /** What workers are to do. */
 export interface Plan {

@@ -1,9 +1,8 @@
 /** Who is told in the audit log to have made a change. */
 
 import { hostname, userInfo } from 'node:os'
-import { UsageError } from '../cli/command.ts'
 import type { Author } from '../domain/audit.ts'
-import { NAME } from './rules.ts'
+import { NAME, UsageError } from './rules.ts'
 
 /**
  * The person, or the script, that called a command: POWGATE_ACTOR, or who called sudo, or the user of the process.

@@ -1,11 +1,11 @@
 /** What the primary does before it forks: reach the store once, and make the sites of a first start and of the demo. */
 
-import { PROGRAM } from '../cli/help.ts'
 import { type Config, type DemoMode, localUrl } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { createStore } from '../store/open.ts'
+import { PROGRAM } from '../version.ts'
 import { authorInService } from './author.ts'
 import { createSite } from './sites.ts'
 

@@ -1,11 +1,10 @@
 /** A file of sites, read and checked as a whole: nothing is done with a file that has a mistake anywhere. */
 
 import { Ajv, type ErrorObject } from 'ajv'
-import type { ValueRule } from '../cli/command.ts'
 import { SITE_DEFAULTS, type SiteSettings } from '../domain/site.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { FILE_FORMAT, FILE_VERSION, type SiteEntry } from './file.ts'
-import { CIDR, NAME, ORIGIN } from './rules.ts'
+import { CIDR, NAME, ORIGIN, type ValueRule } from './rules.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 import { defaultSettings } from './sites.ts'
 

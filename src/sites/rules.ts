@@ -1,9 +1,24 @@
-/** What the texts of a site's settings may be: one rule for flags and for files. */
+/** What a value given as text may be, and what the texts of a site's settings may be: one rule for flags and for files. */
 
-import type { ValueRule } from '../cli/command.ts'
 import { parseRange } from '../domain/address.ts'
 import { isOriginPattern } from '../domain/origin.ts'
 import { isSiteKey } from '../domain/site.ts'
+
+/** A value that is given as text: by a flag, by position or by an environment variable. */
+export interface ValueRule {
+  /** Completes "expected ..." in error lines. */
+  readonly expects: string
+  readonly accepts: (text: string) => boolean
+  /** What was probably meant by a text that is not accepted. */
+  readonly suggest?: (text: string) => string | undefined
+  /** Never repeated in an error line. */
+  readonly isSecret?: true
+}
+
+/** A call that cannot be understood; its message is one line that names the flag or argument and what was expected. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
 
 export const NAME_CHARACTERS_MAX = 100
 /** Requests per minute, as in the service's own settings. */

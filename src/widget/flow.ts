@@ -1,10 +1,11 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { Solution } from '../protocol/wire.ts'
-import { distrust, type ModeSettings, openWorkplace, type Workplace } from './modes.ts'
+import { distrust, openWorkplace } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { environmentFlags, fingerprintHash } from './signals.ts'
 import type { Solved } from './solver/job.ts'
+import type { ModeSettings, Workplace } from './solver/workplace.ts'
 
 /** Challenges requested in one verification. */
 const ROUNDS_MAX = 4

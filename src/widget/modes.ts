@@ -10,35 +10,11 @@
 
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
 import { fetchKernel } from './solver/kernel-file.ts'
 import { WorkerPool } from './solver/pool.ts'
 import { patience, RefusedError } from './solver/refused.ts'
 import { threadCount } from './solver/threads.ts'
-
-export type Mode = 'worker' | 'frame' | 'blob' | 'page'
-
-export interface ModeSettings {
-  /** Where the service's assets are, ending in a slash. */
-  readonly base: string
-  /**
-   * The folder for scripts that run with the page's rights: the one this script came from, since the page trusts it already.
-   * `endpoint` is only markup. undefined if unknown: then only `frame` and `worker-src` are left.
-   */
-  readonly codeBase: string | undefined
-  /** A copy of the worker file on the page's own origin. */
-  readonly workerSrc: string | undefined
-  /** The only mode to use, apart from `page`, which is always the last resort. */
-  readonly mode: Mode | undefined
-}
-
-/** An opened mode, in which one puzzle is solved. */
-export interface Workplace {
-  readonly mode: Mode
-  solve(puzzle: Puzzle, onProgress: OnProgress, signal: AbortSignal): Promise<Solved>
-  /** Ends everything that still runs. */
-  close(): void
-}
+import type { Mode, ModeSettings, Workplace } from './solver/workplace.ts'
 
 type Opener = (settings: ModeSettings) => Promise<Workplace>
 
@@ -100,9 +76,11 @@ function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
   if (mode === 'page') return []
   // The page's own origin serves more than this service, so `endpoint` must not choose which of its files runs as a worker.
   const isOwnOrigin = base === codeBase && new URL(base).origin === location.origin
-  const hasWorkerFile = workerSrc || isOwnOrigin
-  const modes: Mode[] =
-    mode === undefined ? [...(hasWorkerFile ? (['worker'] as const) : []), 'frame', 'blob'] : [mode]
+  const modes: Mode[] = mode
+    ? [mode]
+    : workerSrc || isOwnOrigin
+      ? ['worker', 'frame', 'blob']
+      : ['frame', 'blob']
   return modes.filter(candidate => !refused.has(candidate))
 }
 
@@ -117,7 +95,7 @@ async function probeBlobWorker(): Promise<void> {
       worker.onmessage = resolve
       worker.onerror = event => {
         event.preventDefault()
-        reject(new RefusedError('the page does not allow blob workers'))
+        reject(new RefusedError('blob workers are forbidden'))
       }
     })
   } finally {

@@ -1,7 +1,7 @@
 /** The element's attributes, checked. */
 
-import type { Mode } from './modes.ts'
 import { PowGateError } from './service.ts'
+import type { Mode } from './solver/workplace.ts'
 
 export type Auto = 'load' | 'focus' | 'submit' | 'off'
 

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { quantile } from '../../src/metrics/columns.ts'
 import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
 import { OTHER_SITES } from '../../src/metrics/history-view.ts'
-import { quantile } from '../../src/metrics/quantile.ts'
 import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/metrics/steps.ts'
 import { EMPTY_SITE } from '../harness/empty-stats.ts'

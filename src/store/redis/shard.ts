@@ -15,14 +15,28 @@
  */
 
 import { withDeadline } from '../deadline.ts'
+import type { OnStoreCall } from '../store.ts'
 import { type Connection, type Place, patienceMs } from './connection.ts'
 import { LastLook } from './last-look.ts'
 import { PROBE } from './operations.ts'
 import { orByText } from './run-script.ts'
 import { TURN } from './scripts.ts'
-import type { ShardOptions } from './shard-options.ts'
 import { slotOf } from './shard-tags.ts'
 import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
+
+export interface ShardOptions {
+  /** Starts every key: `<prefix>:{<tag>}:`. */
+  readonly keyPrefix: string
+  readonly deadlineMs: number
+  /** For tests; the server's own clock if undefined. */
+  readonly clock: (() => number) | undefined
+  /** A random unsigned 32-bit number, for a shard that has no epoch. */
+  readonly newEpoch: () => number
+  readonly onChange: (shard: Shard, up: boolean, cause: string) => void
+  /** Called when used nonces and redemption records may be lost: challenges and tokens under way will be refused. */
+  readonly onForgotten: () => void
+  readonly onCall: OnStoreCall | undefined
+}
 
 /** A call under way; `landed` once its operations have their answers. */
 interface Flight {

@@ -1,8 +1,8 @@
 /** The page's side of the frame: adds the hidden frame to the page, and exchanges messages with it. */
 
-import type { ModeSettings, Workplace } from '../modes.ts'
 import type { FrameJob, FrameReport, Solved } from './job.ts'
 import { RefusedError } from './refused.ts'
+import type { ModeSettings, Workplace } from './workplace.ts'
 
 /** The frame, its script and its worker come from the network the first time. */
 const READY_MS_MAX = 10_000
