@@ -69,8 +69,12 @@ export async function startStage(
   const unready = watchReadiness(adminPort)
   run.defer(() => unready.stop())
   const end = async () => {
-    const unreadyCount = unready.stop()
-    run.check(unreadyCount === 0, `${kind}: it said that it was not ready ${unreadyCount} times`)
+    const wasUnready = unready.stop()
+    const warnings = () => service.output.split('\n').filter(line => /"level":"(warn|error)"/.test(line))
+    run.check(
+      wasUnready.length === 0,
+      () => `${kind}: not ready ${wasUnready.length} times (${wasUnready[0]}): ${warnings().join(' ')}`,
+    )
     const isSame = pids.join() === childPids(service.pid).join()
     run.check(isSame, `${kind}: a worker was replaced while there was too much to do`)
     visitors.stop()
@@ -96,14 +100,14 @@ async function moreApiKeys(service: TestService, siteKey: string): Promise<strin
 }
 
 /** Checks readiness ten times a second. */
-function watchReadiness(adminPort: number): { stop(): number } {
-  let unready = 0
+function watchReadiness(adminPort: number): { stop(): readonly string[] } {
+  const unready: string[] = []
   const timer = setInterval(() => {
     fetch(`http://127.0.0.1:${adminPort}/readyz`).then(
-      ({ ok }) => {
-        if (!ok) unready++
+      ({ ok, status }) => {
+        if (!ok) unready.push(`status ${status}`)
       },
-      () => unready++,
+      (error: Error) => unready.push(String(error.cause ?? error)),
     )
   }, 100)
   return {
