@@ -167,6 +167,10 @@ function browserTests(subject: Subject): void {
       await verify(subject.site.siteKey, '{}', PROXY, headers),
     ]
     for (const answer of answers) assert.equal(answer.headers['x-request-id'], 'a-proxy-named-it')
+    for (const harmful of ['a b', '<script>', 'x'.repeat(129)]) {
+      const answer = await challenge(subject.site.siteKey, PROXY, { ...headers, 'X-Request-Id': harmful })
+      assert.match(String(answer.headers['x-request-id']), /^[\w-]{8,40}$/)
+    }
   })
 
   test('/challenge and /verify: over the limit', async () => {

@@ -131,6 +131,15 @@ test('a delay above the target is overload once it has lasted', () => {
   assert.ok(overload.isShedding)
 })
 
+test('of overload by new work, begun work feels nothing', () => {
+  const overload = new Overload(TARGET_MS)
+  for (let nowMs = 0; nowMs <= 500; nowMs += 100) overload.looked(nowMs, TARGET_MS + 5)
+  overload.turn(600)
+  assert.ok(overload.admits('new', 600))
+  assert.ok(!overload.admits('new', 600 + TARGET_MS))
+  assert.ok(overload.admits('begun', 600 + TARGET_MS))
+})
+
 for (const load of [1.1, 1.5, 2, 3, 6, 10]) {
   test(`at ${load} times its capacity it serves what refusals leave time for, and all begun work`, () => {
     const worker = new Worker()

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
+import { equalInConstantTime } from '../../src/domain/keyring.ts'
 import { addLoad, decayedRate, type LoadState } from '../../src/domain/load.ts'
 import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
@@ -148,6 +149,9 @@ test('load: the rate follows within seconds and decays; the usual rate follows a
   assert.ok(decayedRate(state!.rate, 60_000) < 1)
   const later = addLoad(state, 60_000 + 59_000, 0)
   assert.ok(later.rate < 1)
+  let hour: LoadState = { atMs: 0, rate: 1, usualRate: 1 }
+  for (let second = 1; second <= 3600; second++) hour = addLoad(hour, second * 1000, 100)
+  assert.ok(hour.usualRate < 3, `after an hour at 100 times the usual rate: ${hour.usualRate}`)
 })
 
 const SECRET = 1
@@ -223,6 +227,14 @@ test('origins: what can be written into a list', () => {
     'https://example.com:99999',
   ]) {
     assert.ok(!isOriginPattern(bad), bad)
+  }
+})
+
+test('texts of another length are never equal', () => {
+  assert.ok(equalInConstantTime('secret', 'secret', 6))
+  for (const other of ['secre', 'secrets', '', 'Secret']) {
+    assert.ok(!equalInConstantTime('secret', other, 6), other)
+    assert.ok(!equalInConstantTime(other, 'secret', 6), other)
   }
 })
 

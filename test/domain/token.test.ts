@@ -85,6 +85,16 @@ test('other spellings of the counter: malformed or forged', () => {
   }
 })
 
+test('the layout of another version, signed by the same key: malformed', () => {
+  const [issuedAtMs, nonce, counter, claimsText] = mintToken(keyring, claims).split('|')
+  const sealed = Buffer.from(claimsText!, 'base64url')
+  sealed[0]! ^= 0x10
+  const text = `${issuedAtMs}|${nonce}|${counter}|${sealed.toString('base64url')}|`
+  const { tokenMac } = keyring.signing
+  tokenMac.message.write(text, 'latin1')
+  assert.equal(readToken(keyring, text + tokenMac.sign(text.length, 'base64url')).status, 'malformed')
+})
+
 test('another secret does not verify; a rotated keyring does', () => {
   const token = mintToken(keyring, claims)
   const other = 'second secret, long enough to be accepted'

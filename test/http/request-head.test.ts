@@ -21,19 +21,22 @@ const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType'
 interface Heads {
   readonly byName: Partial<Record<string, string>>
   readonly inOnePass: Partial<Record<string, string>>
+  readonly framing: string
 }
 
 /** A server that tells what it has read of each request. */
 async function startServer(isCrossOrigin: boolean) {
-  let heads: Heads = { byName: {}, inOnePass: {} }
+  let heads: Heads = { byName: {}, inOnePass: {}, framing: '' }
   const fieldsOf = (head: object) =>
     Object.fromEntries(
       FIELDS.map(field => [field, (head as Record<string, string | undefined>)[field] ?? '']),
     )
   const app = App().any('/*', (response, request) => {
+    const inOnePass = readProxyHead(request)
     heads = {
       byName: fieldsOf(readHead(request, isCrossOrigin)),
-      inOnePass: fieldsOf(readProxyHead(request)),
+      inOnePass: fieldsOf(inOnePass),
+      framing: inOnePass.framing,
     }
     response.end('read')
   })
@@ -87,4 +90,21 @@ test('property: headers read by name and in one pass are the same, whatever come
     socket.destroy()
     server.stop()
   }
+})
+
+test('two lengths of one body are ambiguous behind a proxy', async () => {
+  const server = await startServer(true)
+  const socket = connect(server.port, '127.0.0.1')
+  for (const [lines, framing] of [
+    ['Content-Length: 0', 'length'],
+    ['Content-Length: 0\r\nContent-Length: 0', 'ambiguous'],
+  ]) {
+    await new Promise(resolve => {
+      socket.once('data', resolve)
+      socket.write(`POST / HTTP/1.1\r\nHost: powgate\r\n${lines}\r\n\r\n`)
+    })
+    assert.equal(server.heads().framing, framing, lines)
+  }
+  socket.destroy()
+  server.stop()
 })

@@ -96,6 +96,8 @@ export function storeConformance(name: string, make: StoreMaker): void {
           siteCount: 0,
           failures: 4,
         })
+        const elsewhere = await challengeOn(store(), { addressKey, siteTag: 9 })
+        assert.deepEqual(elsewhere, { status: 'admitted', siteCount: 0, failures: 0 })
       })
 
       test('of one event-loop turn are answered together, in order', async () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { nonceTerms } from '../../src/domain/nonce.ts'
-import { discardStaleState, openState } from '../../src/store/embedded/environment.ts'
+import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
 import { EmbeddedRequests, SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { storeConformance } from './conformance.ts'
@@ -179,6 +179,13 @@ test('embedded: a worker does not open the state of another version, whose worke
       /^StoreSetupError: POWGATE_DATA_DIR: .*another version.*restart the service/,
     )
   }
+  rmSync(dataDir, { recursive: true })
+})
+
+test('embedded: where the machine tells no boot id, no state is of this boot', () => {
+  const dataDir = tempDir()
+  discardStaleState(dataDir, '')
+  assert.ok(!isStateOfThisBoot(dataDir, ''))
   rmSync(dataDir, { recursive: true })
 })
 

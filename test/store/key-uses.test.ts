@@ -73,6 +73,20 @@ test('what could not be written is written when the store is back; a later use m
   await redis.stop()
 })
 
+test('a use while an earlier one is being written is written too', async () => {
+  const written: number[] = []
+  const uses: KeyUses = new KeyUses({
+    noteUses: async some => {
+      written.push(...some.values())
+      if (written.length === 1) uses.note('key00001', 2000)
+    },
+  })
+  uses.note('key00001', 1000)
+  await uses.write()
+  await uses.write()
+  assert.deepEqual(written, [1000, 2000])
+})
+
 test('thousands of keys are written in calls of bounded size', async () => {
   const sizes: number[] = []
   const uses = new KeyUses({ noteUses: async some => void sizes.push(some.size) })

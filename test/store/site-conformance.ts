@@ -6,6 +6,7 @@ import { describe, test } from 'node:test'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
 import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../../src/domain/site.ts'
 import { updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import type { TestStore } from './harness.ts'
 
@@ -58,6 +59,21 @@ export function siteConformance(under: () => TestStore): void {
     await nextTurn()
     return other().readAudit({ siteKey, limit: LIMIT })
   }
+
+  test('a site key that was asked for before there was such a site is known a second later', async () => {
+    let now = 0
+    const directory = new SiteDirectory(store(), () => now)
+    const site = siteOf()
+    const load = () => new Promise(resolve => directory.loadSite(site.siteKey, resolve))
+    assert.equal(await load(), null)
+    assert.equal(directory.cachedSite(site.siteKey), null)
+    assert.ok(await writeSite(other(), site))
+    await nextTurn()
+    now = 1001
+    assert.equal(directory.cachedSite(site.siteKey), undefined)
+    assert.notEqual(await load(), null)
+    assert.equal(directory.cachedSite(site.siteKey)?.record.siteKey, site.siteKey)
+  })
 
   describe('sites', () => {
     test('are read as they were written, by every client', async () => {
