@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseConfig } from '../src/config/config.ts'
 import { SETTING_GROUPS, SETTINGS, type Setting } from '../src/config/settings.ts'
+import { faults } from './faults/faults.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const SRC = join(ROOT, 'src')
@@ -195,4 +196,12 @@ test('every default is what its setting expects', () => {
 test('every setting is in one group of the help', () => {
   const grouped = Object.values(SETTING_GROUPS).flat()
   assert.deepEqual([...grouped].sort(), Object.keys(SETTINGS).sort())
+})
+
+test('each fault of test/faults can still be put in, and its tests are there', () => {
+  for (const { line, file, text, tests } of faults()) {
+    assert.equal(readFileSync(join(SRC, file), 'utf8').split(text).length, 2, line)
+    for (const name of tests)
+      assert.ok(name.startsWith('contract:') || existsSync(join(ROOT, 'test', name)), `${name}: ${line}`)
+  }
 })

@@ -4,4 +4,8 @@ import { minuteTests } from './minute.ts'
 import { CONTRACT } from './sections.ts'
 import { onEachStore } from './support.ts'
 
-onEachStore(CONTRACT, { waiting: minuteTests })
+/** One section alone, for test/faults. */
+const section = process.env.TEST_SECTION
+
+if (section === undefined) onEachStore(CONTRACT, { waiting: minuteTests })
+else onEachStore({ [section]: CONTRACT[section]! })
