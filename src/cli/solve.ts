@@ -4,7 +4,7 @@ import { isNonceText } from '../protocol/proof.ts'
 import type { Command, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { BITS, JSON_FLAG } from './site-flags.ts'
-import { solveWithProgress } from './solve-progress.ts'
+import { solve } from './solver.ts'
 
 export const SOLVE_COMMAND: Command = {
   name: 'solve',
@@ -24,7 +24,7 @@ export const SOLVE_COMMAND: Command = {
 
 async function runSolve(input: Input): Promise<void> {
   const difficulty = Number(input.required('DIFFICULTY'))
-  const solved = await solveWithProgress({ nonce: input.required('NONCE'), difficulty })
+  const solved = solve({ nonce: input.required('NONCE'), difficulty })
   if (input.has('json')) printJson(solved)
   else printLine(String(solved.counter))
 }

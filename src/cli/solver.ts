@@ -1,78 +1,50 @@
-/** Solves a challenge on all cores: one thread each, the first answer ends the race. */
+/** Solves a challenge for those who try the service by hand. A browser does the same faster, on all its cores. */
 
-import { Worker } from 'node:worker_threads'
+import { checkProof } from '../domain/pow.ts'
 import type { Challenge } from '../protocol/wire.ts'
-import type { Race, RaceMessage } from './solve-worker.ts'
-
-/** About 1.5 ms of hashing: a thread that lost stops as soon as that. */
-const BLOCK_SIZE = 4096
-const PROGRESS_MS = 100
 
 /** What of a challenge its solving takes. */
 export type Puzzle = Pick<Challenge, 'nonce' | 'difficulty'>
 
 export interface Solved {
   readonly counter: number
-  /** Counters tried by all threads, rounded up to whole blocks. */
+  /** Counters tried, the last one included. */
   readonly hashes: number
-  /** From the call to the answer. */
   readonly ms: number
-  /** The same without the start of the threads, for the rate. */
-  readonly hashingMs: number
-  readonly threads: number
 }
 
-export interface SolveOptions {
-  readonly threads: number
-  /** Called ten times a second and at the end with the counters tried so far. */
-  readonly onProgress?: (hashes: number, hashingMs: number) => void
-}
+/** Hashes between two progress reports, about a tenth of a second. */
+const REPORT_HASHES = 2 ** 18
+const CLEAR_LINE = '\r\x1b[K'
 
-export async function solve(
-  { nonce, difficulty }: Puzzle,
-  { threads, onProgress }: SolveOptions,
-): Promise<Solved> {
-  const claimedBlocks = new Int32Array(new SharedArrayBuffer(4))
-  const isOver = new Int32Array(new SharedArrayBuffer(4))
-  const race: Race = { nonce, difficulty, blockSize: BLOCK_SIZE, claimedBlocks, isOver }
-  const start = performance.now()
-  let hashingStart = Number.POSITIVE_INFINITY
-  const progress = () => ({
-    hashes: Atomics.load(claimedBlocks, 0) * BLOCK_SIZE,
-    hashingMs: performance.now() - hashingStart,
-  })
-  const tell = () => {
-    const { hashes, hashingMs } = progress()
-    if (hashingMs > 0) onProgress?.(hashes, hashingMs)
-  }
-  const timer = setInterval(tell, PROGRESS_MS)
-  const workers = Array.from({ length: threads }, () => new Worker(workerEntry(), { workerData: race }))
-  try {
-    const counter = await firstAnswer(workers, () => {
-      hashingStart = Math.min(hashingStart, performance.now())
-    })
-    tell() // so that the quickest solution is seen too
-    return { counter, ms: performance.now() - start, ...progress(), threads }
-  } finally {
-    clearInterval(timer)
-    Atomics.store(isOver, 0, 1)
-    await Promise.all(workers.map(worker => worker.terminate()))
-  }
-}
-
-function firstAnswer(workers: readonly Worker[], onStart: () => void): Promise<number> {
-  return new Promise((resolve, reject) => {
-    for (const worker of workers) {
-      worker.on('message', (message: RaceMessage) => {
-        if (message === 'started') onStart()
-        else resolve(message)
-      })
-      worker.once('error', reject)
+/** Tries counters from 0. A line on stderr tells how far it is, on a terminal only: the line is no part of the result. */
+export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr): Solved {
+  const startedAtMs = performance.now()
+  let counter = 0
+  while (!checkProof(nonce, counter, difficulty)) {
+    counter++
+    if (counter % REPORT_HASHES === 0 && terminal.isTTY) {
+      const ms = performance.now() - startedAtMs
+      terminal.write(`${CLEAR_LINE}solving: ${progressText(difficulty, counter, ms)}`)
     }
-  })
+  }
+  if (terminal.isTTY) terminal.write(CLEAR_LINE)
+  return { counter, hashes: counter + 1, ms: performance.now() - startedAtMs }
 }
 
-function workerEntry(): URL {
-  const isBuilt = import.meta.url.endsWith('.js')
-  return new URL(isBuilt ? './solve-worker.js' : './solve-worker.mjs', import.meta.url)
+/** Short enough not to wrap at 80 columns, where a line could not be cleared. */
+function progressText(difficulty: number, hashes: number, ms: number): string {
+  return `${millions(hashes)} of about ${millions(2 ** difficulty)} million hashes, ${rateText(hashes, ms)}`
+}
+
+export function effortText({ hashes, ms }: Solved): string {
+  return `${millions(hashes)} million hashes, ${rateText(hashes, ms)}`
+}
+
+function millions(count: number): string {
+  return (count / 1e6).toFixed(2)
+}
+
+function rateText(hashes: number, ms: number): string {
+  return `${(hashes / ms / 1000).toFixed(2)} MH/s, ${(ms / 1000).toFixed(1)} s`
 }

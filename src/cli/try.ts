@@ -17,8 +17,7 @@ import type { Command, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { callService, DEFAULT_URL, SITE_KEY_FLAG, type Timed, URL_FLAG } from './service-call.ts'
 import { JSON_FLAG } from './site-flags.ts'
-import { effortText, solveWithProgress } from './solve-progress.ts'
-import type { Solved } from './solver.ts'
+import { effortText, type Solved, solve } from './solver.ts'
 
 export const TRY_COMMAND: Command = {
   name: 'try',
@@ -69,7 +68,7 @@ async function runTry(input: Input): Promise<void> {
   })
   if (!isJson) printStep('GET /challenge', challenge)
 
-  const solved = await solveWithProgress(checkedChallenge(challenge.answer))
+  const solved = solve(checkedChallenge(challenge.answer))
   if (!isJson) printSolved(solved)
 
   const solution: Solution = {
@@ -128,10 +127,8 @@ function printStep(call: string, { answer, ms }: Timed<unknown>): void {
 }
 
 function printSolved(solved: Solved): void {
-  const { counter, ms, threads } = solved
-  printLine(
-    `${'solved'.padEnd(18)}  ${millisecondsText(ms)}  counter ${counter}: ${effortText(solved)}, ${threads} threads`,
-  )
+  const { counter, ms } = solved
+  printLine(`${'solved'.padEnd(18)}  ${millisecondsText(ms)}  counter ${counter}: ${effortText(solved)}`)
 }
 
 function millisecondsText(ms: number): string {
