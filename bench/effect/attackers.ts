@@ -1,0 +1,93 @@
+/** Attackers: they rotate addresses, drop what is hard, and share one pool of processors. */
+
+import type { Addresses } from './addresses.ts'
+import { fingerprintOf, type World } from './people.ts'
+import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
+import type { Challenge } from './service.ts'
+
+const WRONG_AFTER_MS = 50
+
+/** Arranges all requests of an attack. */
+export class Attacker {
+  readonly #world: World
+  readonly #attack: Attack
+  readonly #addresses: Addresses
+  /** All processors together; one challenge after another, since its threads share each. */
+  readonly #hashesPerMs: number
+  /** Of each bot's browser; undefined if the attack has processors of its own. */
+  readonly #botHashesPerMs: readonly number[] | undefined
+  #next = 0
+  /** When the processors have done what they have. */
+  #freeAtMs = 0
+
+  constructor(world: World, attack: Attack, addresses: Addresses) {
+    const { threads = 0, gpus = 0, device } = attack
+    this.#world = world
+    this.#attack = attack
+    this.#addresses = addresses
+    this.#hashesPerMs = (threads * PRICES.threadMhs + gpus * PRICES.gpuMhs) * 1000
+    const browser = POPULATIONS.devices.find(({ name }) => name === device)
+    this.#botHashesPerMs =
+      browser &&
+      Array.from({ length: this.#addresses.count }, () =>
+        world.draw.logNormal(browser.medianMhs * 1000, browser.sigma),
+      )
+  }
+
+  /** To be called once for each request. */
+  ask(): void {
+    const { draw, service, measure, timeline } = this.#world
+    const count = measure.ofAttack(this.#attack)
+    const bot = this.#next++ % this.#addresses.count
+    const worker = draw.below(service.workers)
+    const address = this.#addresses.get(bot)
+    count.asked++
+    const answer = service.challenge(address, worker)
+    measure.served('challenge')
+    if ('retryAfterMs' in answer) {
+      count.refused++
+      measure.bin(timeline.nowMs).attackRefused++
+      return
+    }
+    if (this.#attack.work === 'none') return
+    if (answer.bits > (this.#attack.dropAbove ?? Number.POSITIVE_INFINITY)) {
+      count.dropped++
+      return
+    }
+    const isRight = this.#attack.work === 'right'
+    const isTooBusy = isRight && this.#botHashesPerMs === undefined && this.#freeAtMs >= answer.expiresAtMs
+    if (isTooBusy) {
+      count.dropped++
+      return
+    }
+    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WRONG_AFTER_MS
+    if (doneAtMs >= answer.expiresAtMs) count.dropped++
+    else timeline.at(doneAtMs, () => this.#send(answer, bot, worker, isRight))
+  }
+
+  #solvedAtMs({ bits }: Challenge, bot: number): number {
+    const { draw, timeline, measure } = this.#world
+    const hashes = draw.exponential(2 ** bits)
+    const own = this.#botHashesPerMs?.[bot]
+    if (own !== undefined) return timeline.nowMs + hashes / own
+    measure.ofAttack(this.#attack).hashes += hashes
+    this.#freeAtMs = Math.max(this.#freeAtMs, timeline.nowMs) + hashes / this.#hashesPerMs
+    return this.#freeAtMs
+  }
+
+  #send(challenge: Challenge, bot: number, worker: number, isRight: boolean): void {
+    const { service, measure, timeline } = this.#world
+    const count = measure.ofAttack(this.#attack)
+    count.verified++
+    measure.served('verify')
+    const fingerprint = fingerprintOf('bot', bot)
+    const answer = service.verify(this.#addresses.get(bot), worker, { challenge, isRight, fingerprint })
+    if (answer.status === 'passed') {
+      count.accepted++
+      measure.bin(timeline.nowMs).accepted++
+    } else if (answer.status === 'limited') {
+      count.refused++
+      measure.bin(timeline.nowMs).attackRefused++
+    }
+  }
+}

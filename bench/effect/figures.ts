@@ -1,0 +1,168 @@
+/** The figures of a scenario: what people waited and saw, and what the attackers got and paid. */
+
+import { type AttackCount, BIN_MS, type Measure, quantileOf, type Visit } from './measure.ts'
+import { POPULATIONS, PRICES, type Scenario } from './scenario.ts'
+
+export interface Delays {
+  readonly visits: number
+  /** Seconds; undefined if nobody got a token. */
+  readonly p50: number | undefined
+  readonly p95: number | undefined
+  readonly p99: number | undefined
+  /** Shares of the visits. */
+  readonly limited: number
+  readonly gone: number
+  readonly lowScore: number
+}
+
+export interface AttackFigures {
+  readonly asked: number
+  readonly refused: number
+  readonly dropped: number
+  readonly accepted: number
+  readonly acceptedPerMinute: number
+  /** Dollars per 1,000 accepted tokens. */
+  readonly cost: {
+    readonly cpu: number
+    readonly gpu: number
+    readonly addresses: number
+    readonly bytes: number
+  }
+  readonly gigahashesPerToken: number
+}
+
+export interface Figures {
+  readonly all: Delays
+  readonly byPeople: Readonly<Record<string, Delays>>
+  readonly byDevice: Readonly<Record<string, Delays>>
+  /** Of people's challenges: mean, and the highest of all. */
+  readonly meanBits: number
+  readonly bitsMax: number
+  readonly attacks: Readonly<Record<string, AttackFigures>>
+  /** Attackers' processor time (AVX-512) over ours; undefined without work. */
+  readonly workRatio: number | undefined
+  /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
+  readonly secondsPerDollar: number | undefined
+  /** Seconds from the end of the last attack until people's mean bits stay within half a bit of what they were before. */
+  readonly recoverySeconds: number | undefined
+}
+
+const MINUTE_MS = 60_000
+/** Below it, a person was lucky to pass. */
+const LOW_SCORE = 0.6
+
+export function figuresOf(scenario: Scenario, measure: Measure): Figures {
+  const [from, to] = scenario.measured ?? [0, scenario.minutes]
+  const visits = measure.visits.filter(({ atMs }) => atMs >= from * MINUTE_MS && atMs < to * MINUTE_MS)
+  const bins = measure.bins.slice((from * MINUTE_MS) / BIN_MS, (to * MINUTE_MS) / BIN_MS)
+  const challenges = sum(bins.map(bin => bin.peopleChallenges))
+  const attacks = [...measure.attacks.values()]
+  const dollars = sum(attacks.map(count => sum(Object.values(dollarsOf(count)))))
+  const hashes = sum(attacks.map(count => count.hashes))
+  const quietBits = bitsBefore(scenario, measure)
+  const addedSeconds = visits.reduce((added, visit) => added + addedBy(visit), 0)
+  return {
+    all: delaysOf(visits),
+    byPeople: grouped(visits, ({ people }) => people),
+    byDevice: grouped(visits, ({ device }) => device),
+    meanBits: challenges === 0 ? 0 : sum(bins.map(bin => bin.peopleBits)) / challenges,
+    bitsMax: Math.max(0, ...bins.map(bin => bin.bitsMax)),
+    attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count)])),
+    workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs / measure.ourMicroseconds,
+    secondsPerDollar: dollars === 0 ? undefined : addedSeconds / dollars,
+    recoverySeconds: recovery(scenario, measure, quietBits),
+  }
+}
+
+/** What a visit waited beyond a second of its own: a visit that was given up counts with all its patience. */
+function addedBy({ delayMs = POPULATIONS.patienceSeconds * 1000 }: Visit): number {
+  return Math.max(0, delayMs / 1000 - 1)
+}
+
+function delaysOf(visits: readonly Visit[]): Delays {
+  const delays = visits.flatMap(({ delayMs }) => (delayMs === undefined ? [] : [delayMs / 1000]))
+  delays.sort((a, b) => a - b)
+  const at = (share: number) => (delays.length === 0 ? undefined : quantileOf(delays, share))
+  const shareOf = (matches: (visit: Visit) => boolean) =>
+    visits.length === 0 ? 0 : visits.filter(matches).length / visits.length
+  return {
+    visits: visits.length,
+    p50: at(0.5),
+    p95: at(0.95),
+    p99: at(0.99),
+    limited: shareOf(({ wasLimited }) => wasLimited),
+    gone: shareOf(({ delayMs }) => delayMs === undefined),
+    lowScore: shareOf(({ delayMs, score }) => delayMs !== undefined && score < LOW_SCORE),
+  }
+}
+
+function grouped(visits: readonly Visit[], nameOf: (visit: Visit) => string): Record<string, Delays> {
+  const groups = new Map<string, Visit[]>()
+  for (const visit of visits) {
+    const group = groups.get(nameOf(visit))
+    if (group === undefined) groups.set(nameOf(visit), [visit])
+    else group.push(visit)
+  }
+  return Object.fromEntries([...groups].map(([name, group]) => [name, delaysOf(group)]))
+}
+
+function dollarsOf({ attack, hashes, asked, accepted }: AttackCount) {
+  const { threads = 0, gpus = 0 } = attack
+  const { threadMhs, gpuMhs, threadDollarsPerHour, gpuDollarsPerHour, bytesPerToken } = PRICES
+  const price = PRICES.addresses[attack.address]!
+  const rate = threads * threadMhs + gpus * gpuMhs
+  const hours = rate === 0 ? 0 : hashes / 1e6 / rate / 3600
+  const rounds = Math.max(asked, accepted)
+  return {
+    cpu: hours * threads * threadDollarsPerHour,
+    gpu: hours * gpus * gpuDollarsPerHour,
+    addresses: (price.dollarsPerHour * attack.addresses.addresses * (attack.to - attack.from)) / 60,
+    bytes: (rounds * bytesPerToken * price.dollarsPerGb) / 1e9,
+  }
+}
+
+function attackFigures(count: AttackCount): AttackFigures {
+  const { attack, asked, refused, dropped, accepted, hashes } = count
+  const per1000 = (dollars: number) => (accepted === 0 ? Number.NaN : (dollars * 1000) / accepted)
+  const { cpu, gpu, addresses, bytes } = dollarsOf(count)
+  return {
+    asked,
+    refused,
+    dropped,
+    accepted,
+    acceptedPerMinute: accepted / (attack.to - attack.from),
+    cost: { cpu: per1000(cpu), gpu: per1000(gpu), addresses: per1000(addresses), bytes: per1000(bytes) },
+    gigahashesPerToken: accepted === 0 ? Number.NaN : hashes / accepted / 1e9,
+  }
+}
+
+function meanBitsIn({ bins }: Measure, fromBin: number, toBin: number): number | undefined {
+  const some = bins.slice(Math.max(0, fromBin), toBin)
+  const challenges = sum(some.map(bin => bin.peopleChallenges))
+  return challenges === 0 ? undefined : sum(some.map(bin => bin.peopleBits)) / challenges
+}
+
+const BINS_PER_MINUTE = MINUTE_MS / BIN_MS
+
+function bitsBefore({ attacks = [] }: Scenario, measure: Measure): number | undefined {
+  const first = Math.min(...attacks.map(({ from }) => from))
+  return meanBitsIn(measure, 0, first * BINS_PER_MINUTE)
+}
+
+function recovery(
+  { attacks = [], minutes }: Scenario,
+  measure: Measure,
+  quietBits?: number,
+): number | undefined {
+  if (attacks.length === 0 || quietBits === undefined) return undefined
+  const end = Math.max(...attacks.map(({ to }) => to)) * BINS_PER_MINUTE
+  const last = minutes * BINS_PER_MINUTE
+  if (end >= last) return undefined
+  for (let bin = last - 1; bin >= end; bin--)
+    if ((meanBitsIn(measure, bin, bin + 1) ?? 0) > quietBits + 0.5) return ((bin + 1 - end) * BIN_MS) / 1000
+  return 0
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0)
+}

@@ -1,0 +1,121 @@
+/** People: they ask as the widget does, wait as they are told, and leave when it takes too long. */
+
+import type { Address } from '../../src/domain/address.ts'
+import type { Draw } from './draw.ts'
+import type { Measure } from './measure.ts'
+import { type DeviceClass, type People, POPULATIONS } from './scenario.ts'
+import type { Challenge, Service } from './service.ts'
+import type { Timeline } from './timeline.ts'
+
+/** As in src/widget: requests that meet a limit, and challenges in one verification. */
+const TRIES_MAX = 5
+const ROUNDS_MAX = 4
+const BACK_OFF_MS = 1000
+const JITTER_MS = 500
+const WAIT_MS_MAX = 120_000
+/** People with one device model have one fingerprint. */
+const MODELS = 400
+
+export interface World {
+  readonly timeline: Timeline
+  readonly service: Service
+  readonly draw: Draw
+  readonly measure: Measure
+  /** Multiplies the speed of all devices of people. */
+  readonly speed: number
+}
+
+export class Visitor {
+  readonly #world: World
+  readonly #people: People
+  readonly #device: DeviceClass
+  readonly #address: Address
+  readonly #worker: number
+  readonly #hashesPerMs: number
+  readonly #fingerprint: string
+  readonly #beganMs: number
+  #rounds = 0
+  #wasLimited = false
+  #hasLeft = false
+
+  constructor(world: World, people: People, address: Address) {
+    const { draw, timeline, service, speed } = world
+    const { devices } = POPULATIONS
+    const known = devices.find(({ name }) => name === people.device)
+    this.#world = world
+    this.#people = people
+    this.#device = known ?? draw.weighted(devices)
+    this.#address = address
+    this.#worker = draw.below(service.workers)
+    this.#hashesPerMs = draw.logNormal(this.#device.medianMhs * 1000, this.#device.sigma) * speed
+    this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
+    this.#beganMs = timeline.nowMs
+    timeline.after(POPULATIONS.patienceSeconds * 1000, () => this.#leave())
+    this.#ask(1)
+  }
+
+  #ask(tries: number): void {
+    if (this.#hasLeft) return
+    const { service, measure, timeline, draw } = this.#world
+    const answer = service.challenge(this.#address, this.#worker)
+    measure.served('challenge')
+    if ('retryAfterMs' in answer) {
+      this.#again(tries, answer.retryAfterMs, next => this.#ask(next))
+      return
+    }
+    measure.issuedToPerson(timeline.nowMs, answer.bits)
+    const workMs = draw.exponential(2 ** answer.bits / this.#hashesPerMs)
+    timeline.after(2 * POPULATIONS.roundTripMs + workMs, () => this.#send(answer, 1))
+  }
+
+  #send(challenge: Challenge, tries: number): void {
+    if (this.#hasLeft) return
+    const { service, measure, timeline } = this.#world
+    const solution = { challenge, isRight: true, fingerprint: this.#fingerprint }
+    const answer = service.verify(this.#address, this.#worker, solution)
+    measure.served('verify')
+    if (answer.status === 'limited')
+      this.#again(tries, answer.retryAfterMs, next => this.#send(challenge, next))
+    else if (answer.status === 'passed') {
+      this.#hasLeft = true
+      this.#end(timeline.nowMs - this.#beganMs, answer.score)
+    } else if (answer.status === 'expired' && ++this.#rounds < ROUNDS_MAX) this.#ask(1)
+    else this.#leave()
+  }
+
+  #again(tries: number, retryAfterMs: number, step: (tries: number) => void): void {
+    const { timeline, draw, measure } = this.#world
+    this.#wasLimited = true
+    measure.bin(timeline.nowMs).peopleLimited++
+    if (tries === TRIES_MAX || retryAfterMs > WAIT_MS_MAX) return this.#leave()
+    const seconds = Math.ceil(retryAfterMs / 1000)
+    const waitMs = Math.max(seconds * 1000, BACK_OFF_MS * 2 ** (tries - 1)) + draw.share() * JITTER_MS
+    timeline.after(waitMs, () => step(tries + 1))
+  }
+
+  #leave(): void {
+    if (this.#hasLeft) return
+    this.#hasLeft = true
+    this.#end(undefined, 0)
+  }
+
+  #end(delayMs: number | undefined, score: number): void {
+    this.#world.measure.ended(
+      {
+        people: this.#people.name,
+        device: this.#device.name,
+        atMs: this.#beganMs,
+        delayMs,
+        wasLimited: this.#wasLimited,
+        score,
+      },
+      this.#world.timeline.nowMs,
+    )
+  }
+}
+
+/** 64 hexadecimal characters, of which the first 16 differ between models. */
+export function fingerprintOf(owner: string, model: number): string {
+  const kind = owner === 'person' ? 'a' : 'b'
+  return `${kind}${Math.imul(model + 1, 0x9e3779b1) >>> 0}`.padEnd(16, '0').slice(0, 16).padEnd(64, kind)
+}

@@ -1,0 +1,118 @@
+/** The form of scenarios/*.json, of populations.json and of prices.json. `--help` describes it for people. */
+
+import { readdirSync, readFileSync } from 'node:fs'
+import { BenchError } from '../support/arguments.ts'
+import type { AddressPlan } from './addresses.ts'
+
+/** Per minute: one number, or [minute, rate] pairs with straight lines between them. */
+export type Rate = number | readonly (readonly [minute: number, perMinute: number])[]
+
+export interface Scenario {
+  readonly name: string
+  readonly about: string
+  readonly minutes: number
+  readonly workers?: number
+  readonly base?: number
+  /** Figures are taken of this part; of the whole if not given. */
+  readonly measured?: readonly [fromMinute: number, toMinute: number]
+  readonly people: readonly People[]
+  readonly attacks?: readonly Attack[]
+}
+
+/** Visitors who want a token each, by the rules of the widget. */
+export interface People {
+  readonly name: string
+  readonly rate: Rate
+  readonly addresses: AddressPlan
+  /** A class of populations.json; without it, all classes by their shares. */
+  readonly device?: string
+}
+
+export interface Attack {
+  readonly name: string
+  /** Challenges asked for. */
+  readonly rate: Rate
+  readonly from: number
+  readonly to: number
+  readonly addresses: AddressPlan
+  /** Name of people whose addresses it has. */
+  readonly shares?: string
+  /** right: solves and redeems; none: asks only; wrong: sends wrong counters. */
+  readonly work: 'right' | 'none' | 'wrong'
+  /** AVX-512 threads, and GPUs, that all its addresses share. */
+  readonly threads?: number
+  readonly gpus?: number
+  /** Drops challenges of more bits. */
+  readonly dropAbove?: number
+  /** Solves in the browsers of this device class, one for each address, instead of threads. */
+  readonly device?: string
+  /** Key of prices.json: what an address costs. */
+  readonly address: string
+}
+
+export interface DeviceClass {
+  readonly name: string
+  readonly share: number
+  readonly medianMhs: number
+  readonly sigma: number
+}
+
+export interface Populations {
+  readonly source: string
+  readonly patienceSeconds: number
+  readonly roundTripMs: number
+  readonly devices: readonly DeviceClass[]
+}
+
+export interface Prices {
+  readonly source: string
+  readonly threadMhs: number
+  readonly threadDollarsPerHour: number
+  readonly gpuMhs: number
+  readonly gpuDollarsPerHour: number
+  readonly bytesPerToken: number
+  readonly addresses: Readonly<
+    Record<string, { readonly dollarsPerGb: number; readonly dollarsPerHour: number }>
+  >
+  readonly ourMicroseconds: { readonly challenge: number; readonly verify: number }
+}
+
+const here = (name: string) => new URL(name, import.meta.url)
+
+function read<Data>(url: URL | string): Data {
+  try {
+    return JSON.parse(readFileSync(url, 'utf8')) as Data
+  } catch (error) {
+    throw new BenchError(`${url}: ${(error as Error).message}`)
+  }
+}
+
+export const POPULATIONS = read<Populations>(here('populations.json'))
+export const PRICES = read<Prices>(here('prices.json'))
+
+export function builtInScenarios(): Scenario[] {
+  return readdirSync(here('scenarios/'))
+    .sort()
+    .map(name => read<Scenario>(here(`scenarios/${name}`)))
+}
+
+export function scenarioOf(path: string): Scenario {
+  const scenario = read<Scenario>(path)
+  if (!(scenario.minutes > 0) || !Array.isArray(scenario.people))
+    throw new BenchError(`${path}: expected an object with name, about, minutes and people`)
+  return scenario
+}
+
+/** @returns per minute */
+export function rateAt(rate: Rate, minute: number): number {
+  if (typeof rate === 'number') return rate
+  const next = rate.findIndex(([at]) => at > minute)
+  if (next === 0) return rate[0]![1]
+  if (next < 0) return rate.at(-1)![1]
+  const [[from, before], [to, after]] = [rate[next - 1]!, rate[next]!]
+  return before + ((after - before) * (minute - from)) / (to - from)
+}
+
+export function mostOf(rate: Rate): number {
+  return typeof rate === 'number' ? rate : Math.max(...rate.map(([, perMinute]) => perMinute))
+}

@@ -1,0 +1,138 @@
+/**
+ * The service on a virtual clock: the rules of src/domain decide everything, and nothing is hashed, sent or stored. Workers
+ * share a store without delay. A visit goes to any worker, and workers exchange their loads once a second.
+ */
+
+import { type Address, limitKey } from '../../src/domain/address.ts'
+import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
+import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
+import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
+import { addLoad, type LoadState } from '../../src/domain/load.ts'
+import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
+import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
+import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { LoadTracker } from '../../src/store/load-tracker.ts'
+import type { LoadReport, SiteLoad } from '../../src/store/store.ts'
+import type { Timeline } from './timeline.ts'
+
+export interface Challenge {
+  readonly bits: number
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+}
+
+export type ChallengeAnswer = Challenge | { readonly retryAfterMs: number }
+
+export type VerifyAnswer =
+  | { readonly status: 'passed'; readonly score: number }
+  | { readonly status: 'failed' | 'expired' }
+  | { readonly status: 'limited'; readonly retryAfterMs: number }
+
+/** A solution as the rules see one. */
+export interface Solution {
+  readonly challenge: Challenge
+  readonly isRight: boolean
+  readonly fingerprint: string
+}
+
+const SITE = { siteKey: 'site', tag: 1 }
+const LIFETIME_MS = 120_000
+const IPV6_PREFIX_BITS = 64
+const FINGERPRINT_PREFIX_BITS = 48
+/** Records that a minute has emptied are looked for so often. */
+const SWEEP_MS = 120_000
+
+interface Worker {
+  readonly loads: LoadTracker
+  readonly fingerprints: FingerprintWatch
+}
+
+export class Service {
+  readonly base: number
+  readonly #timeline: Timeline
+  readonly #workers: readonly Worker[]
+  readonly #records = new Map<string, { record: Buffer; atMs: number }>()
+  #load: LoadState | undefined
+  #sweptAtMs = 0
+
+  constructor(timeline: Timeline, workers: number, base: number = SITE_DEFAULTS.difficulty.base) {
+    this.base = base
+    this.#timeline = timeline
+    const store = { exchangeLoad: async (reports: readonly LoadReport[]) => this.#exchange(reports) }
+    this.#workers = Array.from({ length: workers }, (_, index) => ({
+      loads: new LoadTracker(store, () => timeline.nowMs),
+      fingerprints: new FingerprintWatch(workers, index + 1),
+    }))
+  }
+
+  get workers(): number {
+    return this.#workers.length
+  }
+
+  /** To be called once a virtual second. */
+  async exchange(): Promise<void> {
+    for (const { loads } of this.#workers) await loads.exchange()
+    if (this.#timeline.nowMs < this.#sweptAtMs + SWEEP_MS) return
+    this.#sweptAtMs = this.#timeline.nowMs
+    for (const [key, { atMs }] of this.#records)
+      if (atMs < this.#timeline.nowMs - SWEEP_MS) this.#records.delete(key)
+  }
+
+  challenge(address: Address, worker: number): ChallengeAnswer {
+    const { challengeAddress, challengeAddressSite } = CONTRACT_LIMITS
+    const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
+    if (!admitted.admitted) return { retryAfterMs: admitted.retryAfterMs }
+    const { loads } = this.#workers[worker]!
+    const load = loads.load(SITE.siteKey)
+    const inputs: DifficultyInputs = {
+      addressChallenges: admitted.siteCount,
+      addressLimit: challengeAddressSite,
+      addressFailures: admitted.failures,
+      siteRate: load.rate,
+      siteRateUsual: load.usualRate,
+    }
+    const bits = difficultyFor({ ...SITE_DEFAULTS.difficulty, base: this.base }, inputs)
+    loads.countChallenge(SITE.siteKey)
+    const issuedAtMs = this.#timeline.nowMs
+    return { bits, issuedAtMs, expiresAtMs: issuedAtMs + challengeLifetimeMs(bits, LIFETIME_MS) }
+  }
+
+  verify(address: Address, worker: number, { challenge, isRight, fingerprint }: Solution): VerifyAnswer {
+    const { nowMs } = this.#timeline
+    const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
+    const isExpired = nowMs >= challenge.expiresAtMs
+    const kind = isRight || isExpired ? LogKind.verification : LogKind.failedVerification
+    const admitted = this.#admit(kind, address, verifyAddress, verifyAddressSite)
+    if (!admitted.admitted) return { status: 'limited', retryAfterMs: admitted.retryAfterMs }
+    if (isExpired) return { status: 'expired' }
+    if (!isRight) return { status: 'failed' }
+    const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
+    const { score } = scoreOf({
+      environment: PLAIN_ENVIRONMENT,
+      solveTimeMs: undefined,
+      elapsedMs: nowMs - challenge.issuedAtMs,
+      difficulty: challenge.bits,
+      fingerprintAddresses: this.#workers[worker]!.fingerprints.note(SITE.tag, fingerprint, network, nowMs),
+      addressFailures: admitted.failures,
+    })
+    return score >= SITE_DEFAULTS.threshold ? { status: 'passed', score } : { status: 'failed' }
+  }
+
+  #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number) {
+    const { nowMs } = this.#timeline
+    const key = limitKey(address, IPV6_PREFIX_BITS)
+    const now = Math.floor(nowMs)
+    const before = this.#records.get(key)?.record
+    const decision = admitToLog(before, now, kind, { siteTag: SITE.tag, addressLimit, siteLimit })
+    if (decision.admitted) this.#records.set(key, { record: Buffer.from(decision.record), atMs: nowMs })
+    return decision
+  }
+
+  #exchange(reports: readonly LoadReport[]): SiteLoad[] {
+    return reports.map(({ siteKey, challenges }) => {
+      this.#load = addLoad(this.#load, this.#timeline.nowMs, challenges)
+      return { siteKey, rate: this.#load.rate, usualRate: this.#load.usualRate }
+    })
+  }
+}

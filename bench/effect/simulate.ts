@@ -1,0 +1,69 @@
+/** Runs a scenario from its first minute to its last, and gives its figures. */
+
+import { Addresses } from './addresses.ts'
+import { Attacker } from './attackers.ts'
+import { Draw } from './draw.ts'
+import { type Figures, figuresOf } from './figures.ts'
+import { Measure } from './measure.ts'
+import { Visitor, type World } from './people.ts'
+import { mostOf, type Rate, rateAt, type Scenario } from './scenario.ts'
+import { Service } from './service.ts'
+import { Timeline } from './timeline.ts'
+
+const MINUTE_MS = 60_000
+const SECOND_MS = 1000
+const WORKERS = 2
+
+export interface Options {
+  readonly seed: number
+  /** Of people's devices, as a multiple of populations.json. */
+  readonly speed: number
+}
+
+export interface Result {
+  readonly scenario: Scenario
+  readonly figures: Figures
+  readonly measure: Measure
+}
+
+export async function simulate(scenario: Scenario, { seed, speed }: Options): Promise<Result> {
+  const timeline = new Timeline()
+  const draw = new Draw(seed)
+  const service = new Service(timeline, scenario.workers ?? WORKERS, scenario.base)
+  const measure = new Measure()
+  const world: World = { timeline, service, draw, measure, speed }
+  const { people, attacks = [], minutes } = scenario
+  const addressesOf = new Map<string | undefined, Addresses>()
+  people.forEach((group, index) => {
+    const addresses = new Addresses(group.addresses, index + 1)
+    addressesOf.set(group.name, addresses)
+    arrivals(world, group.rate, 0, minutes, () => {
+      new Visitor(world, group, addresses.get(draw.below(addresses.count)))
+    })
+  })
+  attacks.forEach((attack, index) => {
+    const addresses = addressesOf.get(attack.shares) ?? new Addresses(attack.addresses, 101 + index)
+    const attacker = new Attacker(world, attack, addresses)
+    arrivals(world, attack.rate, attack.from, attack.to, () => attacker.ask())
+  })
+  for (let atMs = 0; atMs < minutes * MINUTE_MS; atMs += SECOND_MS) {
+    timeline.runUntil(atMs + SECOND_MS)
+    await service.exchange()
+  }
+  return { scenario, figures: figuresOf(scenario, measure), measure }
+}
+
+/** A Poisson process whose rate may change: drawn at its highest rate, and thinned out (Lewis and Shedler, 1979). */
+function arrivals({ timeline, draw }: World, rate: Rate, from: number, to: number, arrive: () => void): void {
+  const most = mostOf(rate)
+  if (most <= 0) return
+  const next = () => {
+    timeline.after(draw.exponential(MINUTE_MS / most), () => {
+      const minute = timeline.nowMs / MINUTE_MS
+      if (minute >= to) return
+      if (draw.share() * most < rateAt(rate, minute)) arrive()
+      next()
+    })
+  }
+  timeline.at(from * MINUTE_MS, next)
+}
