@@ -9,6 +9,7 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
+import { SourceWatch } from './domain/sources.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
@@ -187,6 +188,7 @@ function composeService(config: Config, store: Store, events: Events): Service {
     loads: new LoadTracker(store, () => performance.now()),
     keyUses: new KeyUses(store),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
+    sources: new SourceWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,
     randomBits: randomBitPool(),
     events,

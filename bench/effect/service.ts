@@ -5,13 +5,14 @@
 
 import { type Address, limitKey } from '../../src/domain/address.ts'
 import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
-import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
+import { type DifficultyInputs, difficultyFor, isShared } from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
 import { addLoad, type LoadState } from '../../src/domain/load.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { SourceWatch } from '../../src/domain/sources.ts'
 import { LoadTracker } from '../../src/store/load-tracker.ts'
 import type { LoadReport, SiteLoad } from '../../src/store/store.ts'
 import type { Timeline } from './timeline.ts'
@@ -46,6 +47,7 @@ const SWEEP_MS = 120_000
 interface Worker {
   readonly loads: LoadTracker
   readonly fingerprints: FingerprintWatch
+  readonly sources: SourceWatch
 }
 
 export class Service {
@@ -63,6 +65,7 @@ export class Service {
     this.#workers = Array.from({ length: workers }, (_, index) => ({
       loads: new LoadTracker(store, () => timeline.nowMs),
       fingerprints: new FingerprintWatch(workers, index + 1),
+      sources: new SourceWatch(workers, index + 1),
     }))
   }
 
@@ -83,18 +86,18 @@ export class Service {
     const { challengeAddress, challengeAddressSite } = CONTRACT_LIMITS
     const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
     if (!admitted.admitted) return { retryAfterMs: admitted.retryAfterMs }
-    const { loads } = this.#workers[worker]!
+    const { loads, sources } = this.#workers[worker]!
+    const issuedAtMs = this.#timeline.nowMs
     const load = loads.load(SITE.siteKey)
     const inputs: DifficultyInputs = {
       addressChallenges: admitted.siteCount,
       addressLimit: challengeAddressSite,
       addressFailures: admitted.failures,
+      source: sources.of(address, issuedAtMs),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
     }
     const bits = difficultyFor({ ...SITE_DEFAULTS.difficulty, base: this.base }, inputs)
-    loads.countChallenge(SITE.siteKey)
-    const issuedAtMs = this.#timeline.nowMs
     return { bits, issuedAtMs, expiresAtMs: issuedAtMs + challengeLifetimeMs(bits, LIFETIME_MS) }
   }
 
@@ -107,16 +110,21 @@ export class Service {
     if (!admitted.admitted) return { status: 'limited', retryAfterMs: admitted.retryAfterMs }
     if (isExpired) return { status: 'expired' }
     if (!isRight) return { status: 'failed' }
+    const { loads, fingerprints, sources } = this.#workers[worker]!
+    const { failures } = admitted
+    const isOthers = failures > 1 && isShared(failures, sources.of(address, nowMs))
     const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
     const { score } = scoreOf({
       environment: PLAIN_ENVIRONMENT,
       solveTimeMs: undefined,
       elapsedMs: nowMs - challenge.issuedAtMs,
       difficulty: challenge.bits,
-      fingerprintAddresses: this.#workers[worker]!.fingerprints.note(SITE.tag, fingerprint, network, nowMs),
-      addressFailures: admitted.failures,
+      fingerprintAddresses: fingerprints.note(SITE.tag, fingerprint, network, nowMs),
+      addressFailures: isOthers ? 1 : failures,
     })
-    return score >= SITE_DEFAULTS.threshold ? { status: 'passed', score } : { status: 'failed' }
+    if (score < SITE_DEFAULTS.threshold) return { status: 'failed' }
+    if (sources.accepted(address, nowMs)) loads.count(SITE.siteKey)
+    return { status: 'passed', score }
   }
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number) {
@@ -130,8 +138,8 @@ export class Service {
   }
 
   #exchange(reports: readonly LoadReport[]): SiteLoad[] {
-    return reports.map(({ siteKey, challenges }) => {
-      this.#load = addLoad(this.#load, this.#timeline.nowMs, challenges)
+    return reports.map(({ siteKey, proofs }) => {
+      this.#load = addLoad(this.#load, this.#timeline.nowMs, proofs)
       return { siteKey, rate: this.#load.rate, usualRate: this.#load.usualRate }
     })
   }

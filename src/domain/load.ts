@@ -1,31 +1,36 @@
 /**
- * A site's present load and its usual load: exponentially weighted means of challenges per second, over 10 seconds and over
- * an hour. The usual load follows the present load only up to twice its own value, so that an attack does not soon count
- * as usual.
+ * A site's present load and its usual load: exponentially weighted means over 10 seconds and over an hour, of accepted proofs
+ * per second from networks that come again (sources.ts). While the present load is an attack, the usual load hardly follows:
+ * a day at any rate raises it by less than a quarter.
  */
+
+import { LOAD_TOLERATED, USUAL_RATE_MIN } from './difficulty.ts'
 
 export interface LoadState {
   readonly atMs: number
-  /** Challenges per second, mean over about 10 seconds. */
+  /** Per second, mean over about 10 seconds. */
   readonly rate: number
-  /** Challenges per second, mean over about an hour. */
+  /** Per second, mean over about an hour. */
   readonly usualRate: number
 }
 
 const FAST_MS = 10_000
 const USUAL_MS = 3_600_000
-/** The usual load may always grow towards this value, even from zero. */
-const USUAL_MIN = 0.5
-const USUAL_GROWTH = 2
+/** How much the usual load grows in a day of attack. Growth towards `USUAL_RATE_MIN` is free, since that changes nothing. */
+const ATTACK_GROWTH = 0.2
+const DAY_MS = 86_400_000
 
-/** @param count challenges since the last report */
+/** @param count proofs since the last report */
 export function addLoad(state: LoadState | undefined, nowMs: number, count: number): LoadState {
   const { atMs, rate: oldRate, usualRate } = state ?? { atMs: nowMs, rate: 0, usualRate: 0 }
   const elapsedMs = Math.max(0, nowMs - atMs)
   const rate = oldRate * Math.exp(-elapsedMs / FAST_MS) + (count * 1000) / FAST_MS
   const weight = 1 - Math.exp(-elapsedMs / USUAL_MS)
-  const target = Math.min(rate, Math.max(USUAL_MIN, usualRate * USUAL_GROWTH))
-  return { atMs: Math.max(nowMs, atMs), rate, usualRate: usualRate + (target - usualRate) * weight }
+  const followed = usualRate + (rate - usualRate) * weight
+  const floor = Math.max(USUAL_RATE_MIN, usualRate)
+  const isAttack = rate > LOAD_TOLERATED * floor
+  const most = floor * (1 + (ATTACK_GROWTH * elapsedMs) / DAY_MS)
+  return { atMs: Math.max(nowMs, atMs), rate, usualRate: isAttack ? Math.min(followed, most) : followed }
 }
 
 /** The present rate, `elapsedMs` after the last report. */

@@ -91,16 +91,17 @@ export class ChallengeEndpoint implements Endpoint {
       this.#refusals.refuse(exchange, 'store-unavailable')
       return
     }
+    const issuedAtMs = this.#service.now()
     const load = this.#service.loads.load(siteKey)
     const inputs = {
       addressChallenges: admitted.siteCount,
       addressLimit: limits?.challenge ?? this.#service.settings.limits.challengeAddressSite,
       addressFailures: admitted.failures,
+      source: this.#service.sources.of(exchange.address!, issuedAtMs),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
     }
     const difficulty = difficultyFor(site.record.difficulty, inputs)
-    const issuedAtMs = this.#service.now()
     const nonce = mintNonce(
       this.#service.keyring,
       { issuedAtMs, difficulty },
@@ -108,7 +109,6 @@ export class ChallengeEndpoint implements Endpoint {
       this.#service.randomBits(NONCE_RANDOM_BITS),
     )
     const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
-    if (site.test === undefined) this.#service.loads.countChallenge(siteKey)
     this.#service.events.issued(exchange, { site, nonce, difficulty, inputs })
     exchange.answer({
       status: 200,

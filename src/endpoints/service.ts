@@ -7,6 +7,7 @@ import type { Limits, Policy } from '../domain/limits.ts'
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
+import type { SourceWatch } from '../domain/sources.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {
@@ -30,6 +31,7 @@ export interface Service {
   readonly loads: LoadTracker
   readonly keyUses: KeyUses
   readonly fingerprints: FingerprintWatch
+  readonly sources: SourceWatch
   /** Unix milliseconds. */
   readonly now: () => number
   /** Draws an unsigned integer of this many random bits, at most 16. */

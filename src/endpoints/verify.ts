@@ -13,6 +13,7 @@
 
 import { type Address, limitKey, windowOfRefused } from '../domain/address.ts'
 import { timeText } from '../domain/decimal.ts'
+import { isShared } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
@@ -267,15 +268,13 @@ export class VerifyEndpoint implements Endpoint {
   }
 
   /** Adds the signals that come from the store and from other visits. */
-  #signalsOf(
-    site: Site,
-    address: Address,
-    { solution, signals }: Solved,
-    addressFailures: number,
-  ): ScoreSignals {
-    const { fingerprints, now } = this.#service
+  #signalsOf(site: Site, address: Address, { solution, signals }: Solved, failures: number): ScoreSignals {
+    const { fingerprints, sources, now } = this.#service
     const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
     const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, now())
+    // Where most people behind an address succeed, somebody else's failures take off one weight at most.
+    const isOthers = failures > 1 && isShared(failures, sources.of(address, now()))
+    const addressFailures = isOthers ? 1 : failures
     if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
       return signals
     return { ...signals, fingerprintAddresses, addressFailures }
@@ -297,6 +296,7 @@ export class VerifyEndpoint implements Endpoint {
       this.#refusals.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.#service.now()
+      if (!isTest && this.#service.sources.accepted(address, issuedAtMs)) this.#service.loads.count(siteKey)
       const { counter } = solved.solution
       const lifetimes = this.#service.settings
       const token = mintToken(this.#service.keyring, {

@@ -65,8 +65,9 @@ function difficultyLines(record: LogRecord): string[] {
   const lines = [`difficulty ${difficulty} bits; the site's base is ${base}`]
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
+    networks: 'the networks around the address had many proofs accepted within a minute',
     failures: `it had failed ${of('addressFailures')} verifications within a minute`,
-    load: `the site gave out ${of('siteRate')} challenges a second, usually ${of('siteRateUsual')}`,
+    load: `networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}`,
   }
   let sum = base ?? 0
   for (const [name, cause] of Object.entries(causes)) {

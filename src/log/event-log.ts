@@ -142,6 +142,8 @@ export class EventLog implements Events {
       addressChallenges: inputs.addressChallenges,
       addressLimit: inputs.addressLimit,
       addressFailures: inputs.addressFailures,
+      addressAccepted: rounded(inputs.source.accepted),
+      comesAgain: inputs.source.comesAgain,
       siteRate: rounded(inputs.siteRate),
       siteRateUsual: rounded(inputs.siteRateUsual),
     })

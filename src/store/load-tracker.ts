@@ -1,4 +1,4 @@
-/** How busy each site is. Counts challenges in this worker, and exchanges the counts through the store once a second. */
+/** How busy each site is. Counts in this worker the accepted proofs of networks that come again, and exchanges the counts through the store once a second. */
 
 import { decayedRate } from '../domain/load.ts'
 import type { LoadReport, SiteLoad, Store } from './store.ts'
@@ -22,7 +22,7 @@ export class LoadTracker {
     this.#now = now
   }
 
-  countChallenge(siteKey: string): void {
+  count(siteKey: string): void {
     this.#counts.set(siteKey, (this.#counts.get(siteKey) ?? 0) + 1)
   }
 
@@ -47,8 +47,8 @@ export class LoadTracker {
 
   async exchange(): Promise<void> {
     const reports: LoadReport[] = [...this.#counts]
-      .map(([siteKey, challenges]) => ({ siteKey, challenges }))
-      .sort((a, b) => b.challenges - a.challenges)
+      .map(([siteKey, proofs]) => ({ siteKey, proofs }))
+      .sort((a, b) => b.proofs - a.proofs)
       .slice(0, REPORTS_MAX)
     // Deleted before the call: a report whose answer is lost may have been counted, so it is not sent again.
     for (const { siteKey } of reports) this.#counts.delete(siteKey)

@@ -165,11 +165,11 @@ export interface SiteStore {
 
 export interface LoadReport {
   readonly siteKey: string
-  /** Challenges issued since the last report. */
-  readonly challenges: number
+  /** Accepted proofs, of networks that come again, since the last report. */
+  readonly proofs: number
 }
 
-/** Challenges per second of a site over all workers. */
+/** Such proofs per second of a site, over all workers (domain/load.ts). */
 export interface SiteLoad {
   readonly siteKey: string
   readonly rate: number

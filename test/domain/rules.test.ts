@@ -18,6 +18,7 @@ import {
   newApiKey,
   newSiteKey,
 } from '../../src/domain/site.ts'
+import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
 
@@ -26,6 +27,7 @@ const quiet: DifficultyInputs = {
   addressChallenges: 0,
   addressLimit: 30,
   addressFailures: 0,
+  source: NEW_SOURCE,
   siteRate: 0,
   siteRateUsual: 0,
 }
@@ -34,7 +36,7 @@ test('difficulty: a lone honest visitor stays at the base, also on an empty site
   for (const addressChallenges of [0, 1, 5, 7]) {
     assert.equal(difficultyFor(bounds, { ...quiet, addressChallenges }), 18)
   }
-  assert.equal(difficultyFor(bounds, { ...quiet, siteRate: 8, siteRateUsual: 0 }), 18)
+  assert.equal(difficultyFor(bounds, { ...quiet, siteRate: 2, siteRateUsual: 0 }), 18)
 })
 
 test('difficulty: an address climbs steadily to its limit, and failures add to it', () => {
@@ -47,15 +49,21 @@ test('difficulty: an address climbs steadily to its limit, and failures add to i
   assert.equal(climb[30], 22)
   assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 3 }), 19)
   assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 100 }), 21)
+  const source = { ...NEW_SOURCE, accepted: 15 }
+  assert.equal(difficultyFor(bounds, { ...quiet, source, addressFailures: 15 }), 19, 'of a neighbour')
+  assert.equal(difficultyFor(bounds, { ...quiet, source, addressFailures: 16 }), 21, 'of most behind it')
 })
 
-test('difficulty: an attack raises everybody by a bounded amount, a good day does not', () => {
-  const at = (siteRate: number) => difficultyFor(bounds, { ...quiet, siteRate, siteRateUsual: 10 })
+test('difficulty: an attack raises networks that come again, others by one bit, and a good day nobody', () => {
+  const again = { ...NEW_SOURCE, comesAgain: true }
+  const at = (siteRate: number, source = again) =>
+    difficultyFor(bounds, { ...quiet, source, siteRate, siteRateUsual: 10 })
   assert.equal(at(40), 18)
   assert.equal(at(41), 19)
   assert.equal(at(80), 19)
   assert.equal(at(81), 20)
   assert.equal(at(1e9), 22)
+  assert.deepEqual([at(40, NEW_SOURCE), at(41, NEW_SOURCE), at(1e9, NEW_SOURCE)], [18, 19, 19])
 })
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
@@ -63,6 +71,11 @@ test('property: difficulty is within the bounds of the site and never falls as p
     addressChallenges: fc.nat(1000),
     addressLimit: fc.integer({ min: 1, max: 1000 }),
     addressFailures: fc.nat(1000),
+    source: fc.record({
+      networkBits: fc.nat(10),
+      comesAgain: fc.boolean(),
+      accepted: fc.double({ min: 0, max: 99, noNaN: true }),
+    }),
     siteRate: fc.double({ min: 0, max: 1e9, noNaN: true }),
     siteRateUsual: fc.double({ min: 0, max: 1e9, noNaN: true }),
   })
@@ -149,9 +162,11 @@ test('load: the rate follows within seconds and decays; the usual rate follows a
   assert.ok(decayedRate(state!.rate, 60_000) < 1)
   const later = addLoad(state, 60_000 + 59_000, 0)
   assert.ok(later.rate < 1)
-  let hour: LoadState = { atMs: 0, rate: 1, usualRate: 1 }
-  for (let second = 1; second <= 3600; second++) hour = addLoad(hour, second * 1000, 100)
-  assert.ok(hour.usualRate < 3, `after an hour at 100 times the usual rate: ${hour.usualRate}`)
+  let day: LoadState = { atMs: 0, rate: 1, usualRate: 1 }
+  for (let second = 1; second <= 86_400; second++) day = addLoad(day, second * 1000, 50)
+  assert.ok(day.usualRate < 1.25, `after a day at 50 times the usual rate: ${day.usualRate}`)
+  for (let second = 1; second <= 7200; second++) day = addLoad(day, day.atMs + 1000, 3)
+  assert.ok(day.usualRate > 2.5, `after two hours at three times the usual rate: ${day.usualRate}`)
 })
 
 const SECRET = 1

@@ -114,7 +114,7 @@ describe('lines', () => {
           origin: headers.origin,
           difficulty: 16,
           bounds: EASY.difficulty,
-          climb: { requests: 0, failures: 0, load: 0 },
+          climb: { requests: 0, networks: 0, failures: 0, load: 0 },
           addressChallenges: 0,
           addressLimit: 30,
           addressFailures: 0,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type ApiKeyRecord, compileSite, type Site } from '../../src/domain/site.ts'
+import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { EventLoopLag } from '../../src/metrics/event-loop-lag.ts'
@@ -24,6 +25,7 @@ const INPUTS = {
   addressChallenges: 0,
   addressLimit: 30,
   addressFailures: 0,
+  source: NEW_SOURCE,
   siteRate: 0,
   siteRateUsual: 0,
 }

@@ -350,7 +350,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       let model: LoadState | undefined
       for (let step = 0; step < 20; step++) {
         under.clock.now += 1 + step * 700
-        const [load] = await (step % 2 ? store() : other()).exchangeLoad([{ siteKey, challenges: step * 3 }])
+        const [load] = await (step % 2 ? store() : other()).exchangeLoad([{ siteKey, proofs: step * 3 }])
         model = addLoad(model, now(), step * 3)
         assert.ok(
           Math.abs(load!.rate - model.rate) < 1e-6 * (1 + model.rate),

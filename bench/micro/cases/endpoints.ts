@@ -6,6 +6,7 @@
 import { formatAddress, parseAddress } from '../../../src/domain/address.ts'
 import { difficultyFor } from '../../../src/domain/difficulty.ts'
 import { checkProof } from '../../../src/domain/pow.ts'
+import { SourceWatch } from '../../../src/domain/sources.ts'
 import { type Case, isText, type Prepare } from '../case.ts'
 import {
   addressKeyOf,
@@ -68,6 +69,8 @@ const answeredVerification: Prepare = () => {
   return { kind: 'sync', count: INPUTS, step, rewind: () => spent.clear() }
 }
 
+const SOURCES = new SourceWatch(2, 1)
+
 const challenge: Prepare = () => {
   const all = visits()
   const step = (index: number) => {
@@ -77,6 +80,7 @@ const challenge: Prepare = () => {
       addressChallenges: addressKey.length & 3, // the store would say
       addressLimit: 30,
       addressFailures: 0,
+      source: SOURCES.of(address, NOW_MS),
       siteRate: 1,
       siteRateUsual: 1,
     })

@@ -1,7 +1,8 @@
-/** src/domain/score.ts, difficulty.ts and fingerprints.ts */
+/** src/domain/score.ts, difficulty.ts, sources.ts and fingerprints.ts */
 
 import { difficultyFor } from '../../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../../src/domain/fingerprints.ts'
+import { NEW_SOURCE, SourceWatch } from '../../../src/domain/sources.ts'
 import type { Case } from '../case.ts'
 import { addressKeyOf, DIFFICULTY, INPUTS, NOW_MS, SITE_TAG, scoreFor, THRESHOLD, visits } from '../inputs.ts'
 import { seededRandom } from '../random.ts'
@@ -32,10 +33,26 @@ export const JUDGING_CASES: readonly Case[] = [
         addressChallenges: random() % 30,
         addressLimit: 30,
         addressFailures: random() % 8,
+        source: NEW_SOURCE,
         siteRate: random() % 100,
         siteRateUsual: random() % 20,
       }))
       const step = (index: number) => (difficultyFor(BOUNDS, inputs[index]!) >= BOUNDS.min ? 1 : 0)
+      return { kind: 'sync', count: INPUTS, step }
+    },
+  },
+  {
+    name: 'a source',
+    area: 'domain/sources',
+    source: 'src/domain/sources.ts',
+    step: () => {
+      const all = visits()
+      const watch = new SourceWatch(2, 1)
+      const step = (index: number) => {
+        const { address } = all[index]!
+        watch.accepted(address, NOW_MS)
+        return watch.of(address, NOW_MS).networkBits >= 0 ? 1 : 0
+      }
       return { kind: 'sync', count: INPUTS, step }
     },
   },

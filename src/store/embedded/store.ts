@@ -113,10 +113,10 @@ export class EmbeddedStore implements Store {
     const { file, loads } = this.#state
     const now = (this.#options.clocks ?? SYSTEM_CLOCKS).monotonicMs()
     return file.write(() =>
-      reports.map(({ siteKey, challenges }) => {
+      reports.map(({ siteKey, proofs }) => {
         const json = loads.get(siteKey)
         const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
-        const after = addLoad(before, now, challenges)
+        const after = addLoad(before, now, proofs)
         loads.putSync(siteKey, JSON.stringify(after))
         return { siteKey, rate: after.rate, usualRate: after.usualRate }
       }),

@@ -271,7 +271,7 @@ export class RedisStore implements Store {
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     if (reports.length === 0) return []
     const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
-    const counts = reports.map(({ challenges }) => String(challenges))
+    const counts = reports.map(({ proofs }) => String(proofs))
     const clock = this.#options.clock === undefined ? '' : String(this.#options.clock())
     const call = runScript(this.#connection, EXCHANGE_LOAD, [String(keys.length), ...keys, clock, ...counts])
     const rates = (await withDeadline(call, this.#options.deadlineMs, 'exchanging load')) as string[]

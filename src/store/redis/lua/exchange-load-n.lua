@@ -1,9 +1,10 @@
--- Adds one worker's counts of challenges to the load of each site; computes the same as domain/load.ts.
+-- Adds one worker's counts of proofs to the load of each site; computes the same as domain/load.ts.
 -- KEYS     load of each site
--- ARGV     '' for this server's clock, or a time in milliseconds (tests) | challenges of each site since its last report
+-- ARGV     '' for this server's clock, or a time in milliseconds (tests) | proofs of each site since its last report
 -- returns  for each site: rate and usual rate as decimal strings
 local FAST_MS, USUAL_MS = 10000, 3600000
-local USUAL_MIN, USUAL_GROWTH = 0.5, 2
+local USUAL_MIN, TOLERATED = 0.5, 4
+local ATTACK_GROWTH, DAY_MS = 0.2, 86400000
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -20,7 +21,10 @@ for index = 1, #KEYS do
   local elapsed = math.max(0, now - at)
   rate = rate * math.exp(-elapsed / FAST_MS) + count * 1000 / FAST_MS
   local weight = 1 - math.exp(-elapsed / USUAL_MS)
-  usual = usual + (math.min(rate, math.max(USUAL_MIN, usual * USUAL_GROWTH)) - usual) * weight
+  local followed = usual + (rate - usual) * weight
+  local floor = math.max(USUAL_MIN, usual)
+  local most = floor * (1 + ATTACK_GROWTH * elapsed / DAY_MS)
+  usual = rate > TOLERATED * floor and math.min(followed, most) or followed
   redis.call('SET', KEYS[index], struct.pack('>ddd', math.max(now, at), rate, usual), 'PX', 24 * USUAL_MS)
   answers[index * 2 - 1] = string.format('%.17g', rate)
   answers[index * 2] = string.format('%.17g', usual)

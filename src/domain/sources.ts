@@ -1,0 +1,122 @@
+/**
+ * Where accepted proofs came from lately: from each address, and from the networks around it. Who had many accepted pays more
+ * for the next one. Challenges that nobody solved count nothing, so nobody raises the price of others without work.
+ *
+ * A network that one owner holds (an IPv4 /24, an IPv6 /48) and that sent several proofs within ten minutes comes *again*.
+ * Most people come once. So only proofs of networks that come again count as load of a site, and only these networks pay for
+ * that load in full.
+ *
+ * Each worker sees a random sample of connections, and multiplies larger counts by the number of workers. Networks of private
+ * and loopback addresses are not looked at: they are the operator's own.
+ */
+
+import { type Address, AddressSet, isV4 } from './address.ts'
+import { DecayingCounts } from './decaying-counts.ts'
+
+/** A network around an address. */
+interface Level {
+  readonly prefixBits: number
+  /** Accepted proofs a minute that cost nothing. */
+  readonly free: number
+  /** Bits for each doubling above it. */
+  readonly slope: number
+}
+
+/** Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus. */
+const LEVELS_V4: readonly Level[] = [
+  { prefixBits: 24, free: 80, slope: 1 },
+  { prefixBits: 20, free: 240, slope: 1 },
+]
+/** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */
+const LEVELS_V6: readonly Level[] = [
+  { prefixBits: 56, free: 20, slope: 1.5 },
+  { prefixBits: 48, free: 30, slope: 2 },
+  { prefixBits: 40, free: 240, slope: 1 },
+]
+const [ADDRESS_BITS_V4, OWNER_BITS_V4] = [32, 24]
+const [ADDRESS_BITS_V6, OWNER_BITS_V6] = [64, 48]
+
+export const NETWORK_BITS_MAX = 10
+/** A proof counts e times less with each minute. So a steady rate counts as its proofs a minute. */
+const MINUTE_MS = 60_000
+const OWNER_MS = 600_000
+/** So many proofs of an owner lately, and it comes again. */
+const OWNER_PROOFS_FREE = 2
+/** A smaller count in one worker says nothing about the other workers. */
+const SAMPLE_MIN = 4
+
+const OPERATORS_OWN = new AddressSet(
+  '127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 169.254.0.0/16 ::1 fc00::/7 fe80::/10'.split(
+    ' ',
+  ),
+)
+
+export interface Source {
+  /** Bits that its challenges cost more, 0 to NETWORK_BITS_MAX: the most that one of its networks asks for. */
+  readonly networkBits: number
+  /** Whether its owner's network comes again. */
+  readonly comesAgain: boolean
+  /** Proofs of the address itself that were accepted in about the last ten minutes. */
+  readonly accepted: number
+}
+
+/** Of an address that was never seen. */
+export const NEW_SOURCE: Source = { networkBits: 0, comesAgain: false, accepted: 0 }
+
+export class SourceWatch {
+  readonly #workers: number
+  readonly #recent: DecayingCounts
+  readonly #owners: DecayingCounts
+
+  /**
+   * @param workers how many workers share the traffic
+   * @param secret 32 random bits
+   */
+  constructor(workers: number, secret: number) {
+    this.#workers = workers
+    this.#recent = new DecayingCounts(MINUTE_MS, secret)
+    this.#owners = new DecayingCounts(OWNER_MS, secret)
+  }
+
+  /**
+   * Notes an accepted proof.
+   *
+   * @returns whether the proof counts as load of its site, because its owner came before
+   */
+  accepted(address: Address, nowMs: number): boolean {
+    const before = this.#owners.add(address, addressBits(address), nowMs)
+    if (OPERATORS_OWN.has(address)) return before >= OWNER_PROOFS_FREE
+    for (const { prefixBits } of levelsOf(address)) this.#recent.add(address, prefixBits, nowMs)
+    return this.#owners.add(address, ownerBits(address), nowMs) >= OWNER_PROOFS_FREE
+  }
+
+  of(address: Address, nowMs: number): Source {
+    const own = this.#owners.get(address, addressBits(address), nowMs)
+    const accepted = own * this.#workers
+    if (OPERATORS_OWN.has(address)) return { networkBits: 0, comesAgain: own >= OWNER_PROOFS_FREE, accepted }
+    const comesAgain = this.#owners.get(address, ownerBits(address), nowMs) >= OWNER_PROOFS_FREE
+    return { networkBits: this.#networkBits(address, nowMs), comesAgain, accepted }
+  }
+
+  #networkBits(address: Address, nowMs: number): number {
+    let bits = 0
+    for (const { prefixBits, free, slope } of levelsOf(address)) {
+      const seen = this.#recent.get(address, prefixBits, nowMs)
+      const count = seen < SAMPLE_MIN ? seen : seen * this.#workers
+      if (count > free) bits = Math.max(bits, slope * Math.log2(count / free))
+    }
+    return Math.min(NETWORK_BITS_MAX, Math.ceil(bits))
+  }
+}
+
+function levelsOf(address: Address): readonly Level[] {
+  return isV4(address) ? LEVELS_V4 : LEVELS_V6
+}
+
+function addressBits(address: Address): number {
+  return isV4(address) ? ADDRESS_BITS_V4 : ADDRESS_BITS_V6
+}
+
+function ownerBits(address: Address): number {
+  return isV4(address) ? OWNER_BITS_V4 : OWNER_BITS_V6
+}
