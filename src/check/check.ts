@@ -1,4 +1,4 @@
-/** `powgate check`: what is wrong with a configuration, and what the service would do with it. Nothing is changed. */
+/** `powgate check`: reports the mistakes of a configuration, and what the service would do. Changes nothing. */
 
 import { type Config, loadConfig } from '../config/config.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'

@@ -1,12 +1,12 @@
 /** What `powgate check` prints, filled in by check.ts, store.ts and machine.ts. */
 
 export interface Findings {
-  /** What the service would do, by name. */
+  /** What the service would do: names and values. */
   readonly facts: [name: string, value: string][]
-  /** Why it would not start, or not work. */
+  /** Why the service would not start or not work. */
   readonly problems: string[]
-  /** What will hurt one day, and what to do. */
+  /** Risks, each with what to do. */
   readonly warnings: string[]
-  /** What is good to know. */
+  /** Hints. */
   readonly notes: string[]
 }

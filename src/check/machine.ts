@@ -1,4 +1,4 @@
-/** What `powgate check` finds out about the machine: the port, limits of the process, settings of the kernel. */
+/** The part of `powgate check` about the machine: ports, limits of the process, settings of the kernel. */
 
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
@@ -12,10 +12,10 @@ import type { SiteRecord } from '../domain/site.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
 import type { Findings } from './findings.ts'
 
-/** Each connection is an open file; a worker also holds its store's and its log's. */
+/** Open files that a worker needs besides its connections: for the store, the log and libraries. */
 const FILES_MIN = 4096
 
-/** @param sites those of the store, as far as it could be asked */
+/** @param sites of the store; none if the store cannot be used */
 export async function checkMachine(
   config: Config,
   sites: readonly SiteRecord[],
@@ -42,7 +42,7 @@ async function checkPorts(config: Config, sites: readonly SiteRecord[], findings
     })
 }
 
-/** Whether the service that is being asked about runs and has this port. Whoever else has it is a problem. */
+/** Whether the checked service itself listens on this port. Another program there is a problem. */
 async function isHeld(
   place: Place,
   prefix: '' | 'POWGATE_ADMIN_',
@@ -60,7 +60,7 @@ async function isHeld(
   return isRunning
 }
 
-/** Site keys are random: who knows one has this store. Without a site, whoever answers as powgate does is taken for it. */
+/** A service that knows one of the store's random site keys uses this store. Without a site, any powgate counts. */
 async function isThisService(config: Config, sites: readonly SiteRecord[]): Promise<boolean> {
   const site = sites.find(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
   const headers = site === undefined ? {} : { 'X-Site-Key': site.siteKey }
@@ -73,7 +73,7 @@ async function isThisService(config: Config, sites: readonly SiteRecord[]): Prom
 const ASK_MS = 3000
 
 /**
- * @param proxies from whom a connection starts with a PROXY protocol header
+ * @param proxies addresses from which a connection starts with a PROXY protocol header
  * @returns undefined unless the answer is JSON
  */
 async function ask({ host, port }: Place, path: string, headers = {}, proxies?: AddressSet) {

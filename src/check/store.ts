@@ -1,4 +1,4 @@
-/** What `powgate check` finds out about the store: whether it can be reached, and whether its scripts do what they must. */
+/** The part of `powgate check` about the store: whether it can be reached, and whether its scripts work. */
 
 import { randomBytes } from 'node:crypto'
 import { existsSync, statfsSync } from 'node:fs'
@@ -12,14 +12,14 @@ import type { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
 import type { Findings } from './findings.ts'
 
-/** For calls that nobody but the operator waits for. */
+/** Deadline of store calls, for which only the operator waits. */
 const PATIENT_MS = 2000
-/** So that on a Cluster most shards are tried. */
+/** Number of trials, so many that most shards of a Cluster are used. */
 const ROUNDS = 32
 const KEPT_MS = 1000
 const CLOCK_SKEW_MS_MAX = 1000
 
-/** @returns its sites; none if it cannot be used */
+/** @returns the store's sites; none if the store cannot be used */
 export async function checkStore(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
   try {
     return await (config.redis === undefined ? checkEmbedded : checkRedis)(config, findings)
@@ -57,7 +57,7 @@ async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise
 }
 
 async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
-  // Its library is not there on every platform, and Redis does without.
+  // Loaded here only: lmdb is not available on every platform, and Redis does not need it.
   const { isStateOfThisBoot, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageOfState } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
@@ -106,7 +106,7 @@ async function countSites(store: SiteStore, findings: Findings): Promise<readonl
   return sites
 }
 
-/** The real operations, on addresses of a range that is kept for documentation (RFC 3849), which nobody has. */
+/** Runs the real operations for addresses of the documentation range (RFC 3849), which no visitor has. */
 async function tryRequests(store: Store, findings: Findings): Promise<void> {
   const startMs = performance.now()
   for (let round = 0; round < ROUNDS; round++) await tryOne(store)

@@ -1,4 +1,4 @@
-/** `powgate apply`: makes the sites what a file says, all of it in one step or nothing. */
+/** `powgate apply`: changes the sites of a store to what a file says, in one atomic step. */
 
 import { randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -37,7 +37,7 @@ export const APPLY_COMMAND: Command = {
   run: runApply,
 }
 
-/** A file of a hundred thousand sites has less. */
+/** Larger than a file of a hundred thousand sites. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
 const PROBLEMS_MAX = 100
 const STANDARD_INPUT = '-'
@@ -97,7 +97,7 @@ function planJson({ changes, unchanged }: ApplyPlan, isDry: boolean) {
     dryRun: isDry,
     changed: changes.map(change => ({
       action: change.action,
-      // Which one is drawn when it is done.
+      // The site's key is drawn when the change is made.
       siteKey: isDry && change.isKeyDrawn ? null : change.after.siteKey,
       name: change.after.name,
       changes: change.changes,

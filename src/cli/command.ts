@@ -1,4 +1,4 @@
-/** What a command is. One table entry gives its parsing, its error lines and its help. */
+/** A command of the command line. One table entry gives its parsing, its error lines and its help. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { UsageError, type ValueRule } from '../sites/rules.ts'
@@ -14,12 +14,12 @@ export interface FlagValue extends ValueRule {
 
 export interface Flag {
   readonly about: string
-  /** Without: a switch. */
+  /** undefined: the flag is a switch. */
   readonly value?: FlagValue
-  /** One letter that stands for it after a single dash. */
+  /** One letter, the flag's short form after a single dash. */
   readonly short?: string
   readonly isRequired?: true
-  /** The flag that says the opposite. */
+  /** The flag with the opposite meaning. */
   readonly contradicts?: string
 }
 
@@ -31,14 +31,14 @@ export interface Positional extends ValueRule {
 }
 
 export interface Command {
-  /** The words that call it. */
+  /** The words with which a person calls the command. */
   readonly name: string
   readonly about: string
   readonly positionals: readonly Positional[]
   readonly flags: Readonly<Record<string, Flag>>
-  /** Arguments of a call that works, for the help. */
+  /** The arguments of the example in the help. */
   readonly example: string
-  /** More help, below all else. */
+  /** Further help, printed last. */
   readonly details?: () => Promise<string>
   readonly run: (input: Input) => Promise<void>
 }
@@ -64,7 +64,7 @@ export class Input {
     return this.#values.get(name)
   }
 
-  /** For a value without which the command would not have been run. */
+  /** The value of a flag or positional that must be given. */
   required(name: string): string {
     const text = this.text(name)
     if (text === undefined) throw new Error(`the command's table does not require ${name}`)
@@ -87,7 +87,7 @@ export function usageOf({ name, positionals, flags }: Command): string {
 }
 
 /**
- * Reads the arguments after the command's name. Nothing has been opened or changed when it throws.
+ * Reads the arguments after the command's name. An exception comes before anything is opened or changed.
  *
  * @throws UsageError
  */
@@ -123,7 +123,7 @@ export function readInput(
   return new Input(values)
 }
 
-/** Every flag with a value is read as a list, so that a second use is seen and not silently the one that counts. */
+/** Reads every flag with a value as a list, so that a second use of a flag is an error. */
 function parsed(command: Command, args: readonly string[]) {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const [name, { value, short }] of Object.entries(command.flags)) {
@@ -139,9 +139,9 @@ function parsed(command: Command, args: readonly string[]) {
   }
 }
 
-/** The messages of parseArgs run over several lines and do not say what was expected. */
+/** Replaces the messages of parseArgs, which have several lines and do not say what was expected. */
 function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): Error {
-  // Of a flag with a short name both are given: '-f, --file <value>'.
+  // For a flag with a short form, the message has both forms: '-f, --file <value>'.
   const flag = /'(?:-\w, )?(-[^' ,<]+)/.exec(error.message)?.[1] ?? 'flags'
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {

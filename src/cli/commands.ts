@@ -37,5 +37,5 @@ const OWN: readonly Command[] = [
   WIDGET_COMMAND,
 ]
 
-/** All take the file of settings, so that whoever calls one as the service is called finds its store. */
+/** Every command takes --config, so that a command finds the store of a service that was started with --config. */
 export const COMMANDS = OWN.map(command => ({ ...command, flags: { ...command.flags, config: CONFIG } }))

@@ -49,7 +49,7 @@ function queryOf(text: string): Query | undefined {
   return { text: text.trim(), kind: 'id' } // a nonce looks like the request ids of some proxies
 }
 
-/** Tokens are also found in form bodies and URLs. */
+/** A token may be copied from a form body or a URL, where its delimiters are percent-encoded. */
 function decoded(text: string): string {
   return text.replace(/%7C/gi, '|')
 }
@@ -67,7 +67,7 @@ async function runExplain(input: Input): Promise<void> {
   else tellStory(findings, query)
 }
 
-/** One line: the person has a request in hand, so why it is not here is what helps. */
+/** One line that tells why the request may be missing from the log. */
 function notFound({ skipped, read }: Findings): string {
   const unread = skipped === 0 ? '' : ` (${skipped} lines mention it but are not the JSON of powgate)`
   return (

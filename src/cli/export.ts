@@ -43,7 +43,7 @@ async function runSchema(input: Input): Promise<void> {
   printDocument(input, SITES_FILE_SCHEMA)
 }
 
-/** In lines, so that version control shows what changed. */
+/** JSON in many lines, so that version control shows each change. */
 function printDocument(input: Input, document: unknown): void {
   printJson(document, input.has('json') ? undefined : 2)
 }

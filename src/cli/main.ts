@@ -38,7 +38,7 @@ async function run(args: readonly string[]): Promise<number> {
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else {
     const input = readInput(command, rest, process.env)
-    // Whoever reads settings looks there for their file.
+    // The functions that read settings take the file's path from this variable.
     process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
     await command.run(input)
   }
@@ -65,13 +65,13 @@ function isHelp(argument: string): boolean {
   return argument === '--help' || argument === '-h'
 }
 
-/** What to print on stderr: a stack only where powgate itself is at fault. */
+/** The text for stderr. Only an error in powgate itself is printed with its stack. */
 function problemText(error: unknown): string {
   if (error instanceof UsageError || error instanceof AdminError) return error.message
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }
 
-// A reader like `head` may leave before everything is printed.
+// A reader such as `head` may close the pipe before everything is printed.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'EPIPE') throw error
   process.exit()

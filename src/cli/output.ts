@@ -1,15 +1,15 @@
-/** How the commands print: one JSON value, or text for people. Problems go to stderr, in cli.ts. */
+/** How the commands print: one JSON value, or text for people. Errors go to stderr, in main.ts. */
 
 import type { FieldChange } from '../domain/audit.ts'
 
-/** What a terminal obeys, or what makes one line look like two or like another: some of it was stored or logged by others. */
+/** Control characters and line breaks. Printed text may come from strangers, and could deceive a terminal's reader. */
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu
 
 export function printable(line: string): string {
   return line.replace(UNPRINTABLE, '?')
 }
 
-/** @param indent if it is to have many lines */
+/** @param indent spaces of indentation; without, the JSON is one line */
 export function printJson(value: unknown, indent?: number): void {
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
   const text = JSON.stringify(value, undefined, indent)
@@ -20,13 +20,13 @@ export function printLine(...lines: readonly string[]): void {
   process.stdout.write(lines.map(line => `${printable(line)}\n`).join(''))
 }
 
-/** Names and values, the values in one column. */
+/** Names and values as two columns. */
 export function printFields(fields: readonly (readonly [name: string, value: string])[]): void {
   const width = Math.max(...fields.map(([name]) => name.length))
   for (const [name, value] of fields) printLine(`  ${name.padEnd(width)}  ${value}`)
 }
 
-/** Rows in columns, below a line of capitals. */
+/** A table whose first line has the titles in capitals. */
 export function printTable(head: readonly string[], rows: readonly (readonly string[])[]): void {
   const table = [head.map(title => title.toUpperCase()), ...rows]
   const widths = head.map((_, column) => Math.max(...table.map(row => row[column]!.length)))

@@ -1,4 +1,4 @@
-/** A running service: its address, and one HTTP call to it. */
+/** One HTTP call to a running service. */
 
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -76,7 +76,7 @@ async function exchange(url: string, init: RequestInit): Promise<{ response: Res
   }
 }
 
-/** fetch wraps what happened, and a host with several addresses wraps it once more. */
+/** The innermost error. `fetch` wraps errors once, and a host with several addresses wraps them again. */
 function causeOf(error: Error): string {
   const { cause } = error as { cause?: Error & { code?: string; errors?: Error[] } }
   return cause?.errors?.[0]?.message || cause?.message || cause?.code || error.message

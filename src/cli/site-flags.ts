@@ -1,4 +1,4 @@
-/** The flags that describe a site, and what they make of its settings. */
+/** The flags that describe a site, and the settings that follow from them. */
 
 import { SCORE_REASONS, type ScoreReason } from '../domain/score.ts'
 import {
@@ -99,7 +99,7 @@ export const SITE_FLAGS = {
   },
 } as const satisfies Record<string, Flag>
 
-/** Only for a site that exists. They empty a list or a group before what other flags say goes in. */
+/** Flags of `site update` alone. Each empties a list or a group before the other flags fill it. */
 export const CLEARING_FLAGS = {
   'no-origins': { about: 'Allow every origin again.', contradicts: 'origin' },
   'no-allow': { about: 'Empty the allow list.', contradicts: 'allow' },
@@ -110,10 +110,10 @@ export const CLEARING_FLAGS = {
 } as const satisfies Record<string, Flag>
 
 /**
- * The settings after the flags are applied; what no flag names stays as it is. A list that is given replaces the old one;
- * limits, policies and weights are set one by one.
+ * The settings with the flags applied. Settings that no flag names stay. A given list replaces the old list; limits, policies
+ * and weights are set one by one.
  *
- * @throws UsageError if the flags do not go together with each other or with what is set
+ * @throws UsageError if flags contradict each other or the site's settings
  */
 export function applyFlags(before: SiteSettings, input: Input): SiteSettings {
   const plan = (input.text('plan') as SiteSettings['plan'] | undefined) ?? before.plan

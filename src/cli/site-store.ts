@@ -1,4 +1,4 @@
-/** The store as a command uses it: opened, used once, closed. */
+/** Opens the store for one command, and closes it afterwards. */
 
 import { resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
@@ -7,8 +7,8 @@ import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
 
 /**
- * With Redis the configuration demands secrets, because workers sign with them. A command signs nothing, and whoever
- * runs it need not know them: this stands in where they are not set.
+ * A stand-in for POWGATE_SECRETS, which a configuration with Redis must have. A command signs nothing, so the person who
+ * runs it need not know the secrets.
  */
 const UNUSED_SECRET = 'no command ever signs with this placeholder'
 
@@ -32,14 +32,14 @@ export async function withStore<Result>(
   }
 }
 
-/** The same for a command that writes, which tells where. */
+/** The same for a command that writes, which prints where it writes. */
 export function writeToStore<Result>(
   action: (store: SiteStore) => Promise<Result>,
 ): Promise<[result: Result, place: string]> {
   return withStore(async (store, place) => [await action(store), place])
 }
 
-/** Store clients and the settings' schema are most of what there is to load: help and error lines do without. */
+/** Loads the store's client and the settings' schema late: help and error lines need neither, and appear sooner. */
 async function openStore(env: NodeJS.ProcessEnv) {
   const { ConfigError, gatherSettings } = await import('../config/sources.ts')
   const { parseConfig } = await import('../config/config.ts')

@@ -1,5 +1,6 @@
 /**
- * `powgate try`: one visitor's whole way through a running service, which is also the worked example of an integrator.
+ * `powgate try`: sends one visitor through a running service, from the challenge to the redeemed token. Also an example for
+ * integrators.
  *
  *   browser                  GET /challenge -> solve -> POST /verify -> token
  *   backend of the site      token -> POST /verify-token -> score
@@ -103,7 +104,7 @@ async function runTry(input: Input): Promise<void> {
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
 }
 
-/** A service that is none of ours could ask for more than can be done. */
+/** Checks the answer: another service at this address could demand endless work. */
 function checkedChallenge(challenge: Challenge): Challenge {
   const { nonce, difficulty, algorithm } = challenge
   const isOurs =
@@ -117,7 +118,7 @@ function checkedChallenge(challenge: Challenge): Challenge {
   return challenge
 }
 
-/** Stands for this machine, so that every trial from it looks like the same visitor. */
+/** The same value for every trial on this machine, as for a returning visitor. */
 function fingerprint(): string {
   return createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex')
 }

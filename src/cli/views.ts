@@ -1,4 +1,4 @@
-/** Sites and API keys as people read them. Hashes of secrets are in no view. */
+/** Sites and API keys as the commands print them, without the hashes of secrets. */
 
 import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import { type ApiKeyRecord, isExpired, type SiteRecord } from '../domain/site.ts'
@@ -16,13 +16,13 @@ export interface PublicKey {
   readonly createdAt: number
   readonly expiresAt: number | null
   readonly revokedAt: number | null
-  /** To the minute; null: never, as far as is known. */
+  /** Exact to the minute; null if no use is known. */
   readonly lastUsedAt: number | null
 }
 
 const SOON_MS = 14 * 86_400_000
 
-/** The API keys of a site, or of all; oldest first. */
+/** The API keys of one site or of all sites, oldest first. */
 export async function findKeys(
   store: Pick<SiteStore, 'listApiKeys' | 'readUses'>,
   siteKey?: string,
@@ -35,7 +35,7 @@ export async function findKeys(
     .sort((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
 }
 
-/** @param lastUsedAt Unix milliseconds, if it was ever used */
+/** @param lastUsedAt Unix milliseconds; undefined if the key was never used */
 export function publicKey(record: ApiKeyRecord, lastUsedAt: number | undefined): PublicKey {
   const { id, siteKey, name = null, createdAt, expiresAt = null, revokedAt } = record
   const state = keyState(record, Date.now())
@@ -109,7 +109,7 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
   ]
 }
 
-/** What the site has in place of what the service has. */
+/** The site's own limits and policies, which replace the service's. */
 function ownFields({ limits = {}, failOpen = {}, scoreWeights = {} }: SiteRecord): [string, string][] {
   const limitTexts = Object.entries(limits).map(([name, quota]) => `${name} ${quota}`)
   const policyTexts = Object.entries(failOpen).map(

@@ -1,4 +1,4 @@
-/** `powgate widget`: what to paste into a page, and what its Content-Security-Policy must allow. Asks no service. */
+/** `powgate widget`: prints the tags for a page, and the directives for its Content-Security-Policy. Calls no service. */
 
 import { findWidget, type Widget } from '../http/widget-files.ts'
 import { AdminError } from '../sites/sites.ts'
@@ -22,7 +22,7 @@ export const WIDGET_COMMAND: Command = {
 
 interface Snippets {
   readonly script: string
-  /** Loads this build of the widget or nothing. */
+  /** The script element with the hash of this build of the widget. */
   readonly pinnedScript: string
   readonly element: string
   /** Directives to add to the page's policy. */
@@ -67,7 +67,7 @@ function printWidget({ script, pinnedScript, element, csp }: Snippets, { integri
   printTable(['file', 'bytes', 'brotli', 'gzip'], rows)
 }
 
-/** An address has no quotes or angle brackets once it is a URL's href, but it may have these. */
+/** Escapes `&`. The href of a URL contains no quotes or angle brackets. */
 function encodeAttribute(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll("'", '&#39;')
 }

@@ -1,4 +1,4 @@
-/** Finds one visitor's lines in logs of any size: a block is searched for the text first, and only hits are parsed. */
+/** Finds one visitor's lines in logs of any size. Only lines that contain the text are parsed. */
 
 import { createReadStream, fstatSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { AdminError } from '../sites/sites.ts'
 
-/** What to look for. */
+/** What a search looks for. */
 export interface Query {
   readonly text: string
   /** What the text is: a request id may be a nonce too, and an address one of either; its last visits are meant. */
@@ -18,16 +18,16 @@ export interface Query {
 export type LogRecord = Readonly<Record<string, unknown>>
 
 export interface Findings {
-  /** In order of time. */
+  /** Ordered by time. */
   readonly records: readonly LogRecord[]
-  /** Lines that contain the text and are no JSON of powgate's. */
+  /** Number of lines that contain the text and are not powgate's JSON. */
   readonly skipped: number
-  /** Whether there are more than are returned. */
+  /** Whether further lines were found and left out. */
   readonly isCut: boolean
   readonly read: Reading
 }
 
-/** What the logs are of, by samples of their lines. */
+/** Period and hosts of the logs, taken from samples of their lines. */
 export interface Reading {
   /** Unix milliseconds; undefined: no line was one of powgate's. */
   fromMs?: number
@@ -38,10 +38,10 @@ export interface Reading {
 export const STDIN = '-'
 const STDIN_FD = 0
 
-/** An id that a proxy gives to all requests would be no id. */
+/** Above this number of nonces, a request id is not an id: a proxy gives the same text to all requests. */
 const RECORDS_MAX = 1000
 const NONCES_MAX = 20
-/** Of an address. */
+/** Visits of one address that are returned. */
 export const VISITS = 10
 
 /**
@@ -55,7 +55,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
   const spool = new Spool()
   try {
     for (const path of paths) {
-      // A pipe can be read once only: what a second pass may need is kept.
+      // A pipe can be read only once, so the lines for a second pass are stored.
       const isPipe = path === STDIN && !fstatSync(STDIN_FD).isFile()
       const keeps = isPipe && query.kind !== 'nonce'
       const take = (line: string) => {
@@ -81,7 +81,7 @@ export async function searchLogs(paths: readonly string[], query: Query): Promis
 
 class Hits {
   readonly #query: Query
-  /** By their text: a second pass finds lines again. */
+  /** Keyed by the line's text, since the second pass finds the same lines again. */
   readonly #records = new Map<string, LogRecord>()
   readonly #skipped = new Set<string>()
   readonly #read: Reading = { hosts: new Set() }
@@ -127,7 +127,7 @@ class Hits {
     if (record !== undefined && nonces.includes(String(record.nonce))) this.#add(line, record)
   }
 
-  /** Of the lines that were found by their request id. */
+  /** Nonces of the lines that were found by request id. */
   otherNonces(): string[] {
     const nonces = new Set<string>()
     for (const { nonce } of this.#records.values()) {
@@ -152,7 +152,7 @@ class Hits {
 }
 
 /**
- * Container runtimes put a prefix or a wrapper around lines.
+ * Parses a line, without the prefix or wrapper of a container runtime.
  *
  * @param mark what a line of powgate's has: about a request, an event
  * @returns undefined for any other line
@@ -173,7 +173,7 @@ function parseLine(line: string, mark: 'event' | 'time' = 'event'): LogRecord | 
 }
 
 const BLOCK_BYTES = 1 << 20
-/** No line of ours comes near it; what is longer is no log. */
+/** Longest line that is read. powgate's lines are far shorter. */
 const LINE_BYTES_MAX = 1 << 20
 const NEWLINE = 0x0a
 const SAMPLE_BYTES = 1 << 14
@@ -216,11 +216,11 @@ function open(path: string): Readable {
       : process.stdin
   }
   const file = createReadStream(path, { highWaterMark: BLOCK_BYTES })
-  // The loop that reads it is told of errors of either.
+  // Errors of both streams reach the loop that reads.
   return path.endsWith('.gz') ? pipeline(file, createGunzip({ chunkSize: BLOCK_BYTES }), () => {}) : file
 }
 
-/** Calls for each line of a block that holds any of the texts, once. */
+/** Calls back once for each line of a block that contains one of the texts. */
 function scan(block: Buffer, texts: readonly Buffer[], take: (line: string) => void): void {
   const starts = new Set<number>()
   for (const text of texts) {
@@ -237,14 +237,14 @@ function scan(block: Buffer, texts: readonly Buffer[], take: (line: string) => v
 
 const SPOOL_CHARACTERS = 1 << 16
 
-/** Lines of a pipe, kept in a file of this call's own. */
+/** Stores the lines of a pipe in a temporary file. */
 class Spool {
   #dir: string | undefined
   #fd = -1
   #lines: string[] = []
   #characters = 0
 
-  /** undefined if nothing was kept. */
+  /** undefined if no line was stored. */
   get path(): string | undefined {
     return this.#dir === undefined ? undefined : join(this.#dir, 'lines')
   }

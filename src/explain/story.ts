@@ -1,4 +1,4 @@
-/** A visitor's log lines, told in words. Pure: nothing is read or printed here. */
+/** Tells a visitor's log lines in words. Pure. */
 
 import type { Policy } from '../domain/limits.ts'
 import { nonceTerms } from '../domain/nonce.ts'
@@ -17,7 +17,7 @@ export interface Step {
   readonly record: LogRecord
 }
 
-/** One line of a log as a step. A log may be of another version: what is missing is not told. */
+/** One line of a log as a step. Fields may be missing, since a log may be of another version. */
 export function stepOf(record: LogRecord): Step {
   const { title, lines } = told(record)
   const worker = number(record, 'worker')
@@ -103,7 +103,7 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   }
 }
 
-/** The figures behind a reason. */
+/** The figures that led to a reason. */
 function detail(record: LogRecord, reason: string): string {
   switch (reason) {
     case 'recentFailure':
@@ -157,10 +157,10 @@ function errorText(record: LogRecord): string {
   return `${text(error, 'type')}: ${text(error, 'message')}`
 }
 
-/** Shown of a refused visitor whose nonce may not be ours. */
+/** Characters shown of a refused visitor's nonce, which may be any text. */
 const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
 
-/** What the nonce itself tells where the log does not have its challenge; undefined if there is nothing to tell. */
+/** Issue time and difficulty from the nonce itself, if the log lacks its challenge; undefined if the nonce tells nothing. */
 export function missingChallenge(nonce: string, records: readonly LogRecord[]): string | undefined {
   if (!isNonceText(nonce) || records.some(({ event }) => event === 'challenge-issued')) return undefined
   if (records.every(({ reason }) => FORGED.has(String(reason)))) return undefined
@@ -188,7 +188,7 @@ function number(record: LogRecord, name: string): number | undefined {
   return typeof value === 'number' ? value : undefined
 }
 
-/** Empty if there is none. */
+/** Empty if the field is absent. */
 function text(record: LogRecord, name: string): string {
   const value = record[name]
   return typeof value === 'string' ? value : ''

@@ -17,7 +17,7 @@ import type { SettingsInUse } from '../metrics/exposition.ts'
 import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 
-/** A terminal signals all processes of its group, and npm passes the signal on: that is one signal, not two. */
+/** Signals within this time count as one: a terminal signals all processes of its group, and npm passes the signal on. */
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
@@ -25,7 +25,7 @@ export class Lifecycle {
   settings: SettingsInUse | undefined
   readonly #primary: Primary
   readonly #log: Logger
-  /** Whether the log goes to a terminal, which may have been closed since. */
+  /** Whether the log goes to a terminal. The terminal may be closed later. */
   readonly #wasTerminal = isatty(1)
   /** undefined until the service has started. */
   #plan: Plan | undefined
@@ -46,7 +46,7 @@ export class Lifecycle {
     process.on('uncaughtException', error => void this.#fail(error))
   }
 
-  /** Called when the service runs; a SIGHUP that came before takes effect now. */
+  /** Called when the service runs. An earlier SIGHUP takes effect now. */
   started(plan: Plan): void {
     this.#takesEffect(plan)
     if (this.#isAskedAgain) void this.#reload()
@@ -77,7 +77,7 @@ export class Lifecycle {
     process.exit(0)
   }
 
-  /** The terminal is gone: every write fails, and a process with something left to write cannot exit by itself. */
+  /** Ends a process whose terminal is closed: every write fails, and pending output keeps the process alive. */
   async #hangUp(): Promise<void> {
     if (this.#isStopping) return
     this.#stoppingSinceMs = performance.now()
@@ -108,7 +108,7 @@ export class Lifecycle {
     this.#isRolling = false
   }
 
-  /** @returns the plan that workers get from now on; undefined if they could not be renewed */
+  /** @returns the new plan of the workers; undefined if they could not be renewed */
   async #roll(running: Plan): Promise<Plan | undefined> {
     let plan: ReturnType<typeof reloadSettings>
     try {
@@ -134,11 +134,11 @@ export class Lifecycle {
     return isDone ? plan : undefined
   }
 
-  /** After a fault the primary process cannot be trusted: workers finish their requests, a service manager restarts all. */
+  /** After an exception in the primary process, workers finish their requests, and the service ends for a restart. */
   async #fail(error: Error): Promise<void> {
     if (this.#isStopping) process.exit(1)
     this.#stoppingSinceMs = performance.now()
-    // Not the error object: some errors carry the data that they were about.
+    // The error object is not logged, because some errors contain the data that caused them.
     this.#log.fatal(
       { problem: error?.message ?? String(error), stack: error?.stack },
       'the primary ends after a fault',

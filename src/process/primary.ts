@@ -14,7 +14,7 @@ import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
-/** What workers are to do. */
+/** The configuration of workers. */
 export interface Plan {
   readonly config: Config
   /** The same as text, from which each worker makes its own Config. */
@@ -23,33 +23,33 @@ export interface Plan {
 
 interface Slot {
   readonly index: number
-  /** With which a worker that dies is replaced: that of the last one that served. */
+  /** The plan of the last worker that served in this slot. A replacement gets the same. */
   plan: Plan
   worker: WorkerProcess | undefined
-  /** During a roll. */
+  /** The new worker of this slot during a roll. */
   successor: WorkerProcess | undefined
-  /** Crashes in a row, each soon after its start. */
+  /** Number of consecutive crashes, each soon after a start. */
   quickCrashes: number
 }
 
 const ASK_STATS_MS = 500
-/** A worker that lived this long did not crash because of its start. */
+/** A crash after this time does not count as a crash at the start. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
 const BACK_OFF_MS_MAX = 5000
-/** Workers say twice a second whether they are ready. Counted, not timed: a machine that slept kills nobody. */
+/** Workers report twice a second. Silence is counted in checks and not in time, so that a suspended machine kills no worker. */
 const CHECK_MS = 1000
 const SILENT_CHECKS_UNHEALTHY = 5
 const SILENT_CHECKS_MAX = 15
-/** While it starts it has less to say. */
+/** The bound while a worker starts, when it cannot report. */
 const STARTING_CHECKS_MAX = 30
-/** For a successor to load its code and listen. */
+/** Time for a successor to load its code and listen. */
 const LISTEN_MS = 30_000
-/** And for its first word about its store, or as long as a start may wait for that. */
+/** Time for a successor's first report about its store, or longer if a start may wait longer for the store. */
 const READY_MS_MIN = 3000
-/** How a process ends whose memory map is of a file that was damaged or cut off. */
+/** Signals that end a process whose memory-mapped file was damaged or truncated. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
-/** Of all workers, how many may be leaving at a time: a process takes memory until it has gone. */
+/** Share of the workers that may drain at the same time, since a draining process still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
@@ -59,20 +59,20 @@ export class Primary {
   readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
   #lastAsk = 0
   #slots: Slot[] = []
-  /** Every process that has not gone, in a slot or on its way out. */
+  /** All running worker processes, draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
   #isUnready = false
   #isDraining = false
   #settled: (() => void) | undefined
 
-  /** @param onNativeCrash told when a worker has read or written memory that it must not */
+  /** @param onNativeCrash called when a worker ended by an invalid memory access */
   constructor(log: Logger, sink: StatsSink, onNativeCrash: () => void = () => {}) {
     this.#log = log
     this.#sink = sink
     this.#onNativeCrash = onNativeCrash
   }
 
-  /** Resolves when every worker listens; rejects with a line if one of the first finds that it cannot work. */
+  /** Resolves when every worker listens. Rejects if one of the first workers reports that it cannot run. */
   start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#settled = () => {
@@ -86,7 +86,7 @@ export class Primary {
     })
   }
 
-  /** Whether every slot's worker listens. A service that is stopping is as it should be. */
+  /** Whether the worker of every slot listens. A stopping service counts as healthy. */
   isHealthy(): boolean {
     if (this.#isDraining) return true
     return this.#slots.length > 0 && this.#slots.every(({ worker }) => isWell(worker))
@@ -96,12 +96,12 @@ export class Primary {
     return !this.#isUnready && this.#slots.some(({ worker }) => isWell(worker) && worker?.isReady === true)
   }
 
-  /** From now on it says that it is not ready, whatever its workers say. */
+  /** Makes the service report not ready from now on. */
   sayUnready(): void {
     this.#isUnready = true
   }
 
-  /** Resolves when every worker has sent what it counted until now, or has had its time. */
+  /** Resolves when every worker has sent its counters, or after a timeout. */
   async askStats(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const patience = new Promise(resolve => {
@@ -114,17 +114,17 @@ export class Primary {
     for (const worker of asked) worker.forgetAsk(ask)
   }
 
-  /** Since the start: workers in whose place others were started, by why. */
+  /** Replaced workers since the start, by cause. */
   restarts(): Restarts {
     return this.#restarts
   }
 
-  /** How many workers there are to be. */
+  /** The configured number of workers. */
   workersWanted(): number {
     return this.#slots.length
   }
 
-  /** Resolves when every worker has gone. */
+  /** Resolves when every worker process has ended. */
   async drain(): Promise<void> {
     this.#isUnready = true
     this.#isDraining = true
@@ -139,7 +139,7 @@ export class Primary {
 
   /**
    * Renews the workers one after the other: the successor is forked, listens and is ready before the old one stops
-   * accepting. A successor that cannot start ends the roll: the old ones that are left serve on.
+   * accepting. A successor that cannot start ends the roll, and the remaining old workers continue.
    *
    * @returns whether all workers are new
    */
@@ -168,7 +168,7 @@ export class Primary {
     return true
   }
 
-  /** @returns why there is no successor, and the old worker stays; undefined if there is one */
+  /** @returns why the successor could not start, in which case the old worker stays; undefined on success */
   async #renew(slot: Slot, plan: Plan): Promise<string | undefined> {
     if (this.#isDraining) return undefined
     let successor: WorkerProcess
@@ -211,7 +211,7 @@ export class Primary {
   }
 
   #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
-    // What the primary has decided goes before what it was told.
+    // Values that the primary process has decided replace the configured ones.
     const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
     const listener: WorkerListener = {
       stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, worker.order.index),
@@ -245,9 +245,9 @@ export class Primary {
     else this.#replace(slot, about)
   }
 
-  /** @param about who has gone, for the log */
+  /** @param about the ended worker, for the log */
   #replace(slot: Slot, about: object = { worker: slot.index }): void {
-    // One crash is replaced at once, so that the service is whole again within a second; a second one soon after waits.
+    // The first crash is replaced at once. After further quick crashes the replacement waits longer and longer.
     const { quickCrashes } = slot
     const delayMs = quickCrashes <= 1 ? 0 : Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS * 2 ** (quickCrashes - 2))
     this.#log.warn({ ...about, restartsInMs: delayMs }, 'a worker has gone; it is replaced')
@@ -263,7 +263,7 @@ export class Primary {
     }, delayMs)
   }
 
-  /** A worker whose event loop hangs says nothing, but the kernel goes on handing it connections. */
+  /** Kills workers that hang: the kernel still hands such a worker connections. */
   #checkSilence(): void {
     for (const worker of this.#workers) {
       worker.silentChecks++

@@ -1,4 +1,4 @@
-/** What SIGHUP changes: the settings read anew, beside those that run. */
+/** Compares the settings that a SIGHUP reads with those in use. */
 
 import { parseConfig } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
@@ -6,15 +6,15 @@ import { type Environment, gatherSettings, type SettingValues } from '../config/
 import type { Plan } from './primary.ts'
 
 export interface Reload extends Plan {
-  /** Those that take effect with new workers. */
+  /** Settings that take effect with new workers. */
   readonly changed: readonly SettingName[]
-  /** Those that need a restart, and stay as they are. */
+  /** Settings that keep their values until a restart. */
   readonly kept: readonly SettingName[]
 }
 
 /**
- * What the primary itself holds on to, and where state lies and how it is laid out: while some workers look here and others
- * there, a token could be redeemed twice.
+ * Settings of the primary process itself, and those that say where state lies. If workers differed in the latter, a token
+ * could be redeemed twice.
  */
 const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'HOST',
@@ -25,18 +25,19 @@ const NEEDS_RESTART: ReadonlySet<SettingName> = new Set<SettingName>([
   'POWGATE_CONFIG_FILE',
   'POWGATE_DATA_DIR',
   'POWGATE_DEMO',
-  // Limits and spent nonces are kept by it.
+  // Limits and used nonces are stored by this prefix of an address.
   'POWGATE_IPV6_PREFIX',
-  // Listeners of the two kinds do not share a port.
+  // Listeners with and without the PROXY protocol cannot share a port.
   'POWGATE_PROXY_PROTOCOL',
   'POWGATE_REDIS_PREFIX',
   'POWGATE_REDIS_SHARDS',
 ])
 
 /**
- * Who is trusted to speak the PROXY protocol is kept with it: of a balancer for TCP, X-Forwarded-For is whatever clients write.
+ * If a change of the PROXY protocol waits for a restart, the trusted proxies wait too. Behind a TCP balancer, clients write
+ * X-Forwarded-For themselves.
  *
- * @param env the primary's, whose files are read again
+ * @param env of the primary process; the files that it names are read again
  * @throws ConfigError listing every problem: then nothing changes
  */
 export function reloadSettings(env: Environment, running: Plan): Reload {
@@ -70,7 +71,7 @@ function effective(values: SettingValues, name: SettingName): string {
 
 type Target = Plan['config']['redis']
 
-/** Another password or another node of the same Redis is no other store; another database is. */
+/** Another database is another store. Another password or another node of the same Redis is not. */
 function isOtherStore(wanted: Target, running: Target): boolean {
   return (wanted === undefined) !== (running === undefined) || wanted?.db !== running?.db
 }

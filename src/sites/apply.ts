@@ -1,4 +1,4 @@
-/** What a file of sites would change in a store. Pure. */
+/** Computes what a file of sites would change in a store. Pure. */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import type { SiteRecord } from '../domain/site.ts'
@@ -7,7 +7,7 @@ import { siteRecord } from './sites.ts'
 
 export interface PlannedChange {
   readonly action: 'create' | 'change' | 'disable'
-  /** undefined: it is created. */
+  /** undefined for a site that is created. */
   readonly before: SiteRecord | undefined
   readonly after: SiteRecord
   /** Whether the file leaves the key of a new site to powgate. */
@@ -17,16 +17,16 @@ export interface PlannedChange {
 
 export interface ApplyPlan {
   readonly changes: readonly PlannedChange[]
-  /** How many sites are as the file says. */
+  /** Number of sites that need no change. */
   readonly unchanged: number
-  /** What the file cannot mean, given these sites: a line each. */
+  /** Contradictions between the file and the present sites, one line each. */
   readonly problems: readonly string[]
 }
 
 export interface ApplyOptions {
   /** Whether sites that the file does not name are disabled. */
   readonly disablesMissing: boolean
-  /** Keys of sites that are never missing. */
+  /** Keys of sites that the file may leave out. */
   readonly neverMissing: ReadonlySet<string>
   readonly newSiteKey: () => string
   /** Unix milliseconds. */
@@ -34,8 +34,8 @@ export interface ApplyOptions {
 }
 
 /**
- * @param entries from one file; each means the site with its key, else the only one with its name, else a new one
- * @param sites all that there are
+ * @param entries of one file. An entry means the site with its key, else the only site with its name, else a new site
+ * @param sites all sites of the store
  */
 export function planApply(
   entries: readonly SiteEntry[],
@@ -77,7 +77,7 @@ export function planApply(
   return { changes, unchanged: planned.length - changes.length, problems }
 }
 
-/** Those that a plan keeps from before it was changed to free may stay. */
+/** IP rules from before a change to plan `free` may stay in the record. */
 function setsSleepingRules({ plan, ipRules }: SiteRecord, changes: readonly FieldChange[]): boolean {
   if (plan === 'pro' || ipRules.allow.length + ipRules.block.length === 0) return false
   return changes.some(({ field, to }) => field.startsWith('ipRules.') && (to as string[]).length > 0)
@@ -95,7 +95,7 @@ class KnownSites {
   constructor(entries: readonly SiteEntry[], sites: readonly SiteRecord[]) {
     this.#byKey = new Map(sites.map(site => [site.siteKey, site]))
     const keyed = new Set(entries.map(({ siteKey }) => siteKey))
-    // A site that an entry means by its key is meant by no other, whatever it was called before.
+    // A site that one entry names by key is not found by another entry's name, even if it had that name.
     for (const site of sites) {
       if (!keyed.has(site.siteKey))
         this.#byName.set(site.name, [...(this.#byName.get(site.name) ?? []), site])

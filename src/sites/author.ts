@@ -1,14 +1,14 @@
-/** Who is told in the audit log to have made a change. */
+/** The author of a change, for the audit log. */
 
 import { hostname, userInfo } from 'node:os'
 import type { Author } from '../domain/audit.ts'
 import { NAME, UsageError } from './rules.ts'
 
 /**
- * The person, or the script, that called a command: POWGATE_ACTOR, or who called sudo, or the user of the process.
+ * The author of a command's changes: POWGATE_ACTOR, else the user who called sudo, else the user of the process.
  *
  * @param how the command's name
- * @throws UsageError if a variable holds what cannot stand in a line
+ * @throws UsageError if the variable's text cannot be printed in one line
  */
 export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
   const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
@@ -18,7 +18,7 @@ export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.en
   return { who: atHost(actor), how }
 }
 
-/** powgate itself. */
+/** For changes that the service makes by itself. */
 export function authorInService(how: string): Author {
   return { who: atHost(`powgate (${how})`), how }
 }

@@ -1,12 +1,12 @@
 /**
- * The file of `powgate site export` and `powgate apply`: sites as a JSON document. What an entry leaves out has its
- * default, so that a site is what its entry says, whatever it was before.
+ * The file of `powgate site export` and `powgate apply`: sites as a JSON document. A setting that an entry leaves out gets its
+ * default, whatever value the site had before.
  */
 
 import { orderedSettings, type SiteRecord, type SiteSettings } from '../domain/site.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
-/** Goes up when a file of before would mean something else. */
+/** Raised when a file of the version before would get another meaning. */
 export const FILE_VERSION = 1
 
 export interface SitesFile {
@@ -15,15 +15,15 @@ export interface SitesFile {
   readonly sites: readonly (SiteSettings & { readonly siteKey: string })[]
 }
 
-/** A site as a file asks for it. */
+/** One site of a file. */
 export interface SiteEntry {
-  /** undefined: it is known by its name. */
+  /** undefined: the entry's name identifies the site. */
   readonly siteKey: string | undefined
-  /** All of them: with the defaults of what the entry left out. */
+  /** All settings: defaults replace those that the entry leaves out. */
   readonly settings: SiteSettings
 }
 
-/** Everything that can be configured, in an order that stays; no API keys. */
+/** All settings of all sites in a fixed order, without API keys. */
 export function sitesFile(sites: readonly SiteRecord[]): SitesFile {
   return {
     format: FILE_FORMAT,

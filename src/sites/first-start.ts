@@ -1,4 +1,4 @@
-/** What the primary does before it forks: reach the store once, and make the sites of a first start and of the demo. */
+/** Before the primary process forks: reaches the store once, and creates the sites of a first start and of the demo. */
 
 import { type Config, type DemoMode, localUrl } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
@@ -9,19 +9,19 @@ import { PROGRAM } from '../version.ts'
 import { authorInService } from './author.ts'
 import { createSite } from './sites.ts'
 
-/** How to call the command line: as the service was called, or in a clone. */
+/** How to call the command line from where the service was started. */
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM
 
-/** Time for calls before any request is served, where patience costs nothing. */
+/** Deadline of store calls at the start, when no visitor waits. */
 const PATIENT_MS = 2000
-/** The first failures to connect are no news: whatever was started together is not up together. */
+/** Failures to connect are not reported before this time: a store that is started together with powgate needs a moment. */
 const FIRST_LINE_MS = 1000
 const LINES_MS = 5000
 
 export interface Start {
-  /** The store, in words. */
+  /** Description of the store for the log. */
   readonly store: string
-  /** Decided: whether the demo page is on. */
+  /** Whether the demo page is on, with `auto` decided. */
   readonly demo: Exclude<DemoMode, 'auto'>
 }
 
@@ -70,7 +70,7 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
   }
 }
 
-/** Says every few seconds what the start waits for. */
+/** Logs every few seconds what the start waits for. */
 function waitingLines(config: Config, log: Logger, description: () => string): (cause: string) => void {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
@@ -83,7 +83,7 @@ function waitingLines(config: Config, log: Logger, description: () => string): (
   }
 }
 
-/** The only time that the API key is shown. */
+/** Prints the API key, which is not shown again. */
 function printFirstSite(siteKey: string, apiKey: string, demoPage: string | undefined): void {
   process.stdout.write(`
 First start: a demo site was created, open to every origin.

@@ -1,4 +1,4 @@
-/** A file of sites, read and checked as a whole: nothing is done with a file that has a mistake anywhere. */
+/** Reads and checks a file of sites as a whole. A file with any mistake is not used. */
 
 import { Ajv, type ErrorObject } from 'ajv'
 import { SITE_DEFAULTS, type SiteSettings } from '../domain/site.ts'
@@ -8,12 +8,12 @@ import { CIDR, NAME, ORIGIN, type ValueRule } from './rules.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 import { defaultSettings } from './sites.ts'
 
-/** Of a value that is repeated in an error line. */
+/** Longest value that an error line repeats. */
 const GOT_CHARACTERS_MAX = 80
 
 export type ParsedSitesFile =
   | { readonly entries: readonly SiteEntry[] }
-  /** A line for each mistake, starting with where it is. */
+  /** One line for each mistake, which starts with the mistake's place. */
   | { readonly problems: readonly string[] }
 
 const validate = new Ajv({
@@ -24,7 +24,7 @@ const validate = new Ajv({
   verbose: true,
 }).compile(SITES_FILE_SCHEMA)
 
-/** What passed the schema: an entry's groups may be partial. */
+/** An entry that passed the schema. Its groups may be incomplete. */
 type FileSite = { siteKey?: string; name: string } & {
   [Field in keyof Omit<SiteSettings, 'name'>]?: SiteSettings[Field] extends unknown[]
     ? SiteSettings[Field]
@@ -64,7 +64,7 @@ function decoded(bytes: Uint8Array): string | undefined {
   }
 }
 
-/** What makes it a file of another kind, of which nothing else is worth saying. */
+/** Tells whether the file has another format or version; other mistakes are then not reported. */
 function formatProblem(json: unknown): string | undefined {
   if (!isRecord(json)) {
     return `the file: expected an object with format, version and sites, got ${gotText(json)}`
@@ -77,13 +77,13 @@ function formatProblem(json: unknown): string | undefined {
   return `version: expected ${FILE_VERSION}, got ${gotText(version)}${age}`
 }
 
-/** Lines by where the mistake is: the first one of a place says what was expected, more would repeat it. */
+/** Mistakes by their place. Only the first mistake of a place is kept, since further ones repeat it. */
 class Problems {
   readonly #lines = new Map<string, string>()
   /** Groups with a mistake in one of their fields. */
   readonly #groups = new Set<string>()
 
-  /** Site by site. */
+  /** Ordered by site. */
   get lines(): string[] {
     const siteOf = (line: string) => Number(/^sites\[(\d+)\]/.exec(line)?.[1] ?? -1)
     return [...this.#lines.values()].sort((a, b) => siteOf(a) - siteOf(b))
@@ -119,13 +119,13 @@ interface SchemaPart {
   readonly description?: string
 }
 
-/** The rules that a schema cannot express. What is not of the right type has its line already. */
+/** Rules that a schema cannot express. Values of a wrong type are reported by the schema. */
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
   checkText(NAME, site.name, `${path}.name`, problems)
-  // In a store it would go on working when the test keys are off.
+  // A stored test key would work even when test keys are switched off.
   if (TEST_SITE_KEYS.has(site.siteKey))
     problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
   checkTexts(ORIGIN, site.origins, `${path}.origins`, problems)
@@ -155,7 +155,7 @@ function checkText(rule: ValueRule, value: unknown, path: string, problems: Prob
   problems.add(path, `expected ${rule.expects}, got ${gotText(value)}${suggestion}`)
 }
 
-/** A site key stands once, and so does a name where it alone says which site is meant. */
+/** No site key may occur twice, and no name may where names identify the sites. */
 function checkIdentities(sites: readonly unknown[], problems: Problems): void {
   const byKey = new Map<string, number>()
   const byName = new Map<string, number[]>()
@@ -208,7 +208,7 @@ function inside(path: string, name: string): string {
   return path === '' ? word : `${path}.${word}`
 }
 
-/** On one line, however long or strange it is. */
+/** A value as one short printable line. */
 function gotText(value: unknown): string {
   if (value === undefined) return 'nothing'
   const text = oneLine(JSON.stringify(value))

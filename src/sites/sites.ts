@@ -1,4 +1,4 @@
-/** Creating and changing sites and API keys: what the command line and the first start share. */
+/** Creates and changes sites and API keys, for the command line and the first start. */
 
 import { randomBytes } from 'node:crypto'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
@@ -16,16 +16,16 @@ import {
 import type { SiteStore } from '../store/store.ts'
 import { authorOfCommand } from './author.ts'
 
-/** What may be set on a site; the rest is kept. An empty group of limits, policies or weights drops those of the site. */
+/** Settings to change; others are kept. An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
 
 export interface CreatedSite {
   readonly site: SiteRecord
-  /** Shown once: only its hash is stored. */
+  /** The whole key. Only its hash is stored. */
   readonly apiKey: string
 }
 
-/** Problems that the person at the command line can mend; the message has a line for each. */
+/** An error that the caller of a command can correct. The message has one line for each problem. */
 export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
@@ -34,17 +34,17 @@ export function defaultSettings(name: string): SiteSettings {
   return { ...SITE_DEFAULTS, name, origins: [], ipRules: { allow: [], block: [] } }
 }
 
-/** What of an API key is chosen by people. */
+/** The settings of an API key. */
 export interface KeyOptions {
   readonly name?: string
   /** Unix milliseconds; null: never. */
   readonly expiresAt?: number | null
 }
 
-/** Of those who use these functions from code: the user of the process. */
+/** The author's `how` for callers other than commands. */
 const CODE = 'code'
 
-/** @param settings all of them; in the order of every stored record */
+/** @param settings all settings of the site */
 export function siteRecord(
   settings: SiteSettings,
   { siteKey, createdAt }: Pick<SiteRecord, 'siteKey' | 'createdAt'>,
@@ -73,7 +73,7 @@ export async function createSite(
   return { site, apiKey }
 }
 
-/** Does not look whether the site exists. */
+/** Does not check that the site exists. */
 export async function createApiKey(
   store: SiteStore,
   siteKey: string,
@@ -112,7 +112,8 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
 /**
  * Writes nothing if nothing changes.
  *
- * @param change what to set, or how to find that from what is set now; if it throws nothing is written
+ * @param change the settings to change, or a function that computes them from the present record. If it throws, nothing is
+ *   written
  */
 export async function updateSite(
   store: SiteStore,
@@ -155,7 +156,7 @@ export async function revokeApiKey(
   return changeKey(store, before, { revokedAt: Date.now() }, author)
 }
 
-/** One that is not revoked; it may have expired. */
+/** An API key that is not revoked; it may have expired. */
 async function validKey(store: SiteStore, id: string): Promise<ApiKeyRecord> {
   const key = await store.readApiKey(id)
   if (key === undefined) throw new AdminError(`there is no API key with the id ${id}`)
@@ -174,7 +175,7 @@ async function changeKey(
   return after
 }
 
-/** All of it, with the entries in the audit log; throws an AdminError if somebody else was faster. */
+/** Writes all changes and their audit entries. Throws AdminError if a record was changed meanwhile. */
 export async function written(
   store: SiteStore,
   changes: readonly RecordChange[],

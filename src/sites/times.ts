@@ -6,20 +6,20 @@ const DATE = /^(\d{4})-(\d{2})-(\d{2})$/
 const TIME = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/
 
 /**
- * A date, a time, or how long from now (before now, where the sign is -1), in Unix milliseconds; undefined if it is none.
+ * A date, a time, or how long from now (before now, where the sign is -1), in Unix milliseconds; undefined for any other text.
  */
 export function whenMs(text: string, sign: 1 | -1): number | undefined {
   const length = lengthMs(text)
   return length === undefined ? momentMs(text) : Date.now() + sign * length
 }
 
-/** Such as `90d`, `12h` or `30m`, in milliseconds; undefined if it is none. */
+/** A duration such as `90d`, `12h` or `30m`, in milliseconds; undefined for any other text. */
 function lengthMs(text: string): number | undefined {
   const [, count, unit] = LENGTH.exec(text) ?? []
   return count === undefined ? undefined : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
 }
 
-/** `2027-01-31`, which means its start in UTC, or `2027-01-31T12:00Z`, in Unix milliseconds; undefined if it is none. */
+/** `2027-01-31`, which means its start in UTC, or `2027-01-31T12:00Z`, in Unix milliseconds; undefined for any other text. */
 function momentMs(text: string): number | undefined {
   const day = DATE.test(text) ? text : TIME.exec(text)?.[1]
   if (day === undefined || !isDay(day)) return undefined
@@ -27,7 +27,7 @@ function momentMs(text: string): number | undefined {
   return Number.isNaN(unixMs) ? undefined : unixMs
 }
 
-/** Date.parse takes February 30 for March 2. */
+/** Whether the day exists. Date.parse reads February 30 as March 2. */
 function isDay(text: string): boolean {
   const unixMs = Date.parse(text)
   return !Number.isNaN(unixMs) && new Date(unixMs).toISOString().startsWith(text)
