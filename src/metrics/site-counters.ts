@@ -61,8 +61,8 @@ export class SiteCounters {
 }
 
 /**
- * For the metrics of a refused request, the key of the site that a request names by its X-Site-Key, or by its API key (whose secret may be wrong); undefined if no such
- * site exists. Read from the cache only: a refused request causes no call to the store.
+ * The site of a refused request, for the metrics: the site of its X-Site-Key or of its API key, whose secret may be wrong.
+ * undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
  */
 export function namedSite(
   sites: SiteDirectory,

@@ -88,11 +88,11 @@ export interface StatsSink {
    * @param index its slot: its successor has the same
    */
   take(worker: string, snapshot: StatsSnapshot, index: number): void
-  /** The process has gone; what it counted is not to be forgotten. */
+  /** The process has ended. Its counts stay part of the totals. */
   gone(worker: string): void
 }
 
-/** Why workers are replaced. crash: ended by itself or killed from outside. hang: killed, because it hung. roll: replaced on SIGHUP. */
+/** Why workers are replaced. crash: ended by itself, or killed from outside; hang: killed for silence; roll: by SIGHUP. */
 export const RESTART_CAUSES = ['crash', 'hang', 'roll'] as const
 
 export type RestartCause = (typeof RESTART_CAUSES)[number]
