@@ -1,7 +1,7 @@
 /** The capacity page: Markdown for docs/measurements.md, and the same as a report. Assumptions come first. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Report, ReportPart } from '../support/html-report.ts'
+import type { Report, ReportPart } from '../support/report.ts'
 import type { Spread } from '../support/statistics.ts'
 import type { Column } from '../support/table.ts'
 import {

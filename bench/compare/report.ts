@@ -1,7 +1,7 @@
 /** From paired measurements to what is printed, and to the verdict on all of them. */
 
 import { cpus } from 'node:os'
-import type { Report } from '../support/html-report.ts'
+import type { Report } from '../support/report.ts'
 import { type Spread, spreadOf } from '../support/statistics.ts'
 import { type Column, renderTable, spreadText } from '../support/table.ts'
 import type { Case } from './cases.ts'

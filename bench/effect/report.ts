@@ -1,6 +1,6 @@
 /** The figures of scenarios as a table, and as a page with time lines. */
 
-import type { Report, ReportLines } from '../support/html-report.ts'
+import type { Report, ReportLines } from '../support/report.ts'
 import type { Column } from '../support/table.ts'
 import type { AttackFigures, Delays } from './figures.ts'
 import { BIN_MS, type Bin, quantileOf } from './measure.ts'

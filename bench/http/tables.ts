@@ -1,6 +1,6 @@
 /** The reports as tables for people: columns and rows, what they mean, and the whole as text or as a web page. */
 
-import type { Report, ReportPart, ReportTable } from '../support/html-report.ts'
+import type { Report, ReportPart, ReportTable } from '../support/report.ts'
 import type { Spread } from '../support/statistics.ts'
 import { type Column, renderTable, spreadText } from '../support/table.ts'
 import { BARE_US, BUDGETS } from './budgets.ts'

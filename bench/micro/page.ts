@@ -1,6 +1,6 @@
 /** The figures as a page. */
 
-import type { Report, ReportBars, ReportPart } from '../support/html-report.ts'
+import type { Report, ReportBars, ReportPart } from '../support/report.ts'
 import type { Spread } from '../support/statistics.ts'
 import type { Measured, MicroReport, Row } from './report.ts'
 import { aimLine, legend, peerTable, stepTable, type Table } from './tables.ts'

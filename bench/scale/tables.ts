@@ -1,7 +1,7 @@
 /** The reports as tables for people: columns and rows, what they mean, and the whole as text or as a web page. */
 
 import { availableParallelism } from 'node:os'
-import type { Report, ReportLines, ReportPart, ReportTable } from '../support/html-report.ts'
+import type { Report, ReportLines, ReportPart, ReportTable } from '../support/report.ts'
 import type { Spread } from '../support/statistics.ts'
 import { type Column, renderTable, spreadText } from '../support/table.ts'
 import { type Options, PARTS, type Part } from './options.ts'

@@ -1,6 +1,6 @@
 /** The report as a page: tables as they are printed, and pictures of what is compared. */
 
-import type { Report as Page, ReportPart } from '../support/html-report.ts'
+import type { Report as Page, ReportPart } from '../support/report.ts'
 import { aimLine, legend, RATE_COLUMNS, type Report, rateCells, SOLVE_COLUMNS, solveCells } from './report.ts'
 
 export function pageOf(report: Report): Page {

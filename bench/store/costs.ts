@@ -3,8 +3,9 @@
 import type { StoreKind } from '../../test/harness/service.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
 import type { Run } from './figures.ts'
+import { withSubject } from './open-subject.ts'
 import type { Options, Part } from './options.ts'
-import { besideOthers, withSubject } from './subject.ts'
+import { besideOthers } from './subject.ts'
 import { buildVisits, OPERATIONS } from './traffic.ts'
 
 export const SWEPT_BATCHES = [1, 8, 32, 128] as const

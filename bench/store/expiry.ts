@@ -3,8 +3,8 @@
 import type { StoreKind } from '../../test/harness/service.ts'
 import { driveAll } from './drive.ts'
 import type { Run } from './figures.ts'
+import { withSubject } from './open-subject.ts'
 import type { Options } from './options.ts'
-import { withSubject } from './subject.ts'
 import { buildVisits } from './traffic.ts'
 
 const SPREAD = 'one after another'

@@ -4,8 +4,9 @@ import type { StoreKind } from '../../test/harness/service.ts'
 import { drive } from './drive.ts'
 import type { FigureName, Run, Sample } from './figures.ts'
 import { fillTypical } from './memory.ts'
+import { withSubject } from './open-subject.ts'
 import type { Options } from './options.ts'
-import { besideOthers, withSubject } from './subject.ts'
+import { besideOthers } from './subject.ts'
 import { buildVisits, type Operation } from './traffic.ts'
 
 /** Tokens are redeemed by callers and API keys, whose number does not grow with the visitors'. */

@@ -10,10 +10,10 @@ import { runExpiry } from './expiry.ts'
 import { type Run, rowsOf } from './figures.ts'
 import { runGrowth } from './growth.ts'
 import { runMemory } from './memory.ts'
+import { stopSubjects } from './open-subject.ts'
 import { HELP, type Options, type Part, parseOptions } from './options.ts'
 import { pageOf } from './page.ts'
 import { jsonText, progressLine, reportOf, reportText } from './report.ts'
-import { stopSubjects } from './subject.ts'
 
 async function main(options: Options): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')

@@ -5,8 +5,9 @@ import type { RequestStore } from '../../src/store/store.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { drive, driveAll } from './drive.ts'
 import type { Run } from './figures.ts'
+import { withSubject } from './open-subject.ts'
 import type { Options } from './options.ts'
-import { type Subject, withSubject } from './subject.ts'
+import type { Subject } from './subject.ts'
 import {
   buildVisits,
   challengeRequest,

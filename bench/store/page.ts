@@ -1,6 +1,6 @@
 /** The report as a page: tables as they are printed, and pictures of what is compared. */
 
-import type { Report, ReportBars, ReportLines, ReportPart } from '../support/html-report.ts'
+import type { Report, ReportBars, ReportLines, ReportPart } from '../support/report.ts'
 import type { FigureName, Row } from './figures.ts'
 import { aimText, legendOf, type StoreReport } from './report.ts'
 import { sectionsOf } from './sections.ts'

@@ -1,12 +1,9 @@
 /** A fresh store to measure, of either kind, and what every measurement of one has in common. */
 
 import type { Store } from '../../src/store/store.ts'
-import type { StoreKind } from '../../test/harness/service.ts'
 import { machineCpuMs } from '../support/cpu.ts'
 import { collectGarbage, type Drive } from './drive.ts'
-import { startEmbedded } from './embedded.ts'
 import type { Sample } from './figures.ts'
-import { startRedis } from './redis.ts'
 
 export interface SubjectOptions {
   /** Unix milliseconds for all that the store remembers; the real clocks if undefined. */
@@ -29,33 +26,6 @@ export interface Subject {
   /** Lets all expire that can, and tells what each key cost. */
   expired(isSpread: boolean): Promise<Sample>
   stop(): Promise<void>
-}
-
-const running = new Set<Promise<Subject>>()
-let isStopped = false
-
-export async function withSubject<Result>(
-  kind: StoreKind,
-  use: (subject: Subject) => Promise<Result>,
-  options: SubjectOptions = {},
-): Promise<Result> {
-  if (isStopped) throw new Error('the bench was stopped')
-  const starting = kind === 'redis' ? startRedis(options) : startEmbedded(options)
-  running.add(starting)
-  try {
-    return await use(await starting)
-  } finally {
-    // Once the bench is stopped, who stopped it ends this one too.
-    if (running.delete(starting)) await (await starting).stop()
-  }
-}
-
-/** Ends the stores that run or start now, for a bench that is interrupted; no other will be started. */
-export async function stopSubjects(): Promise<void> {
-  isStopped = true
-  const subjects = [...running]
-  running.clear()
-  await Promise.all(subjects.map(async starting => (await starting).stop()))
 }
 
 /** Adds to the figures of a pass what others used of the machine meanwhile. */

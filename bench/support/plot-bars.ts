@@ -1,8 +1,8 @@
 /** Horizontal bars with whiskers over their range; the label above each, so that long ones fit a phone. */
 
-import type { ReportBars } from './html-report.ts'
 import { element, image, label, line } from './markup.ts'
 import { figureText, isShowable, type Scale, scaleOf, tickText } from './plot-scale.ts'
+import type { ReportBars } from './report.ts'
 
 type Bar = ReportBars['bars'][number]
 

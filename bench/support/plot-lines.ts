@@ -1,8 +1,8 @@
 /** Lines through points with their ranges. Series differ in colour, dashes and marks, so that none is needed alone. */
 
-import type { ReportLines } from './html-report.ts'
 import { element, image, label, line } from './markup.ts'
 import { isShowable, type Scale, scaleOf, tickText } from './plot-scale.ts'
+import type { ReportLines } from './report.ts'
 
 type Series = ReportLines['series'][number]
 type Point = Series['points'][number]

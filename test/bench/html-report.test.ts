@@ -3,8 +3,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { type Report, type ReportPart, reportHtml, writeReport } from '../../bench/support/html-report.ts'
+import { reportHtml, writeReport } from '../../bench/support/html-report.ts'
 import { figureText, scaleOf } from '../../bench/support/plot-scale.ts'
+import type { Report, ReportPart } from '../../bench/support/report.ts'
 import { openBrowser } from '../harness/browser.ts'
 import { axeViolations } from '../harness/browser-axe.ts'
 
