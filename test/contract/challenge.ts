@@ -77,6 +77,27 @@ export function challengeTests(subject: Subject): void {
     assert.ok(json.difficulty > 16, `after three failures it is ${json.difficulty}`)
   })
 
+  test('§2.1 difficulty, decided: too low a score counts as a failure, a refusal by IP rules does not', async () => {
+    const blocked = freshAddress()
+    const low = freshAddress()
+    const { siteKey } = await subject.createSite({
+      plan: 'pro',
+      threshold: 1,
+      ipRules: { allow: [], block: [blocked] },
+    })
+    for (const [from, isFailure] of [
+      [low, true],
+      [blocked, false],
+    ] as const) {
+      for (let count = 0; count < 3; count++) {
+        const solution = await subject.client.solved(siteKey, { from }, { environment: { noPlugins: true } })
+        assert.equal((await subject.client.verify(siteKey, solution, { from })).json.passed, false)
+      }
+      const { json } = await subject.client.challenge(siteKey, { from })
+      assert.equal(json.difficulty > 16, isFailure, `${json.difficulty} bits`)
+    }
+  })
+
   test('§2.1 algorithm: always sha256', async () => {
     const { json } = await subject.client.challenge(subject.site.siteKey, { from: freshAddress() })
     assert.equal(json.algorithm, 'sha256')
