@@ -242,6 +242,12 @@ test('all mistakes are listed, site by site', () => {
   )
 })
 
+test('a file has the sites in the order of their creation', () => {
+  const sites = ['c', 'a', 'b'].map(name => site({ name }))
+  const names = sitesFile([sites[2]!, sites[0]!, sites[1]!]).sites.map(({ name }) => name)
+  assert.deepEqual(names, ['c', 'a', 'b'])
+})
+
 test('two sites of one name are told apart by their keys', () => {
   const [first, second] = [site(), site()]
   const entries = entriesOf(Buffer.from(JSON.stringify(sitesFile([first, second]))))
