@@ -33,7 +33,9 @@ after(() => {
 
 /** Before a program that root starts: without these capabilities even root obeys the modes of files. */
 const OBEYING =
-  process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'] : []
+  process.getuid?.() === 0
+    ? ['--bounding-set', '--inh-caps'].flatMap(set => [set, '-dac_override,-dac_read_search'])
+    : []
 
 /** @param before a program, and its arguments, that starts the service */
 function start(
