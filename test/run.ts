@@ -31,7 +31,6 @@ const REST = [
   'e2e/faults.test.ts',
   'e2e/logs.test.ts',
   'e2e/packaging.test.ts',
-  'e2e/races.test.ts',
   'e2e/rolling.test.ts',
   'e2e/rotation.test.ts',
   'http/closed-connections.test.ts',
