@@ -28,7 +28,6 @@ const REST = [
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
   'e2e/browser-harness.test.ts',
-  'e2e/faults.test.ts',
   'e2e/logs.test.ts',
   'e2e/packaging.test.ts',
   'e2e/rolling.test.ts',

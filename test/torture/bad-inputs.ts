@@ -20,7 +20,8 @@ const FAMILIES = {
   noise: 40,
   conformance: 100,
   pipelined: 60,
-  split: 60,
+  split: 40,
+  'cut off': 20,
   'byte by byte': 5,
   oversize: 20,
   'control bytes': 90,
@@ -38,6 +39,9 @@ const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, weight]) =>
   Array<Family>(weight).fill(family as Family),
 )
 
+/** Share of the clients that wait for an answer. */
+const WAITS = 0.85
+
 const ROWS = SECTIONS.flatMap(({ rows }) => rows)
 
 const lines = (...all: readonly string[]) => `${all.join('\r\n')}\r\n\r\n`
@@ -50,7 +54,7 @@ export function randomOf(seed: number, index: number): Random {
 export function badInput(random: Random, genuine: Genuine): BadInput {
   const family = random.pick(WEIGHTED)
   const parts = partsOf(random, family, genuine)
-  return { family, parts, ending: endingOf(random) }
+  return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITS) }
 }
 
 /** Whole requests with a body of any kind: they get an answer, whatever the body contains. */
@@ -59,8 +63,9 @@ export function mustBeAnswered({ family, parts, ending }: BadInput): boolean {
   return /^(?:[ -~]+\r\n)+\r\n/.test(parts.join(''))
 }
 
-function endingOf(random: Random): BadInput['ending'] {
-  if (random.chance(0.85)) return 'wait'
+/** @param waits the share of clients that wait for an answer */
+function endingOf(random: Random, waits: number): BadInput['ending'] {
+  if (random.chance(waits)) return 'wait'
   return random.chance(0.5) ? 'finish' : 'reset'
 }
 
@@ -74,6 +79,8 @@ function partsOf(random: Random, family: Family, genuine: Genuine): string[] {
       return [Array.from({ length: random.between(2, 6) }, () => oneOf(random, genuine)).join('')]
     case 'split':
       return split(random, oneOf(random, genuine))
+    case 'cut off':
+      return split(random, valid(random, genuine)).slice(0, 1)
     case 'byte by byte':
       return [...oneOf(random, genuine)].slice(0, 700)
     case 'oversize':
@@ -525,5 +532,5 @@ export function badAdminInput(random: Random): BadInput {
     grammatical(random),
     random.pick(ROWS).bytes,
   ])
-  return { family: 'admin', parts: [text], ending: endingOf(random) }
+  return { family: 'admin', parts: [text], ending: endingOf(random, WAITS) }
 }
