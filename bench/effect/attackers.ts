@@ -2,8 +2,8 @@
 
 import type { Addresses } from './addresses.ts'
 import { fingerprintOf, type World } from './people.ts'
+import type { Challenge } from './policy.ts'
 import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
-import type { Challenge } from './service.ts'
 
 const WRONG_AFTER_MS = 50
 

@@ -9,6 +9,12 @@ export interface Delays {
   readonly p50: number | undefined
   readonly p95: number | undefined
   readonly p99: number | undefined
+  /** Seconds beyond what the same luck takes at the base. */
+  readonly added: {
+    readonly p50?: number | undefined
+    readonly p95?: number | undefined
+    readonly p99?: number | undefined
+  }
   /** Shares of the visits. */
   readonly limited: number
   readonly gone: number
@@ -43,8 +49,22 @@ export interface Figures {
   readonly workRatio: number | undefined
   /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
   readonly secondsPerDollar: number | undefined
-  /** Seconds from the end of the last attack until people's mean bits stay within half a bit of what they were before. */
+  /**
+   * Seconds from the end of the last attack until people's mean bits, ten seconds at a time, stay as before: within half a bit
+   * of the mean, or of the worst ten seconds if these were worse.
+   */
   readonly recoverySeconds: number | undefined
+  /** Bits of people in the worst minute of the attacks, above the mean of their second half. */
+  readonly overshootBits: number | undefined
+  /** What people have of the attacks: those who share the attackers' addresses, or all if nobody does. */
+  readonly collateral: Collateral | undefined
+}
+
+/** Means while the attacks last, less those before. */
+export interface Collateral {
+  readonly bits: number
+  readonly score: number
+  readonly gone: number
 }
 
 const MINUTE_MS = 60_000
@@ -59,8 +79,7 @@ export function figuresOf(scenario: Scenario, measure: Measure): Figures {
   const attacks = [...measure.attacks.values()]
   const dollars = sum(attacks.map(count => sum(Object.values(dollarsOf(count)))))
   const hashes = sum(attacks.map(count => count.hashes))
-  const quietBits = bitsBefore(scenario, measure)
-  const addedSeconds = visits.reduce((added, visit) => added + addedBy(visit), 0)
+  const addedSeconds = sum(visits.map(addedBy))
   return {
     all: delaysOf(visits),
     byPeople: grouped(visits, ({ people }) => people),
@@ -70,30 +89,59 @@ export function figuresOf(scenario: Scenario, measure: Measure): Figures {
     attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count)])),
     workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs / measure.ourMicroseconds,
     secondsPerDollar: dollars === 0 ? undefined : addedSeconds / dollars,
-    recoverySeconds: recovery(scenario, measure, quietBits),
+    recoverySeconds: recovery(scenario, measure),
+    overshootBits: overshoot(scenario, measure),
+    collateral: collateralOf(scenario, measure.visits),
   }
 }
 
-/** What a visit waited beyond a second of its own: a visit that was given up counts with all its patience. */
-function addedBy({ delayMs = POPULATIONS.patienceSeconds * 1000 }: Visit): number {
-  return Math.max(0, delayMs / 1000 - 1)
+/** Seconds; a visit that was given up counts with all its patience. */
+function addedBy({ addedMs = POPULATIONS.patienceSeconds * 1000 }: Visit): number {
+  return addedMs / 1000
 }
 
 function delaysOf(visits: readonly Visit[]): Delays {
-  const delays = visits.flatMap(({ delayMs }) => (delayMs === undefined ? [] : [delayMs / 1000]))
-  delays.sort((a, b) => a - b)
-  const at = (share: number) => (delays.length === 0 ? undefined : quantileOf(delays, share))
+  const delays = quantilesOf(visits.map(({ delayMs }) => delayMs))
   const shareOf = (matches: (visit: Visit) => boolean) =>
     visits.length === 0 ? 0 : visits.filter(matches).length / visits.length
   return {
     visits: visits.length,
-    p50: at(0.5),
-    p95: at(0.95),
-    p99: at(0.99),
+    ...delays,
+    added: quantilesOf(visits.map(({ addedMs }) => addedMs)),
     limited: shareOf(({ wasLimited }) => wasLimited),
     gone: shareOf(({ delayMs }) => delayMs === undefined),
     lowScore: shareOf(({ delayMs, score }) => delayMs !== undefined && score < LOW_SCORE),
   }
+}
+
+function quantilesOf(times: readonly (number | undefined)[]) {
+  const seconds = times.flatMap(ms => (ms === undefined ? [] : [ms / 1000])).sort((a, b) => a - b)
+  const at = (share: number) => (seconds.length === 0 ? undefined : quantileOf(seconds, share))
+  return { p50: at(0.5), p95: at(0.95), p99: at(0.99) }
+}
+
+function collateralOf({ attacks = [] }: Scenario, visits: readonly Visit[]): Collateral | undefined {
+  const [from, to] = spanOf(attacks)
+  const shared = new Set(attacks.flatMap(({ shares }) => shares ?? []))
+  const neighbours = visits.filter(({ people }) => shared.size === 0 || shared.has(people))
+  const before = neighbours.filter(({ atMs }) => atMs < from)
+  const during = neighbours.filter(({ atMs }) => atMs >= from && atMs < to)
+  if (before.length === 0 || during.length === 0) return undefined
+  const rise = (of: (visit: Visit) => number | undefined) => {
+    const [old, now] = [before, during].map(some => meanOf(some.flatMap(visit => of(visit) ?? [])))
+    return now! - old!
+  }
+  return {
+    bits: rise(({ bits }) => bits),
+    score: rise(({ delayMs, score }) => (delayMs === undefined ? undefined : score)),
+    gone: rise(({ delayMs }) => (delayMs === undefined ? 1 : 0)),
+  }
+}
+
+/** Milliseconds from the first attack's start to the last one's end. */
+function spanOf(attacks: Scenario['attacks'] & object): readonly [number, number] {
+  const starts = attacks.map(({ from }) => from * MINUTE_MS)
+  return [Math.min(...starts), Math.max(...attacks.map(({ to }) => to * MINUTE_MS))]
 }
 
 function grouped(visits: readonly Visit[], nameOf: (visit: Visit) => string): Record<string, Delays> {
@@ -144,23 +192,39 @@ function meanBitsIn({ bins }: Measure, fromBin: number, toBin: number): number |
 
 const BINS_PER_MINUTE = MINUTE_MS / BIN_MS
 
-function bitsBefore({ attacks = [] }: Scenario, measure: Measure): number | undefined {
-  const first = Math.min(...attacks.map(({ from }) => from))
-  return meanBitsIn(measure, 0, first * BINS_PER_MINUTE)
+function binsOf(attacks: Scenario['attacks'] & object): readonly [number, number] {
+  const [from, to] = spanOf(attacks)
+  return [Math.floor(from / BIN_MS), Math.ceil(to / BIN_MS)]
 }
 
-function recovery(
-  { attacks = [], minutes }: Scenario,
-  measure: Measure,
-  quietBits?: number,
-): number | undefined {
-  if (attacks.length === 0 || quietBits === undefined) return undefined
-  const end = Math.max(...attacks.map(({ to }) => to)) * BINS_PER_MINUTE
+/** Mean bits of each run of so many bins in which people came. */
+function meansOf(measure: Measure, fromBin: number, toBin: number, length: number): number[] {
+  const count = Math.max(0, Math.ceil((toBin - fromBin) / length))
+  const starts = Array.from({ length: count }, (_, index) => fromBin + index * length)
+  return starts.flatMap(start => meanBitsIn(measure, start, Math.min(toBin, start + length)) ?? [])
+}
+
+function recovery({ attacks = [], minutes }: Scenario, measure: Measure): number | undefined {
+  if (attacks.length === 0) return undefined
+  const [first, end] = binsOf(attacks)
   const last = minutes * BINS_PER_MINUTE
-  if (end >= last) return undefined
+  const quietBits = meanBitsIn(measure, 0, first)
+  if (end >= last || quietBits === undefined) return undefined
+  const most = Math.max(quietBits + 0.5, ...meansOf(measure, 0, first, 1))
   for (let bin = last - 1; bin >= end; bin--)
-    if ((meanBitsIn(measure, bin, bin + 1) ?? 0) > quietBits + 0.5) return ((bin + 1 - end) * BIN_MS) / 1000
+    if ((meanBitsIn(measure, bin, bin + 1) ?? 0) > most) return ((bin + 1 - end) * BIN_MS) / 1000
   return 0
+}
+
+function overshoot({ attacks = [] }: Scenario, measure: Measure): number | undefined {
+  const [first, end] = attacks.length === 0 ? [0, 0] : binsOf(attacks)
+  const settled = meanBitsIn(measure, Math.ceil((first + end) / 2), end)
+  const minutes = meansOf(measure, first, end, BINS_PER_MINUTE)
+  return settled === undefined ? undefined : Math.max(...minutes) - settled
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.length === 0 ? Number.NaN : sum(values) / values.length
 }
 
 function sum(values: readonly number[]): number {

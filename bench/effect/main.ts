@@ -4,26 +4,40 @@ import { BenchError, runBench, tell } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { renderTable } from '../support/table.ts'
 import { type EffectOptions, HELP, parseOptions } from './options.ts'
-import { COLUMNS, reportOf, rowOf } from './report.ts'
+import { type PolicyMaker, policyOf } from './policy.ts'
+import { COLUMNS, cellsOf, type Row, reportOf } from './report.ts'
 import { builtInScenarios, type Scenario, scenarioOf } from './scenario.ts'
+import { Service } from './service.ts'
 import { type Result, simulate } from './simulate.ts'
 
 await runBench(HELP, parseOptions, run)
 
 async function run(options: EffectOptions): Promise<number> {
-  const results: Result[] = []
-  for (const scenario of chosen(options)) {
-    const startedAtMs = performance.now()
-    const result = await simulate(scenario, options)
-    results.push(result)
-    const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
-    tell(`${scenario.name}: ${result.measure.visits.length} visits in ${seconds} s`)
-    if (options.json)
-      process.stdout.write(`${JSON.stringify({ scenario: scenario.name, ...result.figures })}\n`)
+  const scenarios = chosen(options)
+  const policies: Record<string, PolicyMaker> = { now: Service }
+  if (options.before !== undefined) policies.before = await policyOf(options.before)
+  const rows: Row[] = []
+  for (const scenario of scenarios) {
+    for (const policy of Object.keys(policies).sort()) {
+      const results: Result[] = []
+      for (const speed of options.speeds) {
+        const startedAtMs = performance.now()
+        const result = await simulate(scenario, { seed: options.seed, speed, policy: policies[policy] })
+        results.push(result)
+        const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
+        tell(`${scenario.name}, ${policy}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
+        if (options.json) tellLine({ scenario: scenario.name, policy, speed, ...result.figures })
+      }
+      rows.push({ policy, results })
+    }
   }
-  if (!options.json) process.stdout.write(`${renderTable(COLUMNS, results.map(rowOf))}\n`)
-  if (options.report !== undefined) writeReport(options.report, reportOf(results, options))
+  if (!options.json) process.stdout.write(`${renderTable(COLUMNS, rows.map(cellsOf))}\n`)
+  if (options.report !== undefined) writeReport(options.report, reportOf(rows, options))
   return 0
+}
+
+function tellLine(figures: object): void {
+  process.stdout.write(`${JSON.stringify(figures)}\n`)
 }
 
 function chosen({ scenario, only }: EffectOptions): readonly Scenario[] {

@@ -21,7 +21,11 @@ export interface Visit {
   readonly atMs: number
   /** From the first request to the token; undefined if the person left. */
   readonly delayMs: number | undefined
+  /** Of these, what the same luck would not have waited at the base. */
+  readonly addedMs: number | undefined
   readonly wasLimited: boolean
+  /** Of the last challenge; undefined if there was none. */
+  readonly bits: number | undefined
   readonly score: number
 }
 

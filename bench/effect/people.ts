@@ -3,8 +3,8 @@
 import type { Address } from '../../src/domain/address.ts'
 import type { Draw } from './draw.ts'
 import type { Measure } from './measure.ts'
+import type { Challenge, Policy } from './policy.ts'
 import { type DeviceClass, type People, POPULATIONS } from './scenario.ts'
-import type { Challenge, Service } from './service.ts'
 import type { Timeline } from './timeline.ts'
 
 /** As in src/widget: requests that meet a limit, and challenges in one verification. */
@@ -13,12 +13,15 @@ const ROUNDS_MAX = 4
 const BACK_OFF_MS = 1000
 const JITTER_MS = 500
 const WAIT_MS_MAX = 120_000
+/** As in src/widget: of a token's life, when the next one is fetched while the page stays open. */
+const RENEW_AT = 0.8
+const TOKEN_MS = 300_000
 /** People with one device model have one fingerprint. */
 const MODELS = 400
 
 export interface World {
   readonly timeline: Timeline
-  readonly service: Service
+  readonly service: Policy
   readonly draw: Draw
   readonly measure: Measure
   /** Multiplies the speed of all devices of people. */
@@ -35,8 +38,14 @@ export class Visitor {
   readonly #fingerprint: string
   readonly #beganMs: number
   #rounds = 0
+  /** Of the first challenge, at the base and without any wait; undefined before it. */
+  #baseMs: number | undefined
+  #bits: number | undefined
+  readonly #leavesAtMs: number
   #wasLimited = false
   #hasLeft = false
+  /** From then on, only renewals happen, in the background: nobody waits for them. */
+  #hasToken = false
 
   constructor(world: World, people: People, address: Address) {
     const { draw, timeline, service, speed } = world
@@ -50,6 +59,9 @@ export class Visitor {
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs * 1000, this.#device.sigma) * speed
     this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
     this.#beganMs = timeline.nowMs
+    const { staysMinutes } = people
+    this.#leavesAtMs =
+      staysMinutes === undefined ? 0 : timeline.nowMs + draw.exponential(staysMinutes * 60_000)
     timeline.after(POPULATIONS.patienceSeconds * 1000, () => this.#leave())
     this.#ask(1)
   }
@@ -64,8 +76,11 @@ export class Visitor {
       return
     }
     measure.issuedToPerson(timeline.nowMs, answer.bits)
-    const workMs = draw.exponential(2 ** answer.bits / this.#hashesPerMs)
-    timeline.after(2 * POPULATIONS.roundTripMs + workMs, () => this.#send(answer, 1))
+    const luckyMs = draw.exponential(1 / this.#hashesPerMs)
+    const tripsMs = 2 * POPULATIONS.roundTripMs
+    this.#bits = answer.bits
+    this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
+    timeline.after(tripsMs + luckyMs * 2 ** answer.bits, () => this.#send(answer, 1))
   }
 
   #send(challenge: Challenge, tries: number): void {
@@ -77,8 +92,14 @@ export class Visitor {
     if (answer.status === 'limited')
       this.#again(tries, answer.retryAfterMs, next => this.#send(challenge, next))
     else if (answer.status === 'passed') {
-      this.#hasLeft = true
-      this.#end(timeline.nowMs - this.#beganMs, answer.score)
+      if (!this.#hasToken) this.#end(timeline.nowMs - this.#beganMs, answer.score)
+      this.#hasToken = true
+      const renewsAtMs = timeline.nowMs + RENEW_AT * TOKEN_MS
+      if (renewsAtMs < this.#leavesAtMs)
+        timeline.at(renewsAtMs, () => {
+          this.#rounds = 0
+          this.#ask(1)
+        })
     } else if (answer.status === 'expired' && ++this.#rounds < ROUNDS_MAX) this.#ask(1)
     else this.#leave()
   }
@@ -94,7 +115,7 @@ export class Visitor {
   }
 
   #leave(): void {
-    if (this.#hasLeft) return
+    if (this.#hasLeft || this.#hasToken) return
     this.#hasLeft = true
     this.#end(undefined, 0)
   }
@@ -106,7 +127,9 @@ export class Visitor {
         device: this.#device.name,
         atMs: this.#beganMs,
         delayMs,
+        addedMs: delayMs === undefined ? undefined : Math.max(0, delayMs - this.#baseMs!),
         wasLimited: this.#wasLimited,
+        bits: this.#bits,
         score,
       },
       this.#world.timeline.nowMs,

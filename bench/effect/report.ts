@@ -4,34 +4,62 @@ import type { Report, ReportLines } from '../support/report.ts'
 import type { Column } from '../support/table.ts'
 import type { AttackFigures, Delays } from './figures.ts'
 import { BIN_MS, type Bin, quantileOf } from './measure.ts'
+import type { EffectOptions } from './options.ts'
 import type { Result } from './simulate.ts'
 
+/** A scenario under a policy, at one speed of people's devices after another. */
+export interface Row {
+  readonly policy: string
+  readonly results: readonly Result[]
+}
+
+const left = (title: string): Column => ({ title, align: 'left' })
+const right = (title: string): Column => ({ title, align: 'right' })
+
 export const COLUMNS: readonly Column[] = [
-  { title: 'scenario', align: 'left' },
-  ...['p50, p95, p99 s', 'gone %', 'held %', 'bits', 'accepted', 'dollars', 'work', 's/$', 'back s'].map(
-    title => ({ title, align: 'right' }) as const,
+  left('scenario'),
+  left('policy'),
+  ...['p50, p95, p99 s', 'x1/2, x2', 'added', 'gone %', 'held %', 'bits', 'over', 'accepted', 'dollars'].map(
+    right,
   ),
+  ...['work', 's/$', 'back s', 'others'].map(right),
 ]
 
-export function rowOf({ scenario, figures }: Result): string[] {
+export function cellsOf({ policy, results }: Row): string[] {
+  const [{ scenario, figures }, ...otherSpeeds] = results as [Result, ...Result[]]
   const { all, attacks, meanBits, bitsMax, workRatio, secondsPerDollar, recoverySeconds } = figures
+  const { overshootBits, collateral } = figures
   const last = Object.values(attacks).at(-1)
   return [
     scenario.name,
+    policy,
     delayText(all),
+    otherSpeeds.map(result => secondsText(result.figures.all.p95)).join(', '),
+    `${secondsText(all.added.p95)}, ${secondsText(all.added.p99)}`,
     percent(all.gone),
     percent(all.limited),
     `${meanBits.toFixed(2)} (${bitsMax})`,
+    overshootBits === undefined ? '' : overshootBits.toFixed(2),
     last === undefined ? '' : last.acceptedPerMinute.toFixed(1),
     last === undefined ? '' : costText(last),
     workRatio === undefined ? '' : workRatio.toFixed(0),
     secondsPerDollar === undefined ? '' : secondsPerDollar.toPrecision(2),
     recoverySeconds === undefined ? '' : String(recoverySeconds),
+    collateral === undefined ? '' : `${signed(collateral.bits)}, ${signed(collateral.score)}`,
   ]
 }
 
+function signed(change: number): string {
+  const text = change.toFixed(2).replace(/^-(0\.00)$/, '$1')
+  return change > 0 ? `+${text}` : text
+}
+
 function delayText({ p50, p95, p99 }: Delays): string {
-  return [p50, p95, p99].map(seconds => (seconds === undefined ? '-' : seconds.toFixed(2))).join(', ')
+  return [p50, p95, p99].map(secondsText).join(', ')
+}
+
+function secondsText(seconds: number | undefined): string {
+  return seconds === undefined ? '-' : seconds.toFixed(2)
 }
 
 function percent(share: number): string {
@@ -43,11 +71,31 @@ function costText({ cost, accepted }: AttackFigures): string {
   return [cost.cpu, cost.gpu, cost.addresses, cost.bytes].map(dollars => dollars.toPrecision(2)).join(' + ')
 }
 
+const DEVICE_COLUMNS = [
+  left('device'),
+  ...['visits', 'p50, p95, p99 s', 'added p95, p99 s', 'gone %'].map(right),
+]
+
+function devicesOf({ figures }: Result): string[][] {
+  return Object.entries(figures.byDevice).map(([device, delays]) => [
+    device,
+    String(delays.visits),
+    delayText(delays),
+    `${secondsText(delays.added.p95)}, ${secondsText(delays.added.p99)}`,
+    percent(delays.gone),
+  ])
+}
+
 const LINES: readonly (readonly [title: string, unit: string, of: (bin: Bin) => number | undefined])[] = [
-  ['Difficulty of people', 'bits', bin => bin.peopleChallenges && bin.peopleBits / bin.peopleChallenges],
+  [
+    'Difficulty of people',
+    'bits',
+    bin => (bin.peopleChallenges === 0 ? undefined : bin.peopleBits / bin.peopleChallenges),
+  ],
   ['Delay of people, p95', 'seconds', bin => delayOf(bin)],
   ['Tokens of attackers', 'a minute', bin => (bin.accepted * 60_000) / BIN_MS],
   ['Refusals by limits, of people', 'a minute', bin => (bin.peopleLimited * 60_000) / BIN_MS],
+  ['Refusals by limits, of attackers', 'a minute', bin => (bin.attackRefused * 60_000) / BIN_MS],
 ]
 
 function delayOf({ delaysMs }: Bin): number | undefined {
@@ -59,29 +107,36 @@ function delayOf({ delaysMs }: Bin): number | undefined {
       ) / 1000
 }
 
-export function reportOf(
-  results: readonly Result[],
-  { seed, speed }: { seed: number; speed: number },
-): Report {
+export function reportOf(rows: readonly Row[], { seed, speeds }: EffectOptions): Report {
   return {
     title: 'What the policy costs attackers and people',
-    intro: `Simulated with seed ${seed}; people's devices ${speed} times as fast as populations.json says.`,
-    parts: results.flatMap(result => [
-      { kind: 'text' as const, text: `${result.scenario.name}: ${result.scenario.about}` },
-      { kind: 'table' as const, title: result.scenario.name, columns: COLUMNS, rows: [rowOf(result)] },
-      ...LINES.map(line => timeLine(result, line)),
-    ]),
+    intro: `Simulated with seed ${seed}; people's devices ${speeds[0]} times as fast as populations.json says.`,
+    parts: rows.flatMap(row => {
+      const result = row.results[0]!
+      const name = `${result.scenario.name}, ${row.policy}`
+      return [
+        { kind: 'text' as const, text: `${name}: ${result.scenario.about}` },
+        { kind: 'table' as const, title: name, columns: COLUMNS, rows: [cellsOf(row)] },
+        {
+          kind: 'table' as const,
+          title: `${name}: devices`,
+          columns: DEVICE_COLUMNS,
+          rows: devicesOf(result),
+        },
+        ...LINES.map(line => timeLine(name, result, line)),
+      ]
+    }),
   }
 }
 
-function timeLine({ scenario, measure }: Result, [title, unit, of]: (typeof LINES)[number]): ReportLines {
+function timeLine(name: string, { measure }: Result, [title, unit, of]: (typeof LINES)[number]): ReportLines {
   const points = measure.bins.flatMap((bin, index) => {
     const y = of(bin)
     return y === undefined ? [] : [{ x: (index * BIN_MS) / 60_000, y }]
   })
   return {
     kind: 'lines',
-    title: `${scenario.name}: ${title}`,
+    title: `${name}: ${title}`,
     xTitle: 'minutes',
     yTitle: unit,
     series: [{ name: title, points }],

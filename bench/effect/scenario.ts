@@ -26,6 +26,8 @@ export interface People {
   readonly addresses: AddressPlan
   /** A class of populations.json; without it, all classes by their shares. */
   readonly device?: string
+  /** Mean time that the page stays open, and so renews its tokens; without it, people leave with the first. */
+  readonly staysMinutes?: number
 }
 
 export interface Attack {

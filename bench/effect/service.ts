@@ -15,27 +15,7 @@ import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { SourceWatch } from '../../src/domain/sources.ts'
 import { LoadTracker } from '../../src/store/load-tracker.ts'
 import type { LoadReport, SiteLoad } from '../../src/store/store.ts'
-import type { Timeline } from './timeline.ts'
-
-export interface Challenge {
-  readonly bits: number
-  readonly issuedAtMs: number
-  readonly expiresAtMs: number
-}
-
-export type ChallengeAnswer = Challenge | { readonly retryAfterMs: number }
-
-export type VerifyAnswer =
-  | { readonly status: 'passed'; readonly score: number }
-  | { readonly status: 'failed' | 'expired' }
-  | { readonly status: 'limited'; readonly retryAfterMs: number }
-
-/** A solution as the rules see one. */
-export interface Solution {
-  readonly challenge: Challenge
-  readonly isRight: boolean
-  readonly fingerprint: string
-}
+import type { ChallengeAnswer, Clock, Policy, Solution, VerifyAnswer } from './policy.ts'
 
 const SITE = { siteKey: 'site', tag: 1 }
 const LIFETIME_MS = 120_000
@@ -50,20 +30,20 @@ interface Worker {
   readonly sources: SourceWatch
 }
 
-export class Service {
+export class Service implements Policy {
   readonly base: number
-  readonly #timeline: Timeline
+  readonly #clock: Clock
   readonly #workers: readonly Worker[]
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   #load: LoadState | undefined
   #sweptAtMs = 0
 
-  constructor(timeline: Timeline, workers: number, base: number = SITE_DEFAULTS.difficulty.base) {
+  constructor(clock: Clock, workers: number, base: number = SITE_DEFAULTS.difficulty.base) {
     this.base = base
-    this.#timeline = timeline
+    this.#clock = clock
     const store = { exchangeLoad: async (reports: readonly LoadReport[]) => this.#exchange(reports) }
     this.#workers = Array.from({ length: workers }, (_, index) => ({
-      loads: new LoadTracker(store, () => timeline.nowMs),
+      loads: new LoadTracker(store, () => clock.nowMs),
       fingerprints: new FingerprintWatch(workers, index + 1),
       sources: new SourceWatch(workers, index + 1),
     }))
@@ -76,10 +56,10 @@ export class Service {
   /** To be called once a virtual second. */
   async exchange(): Promise<void> {
     for (const { loads } of this.#workers) await loads.exchange()
-    if (this.#timeline.nowMs < this.#sweptAtMs + SWEEP_MS) return
-    this.#sweptAtMs = this.#timeline.nowMs
+    if (this.#clock.nowMs < this.#sweptAtMs + SWEEP_MS) return
+    this.#sweptAtMs = this.#clock.nowMs
     for (const [key, { atMs }] of this.#records)
-      if (atMs < this.#timeline.nowMs - SWEEP_MS) this.#records.delete(key)
+      if (atMs < this.#clock.nowMs - SWEEP_MS) this.#records.delete(key)
   }
 
   challenge(address: Address, worker: number): ChallengeAnswer {
@@ -87,7 +67,7 @@ export class Service {
     const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
     if (!admitted.admitted) return { retryAfterMs: admitted.retryAfterMs }
     const { loads, sources } = this.#workers[worker]!
-    const issuedAtMs = this.#timeline.nowMs
+    const issuedAtMs = this.#clock.nowMs
     const load = loads.load(SITE.siteKey)
     const inputs: DifficultyInputs = {
       addressChallenges: admitted.siteCount,
@@ -102,7 +82,7 @@ export class Service {
   }
 
   verify(address: Address, worker: number, { challenge, isRight, fingerprint }: Solution): VerifyAnswer {
-    const { nowMs } = this.#timeline
+    const { nowMs } = this.#clock
     const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
     const isExpired = nowMs >= challenge.expiresAtMs
     const kind = isRight || isExpired ? LogKind.verification : LogKind.failedVerification
@@ -128,7 +108,7 @@ export class Service {
   }
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number) {
-    const { nowMs } = this.#timeline
+    const { nowMs } = this.#clock
     const key = limitKey(address, IPV6_PREFIX_BITS)
     const now = Math.floor(nowMs)
     const before = this.#records.get(key)?.record
@@ -139,7 +119,7 @@ export class Service {
 
   #exchange(reports: readonly LoadReport[]): SiteLoad[] {
     return reports.map(({ siteKey, proofs }) => {
-      this.#load = addLoad(this.#load, this.#timeline.nowMs, proofs)
+      this.#load = addLoad(this.#load, this.#clock.nowMs, proofs)
       return { siteKey, rate: this.#load.rate, usualRate: this.#load.usualRate }
     })
   }

@@ -6,6 +6,7 @@ import { Draw } from './draw.ts'
 import { type Figures, figuresOf } from './figures.ts'
 import { Measure } from './measure.ts'
 import { Visitor, type World } from './people.ts'
+import type { PolicyMaker } from './policy.ts'
 import { mostOf, type Rate, rateAt, type Scenario } from './scenario.ts'
 import { Service } from './service.ts'
 import { Timeline } from './timeline.ts'
@@ -18,6 +19,8 @@ export interface Options {
   readonly seed: number
   /** Of people's devices, as a multiple of populations.json. */
   readonly speed: number
+  /** This tree's if not given. */
+  readonly policy?: PolicyMaker | undefined
 }
 
 export interface Result {
@@ -26,10 +29,13 @@ export interface Result {
   readonly measure: Measure
 }
 
-export async function simulate(scenario: Scenario, { seed, speed }: Options): Promise<Result> {
+export async function simulate(
+  scenario: Scenario,
+  { seed, speed, policy: Maker = Service }: Options,
+): Promise<Result> {
   const timeline = new Timeline()
   const draw = new Draw(seed)
-  const service = new Service(timeline, scenario.workers ?? WORKERS, scenario.base)
+  const service = new Maker(timeline, scenario.workers ?? WORKERS, scenario.base)
   const measure = new Measure()
   const world: World = { timeline, service, draw, measure, speed }
   const { people, attacks = [], minutes } = scenario

@@ -1,0 +1,65 @@
+/**
+ * What the simulator asks of a policy. service.ts is the adapter of this tree's rules. An older revision brings an adapter of
+ * its own, so both can stand in one table, and no rule is copied.
+ */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Address } from '../../src/domain/address.ts'
+import { checkOut, commitOf } from '../compare/tree.ts'
+import { UsageError } from '../support/arguments.ts'
+
+export interface Challenge {
+  readonly bits: number
+  readonly issuedAtMs: number
+  readonly expiresAtMs: number
+}
+
+export type ChallengeAnswer = Challenge | { readonly retryAfterMs: number }
+
+export type VerifyAnswer =
+  | { readonly status: 'passed'; readonly score: number }
+  | { readonly status: 'failed' | 'expired' }
+  | { readonly status: 'limited'; readonly retryAfterMs: number }
+
+/** A solution as the rules see one. */
+export interface Solution {
+  readonly challenge: Challenge
+  readonly isRight: boolean
+  readonly fingerprint: string
+}
+
+/** A service of one site, whose workers each have a state of their own. Workers are numbered from 0. */
+export interface Policy {
+  readonly workers: number
+  /** Bits. */
+  readonly base: number
+  challenge(address: Address, worker: number): ChallengeAnswer
+  verify(address: Address, worker: number, solution: Solution): VerifyAnswer
+  /** Workers exchange their loads. To be called once a virtual second. */
+  exchange(): Promise<void>
+}
+
+/** @param base the policy's default if not given */
+export type PolicyMaker = new (clock: Clock, workers: number, base?: number) => Policy
+
+export interface Clock {
+  /** Milliseconds since the start of the scenario. */
+  readonly nowMs: number
+}
+
+const ADAPTER = 'bench/effect/service.ts'
+
+/** The policy of a Git revision. Throws UsageError if there is no such revision, or it has no adapter. */
+export async function policyOf(revision: string): Promise<PolicyMaker> {
+  const checkout = await checkOut(await commitOf(revision), new AbortController().signal)
+  try {
+    const file = join(checkout.root, ADAPTER)
+    if (!existsSync(file)) throw new UsageError(`--before: ${revision} has no ${ADAPTER}`)
+    const { Service } = (await import(pathToFileURL(file).href)) as { Service: PolicyMaker }
+    return Service
+  } finally {
+    await checkout.remove()
+  }
+}
