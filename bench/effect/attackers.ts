@@ -61,8 +61,9 @@ export class Attacker {
       return
     }
     const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WRONG_AFTER_MS
-    if (doneAtMs >= answer.expiresAtMs) count.dropped++
-    else timeline.at(doneAtMs, () => this.#send(answer, bot, worker, isRight))
+    const sentAtMs = Math.max(doneAtMs, (this.#attack.holdUntil ?? 0) * 60_000)
+    if (sentAtMs >= answer.expiresAtMs) count.dropped++
+    else timeline.at(sentAtMs, () => this.#send(answer, bot, worker, isRight))
   }
 
   #solvedAtMs({ bits }: Challenge, bot: number): number {

@@ -46,6 +46,8 @@ export interface Attack {
   readonly gpus?: number
   /** Drops challenges of more bits. */
   readonly dropAbove?: number
+  /** Minute: solutions are kept until then, and sent all at once. */
+  readonly holdUntil?: number
   /** Solves in the browsers of this device class, one for each address, instead of threads. */
   readonly device?: string
   /** Key of prices.json: what an address costs. */
