@@ -1,0 +1,362 @@
+/** The client for backends (client/) against a running service, and against networks and gateways that fail. */
+
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { after, before, describe, test } from 'node:test'
+import { inspect } from 'node:util'
+import {
+  AuthError,
+  Powgate,
+  PowgateError,
+  type PowgateOptions,
+  RateLimitError,
+  TimeoutError,
+  UnavailableError,
+} from '../../client/src/powgate.ts'
+import { FakePowgate, TEST_API_KEYS } from '../../client/src/testing.ts'
+import { mintToken } from '../../src/domain/token.ts'
+import { claimsOf, keyring, QUICK_DIFFICULTY, QuickClient } from '../contract/support.ts'
+import { type Fault, FaultyProxy } from '../harness/browser-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
+import { freshAddress } from '../harness/http.ts'
+import { leftovers } from '../harness/leftovers.ts'
+import { freePort } from '../harness/ports.ts'
+import { startRefusingServer } from '../harness/refusing-server.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
+
+const VERIFY_TOKEN = 'POST /verify-token'
+/** Longer than any test waits for. */
+const PATIENT_MS = 20_000
+
+describe('client for backends', { concurrency: true }, () => {
+  let service: TestService
+  let client: QuickClient
+  let site: TestSite
+  before(async () => {
+    service = await TestService.start('embedded', {
+      POWGATE_TEST_KEYS: 'on',
+      POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+    })
+    client = new QuickClient(service.url)
+    site = await service.createSite({ difficulty: QUICK_DIFFICULTY, threshold: 0 })
+  })
+  after(() => service.stop())
+
+  const open = (options: Partial<PowgateOptions> = {}) =>
+    new Powgate({ url: service.url, apiKey: site.apiKey, timeoutMs: PATIENT_MS, ...options })
+  const freshToken = () => client.token(site.siteKey, { from: freshAddress() })
+
+  /** A client behind a proxy that disturbs the first requests. */
+  async function behind(faults: readonly Omit<Fault, 'path'>[], options: Partial<PowgateOptions> = {}) {
+    const proxy = await FaultyProxy.start(service.port)
+    proxy.clientAddress = freshAddress()
+    for (const fault of faults) proxy.fail({ path: '/verify-token', ...fault })
+    return { gate: open({ url: proxy.origin(), ...options }), asked: () => proxy.count(VERIFY_TOKEN) }
+  }
+
+  test('a good token is accepted, once', async () => {
+    const ip = freshAddress()
+    const token = await client.token(site.siteKey, { from: ip })
+    const { issuedAtMs, score } = claimsOf(token)
+    const gate = open({ url: `${service.url}//` })
+    assert.deepEqual(await gate.verify(token, { ip }), { ok: true, score, ip, solvedAt: issuedAtMs })
+    const again = await gate.verify(token, { ip })
+    assert.deepEqual(again, { ok: false, code: 'token-used', message: 'Token already used' })
+  })
+
+  test('what is no good token is refused with a code, and a token of another address stays good', async () => {
+    const gate = open()
+    const token = await freshToken()
+    const old = mintToken(keyring, { ...claimsOf(token), issuedAtMs: Date.now() - 400_000 })
+    const other = await service.createSite()
+    const codeOf = async (...args: Parameters<Powgate['verify']>) => {
+      const result = await gate.verify(...args)
+      assert.ok(!result.ok && result.message !== '', JSON.stringify(result))
+      return result.code
+    }
+    assert.equal(await codeOf(old), 'token-expired')
+    assert.equal(await codeOf('x'), 'invalid-token')
+    assert.equal(await codeOf('x'.repeat(2000)), 'invalid-body')
+    assert.equal(await codeOf('x'.repeat(1_000_000)), 'body-too-large')
+    assert.equal(await codeOf(token, { ip: 'here' }), 'invalid-body')
+    assert.equal(await codeOf(token, { ip: '192.0.2.1' }), 'ip-mismatch')
+    for (const missing of [undefined, null, '', [token], { token }, 1])
+      assert.equal(await codeOf(missing), 'token-missing')
+    const elsewhere = await open({ apiKey: other.apiKey }).verify(token)
+    assert.equal(!elsewhere.ok && elsewhere.code, 'site-mismatch')
+    assert.equal((await gate.verify(token)).ok, true)
+  })
+
+  test('a score below minScore is refused', async () => {
+    const from = freshAddress()
+    const environment = { webdriver: true, chromeAbsent: true, swiftShader: true, noPlugins: true }
+    const answer = await client.verify(
+      site.siteKey,
+      await client.solved(site.siteKey, { from }, { environment }),
+      {
+        from,
+      },
+    )
+    const { score } = claimsOf(answer.json.token)
+    assert.ok(score < 0.5, String(score))
+    assert.deepEqual(await open().verify(answer.json.token), {
+      ok: false,
+      code: 'low-score',
+      message: `The score ${score} is below 0.5.`,
+    })
+    assert.equal((await open({ minScore: 1 }).verify(await freshToken())).ok, true)
+  })
+
+  test('an answer that is lost on the way costs no visitor: the retries are the same redemption', async () => {
+    for (const times of [1, 2]) {
+      const { gate, asked } = await behind([{ isAnswerLost: true, times }])
+      const token = await freshToken()
+      assert.equal((await gate.verify(token)).ok, true)
+      assert.equal(asked(), times + 1)
+      const again = await gate.verify(token)
+      assert.equal(!again.ok && again.code, 'token-used', 'another call is another redemption')
+    }
+  })
+
+  test('lost answers without end are thrown, after maxRetries', async () => {
+    for (const maxRetries of [0, 2]) {
+      const { gate, asked } = await behind([{ isAnswerLost: true, times: 9 }], { maxRetries })
+      await assert.rejects(gate.verify(await freshToken()), UnavailableError)
+      assert.equal(asked(), maxRetries + 1)
+    }
+    const url = `http://127.0.0.1:${await freePort()}`
+    await assert.rejects(open({ url, maxRetries: 1 }).verify('x'), {
+      name: 'UnavailableError',
+      message: 'no answer: ECONNREFUSED',
+    })
+  })
+
+  test('429, 502, 503 and 504 are repeated, after the time of Retry-After', async () => {
+    const soon = new Date(Date.now() + 1000).toUTCString()
+    const repeats = async (status: number, headers: Record<string, string> = {}, ms = 0) => {
+      const { gate, asked } = await behind([{ answer: { status, headers } }])
+      const token = await freshToken()
+      const start = performance.now()
+      assert.equal((await gate.verify(token)).ok, true)
+      assert.equal(asked(), 2)
+      assert.ok(performance.now() - start >= ms - 5, `${status} after ${performance.now() - start} ms`)
+    }
+    await Promise.all([
+      repeats(502),
+      repeats(504),
+      repeats(503, { 'Retry-After': '1' }, 1000),
+      repeats(429, { 'Retry-After': '1' }, 1000),
+      repeats(503, { 'Retry-After': soon }),
+    ])
+  })
+
+  test('a limit whose time does not fit the deadline is thrown at once', async () => {
+    const { siteKey, apiKey } = await service.createSite({
+      difficulty: QUICK_DIFFICULTY,
+      limits: { redeem: 1 },
+    })
+    const gate = open({ apiKey })
+    const [first, second] = [
+      await client.token(siteKey, { from: freshAddress() }),
+      await client.token(siteKey, { from: freshAddress() }),
+    ]
+    assert.equal((await gate.verify(first)).ok, true)
+    await assert.rejects(gate.verify(second), (error: unknown) => {
+      assert.ok(error instanceof RateLimitError, String(error))
+      assert.ok(error.retryAfterMs > PATIENT_MS && error.retryAfterMs <= 60_000, String(error.retryAfterMs))
+      return true
+    })
+    const away = await behind([{ answer: { status: 503, headers: { 'Retry-After': '60' } } }])
+    await assert.rejects(away.gate.verify('x'), { name: 'UnavailableError', retryAfterMs: 60_000 })
+    assert.equal(away.asked(), 1)
+    const overloaded = await startRefusingServer()
+    try {
+      const busy = open({ url: overloaded.url, maxRetries: 0 }).verify('x')
+      await assert.rejects(busy, { name: 'UnavailableError', retryAfterMs: 1000 })
+      assert.equal(overloaded.refused(), 1)
+    } finally {
+      overloaded.stop()
+    }
+  })
+
+  test('one deadline holds for the whole call', async () => {
+    const network = await SilentNetwork.start(service.port, Number.POSITIVE_INFINITY)
+    for (const maxRetries of [0, 2]) {
+      const start = performance.now()
+      await assert.rejects(open({ url: network.url, timeoutMs: 400, maxRetries }).verify('x'), TimeoutError)
+      const ms = performance.now() - start
+      // With retries it ends when no pause fits any more.
+      assert.ok(ms > (maxRetries === 0 ? 395 : 195), `after ${ms} ms`)
+    }
+    await network.stop()
+  })
+
+  test('a connection that is silent leaves time for another', async () => {
+    const network = await SilentNetwork.start(service.port, 1)
+    const gate = open({ url: network.url, timeoutMs: 4000 })
+    assert.equal((await gate.verify(await freshToken())).ok, true)
+    assert.equal(network.connections, 2)
+    await network.stop()
+  })
+
+  test('an aborted signal ends the call with its reason: before, during and between requests', async () => {
+    const reason = new Error('the visitor is gone')
+    const early = await behind([])
+    await assert.rejects(early.gate.verify('x', { signal: AbortSignal.abort(reason) }), reason)
+    assert.equal(early.asked(), 0)
+    const endsEarly = async (gate: Powgate, asked: () => number) => {
+      const controller = new AbortController()
+      const verdict = assert.rejects(gate.verify('x', { signal: controller.signal }), reason)
+      await eventually(PATIENT_MS, 'a request', () => asked() === 1)
+      setTimeout(() => controller.abort(reason), 200)
+      await verdict
+      assert.equal(asked(), 1)
+    }
+    const network = await SilentNetwork.start(service.port, Number.POSITIVE_INFINITY)
+    const pausing = await behind([{ answer: { status: 503, headers: { 'Retry-After': '15' } } }])
+    await Promise.all([
+      endsEarly(open({ url: network.url }), () => network.connections),
+      endsEarly(pausing.gate, pausing.asked),
+    ])
+    await network.stop()
+  })
+
+  test('what is no verdict is thrown, not repeated, and never a pass', async () => {
+    const page = '<html>success: true</html>'
+    const pass = { success: true, score: 1, ip: '192.0.2.1', solvedAt: 1 }
+    const { solvedAt: _, ...partial } = pass
+    for (const [status, body] of [
+      [200, page],
+      [200, ''],
+      [200, 'null'],
+      [200, {}],
+      [200, partial],
+      [200, { ...pass, score: '1' }],
+      [200, { ...pass, success: 'true' }],
+      [201, pass],
+      [302, pass],
+      [400, page],
+      [400, pass],
+      [403, { success: false, code: 'blocked', error: 'by a firewall' }],
+      [404, page],
+      [500, pass],
+    ] as const) {
+      const headers = status === 302 ? { Location: `${service.url}/verify-token` } : {}
+      const { gate, asked } = await behind([{ answer: { status, headers, body } }])
+      await assert.rejects(
+        gate.verify('x'),
+        { name: 'UnavailableError', message: `status ${status} without a verdict`, retryAfterMs: undefined },
+        JSON.stringify(body),
+      )
+      assert.equal(asked(), 1)
+    }
+  })
+
+  test('a wrong key is thrown, not repeated; and no error or printed client holds a key or a token', async () => {
+    const secret = site.apiKey.slice(3)
+    const token = await freshToken()
+    const { gate, asked } = await behind([], {
+      apiKey: `${site.apiKey.slice(0, -1)}${site.apiKey.endsWith('0') ? 1 : 0}`,
+    })
+    const errors = [await thrown(gate.verify(token))]
+    assert.ok(errors[0] instanceof AuthError && errors[0] instanceof PowgateError, String(errors[0]))
+    assert.equal(asked(), 1)
+    const lost = await behind([{ isDropped: true }, { answer: { status: 500 } }], { maxRetries: 0 })
+    for (let call = 0; call < 2; call++) errors.push(await thrown(lost.gate.verify(token)))
+    errors.push(
+      await thrown(open({ url: `http://127.0.0.1:${await freePort()}`, maxRetries: 0 }).verify(token)),
+    )
+    for (const apiKey of [`${site.apiKey}\n`, ` ${site.apiKey}`, `key ${site.apiKey}`])
+      errors.push(await thrown(async () => open({ apiKey })))
+    for (const shown of [...errors, gate, lost.gate]) {
+      const text = inspect(shown, { depth: 20, showHidden: true, getters: true })
+      for (const part of [secret.slice(0, -1), token]) assert.ok(!text.includes(part), text)
+    }
+  })
+
+  test('an option that is wrong or unknown is named', async () => {
+    for (const [options, about] of [
+      [{ url: 'powgate:8080' }, 'url'],
+      [{ url: 'http://user:password@powgate' }, 'url'],
+      [{ url: 'http://powgate/?query' }, 'url'],
+      [{ url: undefined }, 'url'],
+      [{ apiKey: site.siteKey }, 'apiKey'],
+      [{ apiKey: undefined }, 'apiKey'],
+      [{ timeoutMs: 0 }, 'timeoutMs'],
+      [{ timeoutMs: Number.POSITIVE_INFINITY }, 'timeoutMs'],
+      [{ maxRetries: 0.5 }, 'maxRetries'],
+      [{ maxRetries: -1 }, 'maxRetries'],
+      [{ minScore: 50 }, 'minScore'],
+      [{ minScore: Number.NaN }, 'minScore'],
+      [{ minscore: 1 }, 'minscore'],
+    ] as const) {
+      const make = () => open(options as Partial<PowgateOptions>)
+      assert.throws(make, new RegExp(`^TypeError: powgate-client: .*\\b${about}\\b`), JSON.stringify(options))
+    }
+    for (const options of [{ ip: undefined }, { ip: '' }, { Ip: '192.0.2.1' }])
+      await assert.rejects(open().verify('x', options as object), TypeError, JSON.stringify(options))
+  })
+
+  test('the fake answers as a service does with the published test keys, and lets no real key pass', async () => {
+    const from = freshAddress()
+    for (const apiKey of Object.values(TEST_API_KEYS)) {
+      for (const options of [{}, { minScore: 1 }]) {
+        const [real, fake] = [open({ apiKey, ...options }), new FakePowgate({ apiKey, ...options })]
+        for (const [token, ask] of [
+          ['x', { ip: from }],
+          ['', {}],
+          [null, { ip: from }],
+        ] as const) {
+          const answers = await Promise.all([real, fake].map(gate => gate.verify(token, ask)))
+          const [expected, answer] = answers.map(one => (one.ok ? { ...one, solvedAt: 0 } : one))
+          assert.deepEqual(answer, expected)
+        }
+      }
+    }
+    await assert.rejects(new FakePowgate({ apiKey: site.apiKey }).verify('x'), AuthError)
+  })
+})
+
+/** Passes nothing on over its first connections, and says nothing of that. */
+class SilentNetwork {
+  connections = 0
+  readonly #server: Server
+  readonly #sockets: Socket[] = []
+
+  private constructor(port: number, silent: number) {
+    this.#server = createServer(socket => {
+      this.#sockets.push(socket)
+      this.connections++
+      if (this.connections > silent)
+        this.#sockets.push(socket.pipe(connect(port, '127.0.0.1')).pipe(socket) as Socket)
+    })
+  }
+
+  static async start(port: number, silent: number): Promise<SilentNetwork> {
+    const network = new SilentNetwork(port, silent)
+    network.#server.listen(0, '127.0.0.1')
+    await once(network.#server, 'listening')
+    leftovers.add(network)
+    return network
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  async stop(): Promise<void> {
+    leftovers.delete(this)
+    for (const socket of this.#sockets) socket.destroy()
+    this.#server.close()
+  }
+}
+
+async function thrown(call: Promise<unknown> | (() => Promise<unknown>)): Promise<unknown> {
+  try {
+    await (typeof call === 'function' ? call() : call)
+  } catch (error) {
+    return error
+  }
+  assert.fail('nothing was thrown')
+}
