@@ -15,7 +15,7 @@ import { Pool } from './wire.ts'
 const HOSTS = 2
 const SITES = 6
 const SITES_BOUNDED = 3
-const SHARDS = 16
+export const SHARDS = 16
 const LANES = 3
 /** Redemptions of one token at once, half of them through each host. */
 const RACERS = 8
@@ -127,6 +127,13 @@ export class FailoverLoad {
 
   get tokenCount(): number {
     return this.#tokens.length
+  }
+
+  /** Redemptions from `fromMs` on of tokens minted from then on that were refused as forgotten. */
+  forgottenSince(fromMs: number): Call[] {
+    return this.history.calls.filter(
+      ({ code, subject }) => code === 'invalid-token' && this.#tokens[subject]!.mintedMs >= fromMs,
+    )
   }
 
   /** How many tokens were refused because the store may have lost its memory of them. */

@@ -1,12 +1,12 @@
 /** Ways in which one Redis server takes over from another. */
 
 import { Redis } from 'ioredis'
-import { slotOf } from '../../src/store/redis/shard-tags.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/redis/shard-tags.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
-import type { FailoverLoad, Topology } from './failover-load.ts'
+import { type FailoverLoad, SHARDS, type Topology } from './failover-load.ts'
 import { signalIfThere } from './processes.ts'
 import type { Random } from './random.ts'
 
@@ -15,6 +15,10 @@ export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
 
 export interface Failovers extends Topology {
   readonly kinds: Readonly<Record<string, Failover>>
+  /** The first kinds, which every run does in this order. */
+  readonly always: number
+  /** Ports of the servers that take writes. */
+  primaries(): Promise<string>
   /** Sets how many connected replicas a primary needs to accept writes (`min-replicas-to-write`), on all running servers. */
   requireReplicas(count: number): Promise<void>
   /** The kinds of failover for which a primary must accept writes that reach no replica. */
@@ -88,7 +92,9 @@ export async function sentinelFailovers(): Promise<Failovers> {
   return {
     url: sentinels.url,
     isCluster: false,
+    always: 3,
     primaryFor: () => sentinels.primary(),
+    primaries: async () => String((await sentinels.primary()).port),
     requireReplicas: count => requireReplicas(sentinels.servers, count),
     unheard: new Set(),
     stop: () => sentinels.stop(),
@@ -172,15 +178,16 @@ export async function clusterFailovers(): Promise<Failovers> {
   return {
     url: cluster.url,
     isCluster: true,
+    always: 4,
     primaryFor,
+    primaries: async () => String((await cluster.primaries()).map(({ port }) => port)),
     requireReplicas: count => requireReplicas(cluster.servers, count),
     unheard: new Set([MARKS_LOST]),
     stop: () => cluster.stop(),
     kinds: {
       [MARKS_LOST]: (load, random) => thereAndBack(load, random, { pair, takesOver, followsAgain }),
+      'all slots with keys moved, then others by redis-cli': () => moveSlots(cluster),
       'CLUSTER FAILOVER': asked(),
-      'CLUSTER FAILOVER FORCE': asked('force'),
-      'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
       'primary killed': async (load, random) => {
         const { primary, heir } = await pair(load, random)
         await primary.kill()
@@ -189,6 +196,8 @@ export async function clusterFailovers(): Promise<Failovers> {
         await primary.boot()
         await followsAgain(primary, heir)
       },
+      'CLUSTER FAILOVER FORCE': asked('force'),
+      'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
       'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
       'primary frozen, and a host with it': async (load, random) => {
         let goOn = () => {}
@@ -198,6 +207,22 @@ export async function clusterFailovers(): Promise<Failovers> {
       },
     },
   }
+}
+
+/** To the next primary: key by key what the load uses, then a hundred slots at once. */
+async function moveSlots(cluster: RedisCluster): Promise<void> {
+  const primaries = await cluster.primaries()
+  for (const tag of [...evenlySpreadTags(SHARDS), 'sites', 'load']) {
+    const slot = slotOf(`{${tag}}`)
+    const at = primaries.indexOf(await cluster.primaryOf(slot))
+    await cluster.migrate(slot, primaries[(at + 1) % primaries.length]!, () => pause(10))
+  }
+  const [from, to] = primaries as [RedisServer, RedisServer]
+  await from.cli(
+    ...['--cluster', 'reshard', `127.0.0.1:${from.port}`, '--cluster-yes', '--cluster-slots', '100'],
+    ...['--cluster-from', String(await from.ask('cluster', 'myid'))],
+    ...['--cluster-to', String(await to.ask('cluster', 'myid'))],
+  )
 }
 
 async function requireReplicas(servers: readonly RedisServer[], count: number): Promise<void> {
