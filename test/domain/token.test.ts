@@ -56,7 +56,7 @@ test('property: a token reads back what was minted, in the shape of the specific
 
 test('every character changed to every other of its alphabet: refused', () => {
   const token = mintToken(keyring, claims)
-  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_|'
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_|+/'
   for (let index = 0; index < token.length; index++) {
     for (const character of alphabet) {
       if (character === token[index]) continue
@@ -72,15 +72,25 @@ test('every truncation and extension: malformed or forged', () => {
     assert.notEqual(readToken(keyring, token.slice(0, length)).status, 'genuine')
     assert.notEqual(readToken(keyring, token.slice(length + 1)).status, 'genuine')
   }
-  for (const extra of ['A', '=', '|', ' ', '\n', '\0']) {
-    assert.equal(readToken(keyring, token + extra).status, 'malformed')
-    assert.equal(readToken(keyring, extra + token).status, 'malformed')
+  for (const extra of ['A', '0', '+', '=', '|', ' ', '\n', '\0', '\ufeff']) {
+    assert.notEqual(readToken(keyring, token + extra).status, 'genuine')
+    assert.notEqual(readToken(keyring, extra + token).status, 'genuine')
   }
 })
 
 test('other spellings of the counter: malformed or forged', () => {
   const token = mintToken(keyring, claims)
-  for (const counter of ['028643', '+28643', '28643.0', '2.8643e4', '-28643', ' 28643', '']) {
+  for (const counter of [
+    '028643',
+    '+28643',
+    '28643.0',
+    '28643e0',
+    '2.8643e4',
+    '-28643',
+    '-0',
+    ' 28643',
+    '',
+  ]) {
     assert.notEqual(readToken(keyring, token.replace('|28643|', `|${counter}|`)).status, 'genuine', counter)
   }
 })

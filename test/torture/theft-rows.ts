@@ -36,40 +36,7 @@ const counterAs = (spelling: (digits: string) => string) => (solution: Solution)
 const nonceAs = (spelling: (nonce: string) => string) => (solution: Solution) =>
   withText(solution, 'nonce', spelling(solution.nonce))
 
-/** Spellings that JSON does not accept as integers. */
-const WRONG_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
-  'leading zeros': digits => `000${digits}`,
-  'a plus sign': digits => `+${digits}`,
-  'a minus sign': digits => `-${digits}`,
-  'a point behind': digits => `${digits}.`,
-  'a point in front': digits => `.${digits}`,
-  'a fraction': digits => `${digits}.5`,
-  'an exponent without digits': digits => `${digits}e`,
-  hexadecimal: digits => `0x${Number(digits).toString(16)}`,
-  octal: digits => `0o${Number(digits).toString(8)}`,
-  'a BigInt': digits => `${digits}n`,
-  'an underscore': digits => `${digits}_0`,
-  'a string': digits => `"${digits}"`,
-  'a string with an exponent': digits => `"${digits}e0"`,
-  'an array': digits => `[${digits}]`,
-  'an object': digits => `{"valueOf":${digits}}`,
-  null: () => 'null',
-  true: () => 'true',
-  nothing: () => '',
-  'minus zero': () => '-0',
-  'minus zero, a float': () => '-0.0',
-  '2^53': () => '9007199254740992',
-  '2^53 + 1': () => '9007199254740993',
-  '2^53 + itself': digits => String(2n ** 53n + BigInt(digits)),
-  '2^64 + itself': digits => String(2n ** 64n + BigInt(digits)),
-  'itself and 400 zeros': digits => digits + '0'.repeat(400),
-  '1e400': () => '1e400',
-  'full-width digits': digits =>
-    [...digits].map(digit => String.fromCodePoint(0xff10 + Number(digit))).join(''),
-  NaN: () => 'NaN',
-}
-
-/** Spellings that JSON reads as the same integer. */
+/** Spellings that JSON reads as the same integer. The contract's test has those that JSON or the schema refuses. */
 const OTHER_SPELLINGS: Readonly<Record<string, (digits: string) => string>> = {
   'a float': digits => `${digits}.0`,
   'an exponent of zero': digits => `${digits}e0`,
@@ -88,23 +55,6 @@ const EQUAL_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   'its name escaped': digits => `5,"\\u0063ounter":${digits}`,
   'a point, and its own behind': digits => `${digits}.0,"counter":${digits}`,
   'a second field': digits => `5,"counter":${digits}`,
-}
-
-const WRONG_NONCES: Readonly<Record<string, (nonce: string) => string>> = {
-  'upper case': nonce => `"${nonce.toUpperCase()}"`,
-  'one letter in upper case': nonce => `"${nonce.replace(/[a-f]/, letter => letter.toUpperCase())}"`,
-  'a space behind': nonce => `"${nonce} "`,
-  'a space in front': nonce => `" ${nonce}"`,
-  'a space inside': nonce => `"${nonce.slice(0, 16)} ${nonce.slice(16)}"`,
-  'a line feed behind': nonce => `"${nonce}\\n"`,
-  'NUL behind': nonce => `"${nonce}\\u0000"`,
-  'full-width digits': nonce =>
-    `"${nonce.replace(/\d/g, digit => String.fromCodePoint(0xff10 + Number(digit)))}"`,
-  'Arabic digits': nonce => `"${nonce.replace(/\d/g, digit => String.fromCodePoint(0x660 + Number(digit)))}"`,
-  'one character less': nonce => `"${nonce.slice(1)}"`,
-  'one character more': nonce => `"0${nonce}"`,
-  '0x in front': nonce => `"0x${nonce.slice(2)}"`,
-  'an array': nonce => `["${nonce}"]`,
 }
 
 const rows = (
@@ -187,10 +137,6 @@ export const SOLUTION_THEFTS: readonly SolutionTheft[] = [
   ...rows('replayed, the counter with', EQUAL_COUNTERS, counterAs, true, NONCE_USED),
   ...rows('the counter with', OTHER_SPELLINGS, counterAs, false, INVALID_BODY),
   ...rows('replayed, the counter with', OTHER_SPELLINGS, counterAs, true, INVALID_BODY),
-  ...rows('the counter with', WRONG_COUNTERS, counterAs, false, INVALID_BODY),
-  ...rows('replayed, the counter with', WRONG_COUNTERS, counterAs, true, INVALID_BODY),
-  ...rows('the nonce with', WRONG_NONCES, nonceAs, false, INVALID_BODY),
-  ...rows('replayed, the nonce with', WRONG_NONCES, nonceAs, true, INVALID_BODY),
 ]
 
 function hexOf(nonce: string): string {
@@ -231,41 +177,22 @@ function spareBits(text: string, bits: number): string {
 const flipped = (text: string, at: number) =>
   text.slice(0, at) + BASE64[BASE64.indexOf(text[at]!) ^ 1] + text.slice(at + 1)
 
+/** test/domain/token.test.ts and the contract change every character; these change what may mean the same. */
 const ALTERED: Readonly<Record<string, (token: string) => string>> = {
   'a later time': segmentsAs((time, ...rest) => [String(Number(time) + 1), ...rest]),
-  'an earlier time': segmentsAs((time, ...rest) => [String(Number(time) - 1), ...rest]),
-  'a time with a leading zero': segmentsAs((time, ...rest) => [`0${time}`, ...rest]),
-  'a time with a plus sign': segmentsAs((time, ...rest) => [`+${time}`, ...rest]),
   'an upper-case nonce': segmentsAs((a, nonce, ...rest) => [a, nonce.toUpperCase(), ...rest]),
   'another nonce': segmentsAs((a, nonce, ...rest) => [a, nonce.slice(1) + nonce[0], ...rest]),
   'a counter with a leading zero': segmentsAs((a, b, counter, ...rest) => [a, b, `0${counter}`, ...rest]),
-  'a counter with a plus sign': segmentsAs((a, b, counter, ...rest) => [a, b, `+${counter}`, ...rest]),
-  'a counter with an exponent': segmentsAs((a, b, counter, ...rest) => [a, b, `${counter}e0`, ...rest]),
   'a counter that is a float': segmentsAs((a, b, counter, ...rest) => [a, b, `${counter}.0`, ...rest]),
-  'a counter of minus zero': segmentsAs((a, b, _counter, ...rest) => [a, b, '-0', ...rest]),
-  'another counter': segmentsAs((a, b, counter, ...rest) => [a, b, String(Number(counter) + 1), ...rest]),
-  'its first claim changed': segmentsAs((a, b, c, claims, e) => [a, b, c, flipped(claims, 2), e]),
   'its last claim changed': segmentsAs((a, b, c, claims, e) => [a, b, c, flipped(claims, 43), e]),
   'claims with padding': segmentsAs((a, b, c, claims, e) => [a, b, c, `${claims}=`, e]),
-  'its hmac changed': segmentsAs((a, b, c, d, hmac) => [a, b, c, d, flipped(hmac, 0)]),
+  'its hmac changed': segmentsAs((...all) => [...all.slice(0, 4), flipped(all[4], 0)]),
   'an hmac with padding': segmentsAs((...all) => [...all.slice(0, 4), `${all[4]}=`]),
   'an hmac with the spare bits 1': segmentsAs((...all) => [...all.slice(0, 4), spareBits(all[4], 1)]),
   'an hmac with the spare bits 2': segmentsAs((...all) => [...all.slice(0, 4), spareBits(all[4], 2)]),
-  'an hmac with the spare bits 3': segmentsAs((...all) => [...all.slice(0, 4), spareBits(all[4], 3)]),
-  'an hmac in upper case': segmentsAs((...all) => [...all.slice(0, 4), all[4].toUpperCase()]),
-  'an hmac in hexadecimal': segmentsAs((...all) => [
-    ...all.slice(0, 4),
-    Buffer.from(all[4], 'base64url').toString('hex'),
-  ]),
   'the other base64 alphabet': token => swapped(token),
-  'no hmac': segmentsAs((a, b, c, d) => [a, b, c, d]),
-  'an empty hmac': segmentsAs((a, b, c, d) => [a, b, c, d, '']),
   'a sixth segment': token => `${token}|`,
-  'a space behind': token => `${token} `,
-  'a line feed behind': token => `${token}\n`,
   'a byte order mark in front': token => `\ufeff${token}`,
-  'NUL behind': token => `${token}\0`,
-  'an escaped bar': token => token.replaceAll('|', '%7C'),
   'a full-width bar': token => token.replaceAll('|', '\uff5c'),
 }
 
