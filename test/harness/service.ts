@@ -139,7 +139,7 @@ export class TestService {
       child.stderr.on('data', take)
       // At these levels the service does not log that it listens.
       if (/^(warn|error|fatal|silent)$/.test(this.env.LOG_LEVEL ?? '')) {
-        eventually(30_000, 'the service listens', () => call(this.url).catch(() => undefined)).then(
+        eventually(START_MS, 'the service listens', () => call(this.url).catch(() => undefined)).then(
           () => resolve(),
           reject,
         )
