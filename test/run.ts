@@ -24,6 +24,7 @@ const REST = [
   'cli/cli.test.ts',
   'explain/explain.test.ts',
   'cli/try.test.ts',
+  'client/recipes.test.ts',
   'bench',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',

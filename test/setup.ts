@@ -17,6 +17,10 @@ const NEEDED = [
   { program: 'nginx', package: 'nginx', suite: 'rest' },
   { program: 'haproxy', package: 'haproxy', suite: 'rest' },
   { program: 'faketime', package: 'faketime', suite: 'rest' },
+  { program: 'python3', package: 'python3', suite: 'rest' },
+  { program: 'php', package: 'php-cli', suite: 'rest' },
+  { program: 'ruby', package: 'ruby', suite: 'rest' },
+  { program: 'go', package: 'golang-go', suite: 'rest' },
 ]
 
 function isThere(program: string): boolean {

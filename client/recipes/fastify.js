@@ -1,0 +1,20 @@
+// Fastify 5, with JSON. Forms need @fastify/formbody. Behind a proxy: Fastify({ trustProxy: ... }).
+import Fastify from 'fastify'
+import { Powgate, PowgateError } from 'powgate-client'
+
+const gate = new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
+const app = Fastify()
+
+async function human(request, reply) {
+  const result = await gate.verify(request.body?.['powgate-token'], { ip: request.ip })
+  if (!result.ok) return reply.code(403).send(`refused: ${result.code}`)
+}
+
+app.post('/contact', { preHandler: human }, async () => 'thank you')
+
+app.setErrorHandler((error, _request, reply) => {
+  if (!(error instanceof PowgateError)) return reply.send(error)
+  return reply.code(503).send('Please send the form again in a moment.')
+})
+
+await app.listen({ port: Number(process.env.PORT) })

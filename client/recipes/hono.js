@@ -1,0 +1,22 @@
+// Hono 4 on Node.js. On other runtimes getConnInfo comes from hono/cloudflare-workers, hono/deno or hono/bun.
+import { serve } from '@hono/node-server'
+import { getConnInfo } from '@hono/node-server/conninfo'
+import { Hono } from 'hono'
+import { Powgate, PowgateError } from 'powgate-client'
+
+const gate = new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
+const app = new Hono()
+
+app.post('/contact', async c => {
+  const form = await c.req.parseBody()
+  const result = await gate.verify(form['powgate-token'], { ip: getConnInfo(c).remote.address })
+  return result.ok ? c.text('thank you') : c.text(`refused: ${result.code}`, 403)
+})
+
+app.onError((error, c) => {
+  if (error instanceof PowgateError) return c.text('Please send the form again in a moment.', 503)
+  console.error(error)
+  return c.text('Internal Server Error', 500)
+})
+
+serve({ fetch: app.fetch, port: Number(process.env.PORT), hostname: '127.0.0.1' })

@@ -1,0 +1,82 @@
+// Redeems powgate tokens. Go 1.18 and newer, standard library only.
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+)
+
+var client = http.Client{
+	Timeout: time.Second,
+	// The API key goes to no other address.
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// verify gives "" for a token that is good, and otherwise a code such as "token-used". An error (no answer, a limit, a
+// wrong key) is no verdict, and never a pass.
+func verify(token, ip string) (code string, err error) {
+	// The key is new for each call, and the same for its retries: they are one redemption.
+	key := make([]byte, 16)
+	if _, err := rand.Read(key); err != nil {
+		return "", err
+	}
+	body, _ := json.Marshal(map[string]string{"token": token, "expectedIp": ip, "idempotencyKey": hex.EncodeToString(key)})
+	for attempt := 0; attempt <= 2; attempt++ {
+		status, answer := send(body)
+		switch {
+		case status == 200 && answer.Success && answer.Score >= 0.5:
+			return "", nil
+		case status == 200 && answer.Success:
+			return "low-score", nil
+		case status == 400 && answer.Code != "":
+			return answer.Code, nil
+		case status != 0 && (status < 502 || status > 504):
+			return "", fmt.Errorf("status %d", status)
+		}
+		time.Sleep(100 * time.Millisecond << attempt)
+	}
+	return "", fmt.Errorf("no answer")
+}
+
+type answer struct {
+	Success bool
+	Score   float64
+	Code    string
+}
+
+// send gives the status 0 if no answer came.
+func send(body []byte) (status int, result answer) {
+	request, err := http.NewRequest("POST", os.Getenv("POWGATE_URL")+"/verify-token", bytes.NewReader(body))
+	if err != nil {
+		return 0, result
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("POWGATE_API_KEY"))
+	request.Header.Set("Content-Type", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, result
+	}
+	defer response.Body.Close()
+	if json.NewDecoder(response.Body).Decode(&result) != nil && response.StatusCode == 200 {
+		return 0, answer{} // an answer that was cut
+	}
+	return response.StatusCode, result
+}
+
+func main() {
+	code, err := verify(os.Args[1], os.Args[2])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if code == "" {
+		code = "ok"
+	}
+	fmt.Println(code)
+}

@@ -1,0 +1,56 @@
+"""Redeems powgate tokens. Python 3.8 and newer, standard library only."""
+import http.client, json, os, sys, time, urllib.error, urllib.request, uuid
+
+RETRIES, TIMEOUT_SECONDS, MIN_SCORE = 2, 1, 0.5
+
+
+class NoVerdict(Exception):
+    """No answer, a limit, a wrong key: never a pass."""
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """The API key goes to no other address."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirect)
+
+
+def verify(token, ip):
+    """None for a token that is good; otherwise a code such as "token-used". Raises NoVerdict."""
+    # The key is new for each call, and the same for its retries: they are one redemption.
+    body = json.dumps({"token": token, "expectedIp": ip, "idempotencyKey": str(uuid.uuid4())}).encode()
+    headers = {"Authorization": "Bearer " + os.environ["POWGATE_API_KEY"], "Content-Type": "application/json"}
+    request = urllib.request.Request(os.environ["POWGATE_URL"] + "/verify-token", data=body, headers=headers)
+    for attempt in range(RETRIES + 1):
+        status, answer = send(request)
+        if status == 200 and answer.get("success") is True:
+            return None if answer["score"] >= MIN_SCORE else "low-score"
+        if status == 400 and "code" in answer:
+            return answer["code"]
+        if status not in (0, 502, 503, 504):
+            break
+        time.sleep(0.1 * 2**attempt)
+    raise NoVerdict("status %d" % status if status else "no answer")
+
+
+def send(request):
+    """The status, and the JSON object of the body. The status is 0 if no whole answer came."""
+    try:
+        with opener.open(request, timeout=TIMEOUT_SECONDS) as response:
+            status, body = response.status, response.read()
+    except urllib.error.HTTPError as error:
+        status, body = error.code, error.read()
+    except (OSError, http.client.HTTPException):
+        return 0, {}
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    return status, answer if isinstance(answer, dict) else {}
+
+
+if __name__ == "__main__":
+    print(verify(sys.argv[1], sys.argv[2]) or "ok")

@@ -1,0 +1,40 @@
+# Redeems powgate tokens. Ruby 3, standard library only.
+require 'json'
+require 'net/http'
+require 'securerandom'
+
+module Powgate
+  # No answer, a limit, a wrong key: never a pass.
+  class NoVerdict < StandardError; end
+
+  # nil for a token that is good; otherwise a code such as "token-used". Raises NoVerdict.
+  def self.verify(token, ip, min_score: 0.5, retries: 2)
+    uri = URI("#{ENV.fetch('POWGATE_URL')}/verify-token")
+    request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
+                                       'Authorization' => "Bearer #{ENV.fetch('POWGATE_API_KEY')}")
+    # The key is new for each call, and the same for its retries: they are one redemption.
+    request.body = { token: token, expectedIp: ip, idempotencyKey: SecureRandom.uuid }.to_json
+    options = { use_ssl: uri.scheme == 'https', open_timeout: 1, read_timeout: 1, max_retries: 0 }
+    (0..retries).each do |attempt|
+      status, answer = send_once(uri, request, options)
+      return answer['score'] >= min_score ? nil : 'low-score' if status == 200 && answer['success'] == true
+      return answer['code'] if status == 400 && answer['code']
+      raise NoVerdict, "status #{status}" unless [0, 502, 503, 504].include?(status)
+
+      sleep 0.1 * 2**attempt
+    end
+    raise NoVerdict, 'no answer'
+  end
+
+  def self.send_once(uri, request, options)
+    response = Net::HTTP.start(uri.host, uri.port, **options) { |http| http.request(request) }
+    answer = JSON.parse(response.body)
+    [response.code.to_i, answer.is_a?(Hash) ? answer : {}]
+  rescue JSON::ParserError
+    [response.code.to_i, {}]
+  rescue SystemCallError, IOError, Timeout::Error, SocketError, OpenSSL::SSL::SSLError
+    [0, {}]
+  end
+end
+
+puts Powgate.verify(*ARGV) || 'ok' if $PROGRAM_NAME == __FILE__

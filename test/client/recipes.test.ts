@@ -1,0 +1,329 @@
+/** The client's package as it is published, on each runtime; and the recipes of client/recipes, against a running service. */
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { promisify } from 'node:util'
+import { QUICK_DIFFICULTY, QuickClient } from '../contract/support.ts'
+import { FaultyProxy } from '../harness/browser-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
+import { call, freshAddress } from '../harness/http.ts'
+import { freePort } from '../harness/ports.ts'
+import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+
+const run = promisify(execFile)
+const CLIENT = new URL('../../client/', import.meta.url).pathname
+const PEERS = new URL('.', import.meta.url).pathname
+const START_MS = 60_000
+
+/** A project that has installed the package, with the recipes beside it. */
+const project = mkdtempSync(join(tmpdir(), 'powgate-client-'))
+after(() => rmSync(project, { recursive: true, force: true }))
+
+let service: TestService
+let site: TestSite
+/** What lies between a recipe and the service. */
+let network: FaultyProxy
+const client = () => new QuickClient(service.url)
+const freshToken = (from: string) => client().token(site.siteKey, { from })
+const environment = () => {
+  const { PATH, HOME } = process.env
+  return { PATH, HOME, POWGATE_URL: network.origin(), POWGATE_API_KEY: site.apiKey, GO111MODULE: 'off' }
+}
+
+before(async () => {
+  installPeers()
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd: CLIENT })
+  const packed = join(project, 'node_modules/powgate-client')
+  mkdirSync(packed, { recursive: true })
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('[')))
+  await run('tar', ['xzf', join(project, filename), '-C', packed, '--strip-components=1'])
+  for (const name of ['express', 'fastify', 'hono', '@hono'])
+    symlinkSync(join(PEERS, 'node_modules', name), join(project, 'node_modules', name))
+  cpSync(join(packed, 'recipes'), project, { recursive: true })
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+  service = await TestService.start('embedded', {
+    POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
+    ...UNLIMITED_REDEMPTIONS,
+  })
+  site = await service.createSite({ difficulty: QUICK_DIFFICULTY })
+  network = await FaultyProxy.start(service.port)
+})
+after(() => service?.stop())
+
+/** Into this folder, in the versions of its lock file. */
+function installPeers(): void {
+  const { dependencies } = JSON.parse(readFileSync(join(PEERS, 'package.json'), 'utf8'))
+  const installed = join(PEERS, 'node_modules/.package-lock.json')
+  const packages = existsSync(installed) ? JSON.parse(readFileSync(installed, 'utf8')).packages : {}
+  const isMissing = ([name, version]: [string, unknown]) =>
+    packages[`node_modules/${name}`]?.version !== version
+  if (!Object.entries(dependencies).some(isMissing)) return
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
+  const { status, stderr } = spawnSync('npm', args, { cwd: PEERS, encoding: 'utf8' })
+  assert.equal(status, 0, `npm ci in test/client failed: ${stderr}`)
+}
+
+test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
+  const packed = join(project, 'node_modules/powgate-client')
+  const files = readdirSync(packed, { recursive: true, encoding: 'utf8' }).filter(
+    name => !name.includes('recipes'),
+  )
+  const dist = ['powgate.d.ts', 'powgate.js', 'testing.d.ts', 'testing.js'].map(name => `dist/${name}`)
+  assert.deepEqual(files.sort(), ['LICENSE', 'README.md', 'dist', ...dist, 'package.json'])
+  const manifest = JSON.parse(readFileSync(join(packed, 'package.json'), 'utf8'))
+  assert.deepEqual(
+    Object.keys(manifest).filter(name => /dependencies/i.test(name)),
+    [],
+  )
+  const imports = dist.flatMap(name => [
+    ...readFileSync(join(packed, name), 'utf8').matchAll(/from '([^']+)'/g),
+  ])
+  assert.deepEqual([...new Set(imports.map(([, from]) => from))], ['./powgate.js'])
+})
+
+/** Says what the client makes of a good token, of the same again, of a lost answer, and of nobody. */
+const TRIAL = `
+import { Powgate } from 'powgate-client'
+export async function trial({ POWGATE_URL: url, POWGATE_API_KEY: apiKey, TOKENS, NOBODY }) {
+  const [first, second] = TOKENS.split(' ')
+  const gate = new Powgate({ url, apiKey, timeoutMs: 20000 })
+  const seen = []
+  for (const token of [first, first, second]) {
+    const result = await gate.verify(token)
+    seen.push(result.ok ? result.ip : result.code)
+  }
+  const thrown = error => seen.push(error.name)
+  await new Powgate({ url: NOBODY, apiKey, timeoutMs: 20000, maxRetries: 0 }).verify('x').catch(thrown)
+  await gate.verify('x', { signal: AbortSignal.abort(new RangeError('gone')) }).catch(thrown)
+  return seen.join(' ')
+}
+`
+
+describe('on each runtime', () => {
+  /** Runs the trial, of which one answer is lost. */
+  async function tried(trial: (env: Record<string, string>) => Promise<string>): Promise<void> {
+    const ip = freshAddress()
+    const TOKENS = `${await freshToken(ip)} ${await freshToken(ip)}`
+    const NOBODY = `http://127.0.0.1:${await freePort()}`
+    network.requests.length = 0
+    // The third call loses its first answer.
+    network.fail({ path: '/verify-token', times: 2, delayMs: 0 })
+    network.fail({ path: '/verify-token', isAnswerLost: true })
+    const seen = await trial({ ...environment(), TOKENS, NOBODY } as Record<string, string>)
+    assert.equal(seen.trim(), `${ip} token-used ${ip} UnavailableError RangeError`)
+    assert.equal(network.requests.length, 4)
+  }
+  const MAIN = `import { trial } from './trial.js'\nconsole.log(await trial(globalThis.process.env))\n`
+  before(() => {
+    writeFileSync(join(project, 'trial.js'), TRIAL)
+    writeFileSync(join(project, 'main.js'), MAIN)
+  })
+  const binary = (path: string) => join(PEERS, 'node_modules', path)
+  const isArm = process.arch === 'arm64'
+  const RUNTIMES: Record<string, readonly string[]> = {
+    'this Node.js': [process.execPath],
+    'Node.js 18': [binary(`node-linux-${process.arch}/bin/node`)],
+    Deno: [
+      binary(`@deno/linux-${process.arch}-glibc/deno`),
+      'run',
+      '--allow-all',
+      '--node-modules-dir=manual',
+    ],
+    Bun: [binary(`@oven/bun-linux-${isArm ? 'aarch64' : 'x64'}/bin/bun`)],
+  }
+  for (const [name, [program, ...args]] of Object.entries(RUNTIMES)) {
+    test(name, () =>
+      tried(async env => (await run(program!, [...args, 'main.js'], { cwd: project, env })).stdout),
+    )
+  }
+
+  test('workers (workerd)', () =>
+    tried(async env => {
+      const port = await freePort()
+      writeFileSync(join(project, 'worker.js'), WORKER)
+      writeFileSync(join(project, 'worker.capnp'), workerConfig(port, env))
+      const program = binary(`@cloudflare/workerd-linux-${isArm ? 'arm64' : '64'}/bin/workerd`)
+      const child = spawn(program, ['serve', 'worker.capnp'], { cwd: project, env, stdio: 'inherit' })
+      try {
+        return await ask(`http://127.0.0.1:${port}/`)
+      } finally {
+        child.kill()
+      }
+    }))
+})
+
+const WORKER = `
+import { trial } from './trial.js'
+export default { fetch: async (_, env) => new Response(await trial(env)) }
+`
+
+function workerConfig(port: number, env: Record<string, string>): string {
+  const bindings = ['POWGATE_URL', 'POWGATE_API_KEY', 'TOKENS', 'NOBODY'].map(
+    name => `(name = "${name}", text = "${env[name]}")`,
+  )
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = (
+      modules = [
+        (name = "worker.js", esModule = embed "worker.js"),
+        (name = "trial.js", esModule = embed "trial.js"),
+        (name = "powgate-client", esModule = embed "node_modules/powgate-client/dist/powgate.js"),
+      ],
+      compatibilityDate = "2026-01-01",
+      bindings = [${bindings.join(', ')}],
+    )),
+    (name = "internet", network = (allow = ["public", "private"])),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+`
+}
+
+/** An answer of a server that is starting. */
+async function ask(url: string): Promise<string> {
+  return (await eventually(START_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
+}
+
+/** What a recipe makes of a token that the visitor at `ip` sends: `ok`, a code, or undefined for no verdict. */
+type Recipe = (token: string, ip: string, env: NodeJS.ProcessEnv) => Promise<string | undefined>
+
+function recipeTests(name: string, recipe: Recipe): void {
+  describe(name, () => {
+    test('a good token passes once, also if the first answer is lost', async () => {
+      const ip = freshAddress()
+      const token = await freshToken(ip)
+      network.fail({ path: '/verify-token', isAnswerLost: true })
+      assert.equal(await recipe(token, ip, environment()), 'ok')
+      assert.equal(await recipe(token, ip, environment()), 'token-used')
+    })
+
+    test("another's token, and what is none, are refused", async () => {
+      const ip = freshAddress()
+      assert.equal(await recipe(await freshToken(freshAddress()), ip, environment()), 'ip-mismatch')
+      assert.equal(await recipe('x', ip, environment()), 'invalid-token')
+    })
+
+    test('no verdict is no pass: a wrong key, a limit, an outage, an answer that is none', async () => {
+      const ip = freshAddress()
+      const token = await freshToken(ip)
+      const pass = { success: true, score: 1, ip, solvedAt: 1 }
+      const wrong = `${site.apiKey.slice(0, -2)}00`
+      assert.equal(await recipe(token, ip, { ...environment(), POWGATE_API_KEY: wrong }), undefined)
+      for (const answer of [
+        { status: 429, headers: { 'Retry-After': '60' }, body: pass },
+        { status: 500, body: pass },
+        { status: 302, headers: { Location: `${network.origin()}/elsewhere` }, body: pass },
+      ]) {
+        network.fail({ path: '/verify-token', answer })
+        assert.equal(await recipe(token, ip, environment()), undefined, String(answer.status))
+      }
+      assert.ok(!network.requests.some(asked => asked.includes('elsewhere')), 'the key went elsewhere')
+      network.fail({ path: '/verify-token', times: 3, isDropped: true })
+      assert.equal(await recipe(token, ip, environment()), undefined, 'dropped')
+      network.fail({ path: '/verify-token', times: 3, answer: { status: 200, body: '<html>' } })
+      assert.equal(await recipe(token, ip, environment()), undefined, 'a page')
+      network.recover()
+    })
+  })
+}
+
+/** The word of an answer: 200 is `ok`, 403 names the code, 503 is no verdict. */
+function wordOf(status: number, text: string): string | undefined {
+  if (status === 200 && text === 'thank you') return 'ok'
+  if (status === 403) return text.replace('refused: ', '')
+  assert.equal(status, 503, text)
+  return undefined
+}
+
+/** A server of a framework, which a visitor calls from its address. Each key gets a server of its own. */
+function server(file: string, contentType: string, encode: (token: string) => string): Recipe {
+  const servers = new Map<string, { child: ChildProcess; url: string }>()
+  after(async () => {
+    for (const { child } of servers.values()) {
+      child.kill()
+      await once(child, 'exit')
+    }
+  })
+  return async (token, ip, env) => {
+    const key = env.POWGATE_API_KEY!
+    if (!servers.has(key)) {
+      const port = String(await freePort())
+      const child = spawn(process.execPath, [file], {
+        cwd: project,
+        env: { ...env, PORT: port },
+        stdio: ['ignore', 'ignore', 'inherit'],
+      })
+      servers.set(key, { child, url: `http://127.0.0.1:${port}` })
+      await ask(`http://127.0.0.1:${port}/`)
+    }
+    const answer = await call(`${servers.get(key)!.url}/contact`, {
+      method: 'POST',
+      headers: { 'Content-Type': contentType },
+      body: encode(token),
+      from: ip,
+    })
+    return wordOf(answer.status, answer.text)
+  }
+}
+
+const urlencoded = (token: string) => `${new URLSearchParams({ 'powgate-token': token })}`
+const FORM = 'application/x-www-form-urlencoded'
+recipeTests('Express', server('express.js', FORM, urlencoded))
+recipeTests('Hono', server('hono.js', FORM, urlencoded))
+recipeTests(
+  'Fastify',
+  server('fastify.js', 'application/json', token => JSON.stringify({ 'powgate-token': token })),
+)
+
+/** Next.js calls the handler with a web Request; it takes more than the rest together to install, so nothing else of it runs. */
+const nextRoute: Recipe = async (token, ip, env) => {
+  const caller = `
+    const { POST } = await import('./next-route.js')
+    const [token, ip] = process.argv.slice(1)
+    const body = new URLSearchParams({ 'powgate-token': token })
+    const response = await POST(new Request('http://shop.example/contact', { method: 'POST', body, headers: { 'X-Real-IP': ip } }))
+    console.log(JSON.stringify([response.status, await response.text()]))`
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', caller, token, ip], {
+    cwd: project,
+    env,
+  })
+  return wordOf(...(JSON.parse(stdout) as [number, string]))
+}
+recipeTests('Next.js route handler', nextRoute)
+
+/** A program that prints `ok` or a code, and ends with an error where there is no verdict. */
+function program(command: string, ...args: readonly string[]): Recipe {
+  return async (token, ip, env) => {
+    try {
+      const { stdout } = await run(command, [...args, token, ip], { cwd: project, env })
+      return stdout.trim()
+    } catch (error) {
+      const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
+      assert.match(stderr + stdout, /NoVerdict|^(status \d+|no answer)\n$/, `ended with ${code}`)
+      return undefined
+    }
+  }
+}
+recipeTests('Python', program('python3', 'powgate.py'))
+recipeTests('PHP', program('php', 'powgate.php'))
+recipeTests('Ruby', program('ruby', 'powgate.rb'))
+describe('Go', () => {
+  before(() => run('go', ['build', '-o', 'powgate-go', 'powgate.go'], { cwd: project, env: environment() }))
+  recipeTests('compiled', program('./powgate-go'))
+})
