@@ -3,6 +3,7 @@
 import { BenchError, runBench, tell } from '../support/arguments.ts'
 import { writeReport } from '../support/html-report.ts'
 import { renderTable } from '../support/table.ts'
+import { compareWithService } from './against-service.ts'
 import { type EffectOptions, HELP, parseOptions } from './options.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
 import { COLUMNS, cellsOf, type Row, reportOf } from './report.ts'
@@ -10,9 +11,20 @@ import { builtInScenarios, type Scenario, scenarioOf } from './scenario.ts'
 import { Service } from './service.ts'
 import { type Result, simulate } from './simulate.ts'
 
+const TRACE_SECONDS = 300
+
 await runBench(HELP, parseOptions, run)
 
+async function check(seed: number): Promise<number> {
+  const { requests, limited, bits, differences } = await compareWithService(TRACE_SECONDS, seed)
+  for (const difference of differences) tell(difference)
+  const counts = `${requests} requests, ${limited} refused, difficulties ${bits.join(' ')}`
+  process.stdout.write(`${counts}: ${differences.length} decided differently\n`)
+  return differences.length === 0 ? 0 : 1
+}
+
 async function run(options: EffectOptions): Promise<number> {
+  if (options.againstService) return check(options.seed)
   const scenarios = chosen(options)
   const policies: Record<string, PolicyMaker> = { now: Service }
   if (options.before !== undefined) policies.before = await policyOf(options.before)

@@ -11,6 +11,7 @@ What the policy costs attackers and people: simulated visits on a virtual clock,
   --seed N          1 to 4294967295; equal seeds give equal figures to the last digit (default 1)
   --speed X         people's devices X times as fast; without it 1, and the p95 also for half and twice as fast
   --before REV      beside it the policy of a Git revision, by its own bench/effect/service.ts
+  --against-service instead: five minutes of requests to the built service, each decision against the simulated one
   --json            one JSON line for each scenario, policy and speed
   --report FILE     a page with the time line of each scenario
   --help            this text
@@ -31,6 +32,7 @@ attacker, and p95 and p99 over p50 the luck of a single counter.`
 export interface EffectOptions {
   readonly only: readonly string[] | undefined
   readonly scenario: string | undefined
+  readonly againstService: boolean
   readonly seed: number
   /** The first is the one of the table. */
   readonly speeds: readonly number[]
@@ -48,6 +50,7 @@ export function parseOptions(args: readonly string[]): EffectOptions | undefined
       seed: { type: 'string', default: '1' },
       speed: { type: 'string' },
       before: { type: 'string' },
+      'against-service': { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       report: { type: 'string' },
       help: { type: 'boolean', default: false },
@@ -57,6 +60,7 @@ export function parseOptions(args: readonly string[]): EffectOptions | undefined
   return {
     only: values.only?.split(','),
     scenario: values.scenario,
+    againstService: values['against-service'],
     seed: integer('--seed', values.seed, 1, 2 ** 32 - 1),
     speeds: values.speed === undefined ? [1, 0.5, 2] : [number('--speed', values.speed, 0.01, 100)],
     before: values.before,

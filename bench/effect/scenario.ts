@@ -4,8 +4,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { BenchError } from '../support/arguments.ts'
 import type { AddressPlan } from './addresses.ts'
 
-/** Per minute: one number, or [minute, rate] pairs with straight lines between them. */
-export type Rate = number | readonly (readonly [minute: number, perMinute: number])[]
+/** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of each minute. */
+export type Rate =
+  | number
+  | readonly (readonly [minute: number, perMinute: number])[]
+  | { readonly perMinute: number; readonly lastSeconds: number }
 
 export interface Scenario {
   readonly name: string
@@ -110,6 +113,7 @@ export function scenarioOf(path: string): Scenario {
 /** @returns per minute */
 export function rateAt(rate: Rate, minute: number): number {
   if (typeof rate === 'number') return rate
+  if ('lastSeconds' in rate) return (minute % 1) * 60 >= 60 - rate.lastSeconds ? mostOf(rate) : 0
   const next = rate.findIndex(([at]) => at > minute)
   if (next === 0) return rate[0]![1]
   if (next < 0) return rate.at(-1)![1]
@@ -118,5 +122,7 @@ export function rateAt(rate: Rate, minute: number): number {
 }
 
 export function mostOf(rate: Rate): number {
-  return typeof rate === 'number' ? rate : Math.max(...rate.map(([, perMinute]) => perMinute))
+  if (typeof rate === 'number') return rate
+  if ('lastSeconds' in rate) return (rate.perMinute * 60) / rate.lastSeconds
+  return Math.max(...rate.map(([, perMinute]) => perMinute))
 }
