@@ -242,7 +242,7 @@ async function faults(service: TestService, build: string): Promise<void> {
       join(build, 'dist', name),
       `\nprocess.on('SIGUSR2', () => { const error = new Error('planted'); error.command = { args: ['sk_secret'] }; throw error })\n`,
     )
-  plant('worker.js') // the primary has loaded the file already
+  plant('process/worker.js') // the primary has loaded the file already
   await reload(service, 'all workers are new')
   const [first] = childPids(service.pid)
   process.kill(first!, 'SIGUSR2')
