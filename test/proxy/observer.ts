@@ -84,10 +84,12 @@ export class SiteMaker {
 /** Resolves when no worker answers 503 any more, as one does that has not reached the store yet. */
 export async function untilReady(url: string, { siteKey }: TestSite): Promise<void> {
   const client = new Client(url)
-  await eventually(20_000, 'both workers have reached the store', async () => {
+  await eventually(60_000, 'both workers have reached the store', async () => {
     const answers = await Promise.all(
-      Array.from({ length: 20 }, () => client.challenge(siteKey, { from: freshAddress() })),
+      Array.from({ length: 20 }, () =>
+        client.challenge(siteKey, { from: freshAddress() }).catch(() => undefined),
+      ),
     )
-    return answers.every(answer => answer.status === 200)
+    return answers.every(answer => answer?.status === 200)
   })
 }
