@@ -73,6 +73,9 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(await redeem(second.apiKey), [400], 'the other key still works')
     })
 
+    // What follows knows the service by its address alone.
+    if (kind === 'redis') return
+
     test('try goes the whole way, as text and as JSON, from the source and from the build', async () => {
       const { siteKey, apiKey } = await powgate.json('site', 'create', '--name', 'tried', '--base', '17')
       const text = await powgate.text('try', '--site-key', siteKey, '--api-key', apiKey)
@@ -121,8 +124,12 @@ for (const kind of STORE_KINDS) {
         '--min',
         '22',
       )
-      const run = await powgate.runOnTerminal('try', '--site-key', siteKey, '--api-key', apiKey)
-      assert.equal(run.code, 0, run.out)
+      let run: Awaited<ReturnType<Powgate['run']>>
+      do {
+        run = await powgate.runOnTerminal('try', '--site-key', siteKey, '--api-key', apiKey)
+        assert.equal(run.code, 0, run.out)
+        // One challenge in sixteen is solved before the first line is due.
+      } while (Number(/counter (\d+)/.exec(run.out)![1]) < 2 ** 18)
       assert.match(run.out, /\[Ksolving: [\d.]+ of about 4\.19 million hashes, [\d.]+ MH\/s, [\d.]+ s\r/)
       for (const line of run.out.split(/[\r\n]/).filter(line => line.includes('solving'))) {
         assert.ok(line.length < 80, line)
