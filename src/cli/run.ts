@@ -1,0 +1,55 @@
+/** From the words of a call to its command: finds the command, reads its arguments, runs it. */
+
+import { UsageError } from '../sites/rules.ts'
+import { VERSION } from '../version.ts'
+import { readInput } from './command.ts'
+import { COMMANDS } from './commands.ts'
+import { commandHelp, overview } from './help.ts'
+
+/** Returns the exit code. Throws UsageError and AdminError. */
+export async function run(args: readonly string[]): Promise<number> {
+  const [first] = args
+  if (first === undefined) {
+    process.stderr.write(overview(COMMANDS))
+    return 2
+  }
+  if (isHelp(first) || first === 'help') {
+    process.stdout.write(overview(COMMANDS))
+    return 0
+  }
+  if (first === '--version') {
+    process.stdout.write(`powgate ${VERSION}\n`)
+    return 0
+  }
+  const command = COMMANDS.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
+  if (command === undefined) return runGroup(first, args.slice(1))
+  const rest = args.slice(command.name.split(' ').length)
+  if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
+  else {
+    const input = readInput(command, rest, process.env)
+    // The functions that read settings take the file's path from this variable.
+    process.env.POWGATE_CONFIG_FILE = input.text('config') ?? ''
+    await command.run(input)
+  }
+  return Number(process.exitCode ?? 0)
+}
+
+/** A first word alone (`powgate site --help`), or words that are no command. */
+function runGroup(first: string, [second]: readonly string[]): number {
+  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `))
+  if (group.length === 0) {
+    const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]))]
+    throw new UsageError(`${first}: there is no such command; expected ${words.join(', ')} or --help`)
+  }
+  if (second !== undefined && isHelp(second)) {
+    process.stdout.write(overview(group))
+    return 0
+  }
+  const words = group.map(({ name }) => name.split(' ')[1]).join(', ')
+  if (second === undefined) throw new UsageError(`${first}: expected one of ${words}`)
+  throw new UsageError(`${first} ${second}: there is no such command; ${first} has ${words}`)
+}
+
+function isHelp(argument: string): boolean {
+  return argument === '--help' || argument === '-h'
+}
