@@ -1,8 +1,6 @@
 /** The client for backends (client/) against a running service, and against networks and gateways that fail. */
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { inspect } from 'node:util'
 import {
@@ -18,12 +16,12 @@ import { FakePowgate, TEST_API_KEYS } from '../../client/src/testing.ts'
 import { mintToken } from '../../src/domain/token.ts'
 import { claimsOf, keyring, QUICK_DIFFICULTY, QuickClient } from '../contract/support.ts'
 import { type Fault, FaultyProxy } from '../harness/browser-proxy.ts'
-import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { leftovers } from '../harness/leftovers.ts'
 import { freePort } from '../harness/ports.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
+import { type Illness, SickProxy } from '../torture/sick-proxy.ts'
 
 const VERIFY_TOKEN = 'POST /verify-token'
 /** Longer than any test waits for. */
@@ -53,6 +51,14 @@ describe('client for backends', { concurrency: true }, () => {
     proxy.clientAddress = freshAddress()
     for (const fault of faults) proxy.fail({ path: '/verify-token', ...fault })
     return { gate: open({ url: proxy.origin(), ...options }), asked: () => proxy.count(VERIFY_TOKEN) }
+  }
+
+  /** A service beyond a TCP connection that is ill. */
+  async function beyond(illness: Illness) {
+    const proxy = await SickProxy.start(service.port)
+    leftovers.add(proxy)
+    proxy.fall(illness)
+    return { url: `http://127.0.0.1:${proxy.port}`, proxy }
   }
 
   test('a good token is accepted, once', async () => {
@@ -181,23 +187,30 @@ describe('client for backends', { concurrency: true }, () => {
   })
 
   test('one deadline holds for the whole call', async () => {
-    const network = await SilentNetwork.start(service.port, Number.POSITIVE_INFINITY)
+    const { url, proxy } = await beyond({ kind: 'black-hole' })
     for (const maxRetries of [0, 2]) {
       const start = performance.now()
-      await assert.rejects(open({ url: network.url, timeoutMs: 400, maxRetries }).verify('x'), TimeoutError)
+      await assert.rejects(open({ url, timeoutMs: 400, maxRetries }).verify('x'), TimeoutError)
       const ms = performance.now() - start
       // With retries it ends when no pause fits any more.
       assert.ok(ms > (maxRetries === 0 ? 395 : 195), `after ${ms} ms`)
     }
-    await network.stop()
+    await proxy.stop()
   })
 
-  test('a connection that is silent leaves time for another', async () => {
-    const network = await SilentNetwork.start(service.port, 1)
-    const gate = open({ url: network.url, timeoutMs: 4000 })
-    assert.equal((await gate.verify(await freshToken())).ok, true)
-    assert.equal(network.connections, 2)
-    await network.stop()
+  test('a connection that is silent, or is cut within the answer, leaves time for another', async () => {
+    for (const [illness, options] of [
+      [{ kind: 'black-hole' }, { timeoutMs: 4000, maxRetries: 1 }],
+      [{ kind: 'cut', keep: bytes => bytes >> 1 }, { maxRetries: 9 }],
+    ] as [Illness, Partial<PowgateOptions>][]) {
+      const { url, proxy } = await beyond(illness)
+      const [gate, token] = [open({ url, ...options }), await freshToken()]
+      setTimeout(() => proxy.heal(), 300)
+      assert.equal((await gate.verify(token)).ok, true, illness.kind)
+      const again = await gate.verify(token)
+      assert.equal(!again.ok && again.code, 'token-used')
+      await proxy.stop()
+    }
   })
 
   test('an aborted signal ends the call with its reason: before, during and between requests', async () => {
@@ -205,21 +218,14 @@ describe('client for backends', { concurrency: true }, () => {
     const early = await behind([])
     await assert.rejects(early.gate.verify('x', { signal: AbortSignal.abort(reason) }), reason)
     assert.equal(early.asked(), 0)
-    const endsEarly = async (gate: Powgate, asked: () => number) => {
-      const controller = new AbortController()
-      const verdict = assert.rejects(gate.verify('x', { signal: controller.signal }), reason)
-      await eventually(PATIENT_MS, 'a request', () => asked() === 1)
-      setTimeout(() => controller.abort(reason), 200)
-      await verdict
-      assert.equal(asked(), 1)
-    }
-    const network = await SilentNetwork.start(service.port, Number.POSITIVE_INFINITY)
+    const silent = await beyond({ kind: 'black-hole' })
     const pausing = await behind([{ answer: { status: 503, headers: { 'Retry-After': '15' } } }])
-    await Promise.all([
-      endsEarly(open({ url: network.url }), () => network.connections),
-      endsEarly(pausing.gate, pausing.asked),
-    ])
-    await network.stop()
+    for (const gate of [open({ url: silent.url }), pausing.gate]) {
+      const controller = new AbortController()
+      setTimeout(() => controller.abort(reason), 300)
+      await assert.rejects(gate.verify('x', { signal: controller.signal }), reason)
+    }
+    await silent.proxy.stop()
   })
 
   test('what is no verdict is thrown, not repeated, and never a pass', async () => {
@@ -317,40 +323,6 @@ describe('client for backends', { concurrency: true }, () => {
     await assert.rejects(new FakePowgate({ apiKey: site.apiKey }).verify('x'), AuthError)
   })
 })
-
-/** Passes nothing on over its first connections, and says nothing of that. */
-class SilentNetwork {
-  connections = 0
-  readonly #server: Server
-  readonly #sockets: Socket[] = []
-
-  private constructor(port: number, silent: number) {
-    this.#server = createServer(socket => {
-      this.#sockets.push(socket)
-      this.connections++
-      if (this.connections > silent)
-        this.#sockets.push(socket.pipe(connect(port, '127.0.0.1')).pipe(socket) as Socket)
-    })
-  }
-
-  static async start(port: number, silent: number): Promise<SilentNetwork> {
-    const network = new SilentNetwork(port, silent)
-    network.#server.listen(0, '127.0.0.1')
-    await once(network.#server, 'listening')
-    leftovers.add(network)
-    return network
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
-
-  async stop(): Promise<void> {
-    leftovers.delete(this)
-    for (const socket of this.#sockets) socket.destroy()
-    this.#server.close()
-  }
-}
 
 async function thrown(call: Promise<unknown> | (() => Promise<unknown>)): Promise<unknown> {
   try {
