@@ -66,7 +66,7 @@ function traceOf(seconds: number, seed: number): Visit[] {
     if (luck < 0.29) return visit(wrong!, 'wrong')
     if (luck < 0.32) return visit(mixed!, draw.share() < 0.3 ? 'wrong' : 'right')
     if (luck < 0.35) return visit(people.get(draw.below(people.count)), 'right')
-    return luck < 0.6 && slotMs % MINUTE_MS < 20_000 ? visit(owner.get(draw.below(owner.count)), 'right') : []
+    return luck < 0.5 && slotMs % MINUTE_MS < 20_000 ? visit(owner.get(draw.below(owner.count)), 'right') : []
   }).flat()
 }
 

@@ -3,9 +3,17 @@
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { compareWithService } from '../../bench/effect/against-service.ts'
 import { quantileOf } from '../../bench/effect/measure.ts'
-import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
+import { policyOf } from '../../bench/effect/policy.ts'
+import {
+  builtInScenarios,
+  type DeviceClass,
+  POPULATIONS,
+  type Scenario,
+} from '../../bench/effect/scenario.ts'
 import { simulate } from '../../bench/effect/simulate.ts'
+import { UsageError } from '../../bench/support/arguments.ts'
 
 const ROOT = new URL('../..', import.meta.url)
 const POLICY = ['difficulty', 'load', 'sources', 'limits', 'score', 'fingerprints', 'nonce', 'address-log']
@@ -31,35 +39,35 @@ const LONE: Scenario = {
   name: 'lone',
   about: 'Visitors who never meet.',
   minutes: 1000,
-  people: [{ name: 'people', rate: 120, addresses: { addresses: 1_000_000 }, device: 'mid phone' }],
+  people: [{ name: 'people', rate: 120, addresses: { addresses: 1_000_000 } }],
 }
 
 test('delays of lone visitors are those of the closed form, within 1 %', async () => {
   const { measure } = await simulate(LONE, { seed: 1, speed: 1 })
-  const { medianMhs, sigma } = POPULATIONS.devices.find(({ name }) => name === 'mid phone')!
   const delays = measure.visits
     .map(({ delayMs }) => delayMs! - 2 * POPULATIONS.roundTripMs)
     .sort((a, b) => a - b)
   assert.ok(delays.length > 100_000)
   for (const share of [0.5, 0.95]) {
-    const expected = quantileOfMixture(share, 2 ** 18 / (medianMhs * 1000), sigma)
-    const ratio = quantileOf(delays, share) / expected
+    const ratio = quantileOf(delays, share) / quantileOfMixture(share, 2 ** 18, POPULATIONS.devices)
     assert.ok(Math.abs(ratio - 1) < 0.01, `${share}: ${ratio}`)
   }
 })
 
-/** Of an exponential time with this mean for the median device, where speeds are log-normal: E exp(-t h / W) = 1 - share. */
-function quantileOfMixture(share: number, meanMs: number, sigma: number): number {
+/** Milliseconds; of an exponential time of so many hashes in the mean, where speeds h are log-normal: E exp(-t h / W) = 1 - share. */
+function quantileOfMixture(share: number, hashes: number, classes: readonly DeviceClass[]): number {
   const survival = (ms: number) => {
     let [sum, weights] = [0, 0]
-    for (let z = -6; z <= 6; z += 0.01) {
-      const weight = Math.exp((-z * z) / 2)
-      sum += weight * Math.exp((-ms / meanMs) * Math.exp(sigma * z))
-      weights += weight
+    for (const { share: people, medianMhs, sigma } of classes) {
+      for (let z = -6; z <= 6; z += 0.01) {
+        const weight = people * Math.exp((-z * z) / 2)
+        sum += weight * Math.exp((-ms / hashes) * medianMhs * 1000 * Math.exp(sigma * z))
+        weights += weight
+      }
     }
     return sum / weights
   }
-  let [low, high] = [0, 100 * meanMs]
+  let [low, high] = [0, hashes / 10]
   for (let step = 0; step < 60; step++) {
     const middle = (low + high) / 2
     if (survival(middle) > 1 - share) low = middle
@@ -73,4 +81,36 @@ test('a seed gives the same figures again, another seed others', async () => {
   const run = async (seed: number) => JSON.stringify((await simulate(scenario, { seed, speed: 1 })).figures)
   assert.equal(await run(7), await run(7))
   assert.notEqual(await run(7), await run(8))
+})
+
+test('a revision decides by its own rules, beside those of this tree', async () => {
+  const policy = await policyOf('HEAD')
+  const scenario = { ...LONE, minutes: 5 }
+  const { figures } = await simulate(scenario, { seed: 1, speed: 1, policy })
+  assert.ok(figures.all.visits > 500 && figures.bitsMax === 18)
+  await assert.rejects(policyOf('no-such-revision'), UsageError)
+})
+
+test('what the neighbours of an attacker pay is told, and what people waited beyond their luck', async () => {
+  const scenario = builtInScenarios().find(({ name }) => name === 'nat-griefer')!
+  const { figures } = await simulate(scenario, { seed: 1, speed: 1 })
+  assert.ok(figures.collateral!.bits > 0 && figures.collateral!.score < 0)
+  const lone = await simulate({ ...LONE, minutes: 5 }, { seed: 1, speed: 1 })
+  assert.ok(lone.figures.all.added.p99! < 1e-6)
+  assert.ok(figures.byPeople.office!.added.p95! > figures.byPeople.people!.added.p95!)
+})
+
+test('solutions that are kept come all at once', async () => {
+  const scenario = builtInScenarios().find(({ name }) => name === 'stockpile-dump')!
+  const { measure } = await simulate(scenario, { seed: 1, speed: 1 })
+  const filled = measure.bins.filter(({ accepted }) => accepted > 0)
+  assert.equal(filled.length, 1)
+  assert.ok(filled[0]!.accepted > 1000)
+})
+
+test('difficulties and refusals are those of the running service, all of them', async () => {
+  const { limited, bits, differences } = await compareWithService(12, 1)
+  assert.deepEqual(differences, [])
+  assert.ok(limited > 0)
+  assert.ok(bits.length > 3, String(bits))
 })
