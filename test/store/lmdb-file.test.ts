@@ -71,8 +71,11 @@ test('and while another process writes it', async () => {
   const child = fork(WRITER, [dataDir])
   await once(child, 'message')
   const state = join(dataDir, 'state', 'data.mdb')
-  for (let looks = 0; looks < 100; looks++) assert.equal(damageOf(state, true), undefined)
-  child.kill('SIGKILL')
+  try {
+    for (let looks = 0; looks < 100; looks++) assert.equal(damageOf(state, true), undefined)
+  } finally {
+    child.kill('SIGKILL') // a test that fails ends too
+  }
   await once(child, 'exit')
   assert.equal(damageOf(state, true), undefined)
   rmSync(dataDir, { recursive: true })
