@@ -34,7 +34,7 @@ after(() => {
 /** Before a program that root starts: without these capabilities even root obeys the modes of files. */
 const OBEYING =
   process.getuid?.() === 0
-    ? ['--bounding-set', '--inh-caps'].flatMap(set => [set, '-dac_override,-dac_read_search'])
+    ? ['setpriv', ...['--bounding-set', '--inh-caps'].flatMap(set => [set, '-dac_override,-dac_read_search'])]
     : []
 
 /** @param before a program, and its arguments, that starts the service */
