@@ -52,9 +52,9 @@ export function verdictText({
   return [
     `${number} ${name}: ${holds ? 'holds' : 'BROKEN'} (${seconds} s)`,
     `  aim: ${aim}`,
+    ...problems.map(problem => `  broken: ${problem}`),
     ...sizes.map(size => `  done: ${size}`),
     ...Object.entries(figures).map(([figure, value]) => `  ${figure}: ${value}`),
-    ...problems.map(problem => `  broken: ${problem}`),
     ...(holds ? [] : [`  again: ${command}`]),
   ].join('\n')
 }
