@@ -1,6 +1,6 @@
 /** Entry point. The primary process checks the configuration, prepares the store, and forks workers; signals end it. */
 
-import './process/supported-node.ts'
+import './process/supported-platform.ts'
 import cluster from 'node:cluster'
 import { metricsRoute } from './admin/metrics-route.ts'
 import { startAdminServer } from './admin/server.ts'

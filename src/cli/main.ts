@@ -7,7 +7,7 @@
  *   exit 2   the call could not be understood; nothing was opened or changed
  */
 
-import '../process/supported-node.ts'
+import '../process/supported-platform.ts'
 import { scrub } from '../log/redaction.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
