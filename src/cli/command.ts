@@ -1,6 +1,7 @@
 /** A command of the command line. One table entry gives its parsing, its error lines and its help. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { didYouMean } from '../domain/nearest.ts'
 import { UsageError, type ValueRule } from '../sites/rules.ts'
 
 export interface FlagValue extends ValueRule {
@@ -146,8 +147,9 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
-      const known = Object.keys(flags).map(known => `--${known}`)
-      return new UsageError(`${flag}: there is no such flag; ${name} has ${[...known, '--help'].join(', ')}`)
+      const known = [...Object.keys(flags), 'help'].map(known => `--${known}`)
+      const problem = `there is no such flag${didYouMean(flag, known)}`
+      return new UsageError(`${flag}: ${problem}; ${name} has ${known.join(', ')}`)
     }
     case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
       return new UsageError(

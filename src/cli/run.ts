@@ -1,5 +1,6 @@
 /** From the words of a call to its command: finds the command, reads its arguments, runs it. */
 
+import { didYouMean } from '../domain/nearest.ts'
 import { UsageError } from '../sites/rules.ts'
 import { VERSION } from '../version.ts'
 import { readInput } from './command.ts'
@@ -38,16 +39,18 @@ export async function run(args: readonly string[]): Promise<number> {
 function runGroup(first: string, [second]: readonly string[]): number {
   const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `))
   if (group.length === 0) {
-    const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]))]
-    throw new UsageError(`${first}: there is no such command; expected ${words.join(', ')} or --help`)
+    const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]!))]
+    const problem = `there is no such command${didYouMean(first, words)}`
+    throw new UsageError(`${first}: ${problem}; expected ${words.join(', ')} or --help`)
   }
   if (second !== undefined && isHelp(second)) {
     process.stdout.write(overview(group))
     return 0
   }
-  const words = group.map(({ name }) => name.split(' ')[1]).join(', ')
-  if (second === undefined) throw new UsageError(`${first}: expected one of ${words}`)
-  throw new UsageError(`${first} ${second}: there is no such command; ${first} has ${words}`)
+  const words = group.map(({ name }) => name.split(' ')[1]!)
+  if (second === undefined) throw new UsageError(`${first}: expected one of ${words.join(', ')}`)
+  const problem = `there is no such command${didYouMean(second, words)}`
+  throw new UsageError(`${first} ${second}: ${problem}; ${first} has ${words.join(', ')}`)
 }
 
 function isHelp(argument: string): boolean {

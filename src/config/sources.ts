@@ -1,6 +1,7 @@
 /** Reads the settings from the environment, from a file of settings, and from files with one secret each. */
 
 import { readFileSync } from 'node:fs'
+import { didYouMean } from '../domain/nearest.ts'
 import { SETTINGS, type Setting, type SettingName } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -49,7 +50,7 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
         delete values[name + FILE_SUFFIX]
       } else if (isSecretFile(name)) readSecret(name, value, values, problems)
       else if (name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && source === env)
-        problems.push(`${name}: there is no such setting${suggestion(name)}`)
+        problems.push(`${name}: there is no such setting${didYouMean(name, Object.keys(SETTINGS))}`)
     }
     for (const name of Object.keys(source)) {
       const isTwice = isSecretFile(name) && source[name]?.trim() && source[secretOf(name)]?.trim()
@@ -105,7 +106,7 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
     if (name === undefined || value === undefined) problems.push(`${at}: expected NAME=value`)
     else if (name === 'POWGATE_CONFIG_FILE') problems.push(`${at}: a file of settings names no other`)
     else if (!(name in SETTINGS) && !isSecretFile(name))
-      problems.push(`${at}: ${name}: there is no such setting${suggestion(name)}`)
+      problems.push(`${at}: ${name}: there is no such setting${didYouMean(name, Object.keys(SETTINGS))}`)
     else if (name in settings) problems.push(`${at}: ${name}: expected once`)
     else settings[name] = unquoted(value)
   })
@@ -115,12 +116,4 @@ function readSettingsFile(path: string, problems: string[]): Record<string, stri
 function unquoted(value: string): string {
   const match = /^(["'])(.*)\1$/.exec(value)
   return match?.[2] ?? value
-}
-
-function suggestion(name: string): string {
-  const letters = (text: string) => [...text].sort().join('')
-  const near = Object.keys(SETTINGS).find(
-    known => letters(known) === letters(name) || known.startsWith(name) || name.startsWith(known),
-  )
-  return near === undefined ? '' : ` (did you mean ${near}?)`
 }

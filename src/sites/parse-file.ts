@@ -1,6 +1,7 @@
 /** Reads and checks a file of sites as a whole. A file with any mistake is not used. */
 
 import { Ajv, type ErrorObject } from 'ajv'
+import { didYouMean } from '../domain/nearest.ts'
 import { SITE_DEFAULTS, type SiteSettings } from '../domain/site.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { FILE_FORMAT, FILE_VERSION, type SiteEntry } from './file.ts'
@@ -105,9 +106,10 @@ class Problems {
       const name = String(params.missingProperty)
       this.add(inside(path, name), `missing; expected ${properties[name]?.description}`)
     } else if (keyword === 'additionalProperties') {
-      const known = Object.keys(properties).join(', ')
-      const name = inside(path, String(params.additionalProperty))
-      this.add(name, `there is no such field; expected one of ${known}`)
+      const known = Object.keys(properties)
+      const name = String(params.additionalProperty)
+      const problem = `there is no such field${didYouMean(name, known)}`
+      this.add(inside(path, name), `${problem}; expected one of ${known.join(', ')}`)
     } else {
       this.add(path, `expected ${description}, got ${gotText(data)}`)
     }

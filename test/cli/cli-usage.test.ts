@@ -43,12 +43,21 @@ const update = ['site', 'update', SITE]
 const attempt = ['try', '--site-key', SITE, '--api-key', API_KEY]
 
 const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
-  [['sites'], /^sites: there is no such command; expected serve, check, .* or --help$/],
+  [
+    ['sites'],
+    /^sites: there is no such command \(did you mean site\?\); expected serve, check, .* or --help$/,
+  ],
   [['--jsn'], /^--jsn: there is no such command/],
   [['site'], /^site: expected one of create, list, show, update, disable, enable, export, schema$/],
-  [['site', 'crate'], /^site crate: there is no such command; site has create, list/],
+  [
+    ['site', 'crate'],
+    /^site crate: there is no such command \(did you mean create\?\); site has create, list/,
+  ],
   [['key', 'delete', 'x'], /^key delete: there is no such command; key has create, list, update, revoke$/],
-  [['site', 'list', '--jsn'], /^--jsn: there is no such flag; site list has --json, --config, --help$/],
+  [
+    ['site', 'list', '--jsn'],
+    /^--jsn: there is no such flag \(did you mean --json\?\); site list has --json, --config, --help$/,
+  ],
   [['site', 'list', '-j'], /^-j: there is no such flag/],
   [['site', 'list', '--json=yes'], /^--json: expected no value$/],
   [['site', 'list', 'all'], /^unexpected argument "all"; usage: powgate site list \[flags\]$/],
@@ -166,7 +175,7 @@ const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
   ],
   [
     ['apply', '-f', 'a', '--dry'],
-    /^--dry: there is no such flag; apply has --file, --dry-run, --disable-missing, /,
+    /^--dry: there is no such flag \(did you mean --dry-run\?\); apply has --file, --dry-run, --disable-missing, /,
   ],
   [['audit', '--site', 'shop'], /^--site: expected site_ and 22 letters or digits, got "shop"$/],
   [['audit', '--limit', '0'], /^--limit: expected an integer from 1 to 1000000, got "0"$/],

@@ -99,7 +99,7 @@ const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
   [
     'a field more',
     fileOf([], { site: [] }),
-    /^site: there is no such field; expected one of format, version/,
+    /^site: there is no such field \(did you mean sites\?\); expected one of format, version/,
   ],
 ]
 

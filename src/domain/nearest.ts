@@ -1,0 +1,51 @@
+/** The known name that somebody probably meant by an unknown one, for messages about commands, flags, settings and fields. */
+
+/** Shorter beginnings tell nothing. */
+const BEGINNING_MIN = 4
+
+/**
+ * The name with the fewest edits, at most a third of the letters typed; else one that begins as the typed one, or the other
+ * way round. Of two that are equally near, the earlier one.
+ */
+export function nearest(typed: string, known: readonly string[]): string | undefined {
+  let best: string | undefined
+  let least = Math.max(1, Math.floor(typed.length / 3)) + 1
+  for (const name of known) {
+    const edits = editsBetween(typed, name)
+    if (edits >= least) continue
+    best = name
+    least = edits
+  }
+  return best ?? known.find(name => beginsWith(name, typed) || beginsWith(typed, name))
+}
+
+/** ` (did you mean NAME?)`, or nothing. */
+export function didYouMean(typed: string, known: readonly string[]): string {
+  const name = nearest(typed, known)
+  return name === undefined ? '' : ` (did you mean ${name}?)`
+}
+
+function beginsWith(text: string, beginning: string): boolean {
+  return beginning.length >= BEGINNING_MIN && text.startsWith(beginning)
+}
+
+/** Letters to insert, remove or replace, or neighbours to swap: the optimal string alignment distance. */
+function editsBetween(from: string, to: string): number {
+  const rows = [Array.from({ length: to.length + 1 }, (_, column) => column)]
+  for (let row = 1; row <= from.length; row++) {
+    const [before, above] = [rows.at(-2), rows.at(-1)!]
+    const edits = [row]
+    for (let column = 1; column <= to.length; column++) {
+      const isSame = from[row - 1] === to[column - 1]
+      const isSwap = from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]
+      edits[column] = Math.min(
+        above[column - 1]! + (isSame ? 0 : 1),
+        above[column]! + 1,
+        edits[column - 1]! + 1,
+        before !== undefined && isSwap ? before[column - 2]! + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    rows.push(edits)
+  }
+  return rows.at(-1)!.at(-1)!
+}
