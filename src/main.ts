@@ -9,6 +9,7 @@ import { ListenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { ConfigError, gatherSettings } from './config/sources.ts'
 import { dashboard } from './dashboard/start.ts'
+import { logDestination } from './log/destination.ts'
 import { createLogger, type Logger } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Lifecycle } from './process/lifecycle.ts'
@@ -22,7 +23,8 @@ async function runPrimary(): Promise<void> {
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)
-    const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values))
+    const output = await logDestination(loaded.logFormat)
+    const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
     const totals = new Totals()
     // Loaded with the embedded store only, because lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined

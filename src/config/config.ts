@@ -20,6 +20,7 @@ export interface Config {
   readonly adminPort: number | undefined
   readonly workers: number
   readonly logLevel: string
+  readonly logFormat: 'auto' | 'json' | 'text'
   /** Share of the visitors whose successes are logged too, 0 to 1. */
   readonly logSuccesses: number
   /** Otherwise only their networks are logged. */
@@ -123,6 +124,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),
     logLevel: text('LOG_LEVEL'),
+    logFormat: text('POWGATE_LOG_FORMAT') as Config['logFormat'],
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
     dataDir: text('POWGATE_DATA_DIR'),

@@ -59,6 +59,12 @@ export const SETTINGS = {
     expects: 'one of trace, debug, info, warn, error, fatal, silent',
     about: 'Least severe log lines to write.',
   },
+  POWGATE_LOG_FORMAT: {
+    schema: Type.Enum(['auto', 'json', 'text']),
+    fallback: 'auto',
+    expects: 'one of auto, json, text',
+    about: 'JSON for programs, text for people; auto: text on a terminal.',
+  },
   POWGATE_CONFIG_FILE: path(
     '',
     'a file of NAME=value lines',
@@ -281,6 +287,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     'POWGATE_ADMIN_HOSTS',
     'POWGATE_ADMIN_PORT',
     'LOG_LEVEL',
+    'POWGATE_LOG_FORMAT',
     'POWGATE_LOG_SUCCESSES',
     'POWGATE_LOG_ADDRESSES',
   ],

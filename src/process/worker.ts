@@ -3,6 +3,7 @@
 import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
+import { logDestination } from '../log/destination.ts'
 import { createLogger, endOnFault } from '../log/logger.ts'
 import { type Server, startServer } from '../server.ts'
 import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
@@ -56,10 +57,9 @@ export async function runWorker(): Promise<void> {
   process.title = `powgate worker ${index}`
   try {
     const config = parseConfig(settings)
-    const log = createLogger(config.logLevel, { worker: index }, [
-      ...secretTexts(config, settings),
-      ...resolveSecrets(config),
-    ])
+    const secrets = [...secretTexts(config, settings), ...resolveSecrets(config)]
+    const output = await logDestination(config.logFormat)
+    const log = createLogger(config.logLevel, { worker: index }, secrets, output)
     endOnFault(log)
     server = await startServer(config, log, index)
   } catch (error) {
