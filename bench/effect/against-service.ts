@@ -10,6 +10,7 @@ import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/domain/address.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import { eventually } from '../../test/harness/eventually.ts'
+import { closeIdleConnections } from '../../test/harness/http.ts'
 import { TestService } from '../../test/harness/service.ts'
 import { BenchError } from '../support/arguments.ts'
 import { Addresses } from './addresses.ts'
@@ -113,6 +114,7 @@ async function requested(client: Client, siteKey: string, { address, work }: Vis
   const first = { address, answer: String(difficulty) }
   if (work === 'none') return [first]
   const counter = solve(nonce, difficulty) + (work === 'wrong' ? 1 : 0)
+  closeIdleConnections() // the service may have closed them during a long solution
   const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
   const verification = await client.verify(siteKey, { ...solution, solveTimeMs: 1 }, { headers })
   return [first, { address, work, answer: answerOf(verification) }]
