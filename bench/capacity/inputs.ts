@@ -1,4 +1,4 @@
-/** The figures of other benches, read from the JSON that they write and checked, since a file can be any. */
+/** Reads the JSON files that the other benches write, and checks their form. */
 
 import { readFileSync } from 'node:fs'
 import type { StoreKind } from '../../test/harness/service.ts'

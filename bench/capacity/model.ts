@@ -1,4 +1,4 @@
-/** From measured costs to what a load takes, and what an attack does. Pure: every figure comes in as an argument. */
+/** Computes what a load needs and what an attack costs, from measured costs. Pure: all figures are arguments. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Endpoint } from '../http/traffic.ts'

@@ -1,4 +1,4 @@
-/** What native code can do on this machine: the SHA-256 of the openssl program, which uses the CPU's instructions for it. */
+/** Measures native SHA-256 on this machine: the openssl program, which uses the processor's SHA instructions. */
 
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

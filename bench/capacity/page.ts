@@ -1,4 +1,4 @@
-/** The capacity page: Markdown for docs/measurements.md, and the same as a report. Assumptions come first. */
+/** Writes the capacity page: Markdown for docs/measurements.md, or an HTML report. Assumptions come first. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Report, ReportPart } from '../support/report.ts'

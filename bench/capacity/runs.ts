@@ -1,4 +1,4 @@
-/** Runs the other benches when no figures of theirs are given: shorter than by themselves, at full size of each run. */
+/** Runs shortened versions of the other benches if no files with their figures are given. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

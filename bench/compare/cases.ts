@@ -1,4 +1,4 @@
-/** What is compared, and how pairs are measured. */
+/** The cases that are compared, and how their pairs are measured. */
 
 export type Side = 'old' | 'new'
 

@@ -1,6 +1,6 @@
 /**
- * Entry of the process that starts one tree's service and loads it. The service, the site and the requests are made by
- * the tree's own modules, since nonces and tokens may differ between revisions; the load is this tree's for both.
+ * Entry of the process that starts and loads the service of one tree. The tree's own modules make the service, the site
+ * and the requests, because formats of nonces and tokens may differ. Both trees get this tree's load generator.
  */
 
 import { join } from 'node:path'

@@ -1,4 +1,6 @@
-/** Both trees' services under the load of bench/http: CPU time per request of all their processes and of Redis. */
+/**
+ * Measures the services of both trees under the load of bench/http: CPU time per request of their processes and of Redis.
+ */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Both trees' modules under the same steps, in processes of their own: fresh ones for each pair, because how the compiler
- * and the memory of a process turned out stays with it, and would pass for a difference.
+ * Measures the same steps with the modules of both trees. Each pair gets fresh processes: how a process was compiled and
+ * laid out in memory stays with it, and would look like a difference.
  */
 
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-/** From paired measurements to what is printed, and to the verdict on all of them. */
+/** Prints the paired measurements, and the verdict on all of them. */
 
 import { cpus } from 'node:os'
 import type { Report } from '../support/report.ts'

@@ -1,4 +1,4 @@
-/** Whether one of two series that were measured in pairs is larger, and how sure that is. */
+/** Tells which of two paired series is larger, and how sure that is. */
 
 import { spreadOf } from '../support/statistics.ts'
 

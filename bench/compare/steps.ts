@@ -1,7 +1,6 @@
 /**
- * The steps of the verify path, made of one tree's modules. Each step makes its inputs by its own tree, since their
- * formats may differ, and says of what it returns whether it is right: a module that has been changed so that it takes
- * other arguments must not be mistaken for a fast one.
+ * The steps of the verify path, built from the modules of one tree. Each step makes its own inputs, because formats may
+ * differ between trees. Each step also checks its results: a module whose arguments have changed must not look fast.
  */
 
 export interface Step {

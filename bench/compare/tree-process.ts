@@ -1,4 +1,4 @@
-/** A process with one tree's modules, which does what it is asked, one thing at a time. */
+/** A child process with the modules of one tree. It runs one measurement at a time. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

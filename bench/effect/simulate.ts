@@ -1,4 +1,4 @@
-/** Runs a scenario from its first minute to its last, and gives its figures. */
+/** Runs a scenario from its first minute to its last, and computes its figures. */
 
 import { Addresses } from './addresses.ts'
 import { Attacker } from './attackers.ts'

@@ -1,4 +1,6 @@
-/** The little of HTTP/1.1 that the load generator reads: answers with a Content-Length, as uWebSockets.js writes it. */
+/**
+ * Parses the part of HTTP/1.1 that the load generator needs: answers with a Content-Length, as uWebSockets.js writes them.
+ */
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const CONTENT_LENGTH = Buffer.from('\r\nContent-Length: ')

@@ -1,6 +1,6 @@
 /**
- * What everything is compared with: uWebSockets.js reading each request's body and answering with a constant. Its
- * argument is how many bytes a whole answer has, the head included. It looks at nothing, so nothing can cost less.
+ * The baseline of all ratios: a uWebSockets.js server that reads each request's body and answers with a constant. Its
+ * argument is the length of a whole answer, head included.
  */
 
 import { App, us_socket_local_port } from 'uWebSockets.js'

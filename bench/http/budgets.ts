@@ -1,4 +1,4 @@
-/** What requests may cost, with 64 connections and addresses of their own. */
+/** CPU budgets of requests, measured with 64 connections and a new address for each request. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Endpoint } from './traffic.ts'

@@ -1,4 +1,7 @@
-/** The epochs of a store that has many: each shard of a Redis Cluster has its own, and nonces are bound to those of address and site. */
+/**
+ * Reads the epochs of a Redis Cluster. Each shard has an epoch of its own, and a nonce is bound to two: its address's and
+ * its site's.
+ */
 
 import { loadConfig } from '../../src/config/config.ts'
 import { type Address, limitKey } from '../../src/domain/address.ts'

@@ -1,4 +1,4 @@
-/** What is reported of one run, from what the load generator measured. */
+/** Computes the figures of one run from what the load generator measured. */
 
 import type { LoadResult, MeasuredUsage } from './load.ts'
 import type { PacedResult } from './paced-load.ts'

@@ -1,4 +1,4 @@
-/** Entry of the load generator's process: does what load-process.ts sends, one thing at a time. */
+/** Entry of the load generator's process. It runs the commands of load-process.ts, one at a time. */
 
 import { openEpochs } from './epochs.ts'
 import { runLoad } from './load.ts'

@@ -1,4 +1,4 @@
-/** The load generator as the bench sees it: a process of its own, so that its CPU time is nobody else's. */
+/** Controls the load generator. The generator has a process of its own, so that its CPU time is counted apart. */
 
 import { type ChildProcess, fork } from 'node:child_process'
 import type { LoadResult, LoadSpec } from './load.ts'

@@ -1,4 +1,4 @@
-/** What was used between two moments: by the measured processes, by this one, and by everything else. */
+/** Measures the CPU time between two moments: of the measured processes, of this process, and of the whole machine. */
 
 import { machineCpuMs, type ProcessUsage, processUsage } from '../support/cpu.ts'
 

@@ -1,4 +1,4 @@
-/** Which processes another one has started (Linux, /proc). */
+/** Finds the child processes of a process (Linux, /proc). */
 
 import { readdirSync, readFileSync } from 'node:fs'
 

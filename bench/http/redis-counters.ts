@@ -1,4 +1,4 @@
-/** What Redis itself counts: script calls, the commands in them, and bytes on its connections. */
+/** Reads Redis' own counters: script calls, the commands inside them, and bytes on its connections. */
 
 import { once } from 'node:events'
 import { Redis } from 'ioredis'

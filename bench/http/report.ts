@@ -1,4 +1,4 @@
-/** From runs to what is reported: medians and ranges over the repetitions of each case. */
+/** Aggregates the repetitions of each case into medians and ranges. */
 
 import { type Spread, spreadOf } from '../support/statistics.ts'
 import type { LatencyRun, Run, RunOf, ServerKind } from './cases.ts'

@@ -1,6 +1,6 @@
 /**
- * Real visitors fetch a challenge and come back with its solution, so that the store has a record of their address by
- * then. Traffic for /verify is minted, not fetched: here its visitors fetch one each, all alike, before they are loaded.
+ * Fetches a challenge for each visitor before /verify is measured, so that the store has a record of each address, as it
+ * has of real visitors. The measured requests themselves are minted.
  */
 
 import type { LoadProcess } from './load-process.ts'

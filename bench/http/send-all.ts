@@ -1,4 +1,4 @@
-/** Sends each request once, as fast as the server answers: for what must be in place before something is measured. */
+/** Sends each request once, as fast as the server answers. Prepares a measurement. */
 
 import { Connection, type ConnectionOwner } from './connection.ts'
 import { requestAt, type Traffic } from './traffic.ts'

@@ -1,4 +1,4 @@
-/** Holds the one server that a bench runs at a time, so that whatever happens it can be ended. */
+/** Holds the one server that a bench runs at a time, and stops this server however the bench ends. */
 
 import type { RunningServer } from './server.ts'
 

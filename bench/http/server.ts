@@ -1,4 +1,4 @@
-/** Starting what is measured: the built service on any store, with one worker or more, and the bare server. */
+/** Starts the servers that are measured: the built service on any store, with one worker or more, and the bare server. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

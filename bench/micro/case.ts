@@ -1,4 +1,4 @@
-/** What a case is: one step of the service, and where there are any, other ways to do the same. */
+/** The type of a case: one step of the service, and alternatives that do the same work. */
 
 /** One way to do a step, ready to run over its inputs. */
 export type Work = SyncWork | AsyncWork

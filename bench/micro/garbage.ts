@@ -1,6 +1,6 @@
 /**
- * How many bytes a step leaves behind: what the heap and the memory of buffers outside of it grow by while nothing is
- * collected. What native code allocates for itself, such as OpenSSL's contexts, is not counted.
+ * Measures the bytes that a step leaves behind: the growth of the heap and of buffers outside it, without garbage
+ * collection. Memory of native code, such as OpenSSL's contexts, is not counted.
  */
 
 import { PerformanceObserver } from 'node:perf_hooks'

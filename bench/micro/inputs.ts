@@ -1,6 +1,6 @@
 /**
- * Visitors that are the same in every run, and every call into src/ whose arguments they fill. Whoever changes such a
- * signature mends it here; the cases are about what is done, not about how it is spelled.
+ * Fixed test visitors, and all calls into src/ with their arguments. If a signature in src/ changes, only this file
+ * changes.
  */
 
 import { type Address, limitKey, parseAddress } from '../../src/domain/address.ts'

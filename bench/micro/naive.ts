@@ -1,6 +1,6 @@
 /**
- * The steps by node:crypto and the language alone, as most services of this kind do them: an object per hash, buffers
- * made for a comparison, text fields signed with an HMAC beside them. What they leave out is noted where they are used.
+ * The same steps with node:crypto alone, as most services of this kind do them: an object per hash, new buffers for each
+ * comparison, text fields with an HMAC. Each use notes what it leaves out.
  */
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Running a step over its inputs. */
+/** Runs a step over its inputs. */
 
 import type { AsyncWork, SyncWork, Work } from './case.ts'
 

@@ -1,5 +1,7 @@
 /**
- * Compiles the bench and what it measures as the service is compiled, and runs one measurement per process.
+ * Compiles the bench with the service's compiler options, and runs each measurement in a process of its own. tsx would
+ * distort: its esbuild keeps the names of functions, which adds a call of Object.defineProperty to each function that
+ * makes a closure.
  *
  * tsx would not do for what is measured: it has esbuild keep the names of functions, which puts a call of
  * Object.defineProperty into each function that makes a closure.

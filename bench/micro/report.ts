@@ -1,4 +1,4 @@
-/** From measurements to figures. */
+/** Computes figures from measurements. */
 
 import { type Spread, spreadOf } from '../support/statistics.ts'
 import { PIPELINE } from './cases/endpoints.ts'

@@ -1,4 +1,4 @@
-/** The measurements, one after the other, each in a process of its own. */
+/** Runs the measurements one after the other, each in a process of its own. */
 
 import { type Case, type Variant, variantsOf } from './case.ts'
 import type { Figures } from './child.ts'

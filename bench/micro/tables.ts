@@ -1,4 +1,4 @@
-/** The figures in words: tables for people. */
+/** Formats the figures as tables. */
 
 import { isDisturbed } from '../solver/disturbance.ts'
 import type { Spread } from '../support/statistics.ts'

@@ -1,4 +1,4 @@
-/** How long a step takes: tinybench, with passes over all inputs as its samples. */
+/** Times a step with tinybench. One sample is a pass over all inputs. */
 
 import { Bench, type FnReturnedObject } from 'tinybench'
 import type { Work } from './case.ts'

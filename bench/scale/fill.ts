@@ -1,6 +1,6 @@
 /**
- * Puts addresses and sites into the store of a running service, in process: over HTTP it would take longer than the
- * minute that an address's record lives.
+ * Fills the store of a running service with addresses and sites, in process. HTTP would take longer than the minute that
+ * an address record lives.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Measuring one point: a fresh service, what must be in its store, the load, and what it cost. */
+/** Measures one point: starts a fresh service, fills its store, loads it, and records the cost. */
 
 import type { LoadResult } from '../http/load.ts'
 import type { LoadProcess } from '../http/load-process.ts'

@@ -1,4 +1,4 @@
-/** What is measured: series of points that differ in one thing alone. */
+/** The measured series. The points of a series differ in one parameter only. */
 
 import type { ServiceKind } from '../http/server.ts'
 import type { Endpoint } from '../http/traffic.ts'

@@ -1,4 +1,4 @@
-/** From measurements to what is reported: medians and ranges, ratios within a turn, and whether costs stay flat. */
+/** Computes medians, ranges and ratios, and tells whether costs stay flat. */
 
 import { spreadsOf } from '../http/report.ts'
 import { type Spread, spreadOf } from '../support/statistics.ts'

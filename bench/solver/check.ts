@@ -1,4 +1,4 @@
-/** Whether a solver finds what it should, by node:crypto. */
+/** Checks the results of a solver with node:crypto. */
 
 import { createHash } from 'node:crypto'
 import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'

@@ -1,4 +1,4 @@
-/** Who is measured. The browser's side imports this too. */
+/** The list of measured solvers. The browser's code imports this list too. */
 
 export const CONTENDERS = {
   simd: { label: 'powgate, WASM SIMD', isOurs: true, firstCounter: 1e15 },

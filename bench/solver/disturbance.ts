@@ -1,4 +1,4 @@
-/** Whether somebody else used the machine while something was measured. */
+/** Tells whether other processes used the machine during a measurement. */
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { machineCpuMs } from '../support/cpu.ts'

@@ -1,4 +1,4 @@
-/** From measurements to what is printed. */
+/** Prints the measurements. */
 
 import { rangeStart } from '../../src/widget/solver/ranges.ts'
 import { type Spread, spreadOf } from '../support/statistics.ts'

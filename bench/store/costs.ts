@@ -1,4 +1,4 @@
-/** What each kind of operation costs, on new addresses; with one batch size or several. */
+/** Measures the cost of each kind of operation on new addresses, with one or several batch sizes. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'

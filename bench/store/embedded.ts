@@ -1,4 +1,4 @@
-/** An embedded store in a directory of its own, and what LMDB and the operating system tell of it. */
+/** An embedded store in a directory of its own, with counters of LMDB and of the operating system. */
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'

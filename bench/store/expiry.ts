@@ -1,4 +1,4 @@
-/** What it costs that everything expires: a service at a steady rate pays that for each of its requests as well. */
+/** Measures the cost of expiry, which a service at a steady rate pays for each request. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import { driveAll } from './drive.ts'

@@ -1,4 +1,4 @@
-/** What is measured, by name: units, and how the figures of several repetitions come together. */
+/** The figures by name: their units, and how repetitions are aggregated. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import { type Spread, spreadOf } from '../support/statistics.ts'

@@ -1,4 +1,4 @@
-/** Whether an operation costs more where more addresses are active. */
+/** Measures whether an operation costs more when more addresses are active. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import { drive } from './drive.ts'

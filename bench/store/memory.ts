@@ -1,4 +1,4 @@
-/** What an address takes in the store: with one visit, and at all limits of the contract. */
+/** Measures the store's memory for an address: with one visit, and at all limits of the contract. */
 
 import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
 import type { RequestStore } from '../../src/store/store.ts'

@@ -1,4 +1,4 @@
-/** Starts and ends the stores that are measured. */
+/** Starts and stops the stores that are measured. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
 import { startEmbedded } from './embedded.ts'

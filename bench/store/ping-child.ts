@@ -1,4 +1,4 @@
-/** Entry of the process that sends PING: says when it is connected, and at "stop" how long the answers took. */
+/** Entry of the process that sends PING. It tells when it is connected and, at "stop", how long the answers took. */
 
 import { connect } from 'node:net'
 import type { Pings } from './ping.ts'

@@ -1,4 +1,4 @@
-/** How long a client that only sends PING waits for a Redis that others keep busy: a process of its own tells. */
+/** Measures how long a client that only sends PING waits for a busy Redis. The client has a process of its own. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

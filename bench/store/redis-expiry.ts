@@ -1,6 +1,6 @@
 /**
- * What Redis pays for keys that nobody deletes. At a steady rate each request pays it once for each key that it wrote,
- * a minute and more later; here the lives are cut short, so that it can be told from everything else.
+ * Measures what Redis pays for keys that expire. At a steady rate, each request pays this once for each key that it wrote.
+ * Lifetimes are short here, so that the cost stands apart from all other costs.
  */
 
 import type { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-/** What Redis counts, read from its own reports. */
+/** Reads Redis' own reports (INFO). */
 
 import type { Redis } from 'ioredis'
 

@@ -1,4 +1,4 @@
-/** A redis-server of its own, and what it tells of itself. */
+/** A redis-server for one bench, with its own counters. */
 
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis-target.ts'

@@ -1,4 +1,4 @@
-/** From rows to what is printed: tables, aims, and JSON. */
+/** Prints the rows: as tables with their aims, or as JSON. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import type { StoreKind } from '../../test/harness/service.ts'

@@ -1,4 +1,4 @@
-/** Which figures are shown of which rows: the tables of the printed report and of the page. */
+/** Defines the tables of the printed report and of the page: their rows and columns. */
 
 import { type Column, spreadText } from '../support/table.ts'
 import type { FigureName, Row } from './figures.ts'

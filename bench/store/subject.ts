@@ -1,4 +1,4 @@
-/** A fresh store to measure, of either kind, and what every measurement of one has in common. */
+/** A fresh store of either kind, with what all measurements share. */
 
 import type { Store } from '../../src/store/store.ts'
 import { machineCpuMs } from '../support/cpu.ts'

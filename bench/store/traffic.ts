@@ -1,6 +1,6 @@
 /**
- * What the endpoints would ask a store for, built ahead of time: visitors who get a challenge, have its solution
- * verified and their token redeemed. Nonces are minted as the service mints them, because a store may take them apart.
+ * Store operations as the endpoints call them, built ahead of time: visitors get a challenge, submit a solution, and have
+ * their token redeemed. Nonces are minted as the service mints them, because a store may parse them.
  */
 
 import { addressFromBytes, limitKey } from '../../src/domain/address.ts'

@@ -1,10 +1,10 @@
-/** What the command lines of the benches share: the checks of their options, and how they end. */
+/** Shared by the command lines of all benches: how options are checked, and how a bench ends. */
 
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 
-/** What keeps a bench from its end and is no fault of its own; its message is one line. */
+/** A bench cannot go on, for a reason outside it, such as a missing program. The message is one line. */
 export class BenchError extends Error {
   override readonly name: string = 'BenchError'
 }

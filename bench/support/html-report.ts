@@ -1,6 +1,6 @@
 /**
- * A bench's figures as one HTML page: no script, nothing loaded from anywhere, light or dark as the reader has it. Every
- * plot has its figures as a table below it, for screen readers and for those who want the numbers.
+ * Writes a bench's figures as one HTML page: no script, nothing loaded, light or dark by the reader's setting. The figures
+ * of every plot stand in a table below it.
  */
 
 import { writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Pieces of HTML and SVG. Whatever comes from elsewhere passes through `escaped`. */
+/** Builds pieces of HTML and SVG. Texts from elsewhere pass through `escaped`. */
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',

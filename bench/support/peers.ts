@@ -1,4 +1,4 @@
-/** The packages that the benches compare with, which nobody needs who does not run them. */
+/** Installs the packages that the benches compare with. They are no dependencies of the project. */
 
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** Axes: where a value goes, and which values are marked. */
+/** Axes: maps values to positions, and chooses the values that are marked. */
 
 export interface Scale {
   /** From 0, the start of the axis, to 1, its end. */

@@ -1,4 +1,4 @@
-/** What is reported of a figure that was measured several times. */
+/** Summarises a figure that was measured several times. */
 export interface Spread {
   readonly median: number
   readonly min: number

@@ -1,6 +1,6 @@
 /**
- * src/endpoints: the work of a whole request, in process and in one go, without HTTP. With peers, the answer's text and
- * single use by a Map are part of it on all sides; limits are not, because the peers have none.
+ * src/endpoints: the work of a whole request in process, without HTTP. Compared with peers, every variant includes the
+ * answer's text and single use by a Map. Limits are left out, because the peers have none.
  */
 
 import { formatAddress, parseAddress } from '../../../src/domain/address.ts'

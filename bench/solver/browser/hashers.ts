@@ -1,4 +1,4 @@
-/** The contenders in the browser: ours through the interface of a solver, the others by what they offer. */
+/** The contenders in the browser: our solver by its interface, the others by what they export. */
 
 import { initSync, solve_pow } from '@cap.js/wasm/browser/cap_wasm.js'
 import { createSHA256 } from 'hash-wasm'

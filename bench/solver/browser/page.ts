@@ -1,4 +1,4 @@
-/** Entry of the bench's page: starts workers and puts together what they report. */
+/** Entry of the bench's page: starts the workers and collects their results. */
 
 import type { OnProgress, Puzzle, Solved } from '../../../src/widget/solver/job.ts'
 import type { BenchPage, ContenderName, Order, PoolResult, RunResult } from '../contenders.ts'
