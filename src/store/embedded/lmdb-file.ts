@@ -26,6 +26,7 @@ const [BIG, TREE] = [0x01, 0x02]
 const TREE_BYTES = 48
 const [FREE_TREE_AT, MAIN_TREE_AT, TRANSACTION_AT, BOOT_AT] = [48, 96, 152, 160]
 const META_BYTES = 168
+const START_BYTES = 8192
 const LAST_PAGE_AT = 144
 /** Flags of the free tree: its keys are numbers; some transactions of lmdb set one more flag. The main tree has none. */
 const [FREE_FLAGS, FREE_FLAGS_MORE] = [0x08, 0x1000]
@@ -50,20 +51,18 @@ export function damageOf(path: string, mustBeOfThisBoot = false): string | undef
   const file = openSync(path, 'r')
   try {
     if (!fstatSync(file).isFile()) return 'it is no file'
-    for (let tried = 1; ; tried++) {
-      const before = transactionOf(file)
+    for (let tried = 0; tried < TRIES; tried++) {
+      const before = startOf(file)
       try {
         walk(file, mustBeOfThisBoot)
         return undefined
       } catch (error) {
         if (!(error instanceof Damage)) throw error
-        const after = transactionOf(file)
-        const isStill = before !== undefined && before === after
-        if (isStill) return error.message
-        // An unreadable meta page is damaged, or between two writes of a file in use. A number that moves on shows use.
-        if (tried === TRIES) return before === undefined && after === undefined ? error.message : undefined
+        // Each transaction writes a meta page. A process that commits often changes them between two reads of `walk`.
+        if (before.equals(startOf(file))) return error.message
       }
     }
+    return undefined
   } finally {
     closeSync(file)
   }
@@ -137,13 +136,10 @@ function metaAt(file: number, position: number): Meta | undefined {
   return { page, pageBytes, transaction, isOfThisBoot: page.readBigUInt64LE(BOOT_AT) === bootNumber() }
 }
 
-/** undefined if the meta pages cannot be read. */
-function transactionOf(file: number): bigint | undefined {
-  try {
-    return metas(file, fstatSync(file).size).candidates[0]!.transaction
-  } catch {
-    return undefined
-  }
+/** The first bytes, with at least one of the two meta pages. */
+function startOf(file: number): Buffer {
+  const start = Buffer.alloc(START_BYTES)
+  return start.subarray(0, readSync(file, start, 0, START_BYTES, 0))
 }
 
 /** The boot as lmdb records it: the first group of the boot id. */
