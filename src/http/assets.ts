@@ -2,6 +2,7 @@
  * Serves the widget's files from memory.
  *
  *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by their ETag
+ *   /compat/<vendor>.js                 the same for the scripts that replace a vendor's
  *   /widget/<name with its hash>        immutable, cached for a year
  *   /widget/<name with another hash>    the present content, not cached. While the hosts behind a load balancer are upgraded
  *                                       one by one, a page with one version may ask a host with the other
@@ -56,6 +57,9 @@ const OWN_HEADERS: Readonly<Record<string, HeaderList>> = {
 const HASHED = /^(.+)\.[0-9a-f]{10}(\.[a-z]+)$/
 
 const PREFIX = '/widget/'
+const COMPAT_PREFIX = '/compat/'
+/** How the names of the files below /compat/ begin. */
+const COMPAT_NAME = 'compat-'
 
 interface Asset {
   readonly file: StaticFile
@@ -70,12 +74,17 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     const file = readStatic(folder, widgetFile)
     byName.set(widgetFile.name, file)
     byPath.set(PREFIX + widgetFile.name, { file, cacheControl: STABLE })
+    if (widgetFile.name.startsWith(COMPAT_NAME)) {
+      const path = COMPAT_PREFIX + widgetFile.name.slice(COMPAT_NAME.length)
+      byPath.set(path, { file, cacheControl: STABLE })
+    }
     if (widgetFile.fileName !== widgetFile.name) {
       byPath.set(PREFIX + widgetFile.fileName, { file, cacheControl: FOR_EVER })
     }
   }
   byPath.set('/widget.js', byPath.get(`${PREFIX}widget.js`)!)
   const ofOtherVersion = (path: string): Asset | undefined => {
+    if (!path.startsWith(PREFIX)) return undefined
     const [, stem, ending] = HASHED.exec(path.slice(PREFIX.length)) ?? []
     const file = byName.get(`${stem}${ending}`)
     return file === undefined ? undefined : { file, cacheControl: NEVER }
@@ -86,7 +95,11 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     if (asset === undefined) exchange.answer(notFound)
     else asset.file.answer(exchange, asked, asset.cacheControl)
   }
-  return ['/widget.js', `${PREFIX}*`].map(path => ({ path, methods: ['get', 'head'], handle }))
+  return ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`].map(path => ({
+    path,
+    methods: ['get', 'head'],
+    handle,
+  }))
 }
 
 function readStatic(folder: URL, { name, fileName, contentType }: WidgetFile): StaticFile {

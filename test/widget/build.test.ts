@@ -12,7 +12,7 @@ import { Script } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetManifest } from '../../src/http/widget-files.ts'
 import { bundleWidget } from '../../src/widget/build/bundle.ts'
-import { VISIT_BYTES_MAX, VISITS, visitsOf } from '../../src/widget/build/sizes.ts'
+import { COMPAT_BYTES_MAX, VISIT_BYTES_MAX, VISITS, visitsOf } from '../../src/widget/build/sizes.ts'
 import { writeWidget } from '../../src/widget/build/write.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-widget-'))
@@ -86,6 +86,13 @@ test(`no visitor loads more than ${VISIT_BYTES_MAX} bytes`, () => {
   const visits = visitsOf(manifest)
   for (const { about, bytes } of visits) assert.ok(bytes <= VISIT_BYTES_MAX, `${about}: ${bytes}`)
   assert.deepEqual(visits.map(({ about }) => about).sort(), Object.keys(VISITS).sort())
+})
+
+test(`no script that replaces a vendor's has more than ${COMPAT_BYTES_MAX} bytes`, () => {
+  const scripts = manifest.files.filter(({ name }) => name.startsWith('compat-'))
+  assert.ok(scripts.length > 0)
+  for (const { name, brotliBytes } of scripts)
+    assert.ok(brotliBytes <= COMPAT_BYTES_MAX, `${name}: ${brotliBytes}`)
 })
 
 test('a visit is the sum of its files, the largest comes first', () => {

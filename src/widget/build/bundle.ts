@@ -20,6 +20,8 @@ const SOURCES = new URL('../', import.meta.url)
 /** One file a language. */
 const TEXTS = new URL('texts/', SOURCES)
 const HASH_LENGTH = 10
+/** Vendors whose scripts can be replaced by one of ours: /compat/<vendor>.js. */
+const COMPAT = ['turnstile']
 
 /**
  * Builds in the order of dependencies, because each script contains the names of the files before it. So a changed file also
@@ -42,6 +44,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   add('frame.html', frameHtml(files.find(({ name }) => name === 'frame.js')!.fileName))
   // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
   await addScript('widget.js', 'main.ts', 'iife')
+  for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
     // A visitor loads at most one, by its stable name, so the script need not contain the hash of each.
     add(`texts-${file}`, JSON.stringify(JSON.parse(readFileSync(new URL(file, TEXTS), 'utf8'))))

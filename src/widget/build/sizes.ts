@@ -5,6 +5,9 @@ import type { WidgetManifest } from '../../http/widget-files.ts'
 /** 14 KiB: about what a server may send before it waits for the first acknowledgement (RFC 6928). */
 export const VISIT_BYTES_MAX = 14_336
 
+/** Of each script that replaces a vendor's: those are loaded besides the widget. */
+export const COMPAT_BYTES_MAX = 4096
+
 /** The files of a visit, by mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the frame': ['widget.js', 'frame.html', 'frame.js', 'worker.js', 'simd.wasm'],

@@ -1,0 +1,212 @@
+/** What the scripts in this folder share: a vendor's options and containers -> <pow-gate> elements, fields and callbacks. */
+
+import type { PowGateElement } from '../powgate.d.ts'
+import { type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
+import { Service } from './service.ts'
+
+export interface Vendor {
+  /** Class of the containers that are rendered without a call. */
+  readonly className: string
+  /** Names of the form fields that carry the token. */
+  readonly fields: readonly string[]
+  /** Element of these fields, which pages look for. */
+  readonly fieldTag: 'input' | 'textarea'
+  /** Whether `callback` is also called for a token that replaces an older one. */
+  readonly isTellingRenewals: (options: Options) => boolean
+  /** Whether nothing is verified before `execute()`. */
+  readonly isManual: (options: Options) => boolean
+  /** Whether nothing is shown unless something goes wrong. */
+  readonly isInvisible: (options: Options) => boolean
+  readonly idOf: (index: number) => string
+}
+
+export interface Captcha {
+  readonly id: string
+  readonly container: Element
+  readonly box: HTMLElement
+  readonly gate: PowGateElement
+  readonly isManual: boolean
+  hasExpired: boolean
+}
+
+export class Captchas {
+  readonly service = new Service()
+  readonly #vendor: Vendor
+  readonly #all = new Map<string, Captcha>()
+  #count = 0
+
+  constructor(vendor: Vendor) {
+    this.#vendor = vendor
+  }
+
+  /** Renders the page's containers unless its script address says `render=explicit`, then calls the function `onload`. */
+  start(renders = true): void {
+    void this.service.domReady.then(() => {
+      if (!renders) return
+      for (const container of document.querySelectorAll(`.${this.#vendor.className}`)) this.render(container)
+    })
+    const name = this.service.query.get('onload')
+    if (name) this.service.ready.then(() => callbackOf(name)?.())
+  }
+
+  /** @param where an element, its id, or a selector */
+  render(where: unknown, values: Values = {}): Captcha | undefined {
+    const container = elementOf(where)
+    if (container === null) {
+      console.error('powgate: there is no such container:', where)
+      return undefined
+    }
+    const present = this.#of(container)
+    if (present !== undefined) {
+      warnOnce('a container was rendered twice; the first widget stays')
+      return present
+    }
+    const options = optionsOf(container, values)
+    warnOfUnmapped(options)
+    const captcha = this.#create(container, options)
+    this.#all.set(captcha.id, captcha)
+    return captcha
+  }
+
+  /** @param which an id, a container, a selector, or undefined for the first widget */
+  find(which?: unknown): Captcha | undefined {
+    if (which === undefined || which === null) return this.#all.values().next().value
+    const byId = this.#all.get(String(which))
+    if (byId !== undefined || typeof which === 'number') return byId
+    const container = elementOf(which)
+    return container === null ? undefined : this.#of(container)
+  }
+
+  /** A token. One that `execute` already gave away was perhaps sent, so it is replaced. */
+  async execute({ gate, isManual }: Captcha): Promise<string> {
+    await this.service.widget
+    if (isManual && gate.token !== null) gate.reset()
+    return gate.execute()
+  }
+
+  response(which?: unknown): string {
+    return this.find(which)?.gate.token ?? ''
+  }
+
+  reset(which?: unknown): void {
+    const captcha = this.find(which)
+    if (captcha === undefined) return
+    captcha.hasExpired = false
+    captcha.gate.reset?.() // missing until the widget has loaded: then there is nothing to reset
+  }
+
+  remove(which?: unknown): void {
+    const captcha = this.find(which)
+    captcha?.box.remove()
+    if (captcha !== undefined) this.#all.delete(captcha.id)
+  }
+
+  #of(container: Element): Captcha | undefined {
+    return [...this.#all.values()].find(captcha => captcha.container === container)
+  }
+
+  #create(container: Element, options: Options): Captcha {
+    const button = container.matches('button,input') ? container : undefined
+    const isManual = button !== undefined || this.#vendor.isManual(options)
+    const isInvisible = button !== undefined || this.#vendor.isInvisible(options)
+    const box = document.createElement('div')
+    const gate = gateOf(options, isManual, isInvisible)
+    const captcha = {
+      id: this.#vendor.idOf(this.#count++),
+      container,
+      box,
+      gate,
+      isManual,
+      hasExpired: false,
+    }
+    const fields = this.#fieldsOf(options, captcha.id)
+    // A widget of a form keeps the form from being sent without a token. Where `execute` starts the widget, the page's own
+    // handler of the submission often calls it, so there the widget must be no part of the form: it is in a shadow tree.
+    if (isManual) box.attachShadow({ mode: 'open' }).append(gate)
+    else box.append(gate)
+    box.append(...fields)
+    this.#connect(captcha, options, fields)
+    if (button === undefined) container.append(box)
+    else button.after(box)
+    button?.addEventListener('click', event => {
+      event.preventDefault()
+      this.execute(captcha).catch(() => {}) // told by the event `failed`
+    })
+    gate.closest('form')?.addEventListener('formdata', ({ formData }) => formData.delete(OWN_FIELD))
+    return captcha
+  }
+
+  #fieldsOf(options: Options, id: string): (HTMLInputElement | HTMLTextAreaElement)[] {
+    if (String(options.responsefield) === 'false') return []
+    const { fields, fieldTag } = this.#vendor
+    const names = options.responsefieldname ? [String(options.responsefieldname)] : fields
+    return names.map(name => {
+      const field = document.createElement(fieldTag)
+      const isTaken = document.getElementById(name) !== null
+      Object.assign(field, { name, id: isTaken ? `${name}-${id}` : name, autocomplete: 'off' })
+      field.style.display = 'none' // not an attribute `style`, which policies forbid
+      return field
+    })
+  }
+
+  #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
+    const { gate } = captcha
+    const isTellingRenewals = this.#vendor.isTellingRenewals(options)
+    let wasTold = false
+    const copy = () => {
+      for (const field of fields) field.value = gate.token ?? ''
+      if (gate.token === null) wasTold = false
+    }
+    const call = (name: string, value?: string) => callbackOf(options[name])?.(value)
+    gate.addEventListener('statechange', copy)
+    gate.addEventListener('verified', ({ detail }) => {
+      copy()
+      captcha.hasExpired = false
+      if (wasTold && !isTellingRenewals) return
+      wasTold = true
+      call('callback', detail.token)
+    })
+    gate.addEventListener('expired', () => {
+      copy()
+      captcha.hasExpired = true
+      call('expiredcallback')
+    })
+    gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
+    this.service.widget.catch(() => call('errorcallback', 'network'))
+  }
+}
+
+/** The element's own field: the vendor's field carries the token instead. */
+const OWN_FIELD = 'powgate-token'
+
+function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowGateElement {
+  const gate = document.createElement('pow-gate')
+  const set = (name: string, value: unknown) => gate.setAttribute(name, String(value))
+  set('site-key', options.sitekey ?? '')
+  if (isManual) set('auto', 'off')
+  if (isInvisible) set('invisible', '')
+  if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
+  const language = options.language ?? options.hl
+  if (language && language !== 'auto') set('lang', language)
+  return gate
+}
+
+/** A function, or the global function of that name. */
+function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
+  const found = typeof value === 'string' ? Reflect.get(window, value) : value
+  if (typeof found === 'function') return found as (value?: string) => unknown
+  if (value !== undefined) console.error('powgate: there is no such function:', value)
+  return undefined
+}
+
+function elementOf(where: unknown): Element | null {
+  if (where instanceof Element) return where
+  if (typeof where !== 'string') return null
+  const byId = document.getElementById(where)
+  if (byId !== null) return byId
+  try {
+    return document.querySelector(where)
+  } catch {
+    return null // not a selector
+  }
+}

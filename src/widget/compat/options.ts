@@ -1,0 +1,63 @@
+/** The options of a vendor's widget: attributes `data-*` of the container, and what `render()` got. */
+
+export type Values = Readonly<Record<string, unknown>>
+
+/** Keys in lower case without dashes: vendors write `expired-callback`, and the browser `expiredCallback` in `dataset`. */
+export type Options = Readonly<Record<string, unknown>>
+
+/** Options without effect, and why. The one table: docs/widget.md names the same. */
+const UNMAPPED: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    action: 'the token carries no action',
+    cdata: 'the token carries no data of the page',
+    rqdata: 'the token carries no data of the page',
+    size: 'the widget has one size, and "invisible"',
+    appearance: 'the widget is always shown, or "interaction-only"',
+    badge: 'there is no badge',
+    type: 'there are no images and no sounds',
+    tabindex: 'the widget follows the order of the page',
+    retry: 'the widget repeats what failed by itself',
+    retryinterval: 'the service says when to try again',
+    refreshtimeout: 'no visitor is asked anything',
+    timeoutcallback: 'no visitor is asked anything',
+    beforeinteractivecallback: 'no visitor is asked anything',
+    afterinteractivecallback: 'no visitor is asked anything',
+    opencallback: 'no visitor is asked anything',
+    closecallback: 'no visitor is asked anything',
+    chalexpiredcallback: 'no visitor is asked anything',
+    challengecontainer: 'no visitor is asked anything',
+    unsupportedcallback: 'every browser is supported; other failures call error-callback',
+    feedbackenabled: 'nothing is reported',
+  }),
+)
+
+/** Values of these options that have an effect. */
+const MAPPED: Readonly<Record<string, RegExp>> = {
+  size: /^(normal|invisible)$/,
+  appearance: /^(always|interaction-only)$/,
+}
+
+export function optionsOf(container: Element, values: Values): Options {
+  const data = (container as HTMLElement).dataset ?? {}
+  const entries = [...Object.entries(data), ...Object.entries(values)]
+  return Object.fromEntries(
+    entries
+      .filter(([, value]) => value !== undefined)
+      .map(([key, value]) => [key.replaceAll('-', '').toLowerCase(), value]),
+  )
+}
+
+export function warnOfUnmapped(options: Options): void {
+  for (const [key, value] of Object.entries(options)) {
+    const why = UNMAPPED.get(key)
+    if (why !== undefined && !MAPPED[key]?.test(String(value))) warnOnce(`"${key}" has no effect: ${why}`)
+  }
+}
+
+const warned = new Set<string>()
+
+export function warnOnce(message: string): void {
+  if (warned.has(message)) return
+  warned.add(message)
+  console.warn(`powgate: ${message}`)
+}

@@ -1,0 +1,33 @@
+/** /compat/turnstile.js: the global `turnstile`, and containers of the class `cf-turnstile`. */
+
+import { Captchas } from './captchas.ts'
+import { type Options, type Values, warnOfUnmapped } from './options.ts'
+
+const captchas = new Captchas({
+  className: 'cf-turnstile',
+  fields: ['cf-turnstile-response'],
+  fieldTag: 'input',
+  isTellingRenewals: ({ refreshexpired = 'auto' }: Options) => refreshexpired === 'auto',
+  isManual: ({ execution }: Options) => execution === 'execute',
+  isInvisible: ({ appearance, size }: Options) => appearance === 'interaction-only' || size === 'invisible',
+  idOf: index => `cf-chl-widget-${index}`,
+})
+const { service } = captchas
+
+const turnstile = {
+  ready: (callback: () => void) => void service.ready.then(callback),
+  render: (where: unknown, values?: Values) => captchas.render(where, values)?.id,
+  /** Renders the container first if needed. */
+  execute: (which?: unknown, values: Values = {}) => {
+    warnOfUnmapped(values)
+    const captcha = captchas.find(which) ?? captchas.render(which, { ...values, execution: 'execute' })
+    if (captcha !== undefined) captchas.execute(captcha).catch(() => {}) // told by error-callback
+  },
+  reset: (which?: unknown) => captchas.reset(which),
+  remove: (which?: unknown) => captchas.remove(which),
+  getResponse: (which?: unknown) => captchas.response(which) || undefined,
+  isExpired: (which?: unknown) => captchas.find(which)?.hasExpired ?? false,
+}
+
+Object.assign(window, { turnstile })
+captchas.start(service.query.get('render') !== 'explicit')

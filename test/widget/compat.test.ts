@@ -1,0 +1,155 @@
+/** The scripts that replace a vendor's: a page written for the vendor, under a strict policy, before a running service. */
+
+import assert from 'node:assert/strict'
+import { afterEach, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { eventually } from '../harness/eventually.ts'
+import { assertQuiet, closePage, visit } from '../harness/widget-pages.ts'
+import { startStage } from '../harness/widget-stage.ts'
+
+const { browser, service, site, gateway, pages } = await startStage({
+  POWGATE_TOKEN_SECONDS: '12',
+  POWGATE_LIMIT_VERIFY_ADDRESS: '1000',
+  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000',
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000',
+})
+
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+
+const SITE_KEY = site.siteKey
+
+/** The page's own script: callbacks write down what they got. */
+const CALLS = `window.calls = []
+const note = name => value => { window.calls.push([name, value]) }
+const passed = note('passed'), expired = note('expired'), failed = note('failed'), loaded = note('loaded')
+Object.assign(window, { note, passed, expired, failed, loaded })
+`
+
+/** Opens a page with the vendor's script and one form, under a policy that allows only the service. */
+async function open(vendor: string, body: string, options: { script?: string; query?: string } = {}) {
+  const { script = '', query = '' } = options
+  const host = gateway.origin()
+  pages.add('/page.js', CALLS + script)
+  pages.add(
+    '/form',
+    `<!doctype html><html lang="en"><head><title>A form</title><meta charset="utf-8"><script src="/page.js"></script>
+<script src="${host}/compat/${vendor}.js${query}" async defer></script></head>
+<body><form action="/received" method="post"><input name="name" value="Ada">${body}</form></body></html>`,
+    {
+      'Content-Security-Policy': `default-src 'none'; script-src 'self' ${host}; connect-src ${host}; frame-src ${host}; form-action 'self'; require-trusted-types-for 'script'; trusted-types 'none'`,
+    },
+  )
+  pages.forms.length = 0
+  return visit(browser, `${pages.origin()}/form`)
+}
+
+const callsOf = (page: Page, name: string) =>
+  page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => value)`) as Promise<
+    string[]
+  >
+
+/** Waits for that many calls of a callback; returns the value of the last. */
+async function called(page: Page, name: string, count = 1): Promise<string> {
+  await page.waitForFunction(`window.calls.filter(([name]) => name === '${name}').length >= ${count}`)
+  return (await callsOf(page, name)).at(-1)!
+}
+
+const evaluate = <Value>(page: Page, code: string) => page.evaluate(code) as Promise<Value>
+
+async function redeem(response: string) {
+  const body = new URLSearchParams({ secret: site.apiKey, response })
+  const answer = await fetch(`${service.url}/siteverify`, { method: 'POST', body })
+  return (await answer.json()) as { success: boolean; 'error-codes': string[] }
+}
+
+/** What the site's backend got: the vendor's field once, and no field of the widget's own. */
+async function posted(field: string): Promise<string> {
+  const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+  assert.deepEqual([...fields.keys()], ['name', field])
+  return fields.get(field)!
+}
+
+const fieldOf = (page: Page, name: string) =>
+  evaluate<string>(page, `document.querySelector('[name="${name}"]').value`)
+
+test('Turnstile, implicit: callback by name, the field, and a form that the backend accepts', async () => {
+  const { page, notes } = await open(
+    'turnstile',
+    `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="passed" data-theme="light" data-action="login"></div><button>Send</button>`,
+  )
+  const token = await called(page, 'passed')
+  assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
+  assert.equal(await evaluate(page, 'turnstile.getResponse()'), token)
+  assert.equal(await evaluate(page, 'turnstile.isExpired()'), false)
+  assert.equal(await page.locator('pow-gate').getAttribute('theme'), 'light')
+  assertQuiet(notes)
+  await page.click('text=Send')
+  const response = await posted('cf-turnstile-response')
+  assert.equal((await redeem(response)).success, true)
+  assert.deepEqual((await redeem(response))['error-codes'], ['timeout-or-duplicate'])
+  await closePage(page)
+})
+
+test('Turnstile, explicit: onload, functions, reset, remove, a field of its own name, and a later token', async () => {
+  const { page, notes } = await open('turnstile', '<div id="here" class="cf-turnstile"></div>', {
+    query: '?render=explicit&onload=loaded',
+    script: `window.draw = where => turnstile.render(where, { sitekey: '${SITE_KEY}', callback: passed, 'response-field-name': 'answer' })`,
+  })
+  await called(page, 'loaded')
+  assert.equal(await page.locator('pow-gate').count(), 0)
+  assert.equal(await evaluate(page, "turnstile.render('#nowhere', {})"), undefined)
+  const id = await evaluate<string>(page, "draw('#here')")
+  assert.equal(await evaluate(page, "draw('#here')"), id, 'one widget a container')
+  const first = await called(page, 'passed')
+  assert.equal(await fieldOf(page, 'answer'), first)
+  await evaluate(page, `turnstile.reset('${id}')`)
+  assert.equal(await fieldOf(page, 'answer'), '')
+  assert.equal(await evaluate(page, `turnstile.getResponse('${id}')`), undefined)
+  const second = await called(page, 'passed', 2)
+  assert.notEqual(second, first)
+  const third = await called(page, 'passed', 3)
+  assert.equal(await fieldOf(page, 'answer'), third, 'renewed before it expires')
+  await evaluate(page, "turnstile.remove('#here')")
+  assert.equal(await page.locator('pow-gate').count(), 0)
+  assert.deepEqual(notes.violations, [])
+  await closePage(page)
+})
+
+test('Turnstile, execution on demand: nothing before execute(), expiry, and the form is not held back', async () => {
+  const { page, notes } = await open(
+    'turnstile',
+    `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-execution="execute" data-callback="passed" data-expired-callback="expired"></div><button>Send</button>`,
+    { script: "window.ready = () => turnstile.ready(note('ready'))" },
+  )
+  await page.waitForFunction('window.turnstile !== undefined')
+  await evaluate(page, 'ready()')
+  await called(page, 'ready')
+  assert.equal(await evaluate(page, 'document.forms[0].checkValidity()'), true)
+  assert.deepEqual(await callsOf(page, 'passed'), [])
+  await evaluate(page, "turnstile.execute('.cf-turnstile')")
+  const token = await called(page, 'passed')
+  assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
+  await called(page, 'expired')
+  assert.equal(await evaluate(page, 'turnstile.isExpired()'), true)
+  assert.equal(await fieldOf(page, 'cf-turnstile-response'), '')
+  assertQuiet(notes)
+  await closePage(page)
+})
+
+test('an error calls error-callback; what cannot be mapped is warned of once', async () => {
+  const warnings: string[] = []
+  const { page } = await open('turnstile', '', { query: '?render=explicit&onload=loaded' })
+  page.on('console', message => message.type() === 'warning' && warnings.push(message.text()))
+  await called(page, 'loaded')
+  await evaluate(
+    page,
+    `for (let count = 0; count < 2; count++) turnstile.render(document.body.appendChild(document.createElement('div')),
+      { sitekey: 'site_0000000000000000000000', size: 'compact', cData: 'x', theme: 'auto', 'error-callback': failed })`,
+  )
+  assert.equal(await called(page, 'failed', 2), 'site-unknown')
+  assert.deepEqual(warnings.map(text => /"\w+"/.exec(text)?.[0]).sort(), ['"cdata"', '"size"'])
+  await closePage(page)
+})
