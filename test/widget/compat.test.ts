@@ -46,6 +46,10 @@ async function open(vendor: string, body: string, options: { script?: string; qu
   return visit(browser, `${pages.origin()}/form`)
 }
 
+/** Not by waitForFunction, which needs `unsafe-eval`. */
+const until = (page: Page, code: string) =>
+  eventually(30_000, code, async () => ((await page.evaluate(code)) as boolean) || undefined)
+
 const callsOf = (page: Page, name: string) =>
   page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => value)`) as Promise<
     string[]
@@ -53,7 +57,7 @@ const callsOf = (page: Page, name: string) =>
 
 /** Waits for that many calls of a callback; returns the value of the last. */
 async function called(page: Page, name: string, count = 1): Promise<string> {
-  await page.waitForFunction(`window.calls.filter(([name]) => name === '${name}').length >= ${count}`)
+  await until(page, `window.calls.filter(([name]) => name === '${name}').length >= ${count}`)
   return (await callsOf(page, name)).at(-1)!
 }
 
@@ -124,7 +128,7 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
     `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-execution="execute" data-callback="passed" data-expired-callback="expired"></div><button>Send</button>`,
     { script: "window.ready = () => turnstile.ready(note('ready'))" },
   )
-  await page.waitForFunction('window.turnstile !== undefined')
+  await until(page, 'window.turnstile !== undefined')
   await evaluate(page, 'ready()')
   await called(page, 'ready')
   assert.equal(await evaluate(page, 'document.forms[0].checkValidity()'), true)
@@ -151,5 +155,104 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
   )
   assert.equal(await called(page, 'failed', 2), 'site-unknown')
   assert.deepEqual(warnings.map(text => /"\w+"/.exec(text)?.[0]).sort(), ['"cdata"', '"size"'])
+  await closePage(page)
+})
+
+test('hCaptcha, implicit: both fields, and no second callback for a renewed token', async () => {
+  const { page, notes } = await open(
+    'hcaptcha',
+    `<div class="h-captcha" data-sitekey="${SITE_KEY}" data-callback="passed"></div><button>Send</button>`,
+    { query: '?hl=de' },
+  )
+  const first = await called(page, 'passed')
+  assert.equal(await evaluate(page, 'hcaptcha.getResponse()'), first)
+  assert.equal(await evaluate(page, 'grecaptcha.getResponse()'), first)
+  assert.notEqual(await evaluate(page, 'hcaptcha.getRespKey()'), '')
+  await until(page, `hcaptcha.getResponse() !== ${JSON.stringify(first)}`)
+  assert.equal((await callsOf(page, 'passed')).length, 1)
+  assertQuiet(notes)
+  await page.click('text=Send')
+  const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+  assert.deepEqual([...fields.keys()], ['name', 'h-captcha-response', 'g-recaptcha-response'])
+  assert.equal((await redeem(fields.get('h-captcha-response')!)).success, true)
+  await closePage(page)
+})
+
+test('hCaptcha, invisible: execute with a promise and without, each with a new token; errors reject', async () => {
+  const { page, notes } = await open('hcaptcha', '<div id="here"></div>', {
+    query: '?render=explicit&onload=loaded&recaptchacompat=off',
+  })
+  await called(page, 'loaded')
+  assert.equal(await evaluate(page, 'typeof grecaptcha'), 'undefined')
+  await evaluate(
+    page,
+    `window.id = hcaptcha.render('here', { sitekey: '${SITE_KEY}', size: 'invisible', callback: passed })`,
+  )
+  const { response, key } = await evaluate<Record<string, string>>(
+    page,
+    'hcaptcha.execute(id, { async: true })',
+  )
+  assert.equal(key, await evaluate(page, 'id'))
+  assert.equal(response, await called(page, 'passed'))
+  assert.equal(await fieldOf(page, 'h-captcha-response'), response)
+  assert.equal(await evaluate(page, 'hcaptcha.execute()'), undefined)
+  assert.notEqual(await called(page, 'passed', 2), response)
+  assertQuiet(notes)
+  await evaluate(page, 'hcaptcha.remove(id)')
+  assert.equal(
+    await evaluate(page, 'hcaptcha.execute(id, { async: true }).catch(code => code)'),
+    'missing-captcha',
+  )
+  await closePage(page)
+})
+
+test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async () => {
+  const { page, notes } = await open(
+    'recaptcha',
+    `<div class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="passed"></div><button>Send</button>`,
+    { query: '?onload=loaded' },
+  )
+  await called(page, 'loaded')
+  const token = await called(page, 'passed')
+  assert.equal(await evaluate(page, "document.getElementById('g-recaptcha-response').value"), token)
+  const second = await evaluate<number>(
+    page,
+    `grecaptcha.render(document.body.appendChild(document.createElement('div')), { sitekey: '${SITE_KEY}', callback: note('other') })`,
+  )
+  assert.equal(second, 1)
+  assert.equal(await called(page, 'other'), await evaluate(page, 'grecaptcha.getResponse(1)'))
+  await evaluate(page, 'grecaptcha.reset(1)')
+  assert.equal(await evaluate(page, 'grecaptcha.getResponse(1)'), '')
+  assertQuiet(notes)
+  await page.click('text=Send')
+  assert.equal((await redeem(await posted('g-recaptcha-response'))).success, true)
+  await closePage(page)
+})
+
+test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback sends the form', async () => {
+  const { page, notes } = await open(
+    'recaptcha',
+    `<button class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="send">Send</button>`,
+    { script: 'window.send = () => document.forms[0].submit()' },
+  )
+  await page.locator('pow-gate').waitFor({ state: 'attached' })
+  assertQuiet(notes)
+  await page.click('text=Send')
+  assert.equal((await redeem(await posted('g-recaptcha-response'))).success, true)
+  await closePage(page)
+})
+
+test('reCAPTCHA v3: functions that came early, and a token of its own for each execute()', async () => {
+  const { page, notes } = await open('recaptcha', '', {
+    query: `?render=${SITE_KEY}`,
+    script: "window.___grecaptcha_cfg = { fns: [note('early')] }",
+  })
+  await called(page, 'early')
+  const execute = `grecaptcha.execute('${SITE_KEY}', { action: 'login' })`
+  const enterprise = `grecaptcha.enterprise.execute('${SITE_KEY}', { action: 'login' })`
+  const tokens = await evaluate<string[]>(page, `Promise.all([${execute}, ${enterprise}])`)
+  assert.equal(new Set(tokens).size, 2)
+  for (const token of tokens) assert.equal((await redeem(token)).success, true)
+  assertQuiet(notes)
   await closePage(page)
 })

@@ -21,7 +21,7 @@ const SOURCES = new URL('../', import.meta.url)
 const TEXTS = new URL('texts/', SOURCES)
 const HASH_LENGTH = 10
 /** Vendors whose scripts can be replaced by one of ours: /compat/<vendor>.js. */
-const COMPAT = ['turnstile']
+const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha']
 
 /**
  * Builds in the order of dependencies, because each script contains the names of the files before it. So a changed file also
@@ -63,7 +63,7 @@ export function builtFile(name: string, content: Buffer): BuiltFile {
 /** The constants that a script gets for each file that was built before it: see assets.d.ts. */
 function literals(files: readonly BuiltFile[]): Record<string, string> {
   const entries = files.flatMap(({ name, fileName, content }) => {
-    const key = name.replace(/\.(.)/, (_, first: string) => first.toUpperCase())
+    const key = name.replace(/[.-](.)/g, (_, first: string) => first.toUpperCase())
     const pin = `sha256-${createHash('sha256').update(content).digest('base64')}`
     return [
       [`ASSET_NAMES.${key}`, `"${fileName}"`],

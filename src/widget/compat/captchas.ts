@@ -2,7 +2,7 @@
 
 import type { PowGateElement } from '../powgate.d.ts'
 import { type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
-import { Service } from './service.ts'
+import { query, service } from './service.ts'
 
 export interface Vendor {
   /** Class of the containers that are rendered without a call. */
@@ -30,7 +30,6 @@ export interface Captcha {
 }
 
 export class Captchas {
-  readonly service = new Service()
   readonly #vendor: Vendor
   readonly #all = new Map<string, Captcha>()
   #count = 0
@@ -41,12 +40,16 @@ export class Captchas {
 
   /** Renders the page's containers unless its script address says `render=explicit`, then calls the function `onload`. */
   start(renders = true): void {
-    void this.service.domReady.then(() => {
+    void service.domReady.then(() => {
       if (!renders) return
       for (const container of document.querySelectorAll(`.${this.#vendor.className}`)) this.render(container)
     })
-    const name = this.service.query.get('onload')
-    if (name) this.service.ready.then(() => callbackOf(name)?.())
+    const name = query.get('onload')
+    if (name)
+      service.ready.then(
+        () => callbackOf(name)?.(),
+        () => {},
+      )
   }
 
   /** @param where an element, its id, or a selector */
@@ -79,7 +82,7 @@ export class Captchas {
 
   /** A token. One that `execute` already gave away was perhaps sent, so it is replaced. */
   async execute({ gate, isManual }: Captcha): Promise<string> {
-    await this.service.widget
+    await service.widget
     if (isManual && gate.token !== null) gate.reset()
     return gate.execute()
   }
@@ -172,7 +175,7 @@ export class Captchas {
       call('expiredcallback')
     })
     gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
-    this.service.widget.catch(() => call('errorcallback', 'network'))
+    service.widget.catch(() => call('errorcallback', 'network'))
   }
 }
 
@@ -186,7 +189,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   if (isManual) set('auto', 'off')
   if (isInvisible) set('invisible', '')
   if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
-  const language = options.language ?? options.hl
+  const language = options.language ?? options.hl ?? query.get('hl')
   if (language && language !== 'auto') set('lang', language)
   return gate
 }

@@ -2,6 +2,7 @@
 
 import { Captchas } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
+import { query, service } from './service.ts'
 
 const captchas = new Captchas({
   className: 'cf-turnstile',
@@ -12,10 +13,9 @@ const captchas = new Captchas({
   isInvisible: ({ appearance, size }: Options) => appearance === 'interaction-only' || size === 'invisible',
   idOf: index => `cf-chl-widget-${index}`,
 })
-const { service } = captchas
 
 const turnstile = {
-  ready: (callback: () => void) => void service.ready.then(callback),
+  ready: (callback: () => void) => void service.ready.then(callback, () => {}),
   render: (where: unknown, values?: Values) => captchas.render(where, values)?.id,
   /** Renders the container first if needed. */
   execute: (which?: unknown, values: Values = {}) => {
@@ -30,4 +30,4 @@ const turnstile = {
 }
 
 Object.assign(window, { turnstile })
-captchas.start(service.query.get('render') !== 'explicit')
+captchas.start(query.get('render') !== 'explicit')

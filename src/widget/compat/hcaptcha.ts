@@ -1,0 +1,47 @@
+/** /compat/hcaptcha.js: the global `hcaptcha`, and containers of the class `h-captcha`. */
+
+import { Captchas } from './captchas.ts'
+import { type Options, type Values, warnOfUnmapped } from './options.ts'
+import { query, service } from './service.ts'
+
+/** Unless the address forbids it, the vendor's script also stands in for reCAPTCHA. */
+const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'
+
+const isInvisible = ({ size }: Options) => size === 'invisible'
+const captchas = new Captchas({
+  className: 'h-captcha',
+  fields: ['h-captcha-response', ...(isAlsoRecaptcha ? ['g-recaptcha-response'] : [])],
+  fieldTag: 'textarea',
+  isTellingRenewals: () => false,
+  isManual: isInvisible,
+  isInvisible,
+  idOf: index => `h-captcha-${index}`,
+})
+
+/** A promise only if asked for one: errors are told by error-callback. */
+function execute(which?: unknown, { async: isAsync = false } = {}): Promise<object> | undefined {
+  const captcha = captchas.find(which)
+  if (captcha === undefined) return isAsync ? Promise.reject('missing-captcha') : undefined
+  const executing = captchas.execute(captcha).then(
+    response => ({ response, key: captcha.id }),
+    error => Promise.reject(error.code ?? 'network'),
+  )
+  if (isAsync) return executing
+  executing.catch(() => {})
+  return undefined
+}
+
+const hcaptcha = {
+  ready: (callback: () => void) => void service.ready.then(callback, () => {}),
+  render: (where: unknown, values?: Values) => captchas.render(where, values)?.id,
+  execute,
+  reset: (which?: unknown) => captchas.reset(which),
+  remove: (which?: unknown) => captchas.remove(which),
+  close: (which?: unknown) => captchas.find(which)?.gate.cancel?.(),
+  getResponse: (which?: unknown) => captchas.response(which),
+  getRespKey: (which?: unknown) => (captchas.response(which) && captchas.find(which)?.id) || '',
+  setData: (which: unknown, values?: Values) => warnOfUnmapped(values ?? (which as Values)),
+}
+
+Object.assign(window, { hcaptcha }, isAlsoRecaptcha ? { grecaptcha: hcaptcha } : {})
+captchas.start(query.get('render') !== 'explicit')

@@ -1,0 +1,68 @@
+/** /compat/recaptcha.js: the global `grecaptcha`, containers of the class `g-recaptcha`, and `execute(key, {action})`. */
+
+import { type Captcha, Captchas, type Vendor } from './captchas.ts'
+import { type Options, type Values, warnOfUnmapped } from './options.ts'
+import { query, service } from './service.ts'
+
+const isInvisible = ({ size }: Options) => size === 'invisible'
+const vendor: Vendor = {
+  className: 'g-recaptcha',
+  fields: ['g-recaptcha-response'],
+  fieldTag: 'textarea',
+  isTellingRenewals: () => false,
+  isManual: isInvisible,
+  isInvisible,
+  idOf: String,
+}
+const captchas = new Captchas(vendor)
+/** The widgets of version 3 are apart: a page's own widgets have numbers from 0, and the first is the default. */
+const keyed = new Captchas(vendor)
+
+/** Version 3: one invisible widget for each site key. */
+const ofKeys = new Map<string, { readonly captcha: Captcha; last: Promise<unknown> }>()
+
+/** Each call gets a token of its own, so calls at the same time wait for each other. */
+async function executeKey(sitekey: string, values: Values): Promise<string> {
+  warnOfUnmapped(values)
+  await service.ready // an element outside the form, at the end of the page
+  let ofKey = ofKeys.get(sitekey)
+  if (ofKey === undefined) {
+    const container = document.body.appendChild(document.createElement('div'))
+    const options = { sitekey, size: 'invisible', 'response-field': false }
+    ofKey = { captcha: keyed.render(container, options)!, last: Promise.resolve() }
+    ofKeys.set(sitekey, ofKey)
+  }
+  const { captcha, last } = ofKey
+  const token = last.catch(() => {}).then(() => keyed.execute(captcha))
+  ofKey.last = token
+  return token
+}
+
+function execute(which?: unknown, values: Values = {}): Promise<string> {
+  if (typeof which === 'string' && captchas.find(which) === undefined) return executeKey(which, values)
+  const captcha = captchas.find(which)
+  if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
+  const executing = captchas.execute(captcha)
+  executing.catch(() => {}) // told by error-callback; pages of version 2 ignore the promise
+  return executing
+}
+
+const grecaptcha = {
+  ready: (callback: () => void) => void service.ready.then(callback, () => {}),
+  render: (where: unknown, values?: Values) => {
+    const captcha = captchas.render(where, values)
+    return captcha === undefined ? undefined : Number(captcha.id)
+  },
+  execute,
+  reset: (which?: unknown) => captchas.reset(which),
+  getResponse: (which?: unknown) => captchas.response(which),
+}
+
+Object.assign(window, { grecaptcha: { ...grecaptcha, enterprise: grecaptcha } })
+
+/** Pages that call `ready` before the script has loaded leave their functions in this list, as the vendor's guide says. */
+const { ___grecaptcha_cfg: early } = window as { ___grecaptcha_cfg?: { fns?: (() => void)[] } }
+for (const callback of early?.fns ?? []) grecaptcha.ready(callback)
+
+const render = query.get('render')
+captchas.start(render === null || render === 'onload')
