@@ -97,6 +97,18 @@ test('content types', () => {
   })
 })
 
+test('/compat/<vendor>.js is kept as long as the widget; other names below it are not there', async () => {
+  for (const vendor of ['turnstile', 'hcaptcha', 'recaptcha']) {
+    const { status, headers, body } = await get(`/compat/${vendor}.js`)
+    assert.equal(status, 200)
+    assert.equal(headers['cache-control'], (await get('/widget.js')).headers['cache-control'])
+    assert.ok(body.equals(content(named(`compat-${vendor}.js`))))
+  }
+  for (const path of ['/compat/', '/compat/worker.js', `/compat/${named('worker.js').fileName}`]) {
+    assert.equal((await get(path)).status, 404, path)
+  }
+})
+
 test('/widget.js is the widget', async () => {
   const { status, headers, body } = await get('/widget.js')
   assert.deepEqual([status, headers['cache-control']], [200, STABLE])
