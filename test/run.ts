@@ -44,6 +44,7 @@ const REST = [
   'topology',
   'torture/torture.test.ts',
   'widget/accessibility.test.ts',
+  'widget/compat.test.ts',
   'widget/element.test.ts',
   'widget/errors.test.ts',
   'widget/markup.test.ts',
