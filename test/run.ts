@@ -49,6 +49,7 @@ const REST = [
   'widget/errors.test.ts',
   'widget/markup.test.ts',
   'widget/solvers.test.ts',
+  'wrappers',
 ]
 
 /** The quick suite runs these on Redis, the rest on Valkey. */
@@ -56,7 +57,7 @@ const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
 const ENGINES = { quick: 'redis', rest: 'valkey', all: 'redis,valkey' } as const
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = ['e2e', 'torture', 'widget']
+const ALONE = ['e2e', 'torture', 'widget', 'wrappers']
 
 interface Ended {
   readonly file: string

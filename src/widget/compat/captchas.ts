@@ -36,6 +36,11 @@ export class Captchas {
 
   constructor(vendor: Vendor) {
     this.#vendor = vendor
+    // Some pages put the container into its form only later.
+    document.addEventListener('formdata', ({ formData, target }) => {
+      const isOurs = [...this.#all.values()].some(({ gate }) => gate.form === target)
+      if (isOurs) formData.delete(OWN_FIELD)
+    })
   }
 
   /** Renders the page's containers unless its script address says `render=explicit`, then calls the function `onload`. */
@@ -135,7 +140,6 @@ export class Captchas {
       event.preventDefault()
       this.execute(captcha).catch(() => {}) // told by the event `failed`
     })
-    gate.closest('form')?.addEventListener('formdata', ({ formData }) => formData.delete(OWN_FIELD))
     return captcha
   }
 

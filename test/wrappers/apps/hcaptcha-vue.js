@@ -1,0 +1,9 @@
+import VueHcaptcha from '@hcaptcha/vue3-hcaptcha'
+import { createApp, h, ref } from 'vue'
+import { app, host, note, siteKey } from './page.js'
+
+const hcaptcha = ref()
+window.resetCaptcha = () => hcaptcha.value.reset()
+const apiEndpoint = `${host}/compat/hcaptcha.js`
+const props = { ref: hcaptcha, sitekey: siteKey, apiEndpoint, sentry: false, onVerify: note('passed') }
+createApp({ render: () => h(VueHcaptcha, props) }).mount(app)

@@ -1,0 +1,20 @@
+import { createApp, h, ref } from 'vue'
+import VueTurnstile from 'vue-turnstile'
+import { app, note, siteKey } from './page.js'
+
+const passed = note('passed')
+const turnstile = ref()
+window.resetCaptcha = () => turnstile.value.reset()
+const modelValue = ref('')
+createApp({
+  render: () =>
+    h(VueTurnstile, {
+      ref: turnstile,
+      siteKey,
+      modelValue: modelValue.value,
+      'onUpdate:modelValue': token => {
+        modelValue.value = token
+        if (token) passed(token)
+      },
+    }),
+}).mount(app)
