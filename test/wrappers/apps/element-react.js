@@ -1,0 +1,10 @@
+import { createElement, createRef } from 'react'
+import { createRoot } from 'react-dom/client'
+import { app, note, siteKey } from './page.js'
+
+const passed = note('passed')
+const ref = createRef()
+window.resetCaptcha = () => ref.current.reset()
+// React 19 listens to an element's events by their names.
+const props = { ref, 'site-key': siteKey, onverified: ({ detail }) => passed(detail.token) }
+createRoot(app).render(createElement('pow-gate', props))

@@ -1,0 +1,9 @@
+import { createApp, h, ref } from 'vue'
+import { app, note, siteKey } from './page.js'
+
+const passed = note('passed')
+const gate = ref()
+window.resetCaptcha = () => gate.value.reset()
+// In a template: <pow-gate ref="gate" :site-key="siteKey" @verified="...">, with `isCustomElement` for pow-gate.
+const props = { ref: gate, 'site-key': siteKey, onVerified: ({ detail }) => passed(detail.token) }
+createApp({ render: () => h('pow-gate', props) }).mount(app)
