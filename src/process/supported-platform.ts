@@ -16,8 +16,8 @@ export interface Platform {
 const LINES = [20, 22]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
-/** What the binaries of uWebSockets.js and lmdb are linked with. */
-const GLIBC_MINOR_MIN = 27
+/** Node.js' own minimum; uWebSockets.js needs 2.27. The embedded store needs more (store/embedded/lmdb-platform.ts). */
+const GLIBC_MINOR_MIN = 28
 
 /** What does not fit and what would, in one line; undefined if all fits. */
 export function unsupported({ version, system, processor, glibc }: Platform): string | undefined {

@@ -7,7 +7,7 @@ const FITS = { version: '22.11.0', system: 'linux', processor: 'x64', glibc: '2.
 test('platforms with binaries and tests are accepted', () => {
   for (const version of ['20.12.0', '20.19.5', '22.0.0', '22.21.1'])
     assert.equal(unsupported({ ...FITS, version }), undefined)
-  assert.equal(unsupported({ ...FITS, processor: 'arm64', glibc: '2.27' }), undefined)
+  assert.equal(unsupported({ ...FITS, processor: 'arm64', glibc: '2.28' }), undefined)
   assert.equal(unsupported({ ...FITS, system: 'darwin', glibc: undefined }), undefined)
 })
 
@@ -18,7 +18,7 @@ test('each other platform is refused in one line that says what was found and wh
     [{ version: '24.1.0' }, /this is 24\.1\.0\. Try: npx/],
     [{ version: '26.0.0' }, /this is 26\.0\.0/],
     [{ processor: 'arm' }, /x64 and arm64.*for arm\./],
-    [{ glibc: '2.17' }, /2\.27 or newer; this is glibc 2\.17/],
+    [{ glibc: '2.17' }, /2\.28 or newer; this is glibc 2\.17/],
     [{ glibc: undefined }, /another C library, such as musl.*node:22-bookworm-slim/],
   ] as const
   for (const [odd, expected] of cases) {

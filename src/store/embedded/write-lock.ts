@@ -11,6 +11,7 @@
  * kernel frees the lock when its holder dies. Holding the lock costs 0.5 us, beside 10 us for a transaction.
  */
 
+import './lmdb-platform.ts'
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath, type TransactionFlags } from 'lmdb'
 
 /** Each process that has a file open holds one slot: more slots than the most workers need, twice for a roll. */
