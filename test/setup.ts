@@ -16,6 +16,8 @@ const NEEDED = [
   { program: 'ss', package: 'iproute2', suite: 'quick' },
   { program: 'nginx', package: 'nginx', suite: 'rest' },
   { program: 'haproxy', package: 'haproxy', suite: 'rest' },
+  { program: 'apache2', package: 'apache2', suite: 'rest' },
+  { program: 'caddy', package: 'caddy', suite: 'rest' },
   { program: 'faketime', package: 'faketime', suite: 'rest' },
   { program: 'python3', package: 'python3', suite: 'rest' },
   { program: 'php', package: 'php-cli', suite: 'rest' },

@@ -1,4 +1,4 @@
-/** Real nginx and HAProxy on loopback, in front of a service. */
+/** Real nginx, HAProxy, Apache and Caddy on loopback, in front of a service. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,6 +21,10 @@ export type ProxyKind =
   | 'haproxy-v2'
   /** The client's bytes unchanged, after a PROXY protocol v2 header. */
   | 'haproxy-tcp'
+  /** X-Forwarded-For, by Apache, which joins its own value to the client's. */
+  | 'apache'
+  /** X-Forwarded-For, by Caddy, which replaces the client's. */
+  | 'caddy'
 
 /** The settings with which a service trusts the proxies. */
 export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>>> = {
@@ -28,7 +32,40 @@ export const BEHIND: Readonly<Record<ProxyKind, Readonly<Record<string, string>>
   haproxy: { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS },
   'haproxy-v2': { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS, POWGATE_PROXY_PROTOCOL: 'on' },
   'haproxy-tcp': { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS, POWGATE_PROXY_PROTOCOL: 'on' },
+  apache: { POWGATE_TRUSTED_PROXIES: PROXY_ADDRESS },
+  caddy: { POWGATE_TRUSTED_PROXIES: '127.0.0.1' },
 }
+
+const apacheConfig = (port: number, upstream: number) => `
+ServerRoot /usr/lib/apache2
+ServerName 127.0.0.1
+Listen 127.0.0.1:${port}
+LoadModule mpm_event_module modules/mod_mpm_event.so
+LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule proxy_module modules/mod_proxy.so
+LoadModule proxy_http_module modules/mod_proxy_http.so
+ErrorLog /dev/null
+User www-data
+Group www-data
+ProxySourceAddress ${PROXY_ADDRESS}
+ProxyPreserveHost On
+ProxyPass / http://127.0.0.1:${upstream}/ ttl=6
+`
+
+/** Caddy 2.6 cannot choose the address from which it calls the service. */
+const caddyConfig = (port: number, upstream: number) => `{
+  admin off
+  auto_https off
+}
+http://:${port} {
+  bind 127.0.0.1
+  reverse_proxy 127.0.0.1:${upstream} {
+    transport http {
+      keepalive 6s
+    }
+  }
+}
+`
 
 /** @param http what stands in that block */
 const nginxConfig = (dir: string, http: string) => `
@@ -88,33 +125,39 @@ frontend public
 backend powgate
 ${lines.map(line => `  ${line}\n`).join('')}`
 
-const HAPROXY_LINES: Readonly<Record<Exclude<ProxyKind, 'nginx'>, (upstream: number) => readonly string[]>> =
-  {
-    haproxy: upstream => [
-      'option forwardfor',
-      'http-request set-header X-Request-Id %[uuid()]',
-      `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s`,
-    ],
-    'haproxy-v2': upstream => [
-      `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s send-proxy-v2`,
-    ],
-    'haproxy-tcp': upstream => [`server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`],
-  }
+const HAPROXY_LINES: Readonly<
+  Record<Exclude<ProxyKind, 'nginx' | 'apache' | 'caddy'>, (upstream: number) => readonly string[]>
+> = {
+  haproxy: upstream => [
+    'option forwardfor',
+    'http-request set-header X-Request-Id %[uuid()]',
+    `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s`,
+  ],
+  'haproxy-v2': upstream => [
+    `server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} pool-purge-delay 2s send-proxy-v2`,
+  ],
+  'haproxy-tcp': upstream => [`server one 127.0.0.1:${upstream} source ${PROXY_ADDRESS} send-proxy-v2`],
+}
 
 function configOf(kind: ProxyKind, port: number, upstream: number, nginxIdle: string): string {
   if (kind === 'nginx') return nginxServer(port, upstream, nginxIdle)
+  if (kind === 'apache') return apacheConfig(port, upstream)
+  if (kind === 'caddy') return caddyConfig(port, upstream)
   const mode = kind === 'haproxy-tcp' ? 'tcp' : 'http'
   // A relayed TCP connection is idle whenever the client is idle.
   const idle = mode === 'tcp' ? '8s' : '30s'
   return haproxyConfig(port, mode, idle, HAPROXY_LINES[kind](upstream))
 }
 
-type Program = 'nginx' | 'haproxy'
+type Program = 'nginx' | 'haproxy' | 'apache2' | 'caddy'
 
 function commandOf(program: Program, config: string, dir: string): string[] {
   const path = join(dir, 'config')
   writeFileSync(path, program === 'nginx' ? nginxConfig(dir, config) : config)
-  return program === 'nginx' ? ['-e', 'stderr', '-p', dir, '-c', path] : ['-db', '-f', path]
+  if (program === 'nginx') return ['-e', 'stderr', '-p', dir, '-c', path]
+  if (program === 'apache2') return ['-D', 'FOREGROUND', '-f', path, '-c', `PidFile ${dir}/pid`]
+  if (program === 'caddy') return ['run', '--adapter', 'caddyfile', '--config', path]
+  return ['-db', '-f', path]
 }
 
 const START_MS = 20_000
@@ -152,7 +195,7 @@ export class FrontProxy {
     nginxIdle = '8s',
   ): Promise<FrontProxy> {
     const port = await freePort()
-    const program = kind === 'nginx' ? kind : 'haproxy'
+    const program = kind === 'apache' ? 'apache2' : kind === 'nginx' || kind === 'caddy' ? kind : 'haproxy'
     return FrontProxy.run(program, port, configOf(kind, port, service.port, nginxIdle))
   }
 

@@ -10,12 +10,17 @@ import { CONTRACT } from '../contract/sections.ts'
 import { onHosts } from '../contract/support.ts'
 import { verifyTests } from '../contract/verify.ts'
 
+/** What depends on the visitor's address. */
+const BY_ADDRESS = {
+  'GET /challenge': challengeTests,
+  'POST /verify': verifyTests,
+  limits: limitTests,
+}
+
 onHosts([
   { kind: 'redis', front: 'nginx', sections: CONTRACT, waiting: minuteTests },
   { kind: 'embedded', front: 'haproxy-v2', sections: CONTRACT, waiting: minuteTests },
-  {
-    kind: 'embedded',
-    front: 'haproxy',
-    sections: { 'GET /challenge': challengeTests, 'POST /verify': verifyTests, limits: limitTests },
-  },
+  { kind: 'embedded', front: 'haproxy', sections: BY_ADDRESS },
+  { kind: 'embedded', front: 'apache', sections: BY_ADDRESS },
+  { kind: 'embedded', front: 'caddy', sections: BY_ADDRESS },
 ])
