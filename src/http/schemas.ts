@@ -8,7 +8,6 @@ import type { Refusal } from '../domain/outcome.ts'
 import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
-import { spellingOf } from './spelling.ts'
 import { usualRedemption, usualSolution } from './usual-body.ts'
 
 const Flag = Type.Optional(Type.Boolean())
@@ -25,7 +24,7 @@ export const SolutionSchema = Type.Object(
       minimum: 0,
       maximum: COUNTER_MAX,
       description:
-        'SHA-256 of the nonce followed by the counter in decimal starts with at least `difficulty` zero bits. In plain digits: `7.0` and `7e0` are refused.',
+        'SHA-256 of the nonce followed by the counter in decimal digits starts with at least `difficulty` zero bits.',
     }),
     solveTimeMs: Type.Optional(
       Type.Number({
@@ -105,14 +104,15 @@ export function parseRedemption(bytes: Buffer, contentType: string): Parsed<Rede
   return body === undefined ? parseRedemptionGenerally(bytes) : { ok: true, body }
 }
 
-/** Parses a body whose fields have any order and spelling that JSON allows. */
+/**
+ * Parses a body whose fields have any order and spelling that JSON allows. `7.0` and `7e0` are the integer 7: the nonce is
+ * spent once all the same, and the token writes the counter in digits.
+ */
 export function parseSolutionGenerally(bytes: Buffer): Parsed<Solution> {
   const parsed = parseBody(bytes, validateSolution)
   // JSON allows negative zero, which is no counter.
   if (parsed.ok && !isCounter(parsed.body.counter))
     return wrongField('counter', 'must be an integer from 0 to 2^53 - 1')
-  if (parsed.ok && spellingOf('counter', bytes.toString('latin1')) !== String(parsed.body.counter))
-    return wrongField('counter', 'must be in plain digits, without a point or an exponent')
   return parsed
 }
 

@@ -81,6 +81,7 @@ const WRONG_FLAGS = ['null', '1', '0', '"true"', '[]', '{}']
 const ALLOWED: readonly [field: keyof Solution, json: string][] = [
   ['counter', '0'],
   ['counter', '9007199254740991'],
+  ['counter', '7.0'],
   ['solveTimeMs', '0'],
   ['solveTimeMs', '0.25'],
   ['solveTimeMs', '1e15'],
