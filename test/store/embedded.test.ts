@@ -8,6 +8,7 @@ import { nonceTerms } from '../../src/domain/nonce.ts'
 import { discardStaleState, isStateOfThisBoot, openState } from '../../src/store/embedded/environment.ts'
 import { EmbeddedRequests, SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
+import { eventually } from '../harness/eventually.ts'
 import { storeConformance } from './conformance.ts'
 import {
   challengeOn,
@@ -238,6 +239,31 @@ test('embedded: at its bound it refuses, and takes requests again once there is 
   assert.equal(store.isReady(), false)
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
+  await store.close()
+  rmSync(dataDir, { recursive: true })
+})
+
+test('embedded: a sweep that LMDB could not commit is tried again, and the store stays ready', async () => {
+  const dataDir = tempDir()
+  const clock = { now: 1e9 }
+  const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
+  const changes: boolean[] = []
+  const onChange = (up: boolean) => changes.push(up)
+  const store = new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: true, clocks, onChange })
+  await challengeOn(store)
+  const state = openState(dataDir)
+  assert.equal(state.windows.getKeysCount(), 1)
+  const transact = state.file.root.transactionSync.bind(state.file.root)
+  let failures = 1
+  state.file.root.transactionSync = ((action: () => unknown) => {
+    if (failures-- > 0) throw new Error('reserved freelist had a data entry with zero-size')
+    return transact(action)
+  }) as typeof state.file.root.transactionSync
+  clock.now += 3_600_000
+  await eventually(20_000, 'the entry stays', () => state.windows.getKeysCount() === 0)
+  assert.ok(failures < 0)
+  assert.deepEqual(changes, [])
+  await state.file.close()
   await store.close()
   rmSync(dataDir, { recursive: true })
 })

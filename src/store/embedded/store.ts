@@ -136,13 +136,26 @@ export class EmbeddedStore implements Store {
   #maintain(): void {
     let pauseMs = SWEEP_IDLE_MS
     try {
-      if (this.#options.sweeps) pauseMs = this.#sweep()
+      if (this.#options.sweeps) pauseMs = this.#sweepOrProbe()
       this.#checkSize()
       if (!this.#isUp) this.#probe()
     } catch (error) {
       this.#onFault(error)
     }
     this.#schedule(pauseMs)
+  }
+
+  /**
+   * LMDB can fail to commit what a sweep removed (MDB_BAD_TXN: it miscounted its free pages), and take the next transaction.
+   * So the store is away only if a small write fails too. The sweep tries its slice again later.
+   */
+  #sweepOrProbe(): number {
+    try {
+      return this.#sweep()
+    } catch {
+      this.#writeProbe()
+      return SWEEP_IDLE_MS
+    }
   }
 
   /** Returns how long to wait for the next slice. */
@@ -172,8 +185,12 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  #probe(): void {
+  #writeProbe(): void {
     this.#state.file.write(() => this.#state.loads.putSync('probe', '{}'))
+  }
+
+  #probe(): void {
+    this.#writeProbe()
     this.#isUp = true
     this.#options.onChange?.(true, 'the disk takes writes again')
   }
