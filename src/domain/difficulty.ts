@@ -5,6 +5,7 @@
  * argument. `npm run bench:effect` shows what the rules cost attackers and people.
  */
 
+import { DEFAULT_POLICY, type DifficultyPolicy } from './policy.ts'
 import type { Source } from './sources.ts'
 
 export interface DifficultyBounds {
@@ -28,24 +29,16 @@ export interface DifficultyInputs {
   readonly siteRateUsual: number
 }
 
-/** Up to this share of its limit, an address is a normal visitor (a family, a few tabs). */
-const QUIET_SHARE = 0.25
-const ADDRESS_BITS_MAX = 4
-/** Failures that cost one bit. */
-const FAILURES_PER_BIT = 3
-const FAILURE_BITS_MAX = 3
-/** The most for failures of somebody else: while people behind the address succeed, most of them are not who fails. */
-const NEIGHBOUR_BITS_MAX = 1
-const LOAD_BITS_MAX = 4
-/** For networks that come once: they are not the load. */
-const LOAD_BITS_ONCE_MAX = 1
-/** Load up to this multiple of the usual load is a good day, not an attack. */
-export const LOAD_TOLERATED = 4
-/** Lower usual loads count as this one: a few families at once are no attack on a quiet site. */
-export const USUAL_RATE_MIN = 0.5
-
-export function difficultyFor(bounds: DifficultyBounds, inputs: DifficultyInputs): number {
-  const climb = requestBits(inputs) + inputs.source.networkBits + failureBits(inputs) + loadBits(inputs)
+export function difficultyFor(
+  bounds: DifficultyBounds,
+  inputs: DifficultyInputs,
+  policy: DifficultyPolicy = DEFAULT_POLICY,
+): number {
+  const climb =
+    requestBits(inputs, policy) +
+    inputs.source.networkBits +
+    failureBits(inputs, policy) +
+    loadBits(inputs, policy)
   return Math.max(bounds.min, Math.min(bounds.max, bounds.base + climb))
 }
 
@@ -58,19 +51,24 @@ export interface DifficultyClimb {
 }
 
 /** Why a challenge is harder than the base, for logs. */
-export function difficultyClimb(inputs: DifficultyInputs): DifficultyClimb {
+export function difficultyClimb(
+  inputs: DifficultyInputs,
+  policy: DifficultyPolicy = DEFAULT_POLICY,
+): DifficultyClimb {
   return {
-    requests: requestBits(inputs),
+    requests: requestBits(inputs, policy),
     networks: inputs.source.networkBits,
-    failures: failureBits(inputs),
-    load: loadBits(inputs),
+    failures: failureBits(inputs, policy),
+    load: loadBits(inputs, policy),
   }
 }
 
-function requestBits(inputs: DifficultyInputs): number {
-  const share = inputs.addressChallenges / inputs.addressLimit
-  const climb = Math.max(0, (share - QUIET_SHARE) / (1 - QUIET_SHARE))
-  return Math.min(ADDRESS_BITS_MAX, Math.ceil(climb * ADDRESS_BITS_MAX))
+function requestBits(
+  { addressChallenges, addressLimit }: DifficultyInputs,
+  { quietShare, addressBitsMax }: DifficultyPolicy,
+): number {
+  const climb = Math.max(0, (addressChallenges / addressLimit - quietShare) / (1 - quietShare))
+  return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
 /** Whether so many people behind the address succeed that its failures may be another one's. */
@@ -78,14 +76,14 @@ export function isShared(failures: number, { accepted }: Source): boolean {
   return failures <= accepted
 }
 
-function failureBits({ addressFailures, source }: DifficultyInputs): number {
-  const most = isShared(addressFailures, source) ? NEIGHBOUR_BITS_MAX : FAILURE_BITS_MAX
-  return Math.min(most, Math.floor(addressFailures / FAILURES_PER_BIT))
+function failureBits({ addressFailures, source }: DifficultyInputs, policy: DifficultyPolicy): number {
+  const most = isShared(addressFailures, source) ? policy.neighbourBitsMax : policy.failureBitsMax
+  return Math.min(most, Math.floor(addressFailures / policy.failuresPerBit))
 }
 
 /** One bit for each doubling beyond the tolerated load, so that the attacker's cost keeps pace with the attack. */
-function loadBits({ siteRate, siteRateUsual, source }: DifficultyInputs): number {
-  const excess = siteRate / (Math.max(USUAL_RATE_MIN, siteRateUsual) * LOAD_TOLERATED)
-  const most = source.comesAgain ? LOAD_BITS_MAX : LOAD_BITS_ONCE_MAX
+function loadBits({ siteRate, siteRateUsual, source }: DifficultyInputs, policy: DifficultyPolicy): number {
+  const excess = siteRate / (Math.max(policy.usualRateMin, siteRateUsual) * policy.loadTolerated)
+  const most = source.comesAgain ? policy.loadBitsMax : policy.loadBitsOnceMax
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
 }

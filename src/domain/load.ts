@@ -4,7 +4,7 @@
  * a day at any rate raises it by less than a quarter.
  */
 
-import { LOAD_TOLERATED, USUAL_RATE_MIN } from './difficulty.ts'
+import { DEFAULT_POLICY } from './policy.ts'
 
 export interface LoadState {
   readonly atMs: number
@@ -16,9 +16,10 @@ export interface LoadState {
 
 const FAST_MS = 10_000
 const USUAL_MS = 3_600_000
-/** How much the usual load grows in a day of attack. Growth towards `USUAL_RATE_MIN` is free, since that changes nothing. */
+/** How much the usual load grows in a day of attack. Growth towards `usualRateMin` is free, since that changes nothing. */
 const ATTACK_GROWTH = 0.2
 const DAY_MS = 86_400_000
+const { loadTolerated, usualRateMin } = DEFAULT_POLICY
 
 /** @param count proofs since the last report */
 export function addLoad(state: LoadState | undefined, nowMs: number, count: number): LoadState {
@@ -27,8 +28,8 @@ export function addLoad(state: LoadState | undefined, nowMs: number, count: numb
   const rate = oldRate * Math.exp(-elapsedMs / FAST_MS) + (count * 1000) / FAST_MS
   const weight = 1 - Math.exp(-elapsedMs / USUAL_MS)
   const followed = usualRate + (rate - usualRate) * weight
-  const floor = Math.max(USUAL_RATE_MIN, usualRate)
-  const isAttack = rate > LOAD_TOLERATED * floor
+  const floor = Math.max(usualRateMin, usualRate)
+  const isAttack = rate > loadTolerated * floor
   const most = floor * (1 + (ATTACK_GROWTH * elapsedMs) / DAY_MS)
   return { atMs: Math.max(nowMs, atMs), rate, usualRate: isAttack ? Math.min(followed, most) : followed }
 }

@@ -12,36 +12,14 @@
 
 import { type Address, AddressSet, isV4 } from './address.ts'
 import { DecayingCounts } from './decaying-counts.ts'
+import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
 
-/** A network around an address. */
-interface Level {
-  readonly prefixBits: number
-  /** Accepted proofs a minute that cost nothing. */
-  readonly free: number
-  /** Bits for each doubling above it. */
-  readonly slope: number
-}
-
-/** Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus. */
-const LEVELS_V4: readonly Level[] = [
-  { prefixBits: 24, free: 80, slope: 1 },
-  { prefixBits: 20, free: 240, slope: 1 },
-]
-/** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */
-const LEVELS_V6: readonly Level[] = [
-  { prefixBits: 56, free: 20, slope: 1.5 },
-  { prefixBits: 48, free: 30, slope: 2 },
-  { prefixBits: 40, free: 240, slope: 1 },
-]
 const [ADDRESS_BITS_V4, OWNER_BITS_V4] = [32, 24]
 const [ADDRESS_BITS_V6, OWNER_BITS_V6] = [64, 48]
 
-export const NETWORK_BITS_MAX = 10
 /** A proof counts e times less with each minute. So a steady rate counts as its proofs a minute. */
 const MINUTE_MS = 60_000
 const OWNER_MS = 600_000
-/** So many proofs of an owner lately, and it comes again. */
-const OWNER_PROOFS_FREE = 2
 /** A smaller count in one worker says nothing about the other workers. */
 const SAMPLE_MIN = 4
 
@@ -52,7 +30,7 @@ const OPERATORS_OWN = new AddressSet(
 )
 
 export interface Source {
-  /** Bits that its challenges cost more, 0 to NETWORK_BITS_MAX: the most that one of its networks asks for. */
+  /** Bits that its challenges cost more, at most the policy's networkBitsMax: the most that one of its networks asks for. */
   readonly networkBits: number
   /** Whether its owner's network comes again. */
   readonly comesAgain: boolean
@@ -84,33 +62,36 @@ export class SourceWatch {
    * @returns whether the proof counts as load of its site, because its owner came before
    */
   accepted(address: Address, nowMs: number): boolean {
+    const { ownerProofsFree } = DEFAULT_POLICY
     const before = this.#owners.add(address, addressBits(address), nowMs)
-    if (OPERATORS_OWN.has(address)) return before >= OWNER_PROOFS_FREE
+    if (OPERATORS_OWN.has(address)) return before >= ownerProofsFree
     for (const { prefixBits } of levelsOf(address)) this.#recent.add(address, prefixBits, nowMs)
-    return this.#owners.add(address, ownerBits(address), nowMs) >= OWNER_PROOFS_FREE
+    return this.#owners.add(address, ownerBits(address), nowMs) >= ownerProofsFree
   }
 
-  of(address: Address, nowMs: number): Source {
+  /** @param policy any policy, as proofs are counted alike for all: at the levels of DEFAULT_POLICY */
+  of(address: Address, nowMs: number, policy: DifficultyPolicy = DEFAULT_POLICY): Source {
     const own = this.#owners.get(address, addressBits(address), nowMs)
     const accepted = own * this.#workers
-    if (OPERATORS_OWN.has(address)) return { networkBits: 0, comesAgain: own >= OWNER_PROOFS_FREE, accepted }
-    const comesAgain = this.#owners.get(address, ownerBits(address), nowMs) >= OWNER_PROOFS_FREE
-    return { networkBits: this.#networkBits(address, nowMs), comesAgain, accepted }
+    const { ownerProofsFree } = policy
+    if (OPERATORS_OWN.has(address)) return { networkBits: 0, comesAgain: own >= ownerProofsFree, accepted }
+    const comesAgain = this.#owners.get(address, ownerBits(address), nowMs) >= ownerProofsFree
+    return { networkBits: this.#networkBits(address, nowMs, policy), comesAgain, accepted }
   }
 
-  #networkBits(address: Address, nowMs: number): number {
+  #networkBits(address: Address, nowMs: number, policy: DifficultyPolicy): number {
     let bits = 0
-    for (const { prefixBits, free, slope } of levelsOf(address)) {
+    for (const { prefixBits, free, slope } of levelsOf(address, policy)) {
       const seen = this.#recent.get(address, prefixBits, nowMs)
       const count = seen < SAMPLE_MIN ? seen : seen * this.#workers
       if (count > free) bits = Math.max(bits, slope * Math.log2(count / free))
     }
-    return Math.min(NETWORK_BITS_MAX, Math.ceil(bits))
+    return Math.min(policy.networkBitsMax, Math.ceil(bits))
   }
 }
 
-function levelsOf(address: Address): readonly Level[] {
-  return isV4(address) ? LEVELS_V4 : LEVELS_V6
+function levelsOf(address: Address, policy = DEFAULT_POLICY): readonly NetworkLevel[] {
+  return isV4(address) ? policy.networksV4 : policy.networksV6
 }
 
 function addressBits(address: Address): number {
