@@ -1,10 +1,11 @@
 /** People: they ask as the widget does, wait as they are told, and leave when it takes too long. */
 
 import type { Address } from '../../src/domain/address.ts'
+import type { DeviceClass } from '../../src/domain/devices.ts'
 import type { Draw } from './draw.ts'
 import type { Measure } from './measure.ts'
 import type { Challenge, Policy } from './policy.ts'
-import { type DeviceClass, type People, POPULATIONS } from './scenario.ts'
+import { type People, POPULATIONS } from './scenario.ts'
 import type { Timeline } from './timeline.ts'
 
 /** As in src/widget: requests that meet a limit, and challenges in one verification. */

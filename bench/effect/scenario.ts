@@ -1,6 +1,7 @@
 /** The form of scenarios/*.json, of populations.json and of prices.json. `--help` describes it for people. */
 
 import { readdirSync, readFileSync } from 'node:fs'
+import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/devices.ts'
 import { BenchError } from '../support/arguments.ts'
 import type { AddressPlan } from './addresses.ts'
 
@@ -27,7 +28,7 @@ export interface People {
   readonly name: string
   readonly rate: Rate
   readonly addresses: AddressPlan
-  /** A class of populations.json; without it, all classes by their shares. */
+  /** A class of src/domain/devices.ts; without it, all classes by their shares. */
   readonly device?: string
   /** Mean time that the page stays open, and so renews its tokens; without it, people leave with the first. */
   readonly staysMinutes?: number
@@ -55,13 +56,6 @@ export interface Attack {
   readonly device?: string
   /** Key of prices.json: what an address costs. */
   readonly address: string
-}
-
-export interface DeviceClass {
-  readonly name: string
-  readonly share: number
-  readonly medianMhs: number
-  readonly sigma: number
 }
 
 export interface Populations {
@@ -94,7 +88,10 @@ function read<Data>(url: URL | string): Data {
   }
 }
 
-export const POPULATIONS = read<Populations>(here('populations.json'))
+export const POPULATIONS: Populations = {
+  ...read<Omit<Populations, 'devices'>>(here('populations.json')),
+  devices: DEVICE_CLASSES,
+}
 export const PRICES = read<Prices>(here('prices.json'))
 
 export function builtInScenarios(): Scenario[] {

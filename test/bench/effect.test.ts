@@ -6,14 +6,10 @@ import { test } from 'node:test'
 import { compareWithService } from '../../bench/effect/against-service.ts'
 import { quantileOf } from '../../bench/effect/measure.ts'
 import { policyOf } from '../../bench/effect/policy.ts'
-import {
-  builtInScenarios,
-  type DeviceClass,
-  POPULATIONS,
-  type Scenario,
-} from '../../bench/effect/scenario.ts'
+import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
 import { simulate } from '../../bench/effect/simulate.ts'
 import { UsageError } from '../../bench/support/arguments.ts'
+import type { DeviceClass } from '../../src/domain/devices.ts'
 
 const ROOT = new URL('../..', import.meta.url)
 const POLICY = 'difficulty policy load sources limits score fingerprints nonce address-log'.split(' ')
