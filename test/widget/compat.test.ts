@@ -4,22 +4,20 @@ import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
+import { UNLIMITED } from '../harness/service.ts'
 import { assertQuiet, closePage, visit } from '../harness/widget-pages.ts'
 import { startStage } from '../harness/widget-stage.ts'
 
-const { browser, service, site, gateway, pages } = await startStage({
-  POWGATE_TOKEN_SECONDS: '12',
-  POWGATE_LIMIT_VERIFY_ADDRESS: '1000',
-  POWGATE_LIMIT_VERIFY_ADDRESS_SITE: '1000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS: '1000',
-  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '1000',
-})
+const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 
 afterEach(async () => {
   for (const context of browser.contexts()) await context.close()
 })
 
 const SITE_KEY = site.siteKey
+/** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
+const RENEWED_MS = 250_000
+const EXPIRED_MS = 350_000
 
 /** The page's own script: callbacks write down what they got. */
 const CALLS = `window.calls = []
@@ -43,7 +41,7 @@ async function open(vendor: string, body: string, options: { script?: string; qu
     },
   )
   pages.forms.length = 0
-  return visit(browser, `${pages.origin()}/form`)
+  return visit(browser, `${pages.origin()}/form`, { prepare: page => page.clock.install() })
 }
 
 /** Not by waitForFunction, which needs `unsafe-eval`. */
@@ -114,6 +112,7 @@ test('Turnstile, explicit: onload, functions, reset, remove, a field of its own 
   assert.equal(await evaluate(page, `turnstile.getResponse('${id}')`), undefined)
   const second = await called(page, 'passed', 2)
   assert.notEqual(second, first)
+  await page.clock.fastForward(RENEWED_MS)
   const third = await called(page, 'passed', 3)
   assert.equal(await fieldOf(page, 'answer'), third, 'renewed before it expires')
   await evaluate(page, "turnstile.remove('#here')")
@@ -136,6 +135,7 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   await evaluate(page, "turnstile.execute('.cf-turnstile')")
   const token = await called(page, 'passed')
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
+  await page.clock.fastForward(EXPIRED_MS)
   await called(page, 'expired')
   assert.equal(await evaluate(page, 'turnstile.isExpired()'), true)
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), '')
@@ -168,6 +168,7 @@ test('hCaptcha, implicit: both fields, and no second callback for a renewed toke
   assert.equal(await evaluate(page, 'hcaptcha.getResponse()'), first)
   assert.equal(await evaluate(page, 'grecaptcha.getResponse()'), first)
   assert.notEqual(await evaluate(page, 'hcaptcha.getRespKey()'), '')
+  await page.clock.fastForward(RENEWED_MS)
   await until(page, `hcaptcha.getResponse() !== ${JSON.stringify(first)}`)
   assert.equal((await callsOf(page, 'passed')).length, 1)
   assertQuiet(notes)
