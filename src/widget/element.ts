@@ -177,13 +177,14 @@ export class PowGateElement extends HTMLElement implements Declared {
   /** Starts a verification if this occasion is the one that the attributes name, and none was started. */
   #startIf(occasion: Auto): void {
     const isHidden = document.hidden // the page is not visible, and may never be
-    if (this.#state !== 'idle' || !this.#isAttached || this.#isDisabled || isHidden) return
+    if (this.#state !== 'idle' || isHidden) return
     if (autoOf(this) === occasion) this.#startQuietly()
   }
 
-  /** The element and its events report errors, so nobody needs the promise. */
+  /** The element and its events report errors, so nobody needs the promise. What left the page renews no token. */
   #startQuietly(): void {
-    if (this.#verification === undefined && !this.#isDisabled) this.#verify().catch(() => {})
+    if (this.#isAttached && this.#verification === undefined && !this.#isDisabled)
+      this.#verify().catch(() => {})
   }
 
   /** Also renews: then the state stays `verified` until the old token expires. */
@@ -245,7 +246,7 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.#enter(this.#verification === undefined ? 'expired' : 'working')
     this.#tell('expired', {})
     // The page is visible: its visitor would find the token expired when sending the form.
-    if (this.#isAttached) this.#renew()
+    this.#renew()
   }
 
   #renew(): void {

@@ -143,6 +143,18 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   await closePage(page)
 })
 
+test('a widget that left the page with its container renews nothing', async () => {
+  const container = `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="passed"></div>`
+  const { page } = await open('turnstile', container + container)
+  await called(page, 'passed', 2)
+  gateway.requests.length = 0
+  await evaluate(page, "document.querySelector('.cf-turnstile').remove()")
+  await page.clock.fastForward(RENEWED_MS)
+  await called(page, 'passed', 3)
+  assert.equal(gateway.count('GET /challenge'), 1)
+  await closePage(page)
+})
+
 test('an error calls error-callback; what cannot be mapped is warned of once', async () => {
   const warnings: string[] = []
   const { page } = await open('turnstile', '', { query: '?render=explicit&onload=loaded' })
