@@ -98,7 +98,7 @@ test('Turnstile, implicit: callback by name, the field, and a form that the back
 test('Turnstile, explicit: onload, functions, reset, remove, a field of its own name, and a later token', async () => {
   const { page, notes } = await open('turnstile', '<div id="here" class="cf-turnstile"></div>', {
     query: '?render=explicit&onload=loaded',
-    script: `window.draw = where => turnstile.render(where, { sitekey: '${SITE_KEY}', callback: passed, 'response-field-name': 'answer' })`,
+    script: `window.draw = where => turnstile.render(where, { sitekey: '${SITE_KEY}', callback: passed, 'expired-callback': expired, 'response-field-name': 'answer' })`,
   })
   await called(page, 'loaded')
   assert.equal(await page.locator('pow-gate').count(), 0)
@@ -115,8 +115,18 @@ test('Turnstile, explicit: onload, functions, reset, remove, a field of its own 
   await page.clock.fastForward(RENEWED_MS)
   const third = await called(page, 'passed', 3)
   assert.equal(await fieldOf(page, 'answer'), third, 'renewed before it expires')
+  await evaluate(
+    page,
+    `turnstile.render(document.body.appendChild(document.createElement('div')), { sitekey: '${SITE_KEY}', callback: note('other') })`,
+  )
+  const other = await called(page, 'other')
+  assert.equal(await evaluate(page, 'turnstile.getResponse()'), other, 'the last widget is the default')
   await evaluate(page, "turnstile.remove('#here')")
-  assert.equal(await page.locator('pow-gate').count(), 0)
+  assert.equal(await page.locator('pow-gate').count(), 1)
+  await page.clock.fastForward(EXPIRED_MS)
+  await called(page, 'other', 2)
+  assert.deepEqual(await callsOf(page, 'expired'), [], 'nothing more of the removed widget')
+  assert.equal((await callsOf(page, 'passed')).length, 3)
   assert.deepEqual(notes.violations, [])
   await closePage(page)
 })
@@ -136,7 +146,7 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   const token = await called(page, 'passed')
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
   await page.clock.fastForward(EXPIRED_MS)
-  await called(page, 'expired')
+  assert.equal(await called(page, 'expired'), token)
   assert.equal(await evaluate(page, 'turnstile.isExpired()'), true)
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), '')
   assertQuiet(notes)
@@ -170,10 +180,10 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
   await closePage(page)
 })
 
-test('hCaptcha, implicit: both fields, and no second callback for a renewed token', async () => {
+test('hCaptcha, implicit: both fields, and a page that keeps the token hears of its renewal', async () => {
   const { page, notes } = await open(
     'hcaptcha',
-    `<div class="h-captcha" data-sitekey="${SITE_KEY}" data-callback="passed"></div><button>Send</button>`,
+    `<div class="h-captcha" data-sitekey="${SITE_KEY}" data-callback="passed" data-expired-callback="expired"></div><button>Send</button>`,
     { query: '?hl=de' },
   )
   const first = await called(page, 'passed')
@@ -181,8 +191,13 @@ test('hCaptcha, implicit: both fields, and no second callback for a renewed toke
   assert.equal(await evaluate(page, 'grecaptcha.getResponse()'), first)
   assert.notEqual(await evaluate(page, 'hcaptcha.getRespKey()'), '')
   await page.clock.fastForward(RENEWED_MS)
-  await until(page, `hcaptcha.getResponse() !== ${JSON.stringify(first)}`)
-  assert.equal((await callsOf(page, 'passed')).length, 1)
+  const second = await called(page, 'passed', 2)
+  assert.deepEqual(await evaluate(page, 'calls'), [
+    ['passed', first],
+    ['expired', first],
+    ['passed', second],
+  ])
+  assert.equal(await evaluate(page, 'hcaptcha.getResponse()'), second)
   assertQuiet(notes)
   await page.click('text=Send')
   const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
@@ -208,14 +223,37 @@ test('hCaptcha, invisible: execute with a promise and without, each with a new t
   assert.equal(key, await evaluate(page, 'id'))
   assert.equal(response, await called(page, 'passed'))
   assert.equal(await fieldOf(page, 'h-captcha-response'), response)
-  assert.equal(await evaluate(page, 'hcaptcha.execute()'), undefined)
-  assert.notEqual(await called(page, 'passed', 2), response)
+  assert.equal(await evaluate(page, 'hcaptcha.execute(id, null)'), undefined)
+  const second = await called(page, 'passed', 2)
+  const third = await evaluate<Record<string, string>>(page, 'hcaptcha.execute({ async: true })')
+  assert.equal(new Set([response, second, third.response]).size, 3)
   assertQuiet(notes)
   await evaluate(page, 'hcaptcha.remove(id)')
   assert.equal(
     await evaluate(page, 'hcaptcha.execute(id, { async: true }).catch(code => code)'),
     'missing-captcha',
   )
+  await closePage(page)
+})
+
+test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container emptied and drawn again', async () => {
+  const query = '?onload=loaded'
+  const { page, notes } = await open(
+    'hcaptcha',
+    `<div class="g-recaptcha" data-sitekey="${SITE_KEY}" data-callback="passed"></div>
+<script src="${gateway.origin()}/compat/hcaptcha.js${query}" async defer></script>`,
+    { query },
+  )
+  await called(page, 'loaded', 2)
+  const first = await called(page, 'passed')
+  assert.equal(await page.locator('pow-gate').count(), 1)
+  assert.equal(await evaluate(page, "hcaptcha.getResponse('')"), first)
+  await evaluate(page, "document.querySelector('.g-recaptcha').replaceChildren()")
+  await page.clock.fastForward(RENEWED_MS)
+  await evaluate(page, "hcaptcha.render(document.querySelector('.g-recaptcha'), { sitekey: null })")
+  assert.equal(await called(page, 'passed', 2), await evaluate(page, 'hcaptcha.getResponse()'))
+  assert.equal(await page.locator('pow-gate').count(), 1)
+  assertQuiet(notes)
   await closePage(page)
 })
 
@@ -262,7 +300,7 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   })
   await called(page, 'early')
   const execute = `grecaptcha.execute('${SITE_KEY}', { action: 'login' })`
-  const enterprise = `grecaptcha.enterprise.execute('${SITE_KEY}', { action: 'login' })`
+  const enterprise = `grecaptcha.enterprise.execute('${SITE_KEY}', null)`
   const tokens = await evaluate<string[]>(page, `Promise.all([${execute}, ${enterprise}])`)
   assert.equal(new Set(tokens).size, 2)
   for (const token of tokens) assert.equal((await redeem(token)).success, true)

@@ -5,14 +5,16 @@ import { type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from '
 import { query, service } from './service.ts'
 
 export interface Vendor {
-  /** Class of the containers that are rendered without a call. */
-  readonly className: string
+  /** Containers that are rendered without a call. */
+  readonly selector: string
   /** Names of the form fields that carry the token. */
   readonly fields: readonly string[]
   /** Element of these fields, which pages look for. */
   readonly fieldTag: 'input' | 'textarea'
-  /** Whether `callback` is also called for a token that replaces an older one. */
-  readonly isTellingRenewals: (options: Options) => boolean
+  /** Whether the vendor replaces tokens by itself, and then calls `callback` alone. */
+  readonly isRenewing: (options: Options) => boolean
+  /** Whether the last widget is meant where a page names none, and not the first. */
+  readonly isLastDefault: boolean
   /** Whether nothing is verified before `execute()`. */
   readonly isManual: (options: Options) => boolean
   /** Whether nothing is shown unless something goes wrong. */
@@ -34,6 +36,12 @@ export class Captchas {
   readonly #all = new Map<string, Captcha>()
   #count = 0
 
+  /** A script that a page loads again uses the widgets of the first: its own would double them. */
+  static of(vendor: Vendor): Captchas {
+    const page = window as unknown as Record<symbol, Captchas | undefined>
+    return (page[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
+  }
+
   constructor(vendor: Vendor) {
     this.#vendor = vendor
     // Some pages put the container into its form only later.
@@ -47,7 +55,7 @@ export class Captchas {
   start(renders = true): void {
     void service.domReady.then(() => {
       if (!renders) return
-      for (const container of document.querySelectorAll(`.${this.#vendor.className}`)) this.render(container)
+      for (const container of document.querySelectorAll(this.#vendor.selector)) this.render(container)
     })
     const name = query.get('onload')
     if (name)
@@ -58,17 +66,18 @@ export class Captchas {
   }
 
   /** @param where an element, its id, or a selector */
-  render(where: unknown, values: Values = {}): Captcha | undefined {
+  render(where: unknown, values?: Values | null): Captcha | undefined {
     const container = elementOf(where)
     if (container === null) {
       console.error('powgate: there is no such container:', where)
       return undefined
     }
     const present = this.#of(container)
-    if (present !== undefined) {
+    if (present?.box.parentNode) {
       warnOnce('a container was rendered twice; the first widget stays')
       return present
     }
+    if (present !== undefined) this.remove(present.id) // the page emptied the container
     const options = optionsOf(container, values)
     warnOfUnmapped(options)
     const captcha = this.#create(container, options)
@@ -76,9 +85,12 @@ export class Captchas {
     return captcha
   }
 
-  /** @param which an id, a container, a selector, or undefined for the first widget */
+  /** @param which an id, a container, a selector, or nothing for the vendor's default */
   find(which?: unknown): Captcha | undefined {
-    if (which === undefined || which === null) return this.#all.values().next().value
+    if (which === undefined || which === null || which === '') {
+      const all = [...this.#all.values()]
+      return all[this.#vendor.isLastDefault ? all.length - 1 : 0]
+    }
     const byId = this.#all.get(String(which))
     if (byId !== undefined || typeof which === 'number') return byId
     const container = elementOf(which)
@@ -105,8 +117,10 @@ export class Captchas {
 
   remove(which?: unknown): void {
     const captcha = this.find(which)
-    captcha?.box.remove()
-    if (captcha !== undefined) this.#all.delete(captcha.id)
+    if (captcha === undefined) return
+    this.#all.delete(captcha.id)
+    captcha.box.remove()
+    captcha.gate.reset?.() // or the page would hear of the token when it expires
   }
 
   #of(container: Element): Captcha | undefined {
@@ -158,25 +172,31 @@ export class Captchas {
 
   #connect(captcha: Captcha, options: Options, fields: readonly { value: string }[]): void {
     const { gate } = captcha
-    const isTellingRenewals = this.#vendor.isTellingRenewals(options)
-    let wasTold = false
+    const isRenewing = this.#vendor.isRenewing(options)
+    /** The token that the page knows. */
+    let told: string | undefined
     const copy = () => {
       for (const field of fields) field.value = gate.token ?? ''
-      if (gate.token === null) wasTold = false
     }
     const call = (name: string, value?: string) => callbackOf(options[name])?.(value)
-    gate.addEventListener('statechange', copy)
+    gate.addEventListener('statechange', () => {
+      copy()
+      if (gate.state === 'idle') told = undefined
+    })
     gate.addEventListener('verified', ({ detail }) => {
       copy()
       captcha.hasExpired = false
-      if (wasTold && !isTellingRenewals) return
-      wasTold = true
-      call('callback', detail.token)
+      // A page may keep the token it was told. It must hear that the token is void, before it hears of another.
+      if (told !== undefined && !isRenewing) call('expiredcallback', told)
+      if (gate.token !== detail.token) return // that function has reset the widget
+      told = detail.token
+      call('callback', told)
     })
     gate.addEventListener('expired', () => {
       copy()
       captcha.hasExpired = true
-      call('expiredcallback')
+      call('expiredcallback', told)
+      told = undefined
     })
     gate.addEventListener('failed', ({ detail }) => call('errorcallback', detail.code))
     service.widget.catch(() => call('errorcallback', 'network'))

@@ -1,4 +1,4 @@
-/** /compat/hcaptcha.js: the global `hcaptcha`, and containers of the class `h-captcha`. */
+/** /compat/hcaptcha.js: the global `hcaptcha`, and containers of the classes `h-captcha` and `g-recaptcha`. */
 
 import { Captchas } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
@@ -8,18 +8,24 @@ import { query, service } from './service.ts'
 const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
-const captchas = new Captchas({
-  className: 'h-captcha',
+const captchas = Captchas.of({
+  selector: isAlsoRecaptcha ? '.h-captcha,.g-recaptcha' : '.h-captcha',
   fields: ['h-captcha-response', ...(isAlsoRecaptcha ? ['g-recaptcha-response'] : [])],
   fieldTag: 'textarea',
-  isTellingRenewals: () => false,
+  isRenewing: () => false,
+  isLastDefault: false,
   isManual: isInvisible,
   isInvisible,
   idOf: index => `h-captcha-${index}`,
 })
 
-/** A promise only if asked for one: errors are told by error-callback. */
-function execute(which?: unknown, { async: isAsync = false } = {}): Promise<object> | undefined {
+type Execution = { readonly async?: boolean } | null
+
+/** A promise only if asked for one: errors are told by error-callback. The options may stand alone. */
+function execute(which?: unknown, options?: Execution): Promise<object> | undefined {
+  const isAlone = typeof which === 'object' && !(which instanceof Element) && !options
+  if (isAlone) return execute(undefined, (which as Execution) ?? {})
+  const isAsync = options?.async === true
   const captcha = captchas.find(which)
   if (captcha === undefined) return isAsync ? Promise.reject('missing-captcha') : undefined
   const executing = captchas.execute(captcha).then(
@@ -33,7 +39,7 @@ function execute(which?: unknown, { async: isAsync = false } = {}): Promise<obje
 
 const hcaptcha = {
   ready: (callback: () => void) => void service.ready.then(callback, () => {}),
-  render: (where: unknown, values?: Values) => captchas.render(where, values)?.id,
+  render: (where: unknown, values?: Values | null) => captchas.render(where, values)?.id,
   execute,
   reset: (which?: unknown) => captchas.reset(which),
   remove: (which?: unknown) => captchas.remove(which),

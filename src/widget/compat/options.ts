@@ -37,18 +37,21 @@ const MAPPED: Readonly<Record<string, RegExp>> = {
   appearance: /^(always|interaction-only)$/,
 }
 
-export function optionsOf(container: Element, values: Values): Options {
-  const data = (container as HTMLElement).dataset ?? {}
-  const entries = [...Object.entries(data), ...Object.entries(values)]
+export function optionsOf(container: Element, values?: Values | null): Options {
+  return { ...normalized((container as HTMLElement).dataset), ...normalized(values) }
+}
+
+/** Wrappers pass null and undefined for what their page left out. */
+function normalized(values?: Values | null): Options {
   return Object.fromEntries(
-    entries
-      .filter(([, value]) => value !== undefined)
+    Object.entries(values ?? {})
+      .filter(([, value]) => value !== undefined && value !== null)
       .map(([key, value]) => [key.replaceAll('-', '').toLowerCase(), value]),
   )
 }
 
-export function warnOfUnmapped(options: Options): void {
-  for (const [key, value] of Object.entries(options)) {
+export function warnOfUnmapped(values?: Values | null): void {
+  for (const [key, value] of Object.entries(normalized(values))) {
     const why = UNMAPPED.get(key)
     if (why !== undefined && !MAPPED[key]?.test(String(value))) warnOnce(`"${key}" has no effect: ${why}`)
   }

@@ -6,15 +6,16 @@ import { query, service } from './service.ts'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
 const vendor: Vendor = {
-  className: 'g-recaptcha',
+  selector: '.g-recaptcha',
   fields: ['g-recaptcha-response'],
   fieldTag: 'textarea',
-  isTellingRenewals: () => false,
+  isRenewing: () => false,
+  isLastDefault: false,
   isManual: isInvisible,
   isInvisible,
   idOf: String,
 }
-const captchas = new Captchas(vendor)
+const captchas = Captchas.of(vendor)
 /** The widgets of version 3 are apart: a page's own widgets have numbers from 0, and the first is the default. */
 const keyed = new Captchas(vendor)
 
@@ -22,7 +23,7 @@ const keyed = new Captchas(vendor)
 const ofKeys = new Map<string, { readonly captcha: Captcha; last: Promise<unknown> }>()
 
 /** Each call gets a token of its own, so calls at the same time wait for each other. */
-async function executeKey(sitekey: string, values: Values): Promise<string> {
+async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
   await service.ready // an element outside the form, at the end of the page
   let ofKey = ofKeys.get(sitekey)
@@ -38,7 +39,7 @@ async function executeKey(sitekey: string, values: Values): Promise<string> {
   return token
 }
 
-function execute(which?: unknown, values: Values = {}): Promise<string> {
+function execute(which?: unknown, values?: Values | null): Promise<string> {
   if (typeof which === 'string' && captchas.find(which) === undefined) return executeKey(which, values)
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
@@ -49,7 +50,7 @@ function execute(which?: unknown, values: Values = {}): Promise<string> {
 
 const grecaptcha = {
   ready: (callback: () => void) => void service.ready.then(callback, () => {}),
-  render: (where: unknown, values?: Values) => {
+  render: (where: unknown, values?: Values | null) => {
     const captcha = captchas.render(where, values)
     return captcha === undefined ? undefined : Number(captcha.id)
   },

@@ -4,11 +4,12 @@ import { Captchas } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 import { query, service } from './service.ts'
 
-const captchas = new Captchas({
-  className: 'cf-turnstile',
+const captchas = Captchas.of({
+  selector: '.cf-turnstile',
   fields: ['cf-turnstile-response'],
   fieldTag: 'input',
-  isTellingRenewals: ({ refreshexpired = 'auto' }: Options) => refreshexpired === 'auto',
+  isRenewing: ({ refreshexpired = 'auto' }: Options) => refreshexpired === 'auto',
+  isLastDefault: true,
   isManual: ({ execution }: Options) => execution === 'execute',
   isInvisible: ({ appearance, size }: Options) => appearance === 'interaction-only' || size === 'invisible',
   idOf: index => `cf-chl-widget-${index}`,
@@ -16,9 +17,9 @@ const captchas = new Captchas({
 
 const turnstile = {
   ready: (callback: () => void) => void service.ready.then(callback, () => {}),
-  render: (where: unknown, values?: Values) => captchas.render(where, values)?.id,
+  render: (where: unknown, values?: Values | null) => captchas.render(where, values)?.id,
   /** Renders the container first if needed. */
-  execute: (which?: unknown, values: Values = {}) => {
+  execute: (which?: unknown, values?: Values | null) => {
     warnOfUnmapped(values)
     const captcha = captchas.find(which) ?? captchas.render(which, { ...values, execution: 'execute' })
     if (captcha !== undefined) captchas.execute(captcha).catch(() => {}) // told by error-callback
