@@ -6,5 +6,6 @@ const passed = note('passed')
 const ref = createRef()
 window.resetCaptcha = () => ref.current.reset()
 // React 19 listens to an element's events by their names.
-const props = { ref, 'site-key': siteKey, onverified: ({ detail }) => passed(detail.token) }
+const onverified = ({ detail }) => passed(detail.token)
+const props = { ref, 'site-key': siteKey, onverified, onexpired: note('expired') }
 createRoot(app).render(createElement('pow-gate', props))

@@ -5,5 +5,6 @@ const passed = note('passed')
 const gate = ref()
 window.resetCaptcha = () => gate.value.reset()
 // In a template: <pow-gate ref="gate" :site-key="siteKey" @verified="...">, with `isCustomElement` for pow-gate.
-const props = { ref: gate, 'site-key': siteKey, onVerified: ({ detail }) => passed(detail.token) }
+const onVerified = ({ detail }) => passed(detail.token)
+const props = { ref: gate, 'site-key': siteKey, onVerified, onExpired: note('expired') }
 createApp({ render: () => h('pow-gate', props) }).mount(app)

@@ -6,5 +6,6 @@ import { app, host, note, siteKey } from './page.js'
 const ref = createRef()
 window.resetCaptcha = () => ref.current.resetCaptcha()
 const scriptSource = `${host}/compat/hcaptcha.js`
-const props = { ref, sitekey: siteKey, scriptSource, sentry: false, onVerify: note('passed') }
+const calls = { onVerify: note('passed'), onExpire: note('expired') }
+const props = { ref, sitekey: siteKey, scriptSource, sentry: false, ...calls }
 createRoot(app).render(createElement(HCaptcha, props))

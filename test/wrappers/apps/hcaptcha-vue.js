@@ -5,5 +5,6 @@ import { app, host, note, siteKey } from './page.js'
 const hcaptcha = ref()
 window.resetCaptcha = () => hcaptcha.value.reset()
 const apiEndpoint = `${host}/compat/hcaptcha.js`
-const props = { ref: hcaptcha, sitekey: siteKey, apiEndpoint, sentry: false, onVerify: note('passed') }
+const calls = { onVerify: note('passed'), onExpired: note('expired') }
+const props = { ref: hcaptcha, sitekey: siteKey, apiEndpoint, sentry: false, ...calls }
 createApp({ render: () => h(VueHcaptcha, props) }).mount(app)

@@ -6,7 +6,7 @@ import { app, note, siteKey } from './page.js'
 const passed = note('passed')
 const ref = createRef()
 window.resetCaptcha = () => ref.current.reset()
-const props = { ref, sitekey: siteKey, onChange: token => token && passed(token) }
+const props = { ref, sitekey: siteKey, onChange: passed, onExpired: note('expired') }
 grecaptcha.ready(() => {
   createRoot(app).render(
     createElement(ReCAPTCHA.default ?? ReCAPTCHA, { ...props, grecaptcha: window.grecaptcha }),

@@ -3,6 +3,7 @@ import VueTurnstile from 'vue-turnstile'
 import { app, note, siteKey } from './page.js'
 
 const passed = note('passed')
+const expired = note('expired')
 const turnstile = ref()
 window.resetCaptcha = () => turnstile.value.reset()
 const modelValue = ref('')
@@ -15,6 +16,7 @@ createApp({
       'onUpdate:modelValue': token => {
         modelValue.value = token
         if (token) passed(token)
+        else expired()
       },
     }),
 }).mount(app)
