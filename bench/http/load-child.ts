@@ -1,11 +1,10 @@
 /** Entry of the load generator's process. It runs the commands of load-process.ts, one at a time. */
 
-import { openEpochs } from './epochs.ts'
 import { runLoad } from './load.ts'
 import type { LoadAnswer, LoadOrder } from './load-process.ts'
 import { runPacedLoad } from './paced-load.ts'
 import { sendAll } from './send-all.ts'
-import { buildTraffic, type Traffic, type TrafficSpec } from './traffic.ts'
+import { buildTraffic, type Traffic } from './traffic.ts'
 
 let traffic: Traffic | undefined
 
@@ -13,30 +12,20 @@ async function obey(order: LoadOrder): Promise<LoadAnswer> {
   switch (order.type) {
     case 'build':
       traffic = undefined // first, so that never two of them take memory
-      traffic = await build(order.spec)
+      traffic = buildTraffic(order.spec)
       return { type: 'built' }
     case 'run':
       return { type: 'measured', result: await runLoad(order.spec, built()) }
     case 'pace':
       return { type: 'paced', result: await runPacedLoad(order.spec, built()) }
     case 'send-all':
-      return { type: 'sent', result: await sendAll(order.spec, await build(order.traffic)) }
+      return { type: 'sent', result: await sendAll(order.spec, buildTraffic(order.traffic)) }
   }
 }
 
 function built(): Traffic {
   if (traffic === undefined) throw new Error('there are no requests')
   return traffic
-}
-
-async function build(spec: TrafficSpec): Promise<Traffic> {
-  if (spec.target.epochsOf === undefined) return buildTraffic(spec)
-  const epochs = await openEpochs(spec.target.epochsOf)
-  try {
-    return buildTraffic(spec, epochs.of)
-  } finally {
-    await epochs.close()
-  }
 }
 
 process.on('message', (order: LoadOrder) => {

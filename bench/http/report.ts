@@ -75,7 +75,7 @@ function reportOf<Measured extends object>(runs: readonly RunOf<Measured>[]): Re
 }
 
 /** The spread of each figure over the repetitions. */
-export function spreadsOf<Measured extends object>(
+function spreadsOf<Measured extends object>(
   all: readonly Measured[],
 ): Partial<Record<keyof Measured, Spread>> {
   const spreads: Partial<Record<keyof Measured, Spread>> = {}

@@ -1,14 +1,11 @@
-/** Starts the servers that are measured: the built service on any store, with one worker or more, and the bare server. */
+/** Starts the servers that are measured: the built service with one worker, on either store, and the bare server. */
 
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
-import { createApiKey } from '../../src/sites/sites.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import type { Answer } from '../../test/harness/http.ts'
-import type { RedisServer } from '../../test/harness/redis.ts'
-import { RedisCluster } from '../../test/harness/redis-cluster.ts'
 import {
   type StoreKind,
   TEST_SECRET,
@@ -18,9 +15,6 @@ import {
 } from '../../test/harness/service.ts'
 import { childPids } from './processes.ts'
 import type { TrafficTarget } from './traffic.ts'
-
-/** `cluster`: a Redis Cluster of three primaries. */
-export type ServiceKind = StoreKind | 'cluster'
 
 export interface RunningServer {
   readonly port: number
@@ -37,14 +31,9 @@ export interface RunningService extends RunningServer {
   readonly workerPids: readonly number[]
   /** Of the process that supervises the workers. */
   readonly primaryPid: number
-  /** The service's settings, with which its store can be opened. */
-  readonly env: Readonly<Record<string, string>>
 }
 
-/** A service at full load redeems for many customers. */
-const API_KEYS = 1
-
-/** By default one worker, whose CPU time is then that of the requests. */
+/** One worker, whose CPU time is then that of the requests. */
 function environment(isForwarded: boolean): Record<string, string> {
   return {
     POWGATE_WORKERS: '1',
@@ -59,54 +48,13 @@ function environment(isForwarded: boolean): Record<string, string> {
   }
 }
 
-/**
- * Starts the service from dist/ with a fresh store; a Redis or Redis Cluster of its own if that is the store.
- *
- * @param env settings besides those of a bench
- */
-export async function startService(
-  kind: ServiceKind,
-  isForwarded: boolean,
-  env: Readonly<Record<string, string>> = {},
-): Promise<RunningService> {
-  const settings = { ...environment(isForwarded), ...env }
-  if (kind === 'cluster') return await startOnCluster(settings)
-  const service = await TestService.start(kind, settings)
-  return await running(service, service.redis === undefined ? [] : [service.redis])
-}
-
-async function startOnCluster(settings: Record<string, string>): Promise<RunningService> {
-  const cluster = await RedisCluster.start()
-  try {
-    // REDIS_URL says where its state is; the kind, whether it starts a Redis of its own.
-    const service = await TestService.start('embedded', { ...settings, REDIS_URL: cluster.url })
-    const started = await running(service, cluster.servers)
-    return {
-      ...started,
-      target: { ...started.target, epochsOf: service.env },
-      stop: async () => {
-        try {
-          await service.stop()
-        } finally {
-          await cluster.stop()
-        }
-      },
-    }
-  } catch (error) {
-    await cluster.stop()
-    throw error
-  }
-}
-
-/** @param redis the servers that hold its state */
-async function running(
-  service: TestService,
-  redis: readonly Pick<RedisServer, 'pid' | 'port'>[],
-): Promise<RunningService> {
+/** Starts the service from dist/ with a fresh store, on a Redis of its own if that is the store. */
+export async function startService(kind: StoreKind, isForwarded: boolean): Promise<RunningService> {
+  const service = await TestService.start(kind, environment(isForwarded))
   try {
     const workerPids = childPids(service.pid)
-    const workers = Number(service.env.POWGATE_WORKERS)
-    if (workerPids.length !== workers) throw new Error(`${workerPids.length} processes, ${workers} workers`)
+    if (workerPids.length !== 1) throw new Error(`${workerPids.length} processes, 1 worker`)
+    const redis = service.redis === undefined ? [] : [service.redis]
     return {
       port: service.port,
       ownPids: [...workerPids, service.pid],
@@ -114,7 +62,6 @@ async function running(
       primaryPid: service.pid,
       redisPids: redis.map(({ pid }) => pid),
       redisPorts: redis.map(({ port }) => port),
-      env: service.env,
       target: await prepare(service),
       stop: () => service.stop(),
     }
@@ -127,7 +74,6 @@ async function running(
 /** Makes a site and takes one visitor through the whole flow, which tells the store's epoch. */
 async function prepare(service: TestService): Promise<TrafficTarget> {
   const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  const apiKeys = [apiKey, ...(await moreApiKeys(service, siteKey, API_KEYS - 1))]
   const client = new Client(service.url)
   const challenge = good('/challenge', await client.challenge(siteKey))
   const { nonce, difficulty } = challenge.json
@@ -138,23 +84,12 @@ async function prepare(service: TestService): Promise<TrafficTarget> {
   good('/verify-token', await client.verifyToken(apiKey, { token }))
   const reading = readToken(new Keyring([TEST_SECRET]), token)
   if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
-  return { secret: TEST_SECRET, siteKey, apiKeys, storeEpoch: reading.claims.storeEpoch }
+  return { secret: TEST_SECRET, siteKey, apiKeys: [apiKey], storeEpoch: reading.claims.storeEpoch }
 }
 
 function good(path: string, answer: Answer): Answer {
   if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${answer.text}`)
   return answer
-}
-
-async function moreApiKeys(service: TestService, siteKey: string, count: number): Promise<string[]> {
-  const store = await service.openSites()
-  try {
-    const apiKeys: string[] = []
-    while (apiKeys.length < count) apiKeys.push((await createApiKey(store, siteKey)).apiKey)
-    return apiKeys
-  } finally {
-    await store.close()
-  }
 }
 
 const BARE = new URL('./bare.ts', import.meta.url).pathname

@@ -7,7 +7,7 @@
  * would take hours.
  */
 
-import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
@@ -31,15 +31,6 @@ export interface TrafficTarget {
   /** At least one. */
   readonly apiKeys: readonly string[]
   readonly storeEpoch: number
-  /** If there are any, requests are spread over these instead, in turn. */
-  readonly sites?: readonly SiteKeys[]
-  /** Settings of a service whose store has many epochs (a Redis Cluster): each address's must be asked for. */
-  readonly epochsOf?: Readonly<Record<string, string>>
-}
-
-export interface SiteKeys {
-  readonly siteKey: string
-  readonly apiKey: string
 }
 
 export interface TrafficSpec {
@@ -48,8 +39,6 @@ export interface TrafficSpec {
   readonly count: number
   /** Numbers the first request; requests of other numbers are others. 0 if undefined. */
   readonly firstIndex?: number
-  /** From how many addresses the requests come, in turn; from one each if undefined. */
-  readonly addresses?: number
   readonly target: TrafficTarget
   /** Whether requests come as from a load balancer, each naming a client address of its own. */
   readonly isForwarded: boolean
@@ -63,9 +52,6 @@ export interface Traffic {
   readonly ends: Uint32Array
 }
 
-/** Tells the store's epoch for an address. */
-export type EpochOf = (address: Address, siteKey: string) => number
-
 const REQUEST_BYTES_MAX = 1024
 const DIRECT_ADDRESS = '127.0.0.1'
 /** One site is measured, and the hosts of its backend, which redeem its tokens with one key. */
@@ -74,9 +60,8 @@ const DIFFICULTY = 0
 /** Visitors need some time to solve: challenges were issued within the last ten seconds. */
 const ISSUED_WITHIN_MS = 10_000
 
-/** @param epochOf the target's one epoch if undefined */
-export function buildTraffic(spec: TrafficSpec, epochOf: EpochOf = () => spec.target.storeEpoch): Traffic {
-  const write = WRITERS[spec.endpoint](spec, epochOf)
+export function buildTraffic(spec: TrafficSpec): Traffic {
+  const write = WRITERS[spec.endpoint](spec)
   // Pages that no request reaches are never touched, so the bound costs no memory.
   const bytes = Buffer.allocUnsafeSlow(spec.count * REQUEST_BYTES_MAX)
   const ends = new Uint32Array(spec.count)
@@ -95,7 +80,7 @@ export function requestAt({ bytes, ends }: Traffic, index: number): Buffer {
 }
 
 /** The address of the visitor that sends the request of this number, if each comes from an address of its own. */
-export function visitorAddress(index: number): string {
+function visitorAddress(index: number): string {
   const id = scattered(index)
   return `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}`
 }
@@ -111,22 +96,16 @@ interface Numbers {
   readonly id: number
   /** Of the visitor. */
   readonly address: string
-  /** Counts requests from 0. */
-  readonly index: number
 }
 
-function numbered({ firstIndex = 0, addresses, isForwarded }: TrafficSpec, index: number): Numbers {
-  const ofAddress = firstIndex + (addresses === undefined ? index : index % addresses)
-  return {
-    id: scattered(firstIndex + index),
-    address: isForwarded ? visitorAddress(ofAddress) : DIRECT_ADDRESS,
-    index,
-  }
+function numbered({ firstIndex = 0, isForwarded }: TrafficSpec, index: number): Numbers {
+  const number = firstIndex + index
+  return { id: scattered(number), address: isForwarded ? visitorAddress(number) : DIRECT_ADDRESS }
 }
 
 type Writer = (numbers: Numbers) => string
 
-const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec, epochOf: EpochOf) => Writer>> = {
+const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec) => Writer>> = {
   challenge: challengeWriter,
   verify: verifyWriter,
   'verify-token': verifyTokenWriter,
@@ -135,16 +114,8 @@ const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec, epochOf: EpochOf) =
 const HOST = 'Host: captcha.example\r\nUser-Agent: powgate-bench\r\nAccept: */*\r\n'
 const JSON_BODY = 'Content-Type: application/json\r\nContent-Length: '
 
-function siteKeyOf({ siteKey, sites = [] }: TrafficTarget, index: number): string {
-  return sites.length === 0 ? siteKey : sites[index % sites.length]!.siteKey
-}
-
-function apiKeyOf({ apiKeys, sites = [] }: TrafficTarget, { id, index }: Numbers): string {
-  return sites.length === 0 ? apiKeys[id % apiKeys.length]! : sites[index % sites.length]!.apiKey
-}
-
-function visitorHeaders({ target }: TrafficSpec, index: number): string {
-  return `${HOST}Origin: https://shop.example\r\nX-Site-Key: ${siteKeyOf(target, index)}\r\n`
+function visitorHeaders({ target }: TrafficSpec): string {
+  return `${HOST}Origin: https://shop.example\r\nX-Site-Key: ${target.siteKey}\r\n`
 }
 
 function forwardedLine(spec: TrafficSpec, address: string): string {
@@ -152,37 +123,37 @@ function forwardedLine(spec: TrafficSpec, address: string): string {
 }
 
 function challengeWriter(spec: TrafficSpec): Writer {
-  return ({ address, index }) =>
-    `GET /challenge HTTP/1.1\r\n${visitorHeaders(spec, index)}${forwardedLine(spec, address)}\r\n`
+  const headers = visitorHeaders(spec)
+  return ({ address }) => `GET /challenge HTTP/1.1\r\n${headers}${forwardedLine(spec, address)}\r\n`
 }
 
-function verifyWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
-  const mint = nonceMinter(spec, epochOf)
+function verifyWriter(spec: TrafficSpec): Writer {
+  const mint = nonceMinter(spec)
+  const headers = visitorHeaders(spec)
   const environment = JSON.stringify(HONEST_ENVIRONMENT)
   return numbers => {
-    const { id, address, index } = numbers
+    const { id, address } = numbers
     const fingerprint = id.toString(16).padStart(64, '5eed')
     // The fields and their order are those of src/widget/flow.ts.
     const claims = `"solveTimeMs":40,"fingerprintHash":"${fingerprint}","environment":${environment}`
     const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},${claims}}`
-    const head = `POST /verify HTTP/1.1\r\n${visitorHeaders(spec, index)}${JSON_BODY}${body.length}\r\n`
+    const head = `POST /verify HTTP/1.1\r\n${headers}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(spec, address)}\r\n${body}`
   }
 }
 
-function verifyTokenWriter(spec: TrafficSpec, epochOf: EpochOf): Writer {
-  const { secret, storeEpoch, siteKey, sites = [] } = spec.target
-  const siteTags = (sites.length === 0 ? [siteKey] : sites.map(site => site.siteKey)).map(siteTagOf)
+function verifyTokenWriter(spec: TrafficSpec): Writer {
+  const { secret, storeEpoch, siteKey, apiKeys } = spec.target
+  const siteTag = siteTagOf(siteKey)
   const keyring = new Keyring([secret])
-  const mint = nonceMinter(spec, epochOf)
+  const mint = nonceMinter(spec)
   const issuedAtMs = Date.now()
   return numbers => {
-    const { id, index } = numbers
+    const { id } = numbers
     const address = parseAddress(numbers.address)!
-    const siteTag = siteTags[index % siteTags.length]!
     const claims = { nonce: mint(numbers), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
     const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimes: LIFETIMES, ...claims })}"}`
-    const authorization = `Authorization: Bearer ${apiKeyOf(spec.target, numbers)}\r\n`
+    const authorization = `Authorization: Bearer ${apiKeys[id % apiKeys.length]!}\r\n`
     const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
     return `${head}${forwardedLine(spec, callerAddress(id))}\r\n${body}`
   }
@@ -208,16 +179,13 @@ function counterOf(id: number): number {
 }
 
 /** Issue time and random bits together number the nonces of one address, so none comes twice. */
-function nonceMinter(spec: TrafficSpec, epochOf: EpochOf): Writer {
-  const { target } = spec
-  const keyring = new Keyring([target.secret])
+function nonceMinter({ target: { secret, siteKey, storeEpoch } }: TrafficSpec): Writer {
+  const keyring = new Keyring([secret])
   const now = Date.now()
-  return ({ id, address: text, index }) => {
+  return ({ id, address }) => {
     const issuedAtMs = now - (id % ISSUED_WITHIN_MS)
-    const address = parseAddress(text)!
     const randomBits = Math.floor(id / ISSUED_WITHIN_MS)
-    const siteKey = siteKeyOf(target, index)
-    const binding = { siteKey, storeEpoch: epochOf(address, siteKey), lifetimes: LIFETIMES, address }
+    const binding = { siteKey, storeEpoch, lifetimes: LIFETIMES, address: parseAddress(address)! }
     return mintNonce(keyring, { issuedAtMs, difficulty: DIFFICULTY }, binding, randomBits)
   }
 }
