@@ -32,6 +32,8 @@ export interface Positional extends ValueRule {
 }
 
 export interface Command {
+  /** What is called with the command's name; powgate if undefined. (The benches use this table too.) */
+  readonly program?: string
   /** The words with which a person calls the command. */
   readonly name: string
   readonly about: string
@@ -112,7 +114,9 @@ export function readInput(
   const takesAny = command.positionals.at(-1)?.repeats === true
   const extra = takesAny ? undefined : positionals[command.positionals.length]
   if (extra !== undefined)
-    throw new UsageError(`unexpected argument ${JSON.stringify(extra)}; usage: powgate ${usageOf(command)}`)
+    throw new UsageError(
+      `unexpected argument ${JSON.stringify(extra)}; usage: ${command.program ?? 'powgate'} ${usageOf(command)}`,
+    )
   for (const [name, flag] of Object.entries(command.flags)) {
     const texts = flagTexts(name, flag, given[name], env)
     if (texts !== undefined) values.set(name, texts)

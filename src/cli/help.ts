@@ -35,15 +35,16 @@ Examples:
 export async function commandHelp(command: Command): Promise<string> {
   const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
   const positionals = command.positionals.map(({ name, expects }) => [name, expects] as const)
+  const { program = PROGRAM } = command
   return `${command.about}
 
-Usage: ${PROGRAM} ${usageOf(command)}
+Usage: ${program} ${usageOf(command)}
 
 ${positionals.length === 0 ? '' : `Arguments:\n${columns(positionals)}\n\n`}Flags:
 ${columns(flags.map(([name, flag]) => [flagCall(name, flag), flagText(flag)]))}
 
 Example:
-  ${`${PROGRAM} ${command.name} ${command.example}`.trimEnd()}
+  ${`${program} ${command.name} ${command.example}`.trimEnd()}
 ${command.details === undefined ? '' : `\n${await command.details()}`}`
 }
 
