@@ -1,8 +1,8 @@
 /** `npm run torture`: options.ts says what it does, and lists its options. */
 
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
-import { runBench, tell, UsageError } from '../../bench/support/arguments.ts'
-import { help, type Options, parseOptions } from './options.ts'
+import { runTool, tell, tool, UsageError } from '../harness/command-line.ts'
+import { ABOUT, details, OPTIONS, type Options, tortureOptions } from './options.ts'
 import { verdictText } from './report.ts'
 import { runCase } from './run-case.ts'
 
@@ -10,7 +10,7 @@ const BUILT = new URL('../../dist/main.js', import.meta.url)
 
 async function main(options: Options): Promise<number> {
   if (!existsSync(BUILT)) throw new UsageError('the service is not built: npm run -s build')
-  const { seed, seconds, historyDir, isJson, repeat } = options
+  const { seed, seconds, history: historyDir, json, repeat } = options
   if (historyDir !== undefined) makeWritable(historyDir)
   tell(`seed ${seed}`)
   let isStopped = false
@@ -23,7 +23,7 @@ async function main(options: Options): Promise<number> {
     if (isStopped) break
     const onProgress = (text: string) => tell(`${one.number} ${one.name}: ${text}`)
     const verdict = await runCase(one, { seed, seconds, historyDir, repeat, onProgress }, stopped)
-    process.stdout.write(`${isJson ? JSON.stringify(verdict) : verdictText(verdict)}\n`)
+    process.stdout.write(`${json ? JSON.stringify(verdict) : verdictText(verdict)}\n`)
     if (!verdict.holds) broken.push(one.number)
   }
   if (isStopped) return 1
@@ -55,6 +55,14 @@ function signalled(): Promise<never> {
   })
 }
 
-await runBench(help(), parseOptions, main)
+const TORTURE = tool({
+  name: 'torture',
+  about: ABOUT,
+  options: OPTIONS,
+  example: '--only 9 --seconds 20',
+  details: details(),
+  run: async options => await main(tortureOptions(options)),
+})
+await runTool(TORTURE, process.argv.slice(2))
 // Everything that was started has ended; timers of a client library are not awaited.
 process.exit()

@@ -1,0 +1,179 @@
+/** Command lines of the benches and of the torture suite: tables of options, read by the parser of the service's own commands. */
+
+import { accessSync, constants } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Command, type Flag, type Input, type Positional, readInput } from '../../src/cli/command.ts'
+import { commandHelp } from '../../src/cli/help.ts'
+import { UsageError } from '../../src/sites/rules.ts'
+
+export { UsageError }
+
+/** A tool cannot go on, for a reason outside it, such as a missing program. The message is one line. */
+export class ToolError extends Error {
+  override readonly name = 'ToolError'
+}
+
+/** A flag, and how its value is read. */
+export interface Option<Value> extends Flag {
+  readonly read: (input: Input, flag: string) => Value
+}
+
+/** By name: `maxAddresses` is the flag --max-addresses. */
+export type Options = Readonly<Record<string, Option<unknown>>>
+export type Values<Table extends Options> = {
+  readonly [Name in keyof Table]: ReturnType<Table[Name]['read']>
+}
+
+export interface ToolTable<Table extends Options> {
+  /** As in package.json. */
+  readonly name: string
+  readonly about: string
+  readonly options: Table
+  readonly positionals?: readonly Positional[]
+  readonly example?: string
+  /** The help's last words. */
+  readonly details: string
+  /** @returns the exit code */
+  readonly run: (options: Values<Table>, input: Input) => Promise<number>
+}
+
+export interface Tool<Table extends Options> extends Command {
+  /** The options of such a call. Throws UsageError. */
+  readonly parse: (args: readonly string[]) => Values<Table>
+}
+
+export function tool<Table extends Options>(table: ToolTable<Table>): Tool<Table> {
+  const { name, about, options, positionals = [], example = '', details, run } = table
+  const all = Object.entries(options).map(([key, option]) => ({ key, flag: flagOf(key), option }))
+  const valuesOf = (input: Input) =>
+    Object.fromEntries(all.map(({ key, flag, option }) => [key, option.read(input, flag)])) as Values<Table>
+  const command: Command = {
+    program: 'npm run',
+    name: `${name} --`,
+    about,
+    positionals,
+    flags: Object.fromEntries(all.map(({ flag, option }) => [flag, option])),
+    example,
+    details: async () => details,
+    run: async input => {
+      process.exitCode = await run(valuesOf(input), input)
+    },
+  }
+  return { ...command, parse: args => valuesOf(readInput(command, args, {})) }
+}
+
+function flagOf(key: string): string {
+  return key.replaceAll(/[A-Z]/g, letter => `-${letter.toLowerCase()}`)
+}
+
+/** Runs a tool and sets the exit code: 2 after a UsageError, 1 after another error. */
+export async function runTool(command: Command, args: readonly string[]): Promise<void> {
+  try {
+    if (args.includes('--help')) process.stdout.write(`${await commandHelp(command)}\n`)
+    else await command.run(readInput(command, args, {}))
+  } catch (error) {
+    const isExpected = error instanceof UsageError || error instanceof ToolError
+    tell(isExpected ? error.message : String((error as Error).stack))
+    process.exitCode = error instanceof UsageError ? 2 : 1
+  }
+}
+
+/** On standard error: progress, and what went wrong. */
+export function tell(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+export function toggle(about: string): Option<boolean> {
+  return { about, read: (input, flag) => input.has(flag) }
+}
+
+export function text(placeholder: string, about: string): Option<string | undefined> {
+  const value = { placeholder, expects: 'a value', accepts: (given: string) => given !== '' }
+  return { about, value, read: (input, flag) => input.text(flag) }
+}
+
+export function number<Fallback extends number | undefined>(
+  fallback: Fallback,
+  min: number,
+  max: number,
+  about: string,
+  isWhole = false,
+): Option<number | Fallback> {
+  const expects = `${isWhole ? 'an integer' : 'a number'} from ${min} to ${max}`
+  const accepts = (given: string) => {
+    const value = Number(given)
+    return given.trim() !== '' && value >= min && value <= max && (!isWhole || Number.isInteger(value))
+  }
+  return {
+    about: `${about}; ${min} to ${max}${fallback === undefined ? '' : `, default ${fallback}`}.`,
+    value: { placeholder: 'N', expects, accepts },
+    read: (input, flag) => {
+      const given = input.text(flag)
+      return given === undefined ? fallback : Number(given)
+    },
+  }
+}
+
+export function integer<Fallback extends number | undefined>(
+  fallback: Fallback,
+  min: number,
+  max: number,
+  about: string,
+): Option<number | Fallback> {
+  return number(fallback, min, max, about, true)
+}
+
+/** Some of the names, in their order; all of them by default. */
+export function choices<Name extends string>(names: readonly Name[], about: string): Option<readonly Name[]> {
+  const list = names.join(', ')
+  const accepts = (given: string) => names.some(name => name === given)
+  return {
+    about: `${about}: ${list}; default all.`,
+    value: { placeholder: 'NAME', expects: `one of ${list}`, accepts, repeats: true },
+    read: (input, flag) => {
+      const given = input.texts(flag)
+      return names.filter(name => given === undefined || given.includes(name))
+    },
+  }
+}
+
+/** Those of some things whose names hold one of the given texts, in any case; all of them by default. */
+export function filter<Item>(
+  items: readonly Item[],
+  nameOf: (item: Item) => string,
+  about: string,
+): Option<readonly Item[]> {
+  const matches = (item: Item, given: string) => nameOf(item).toLowerCase().includes(given.toLowerCase())
+  return {
+    about,
+    value: {
+      placeholder: 'TEXT',
+      expects: `a part of one of: ${items.map(nameOf).join('; ')}`,
+      accepts: (given: string) => items.some(item => matches(item, given)),
+      repeats: true,
+    },
+    read: (input, flag) => {
+      const given = input.texts(flag)
+      return items.filter(item => given === undefined || given.some(one => matches(item, one)))
+    },
+  }
+}
+
+/** A file that is written after the measuring: that it cannot be must show before. */
+export function outputFile(about: string): Option<string | undefined> {
+  const expects = 'a file in a folder that can be written'
+  return {
+    about,
+    value: { placeholder: 'FILE', expects, accepts: isWritable },
+    read: (input, flag) => input.text(flag),
+  }
+}
+
+function isWritable(file: string): boolean {
+  try {
+    accessSync(dirname(file), constants.W_OK)
+    return file !== ''
+  } catch {
+    return false
+  }
+}
