@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { childPids } from '../../bench/http/processes.ts'
 import type { SiteFailPolicy } from '../../src/domain/site.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { childPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
 import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'

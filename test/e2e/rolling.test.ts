@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { childPids } from '../../bench/http/processes.ts'
 import { eventually } from '../harness/eventually.ts'
-import { listeningPids } from '../harness/processes.ts'
+import { childPids, listeningPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { type StoreKind, TestService } from '../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'

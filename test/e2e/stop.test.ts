@@ -4,11 +4,10 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
-import { childPids } from '../../bench/http/processes.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { listeningPids } from '../harness/processes.ts'
+import { childPids, listeningPids } from '../harness/processes.ts'
 import { TestService } from '../harness/service.ts'
 
 /** A busy machine is slow. */

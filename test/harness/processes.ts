@@ -1,6 +1,7 @@
-/** Finds the processes that serve a port. */
+/** Finds the processes that serve a port, and the children of a process. */
 
 import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** Processes that listen on a TCP port. */
 export function listeningPids(port: number): number[] {
@@ -19,4 +20,13 @@ export function connectionsOf(
     const isOwn = line.includes(`pid=${pid},`) && local !== undefined && peer !== undefined
     return isOwn ? [{ local, peer, peerPort: Number(peerPort) }] : []
   })
+}
+
+/** The children that are alive, of all threads, in ascending order (Linux, /proc). */
+export function childPids(pid: number): number[] {
+  return readdirSync(`/proc/${pid}/task`)
+    .flatMap(thread => readFileSync(`/proc/${pid}/task/${thread}/children`, 'latin1').split(' '))
+    .filter(text => text.trim() !== '')
+    .map(Number)
+    .sort((a, b) => a - b)
 }

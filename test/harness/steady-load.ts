@@ -1,18 +1,14 @@
 /**
  * Visitors at a steady rate (an open loop) over a few keep-alive connections. Each fetches a challenge, submits a solution
  * and has its token redeemed, and every answer is checked. Failures are recorded with their times.
- *
- * The nonces are made here, as another host of the same installation would make them, with a difficulty of 0 bits. The
- * service does all the work for a real solution, and this process spends no time on solving.
  */
 
 import { connect, type Socket } from 'node:net'
-import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintNonce } from '../../src/domain/nonce.ts'
 import { readToken } from '../../src/domain/token.ts'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from './client.ts'
+import { Client } from './client.ts'
 import { lifetimesOf } from './lifetimes.ts'
+import { addressOf, type Step, VisitorRequests } from './load/visitor-requests.ts'
 import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from './service.ts'
 
 /** Settings of the service: this process sends the requests of all visitors, and redeems all tokens. */
@@ -38,19 +34,14 @@ export interface SteadyLoadOptions {
   readonly storeEpoch: number
 }
 
-type Step = 'challenge' | 'verify' | 'redeem'
-
 interface Job {
   readonly step: Step
-  readonly visitor: string
+  readonly visitor: number
   readonly request: string
   sentAtMs: number
 }
 
 const TICK_MS = 2
-/** Addresses of the backends that redeem; few compared with visitors. */
-const CALLERS = 250
-const HEAD = 'Host: captcha.example\r\nContent-Type: application/json\r\n'
 const BROKEN_SHOWN = 300
 
 /** The store's epoch, read from a token of one whole flow by the real client. */
@@ -64,8 +55,7 @@ export async function storeEpochOf(url: string, site: TestSite): Promise<number>
 export class SteadyLoad {
   readonly failures: Failure[] = []
   readonly answers: Record<Step, number> = { challenge: 0, verify: 0, redeem: 0 }
-  readonly #options: SteadyLoadOptions
-  readonly #keyring = new Keyring([TEST_SECRET])
+  readonly #requests: VisitorRequests
   readonly #lanes: Lane[]
   readonly #idle: Lane[] = []
   /** Next steps of visitors that have begun come before new visitors. */
@@ -78,7 +68,7 @@ export class SteadyLoad {
   readonly #timer: NodeJS.Timeout
 
   constructor(options: SteadyLoadOptions) {
-    this.#options = options
+    this.#requests = new VisitorRequests({ ...options, lifetimes: lifetimesOf(STEADY_LOAD_SETTINGS) })
     this.#lanes = Array.from({ length: options.connections }, () => new Lane(options.port, this))
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
   }
@@ -135,42 +125,8 @@ export class SteadyLoad {
   }
 
   #newVisitor(): Job {
-    const id = this.#visitors++
-    const visitor = `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}`
-    const key = `X-Site-Key: ${this.#options.site.siteKey}\r\n`
-    return this.#job(
-      'challenge',
-      visitor,
-      `GET /challenge HTTP/1.1\r\n${key}X-Forwarded-For: ${visitor}\r\n${HEAD}\r\n`,
-    )
-  }
-
-  #job(step: Step, visitor: string, request: string): Job {
-    return { step, visitor, request, sentAtMs: 0 }
-  }
-
-  #solution(visitor: string): Job {
-    const { site, storeEpoch } = this.#options
-    const lifetimes = lifetimesOf(STEADY_LOAD_SETTINGS)
-    const address = parseAddress(visitor)!
-    const made = { issuedAtMs: Date.now(), difficulty: 0 }
-    const nonce = mintNonce(this.#keyring, made, { siteKey: site.siteKey, storeEpoch, lifetimes, address }, 0)
-    const body = JSON.stringify({
-      nonce,
-      counter: 7,
-      fingerprintHash: FINGERPRINT,
-      environment: HONEST_ENVIRONMENT,
-    })
-    const lines = `X-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${visitor}\r\nContent-Length: ${body.length}\r\n`
-    return this.#job('verify', visitor, `POST /verify HTTP/1.1\r\n${lines}${HEAD}\r\n${body}`)
-  }
-
-  #redemption(visitor: string, token: string): Job {
-    const body = JSON.stringify({ token, expectedIp: visitor })
-    const caller = `10.255.255.${this.answers.verify % CALLERS}`
-    const authorization = `Authorization: Bearer ${this.#options.site.apiKey}\r\n`
-    const lines = `${authorization}X-Forwarded-For: ${caller}\r\nContent-Length: ${body.length}\r\n`
-    return this.#job('redeem', visitor, `POST /verify-token HTTP/1.1\r\n${lines}${HEAD}\r\n${body}`)
+    const visitor = this.#visitors++
+    return { step: 'challenge', visitor, request: this.#requests.challenge(visitor), sentAtMs: 0 }
   }
 
   /** Called by a lane that can send a request. */
@@ -190,10 +146,12 @@ export class SteadyLoad {
     const isOk = answer.startsWith('HTTP/1.1 200 ')
     const json = isOk ? JSON.parse(body) : {}
     const { step, visitor } = job
-    if (step === 'challenge' && typeof json.nonce === 'string') this.#queue.push(this.#solution(visitor))
+    const goOn = (next: Step, request: string) =>
+      this.#queue.push({ step: next, visitor, request, sentAtMs: 0 })
+    if (step === 'challenge' && typeof json.nonce === 'string') goOn('verify', this.#requests.verify(visitor))
     else if (step === 'verify' && json.passed === true)
-      this.#queue.push(this.#redemption(visitor, json.token))
-    else if (step !== 'redeem' || json.success !== true || json.ip !== visitor) {
+      goOn('redeem', this.#requests.redeem(visitor, json.token))
+    else if (step !== 'redeem' || json.success !== true || json.ip !== addressOf(visitor)) {
       this.failed(job, answer)
       return
     }

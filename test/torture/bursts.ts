@@ -1,8 +1,8 @@
 /** Bursts of requests that are all sent at one moment, each over an open connection, with quiet in between. */
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { challengeText, OverloadAnswers } from '../harness/load/visitor-requests.ts'
 import { type Line, type LineOwner, openLines } from './visitor-line.ts'
-import { challengeText, OverloadAnswers } from './visitor-requests.ts'
 
 export interface BurstsSpec {
   /** Port on 127.0.0.1. */

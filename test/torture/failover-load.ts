@@ -1,9 +1,9 @@
 /** Races of redemptions through two hosts with one Redis, for sites on all shards. Old tokens are tried again all the time. */
 
-import { childPids } from '../../bench/http/processes.ts'
 import { fnv1a } from '../../src/domain/hash.ts'
 import { evenlySpreadTags } from '../../src/store/redis/shard-tags.ts'
 import { eventually } from '../harness/eventually.ts'
+import { childPids } from '../harness/processes.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import type { Call, History } from './history.ts'

@@ -1,7 +1,7 @@
 /** Random choices that a seed repeats. */
 
 import { createCipheriv, createHash } from 'node:crypto'
-import { randomHex, seededRandom } from '../../bench/micro/random.ts'
+import { randomHex, seededRandom } from '../harness/random.ts'
 
 export class Random {
   readonly seed: number

@@ -1,7 +1,7 @@
 /** One connection of a visitor, with at most one unanswered request. */
 
 import { connect, type Socket } from 'node:net'
-import type { Step } from './visitor-requests.ts'
+import type { Step } from '../harness/load/visitor-requests.ts'
 
 export interface LineOwner {
   /** Called once. */

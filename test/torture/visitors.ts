@@ -7,11 +7,16 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { takeMark } from '../../bench/http/meter.ts'
+import { takeMark } from '../harness/cpu.ts'
+import {
+  OverloadAnswers,
+  type RequestTarget,
+  type Step,
+  VisitorRequests,
+} from '../harness/load/visitor-requests.ts'
 import { Fifo } from './fifo.ts'
 import { type Latencies, Samples } from './samples.ts'
 import { Line, type LineOwner, openLines } from './visitor-line.ts'
-import { OverloadAnswers, type RequestTarget, type Step, VisitorRequests } from './visitor-requests.ts'
 
 export interface VisitorsSpec extends RequestTarget {
   /** Port on 127.0.0.1. */

@@ -1,6 +1,6 @@
 /** Every token is redeemed by many requests at once, through all workers: exactly one succeeds. */
 
-import { childPids } from '../../../bench/http/processes.ts'
+import { childPids } from '../../harness/processes.ts'
 import { STORE_KINDS, type StoreKind } from '../../harness/service.ts'
 import { connectionsPerProcess } from '../processes.ts'
 import { openRaceCourse } from '../race-course.ts'

@@ -3,7 +3,7 @@
  * it again by repeating the request with the same idempotency key.
  */
 
-import { childPids } from '../../../bench/http/processes.ts'
+import { childPids } from '../../harness/processes.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { randomOf } from '../bad-inputs.ts'
 import type { Call, History } from '../history.ts'

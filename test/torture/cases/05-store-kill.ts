@@ -2,8 +2,8 @@
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { childPids } from '../../../bench/http/processes.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { childPids } from '../../harness/processes.ts'
 import { RedisServer } from '../../harness/redis.ts'
 import { type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
 import type { Call, History } from '../history.ts'

@@ -4,8 +4,8 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { childPids } from '../../../bench/http/processes.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { childPids } from '../../harness/processes.ts'
 import { v2Header } from '../../harness/proxy-header.ts'
 import { type TestService, UNLIMITED_CHALLENGES } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'

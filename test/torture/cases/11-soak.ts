@@ -5,10 +5,10 @@
 
 import { readFileSync } from 'node:fs'
 import { Redis } from 'ioredis'
-import { childPids } from '../../../bench/http/processes.ts'
 import { openState } from '../../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
 import { lifetimesOf } from '../../harness/lifetimes.ts'
+import { childPids } from '../../harness/processes.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
 import { KeptMemory } from '../kept-memory.ts'

@@ -5,10 +5,10 @@
 
 import { cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { childPids } from '../../../bench/http/processes.ts'
 import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { freePort } from '../../harness/ports.ts'
+import { childPids } from '../../harness/processes.ts'
 import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
 import { Copy, fill, remount, smallDisk, tryBoot } from '../disk.ts'
 import { EASY, redemptionRequest, TokenMint } from '../redemptions.ts'

@@ -1,41 +1,11 @@
-/** A server in a process of its own, which reports its port when it listens. */
+/** The servers that a refusal is compared with. */
 
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
 import { connect } from 'node:net'
-import { challengeText } from '../visitor-requests.ts'
+import { ChildServer, startBare } from '../../harness/child-server.ts'
+import { challengeText } from '../../harness/load/visitor-requests.ts'
 
-const BARE = new URL('../../../bench/http/bare.ts', import.meta.url).pathname
 const REFUSING = new URL('./refusing-child.ts', import.meta.url).pathname
 const TRIES = 5
-
-export class ChildServer {
-  readonly port: number
-  readonly #process: ChildProcess
-
-  private constructor(child: ChildProcess, port: number) {
-    this.#process = child
-    this.port = port
-  }
-
-  static async start(path: string, args: readonly string[] = []): Promise<ChildServer> {
-    const child = fork(path, [...args])
-    const ended = once(child, 'exit').then(([code]) =>
-      Promise.reject(new Error(`${path} ended with ${code as number}`)),
-    )
-    ended.catch(() => {}) // every server is stopped in the end
-    const [port] = await Promise.race([once(child, 'message'), ended])
-    return new ChildServer(child, port as number)
-  }
-
-  get pid(): number {
-    return this.#process.pid!
-  }
-
-  stop(): void {
-    this.#process.kill()
-  }
-}
 
 export const startRefusing = () => ChildServer.start(REFUSING)
 
@@ -43,10 +13,10 @@ export const startRefusing = () => ChildServer.start(REFUSING)
 export async function startBareOf(bytes: number): Promise<ChildServer> {
   let argument = bytes
   for (let count = 0; count < TRIES; count++) {
-    const server = await ChildServer.start(BARE, [String(argument)])
+    const server = await startBare(argument)
     const { length } = await challengeAnswer(server.port)
     if (length === bytes) return server
-    server.stop()
+    await server.stop()
     argument += bytes - length
   }
   throw new Error(`the bare server has no answer of ${bytes} bytes`)

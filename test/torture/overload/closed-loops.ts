@@ -1,7 +1,7 @@
 /** Clients that send the next request after each answer: however many there are, none is refused. */
 
-import { ENDPOINTS, type Endpoint, MARKERS } from '../../../bench/http/traffic.ts'
 import { SETTINGS } from '../../../src/config/settings.ts'
+import { ENDPOINTS, type Endpoint, MARKERS } from '../../harness/load/traffic.ts'
 import type { Stage } from './stage.ts'
 
 export const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)

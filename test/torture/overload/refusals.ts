@@ -1,12 +1,13 @@
 /** The cost of a refusal, compared with the cheapest possible HTTP answer, and for each form of visitors. */
 
-import { LoadProcess } from '../../../bench/http/load-process.ts'
-import { spreadOf } from '../../../bench/support/statistics.ts'
+import type { ChildServer } from '../../harness/child-server.ts'
 import { lifetimesOf } from '../../harness/lifetimes.ts'
+import { LoadProcess } from '../../harness/load/load-process.ts'
+import { spreadOf } from '../../harness/statistics.ts'
 import type { Run } from '../run.ts'
 import type { VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'
-import { type ChildServer, challengeAnswer, startBareOf, startRefusing } from './child-server.ts'
+import { challengeAnswer, startBareOf, startRefusing } from './child-server.ts'
 import { spreadText } from './rows.ts'
 import { microsecondsOf } from './stage.ts'
 

@@ -1,12 +1,12 @@
 /** The service that case 9 overloads, and what is observed meanwhile. */
 
-import { LoadProcess } from '../../../bench/http/load-process.ts'
-import { childPids } from '../../../bench/http/processes.ts'
-import type { TrafficTarget } from '../../../bench/http/traffic.ts'
 import { createApiKey } from '../../../src/sites/sites.ts'
 import { noteSecret } from '../../harness/canaries.ts'
 import { lifetimesOf } from '../../harness/lifetimes.ts'
+import { LoadProcess } from '../../harness/load/load-process.ts'
+import type { TrafficTarget } from '../../harness/load/traffic.ts'
 import { freePort } from '../../harness/ports.ts'
+import { childPids } from '../../harness/processes.ts'
 import { type StoreKind, TEST_SECRET, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
 import { EASY } from '../redemptions.ts'

@@ -1,10 +1,10 @@
 /** The requests of visitors, and which answers mean that the service is overloaded. */
 
-import { parseAddress } from '../../src/domain/address.ts'
-import { Keyring } from '../../src/domain/keyring.ts'
-import { type Lifetimes, mintNonce } from '../../src/domain/nonce.ts'
-import { FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
-import { TEST_SECRET, type TestSite } from '../harness/service.ts'
+import { parseAddress } from '../../../src/domain/address.ts'
+import { Keyring } from '../../../src/domain/keyring.ts'
+import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
+import { FINGERPRINT, HONEST_ENVIRONMENT } from '../client.ts'
+import { TEST_SECRET, type TestSite } from '../service.ts'
 
 export type Step = 'challenge' | 'verify' | 'redeem'
 
@@ -29,7 +29,11 @@ export function challengeText(siteKey: string, address: string): string {
   return `GET /challenge HTTP/1.1\r\nX-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}\r\n`
 }
 
-/** Requests of visitors. Their nonces are made here, with a difficulty of 0 bits. (1.5 us each: not worth making ahead.) */
+/**
+ * Requests of visitors. Their nonces are made here, as another host of the same installation would make them, with a difficulty
+ * of 0 bits: the service does all the work for a real solution, and nobody spends time on solving. (1.5 us each: not worth making
+ * ahead.)
+ */
 export class VisitorRequests {
   readonly #target: RequestTarget
   readonly #keyring = new Keyring([TEST_SECRET])

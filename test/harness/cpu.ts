@@ -1,0 +1,120 @@
+/**
+ * CPU time and memory, as the operating system counts them (Linux, /proc): of a process, of the whole machine, and between two
+ * moments.
+ *
+ * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds; a kernel built
+ * without that file has only the ticks of /proc/<pid>/stat, 10 ms each.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs'
+
+export interface ProcessUsage {
+  readonly cpuMs: number
+  /** Includes what is shared and mapped, such as the pages of an LMDB file. */
+  readonly residentBytes: number
+}
+
+/** USER_HZ, which Linux fixes at 100 on every architecture that Node.js runs on. */
+const TICK_MS = 10
+
+/** Throws if there is no such process. */
+export function processUsage(pid: number): ProcessUsage {
+  return { cpuMs: threadsCpuMs(pid) ?? tickedCpuMs(pid), residentBytes: residentBytes(pid) }
+}
+
+/** undefined where the kernel does not count. */
+function threadsCpuMs(pid: number): number | undefined {
+  let nanoseconds = 0
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    nanoseconds += threadCpuNs(`/proc/${pid}/task/${thread}/schedstat`)
+  }
+  return nanoseconds === 0 ? undefined : nanoseconds / 1e6
+}
+
+function threadCpuNs(path: string): number {
+  try {
+    return Number.parseInt(readFileSync(path, 'latin1'), 10)
+  } catch {
+    return 0 // The thread has just ended, or the kernel has no such file.
+  }
+}
+
+function tickedCpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const [userTicks, systemTicks] = [Number(fields[11]), Number(fields[12])]
+  return (userTicks + systemTicks) * TICK_MS
+}
+
+function residentBytes(pid: number): number {
+  const kibibytes = /^VmRSS:\s*(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]
+  return Number(kibibytes ?? 0) * 1024
+}
+
+/** CPU time that all processes and the kernel have used since boot, over all cores; counted in ticks. */
+export function machineCpuMs(): number {
+  const total = readFileSync('/proc/stat', 'latin1').split('\n', 1)[0]!.split(/\s+/).slice(1).map(Number)
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0] = total
+  return (user + nice + system + irq + softIrq) * TICK_MS
+}
+
+/** One moment. */
+export interface Mark {
+  readonly atMs: number
+  readonly generatorCpuMs: number
+  readonly machineCpuMs: number
+  readonly usages: readonly ProcessUsage[]
+}
+
+export interface MeasuredUsage {
+  /** Within the measured time. */
+  readonly cpuMs: number
+  /** Before the first request, and at the end of the measured time. */
+  readonly residentBytesBefore: number
+  readonly residentBytesAfter: number
+}
+
+/** What lies between two marks. */
+export interface Stretch {
+  readonly measuredMs: number
+  /** CPU time of this process over measured time. */
+  readonly generatorBusy: number
+  /** CPU time of everything else on the machine over measured time: 1 is a whole core. */
+  readonly othersBusy: number
+  /** In the order of the processes. */
+  readonly usages: readonly MeasuredUsage[]
+}
+
+export function residentBytesOf(pids: readonly number[]): number[] {
+  return pids.map(pid => processUsage(pid).residentBytes)
+}
+
+export function takeMark(pids: readonly number[]): Mark {
+  const { user, system } = process.cpuUsage()
+  const usages = pids.map(processUsage)
+  return {
+    atMs: performance.now(),
+    generatorCpuMs: (user + system) / 1000,
+    machineCpuMs: machineCpuMs(),
+    usages,
+  }
+}
+
+/** @param residentBytesBefore of each process, before the first request */
+export function stretchBetween(from: Mark, to: Mark, residentBytesBefore: readonly number[]): Stretch {
+  const measuredMs = to.atMs - from.atMs
+  const generatorMs = to.generatorCpuMs - from.generatorCpuMs
+  const usages = to.usages.map((usage, index) => ({
+    cpuMs: usage.cpuMs - from.usages[index]!.cpuMs,
+    residentBytesBefore: residentBytesBefore[index]!,
+    residentBytesAfter: usage.residentBytes,
+  }))
+  const ownMs = usages.reduce((sum, { cpuMs }) => sum + cpuMs, generatorMs)
+  return {
+    measuredMs,
+    generatorBusy: generatorMs / measuredMs,
+    othersBusy: Math.max(0, (to.machineCpuMs - from.machineCpuMs - ownMs) / measuredMs),
+    usages,
+  }
+}

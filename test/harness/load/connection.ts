@@ -1,0 +1,118 @@
+/**
+ * One keep-alive connection of the load generator, with at most one request under way. It reads the part of HTTP/1.1 that the
+ * generator needs: answers with a Content-Length, as uWebSockets.js writes them.
+ */
+
+import { connect, type Socket } from 'node:net'
+
+export interface ConnectionOwner {
+  /** What the body of every answer must contain. */
+  readonly marker: Buffer
+  /** Told once, when a request can be sent. */
+  send(connection: Connection): void
+  /** Told of each answer; then a request can be sent again. */
+  answered(connection: Connection, latencyMs: number, isGood: boolean): void
+  fail(problem: string): void
+}
+
+const SHOWN_BYTES_MAX = 400
+/** Answers of the service are well below this; longer ones come in pieces. */
+const READ_BYTES = 4096
+
+export class Connection {
+  readonly #owner: ConnectionOwner
+  readonly #socket: Socket
+  /** The answer so far, in `#bytes` up to `#length`; what lies behind is left over from earlier answers. */
+  #bytes: Buffer = Buffer.alloc(0)
+  #length = 0
+  #sinceMs = 0
+
+  constructor(owner: ConnectionOwner, port: number) {
+    this.#owner = owner
+    const callback = (length: number, buffer: Uint8Array) => this.#take(buffer as Buffer, length)
+    const onread = { buffer: Buffer.alloc(READ_BYTES), callback }
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
+    this.#socket.once('connect', () => owner.send(this))
+    this.#socket.once('error', error => owner.fail(`a connection failed: ${error.message}`))
+    this.#socket.once('close', () => owner.fail('a connection was closed'))
+  }
+
+  /** @param sinceMs from when on the answer was waited for: now, or when the request should have been sent */
+  send(request: Buffer, sinceMs = performance.now()): void {
+    this.#length = 0
+    this.#sinceMs = sinceMs
+    this.#socket.write(request)
+  }
+
+  /** Of the last request. */
+  get sinceMs(): number {
+    return this.#sinceMs
+  }
+
+  /** Of the answer that was just read, its head included. */
+  get lastBytes(): number {
+    return this.#length
+  }
+
+  /** Start of the answer that was just read. */
+  get lastAnswer(): string {
+    return this.#bytes.toString('latin1', 0, Math.min(this.#length, SHOWN_BYTES_MAX))
+  }
+
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #take(chunk: Buffer, length: number): boolean {
+    if (this.#length === 0) {
+      this.#bytes = chunk
+      this.#length = length
+    } else {
+      this.#bytes = Buffer.concat([this.#bytes.subarray(0, this.#length), chunk.subarray(0, length)])
+      this.#length = this.#bytes.length
+    }
+    const expected = answerLength(this.#bytes, this.#length)
+    if (expected === this.#length) {
+      const isGood = isGoodAnswer(this.#bytes, this.#length, this.#owner.marker)
+      this.#owner.answered(this, performance.now() - this.#sinceMs, isGood)
+    } else if (expected !== undefined && this.#length > expected) {
+      this.#owner.fail(`not one answer to one request: ${this.lastAnswer}`)
+    } else if (this.#bytes === chunk) {
+      this.#bytes = Buffer.from(chunk.subarray(0, length)) // The next chunk is read into the same memory.
+    }
+    return true
+  }
+}
+
+const HEAD_END = Buffer.from('\r\n\r\n')
+const CONTENT_LENGTH = Buffer.from('\r\nContent-Length: ')
+/** Where the status is in "HTTP/1.1 200 OK". */
+const STATUS_OFFSET = 9
+const [DIGIT_0, DIGIT_2, CARRIAGE_RETURN] = [0x30, 0x32, 0x0d]
+
+/**
+ * How long the answer at the start of `bytes` is, or undefined if its head is not complete. An answer without a length
+ * is as long as its head.
+ *
+ * @param length how many of the bytes count; what lies behind is left over from earlier answers
+ */
+export function answerLength(bytes: Buffer, length: number): number | undefined {
+  const headEnd = bytes.indexOf(HEAD_END)
+  if (headEnd < 0 || headEnd + HEAD_END.length > length) return undefined
+  const field = bytes.indexOf(CONTENT_LENGTH)
+  let bodyLength = 0
+  if (field >= 0 && field < headEnd) {
+    for (let at = field + CONTENT_LENGTH.length; bytes[at] !== CARRIAGE_RETURN; at++) {
+      bodyLength = bodyLength * 10 + bytes[at]! - DIGIT_0
+    }
+  }
+  return headEnd + HEAD_END.length + bodyLength
+}
+
+/** Whether a whole answer has status 200 and contains the marker. */
+export function isGoodAnswer(bytes: Buffer, length: number, marker: Buffer): boolean {
+  if (bytes[STATUS_OFFSET] !== DIGIT_2) return false
+  if (bytes[STATUS_OFFSET + 1] !== DIGIT_0 || bytes[STATUS_OFFSET + 2] !== DIGIT_0) return false
+  const at = bytes.indexOf(marker)
+  return at >= 0 && at + marker.length <= length
+}

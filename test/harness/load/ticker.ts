@@ -1,0 +1,33 @@
+/**
+ * Ticks more often than timers, which Node.js rounds up to 1 ms and more. A thread sleeps for 0.1 ms and sends a message.
+ * Measured: a tick every 0.18 ms (99 %: 0.6 ms) for 17 % of a core. A timer of 1 ms ticks every 1.1 ms, and an event loop
+ * that spins would take a whole core.
+ */
+
+import { Worker } from 'node:worker_threads'
+
+export interface Ticker {
+  stop(): void
+}
+
+const INTERVAL_MS = 0.1
+const THREAD = new URL('./ticker-thread.mjs', import.meta.url)
+
+/** Ticks are not queued: a busy event loop gets one when it comes to it. */
+export function startTicker(onTick: () => void): Ticker {
+  const shared = new SharedArrayBuffer(8)
+  const state = new Int32Array(shared)
+  const thread = new Worker(THREAD, { workerData: { shared, intervalMs: INTERVAL_MS }, execArgv: [] })
+  let isStopped = false
+  thread.on('message', () => {
+    Atomics.store(state, 0, 0)
+    if (!isStopped) onTick()
+  })
+  return {
+    stop: () => {
+      isStopped = true
+      Atomics.store(state, 1, 1)
+      Atomics.notify(state, 1)
+    },
+  }
+}

@@ -1,0 +1,191 @@
+/**
+ * Valid requests, every one different, built ahead of time so that sending one costs the generator next to nothing.
+ *
+ * Nonces and tokens are minted here with the service's own secret, as another host of the same installation would. A
+ * nonce states its difficulty itself, authenticated, so these state 0 bits: any counter solves them, and the service
+ * does exactly the work of a real check (parse, two MACs, one SHA-256, comparison). Solving 18 bits for every request
+ * would take hours.
+ */
+
+import { parseAddress } from '../../../src/domain/address.ts'
+import { Keyring } from '../../../src/domain/keyring.ts'
+import { mintNonce } from '../../../src/domain/nonce.ts'
+import { compileSite, SITE_DEFAULTS } from '../../../src/domain/site.ts'
+import { mintToken } from '../../../src/domain/token.ts'
+import { HONEST_ENVIRONMENT } from '../client.ts'
+
+export type Endpoint = 'challenge' | 'verify' | 'verify-token'
+export const ENDPOINTS: readonly Endpoint[] = ['challenge', 'verify', 'verify-token']
+
+/** What a body must contain to be of the expected kind; with status 200 a failed verification is one too. */
+export const MARKERS: Readonly<Record<Endpoint, string>> = {
+  challenge: '"nonce":"',
+  verify: '"passed":true',
+  'verify-token': '"success":true',
+}
+
+/** What the requests are made for. */
+export interface TrafficTarget {
+  readonly secret: string
+  readonly siteKey: string
+  /** At least one. */
+  readonly apiKeys: readonly string[]
+  readonly storeEpoch: number
+}
+
+export interface TrafficSpec {
+  readonly endpoint: Endpoint
+  /** At most 2^24, the number of addresses. */
+  readonly count: number
+  /** Numbers the first request; requests of other numbers are others. 0 if undefined. */
+  readonly firstIndex?: number
+  readonly target: TrafficTarget
+  /** Whether requests come as from a load balancer, each naming a client address of its own. */
+  readonly isForwarded: boolean
+}
+
+/** Requests one after another in one block of memory. */
+export interface Traffic {
+  readonly count: number
+  readonly bytes: Buffer
+  /** Where each request ends. */
+  readonly ends: Uint32Array
+}
+
+const REQUEST_BYTES_MAX = 1024
+const DIRECT_ADDRESS = '127.0.0.1'
+/** One site is measured, and the hosts of its backend, which redeem its tokens with one key. */
+const CALLERS = 8
+const DIFFICULTY = 0
+/** Visitors need some time to solve: challenges were issued within the last ten seconds. */
+const ISSUED_WITHIN_MS = 10_000
+
+export function buildTraffic(spec: TrafficSpec): Traffic {
+  const write = WRITERS[spec.endpoint](spec)
+  // Pages that no request reaches are never touched, so the bound costs no memory.
+  const bytes = Buffer.allocUnsafeSlow(spec.count * REQUEST_BYTES_MAX)
+  const ends = new Uint32Array(spec.count)
+  let end = 0
+  for (let index = 0; index < spec.count; index++) {
+    const text = write(numbered(spec, index))
+    if (text.length > REQUEST_BYTES_MAX) throw new RangeError(`a request of ${text.length} bytes`)
+    end += bytes.write(text, end, 'latin1')
+    ends[index] = end
+  }
+  return { count: spec.count, bytes, ends }
+}
+
+export function requestAt({ bytes, ends }: Traffic, index: number): Buffer {
+  return bytes.subarray(index === 0 ? 0 : ends[index - 1]!, ends[index]!)
+}
+
+/** The address of the visitor that sends the request of this number, if each comes from an address of its own. */
+function visitorAddress(index: number): string {
+  const id = scattered(index)
+  return `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}`
+}
+
+/** All integers below 2^24, each once, in an order without locality: neighbours in time are not neighbours as keys. */
+function scattered(index: number): number {
+  return Math.imul(index, 0x9e3779b1) & 0xffffff
+}
+
+/** What makes a request differ from all others. */
+interface Numbers {
+  /** Below 2^24, each once. */
+  readonly id: number
+  /** Of the visitor. */
+  readonly address: string
+}
+
+function numbered({ firstIndex = 0, isForwarded }: TrafficSpec, index: number): Numbers {
+  const number = firstIndex + index
+  return { id: scattered(number), address: isForwarded ? visitorAddress(number) : DIRECT_ADDRESS }
+}
+
+type Writer = (numbers: Numbers) => string
+
+const WRITERS: Readonly<Record<Endpoint, (spec: TrafficSpec) => Writer>> = {
+  challenge: challengeWriter,
+  verify: verifyWriter,
+  'verify-token': verifyTokenWriter,
+}
+
+const HOST = 'Host: captcha.example\r\nUser-Agent: powgate-bench\r\nAccept: */*\r\n'
+const JSON_BODY = 'Content-Type: application/json\r\nContent-Length: '
+
+function visitorHeaders({ target }: TrafficSpec): string {
+  return `${HOST}Origin: https://shop.example\r\nX-Site-Key: ${target.siteKey}\r\n`
+}
+
+function forwardedLine(spec: TrafficSpec, address: string): string {
+  return spec.isForwarded ? `X-Forwarded-For: ${address}\r\n` : ''
+}
+
+function challengeWriter(spec: TrafficSpec): Writer {
+  const headers = visitorHeaders(spec)
+  return ({ address }) => `GET /challenge HTTP/1.1\r\n${headers}${forwardedLine(spec, address)}\r\n`
+}
+
+function verifyWriter(spec: TrafficSpec): Writer {
+  const mint = nonceMinter(spec)
+  const headers = visitorHeaders(spec)
+  const environment = JSON.stringify(HONEST_ENVIRONMENT)
+  return numbers => {
+    const { id, address } = numbers
+    const fingerprint = id.toString(16).padStart(64, '5eed')
+    // The fields and their order are those of src/widget/flow.ts.
+    const claims = `"solveTimeMs":40,"fingerprintHash":"${fingerprint}","environment":${environment}`
+    const body = `{"nonce":"${mint(numbers)}","counter":${counterOf(id)},${claims}}`
+    const head = `POST /verify HTTP/1.1\r\n${headers}${JSON_BODY}${body.length}\r\n`
+    return `${head}${forwardedLine(spec, address)}\r\n${body}`
+  }
+}
+
+function verifyTokenWriter(spec: TrafficSpec): Writer {
+  const { secret, storeEpoch, siteKey, apiKeys } = spec.target
+  const siteTag = siteTagOf(siteKey)
+  const keyring = new Keyring([secret])
+  const mint = nonceMinter(spec)
+  const issuedAtMs = Date.now()
+  return numbers => {
+    const { id } = numbers
+    const address = parseAddress(numbers.address)!
+    const claims = { nonce: mint(numbers), counter: counterOf(id), siteTag, address, score: 1, storeEpoch }
+    const body = `{"token":"${mintToken(keyring, { issuedAtMs, lifetimes: LIFETIMES, ...claims })}"}`
+    const authorization = `Authorization: Bearer ${apiKeys[id % apiKeys.length]!}\r\n`
+    const head = `POST /verify-token HTTP/1.1\r\n${HOST}${authorization}${JSON_BODY}${body.length}\r\n`
+    return `${head}${forwardedLine(spec, callerAddress(id))}\r\n${body}`
+  }
+}
+
+function callerAddress(id: number): string {
+  const caller = id % CALLERS
+  return `10.0.${caller >> 8}.${caller & 0xff}`
+}
+
+function siteTagOf(siteKey: string): string {
+  const ipRules = { allow: [], block: [] }
+  const made = { siteKey, name: '', origins: [], ipRules, createdAt: 0, updatedAt: 0 }
+  return compileSite({ ...SITE_DEFAULTS, ...made }).tag
+}
+
+/** As the server has them. */
+const LIFETIMES = { challengeLifetimeMs: 600_000, tokenLifetimeMs: 300_000 }
+
+/** Six digits, as solutions of about 18 bits have. */
+function counterOf(id: number): number {
+  return 100_000 + (id % 900_000)
+}
+
+/** Issue time and random bits together number the nonces of one address, so none comes twice. */
+function nonceMinter({ target: { secret, siteKey, storeEpoch } }: TrafficSpec): Writer {
+  const keyring = new Keyring([secret])
+  const now = Date.now()
+  return ({ id, address }) => {
+    const issuedAtMs = now - (id % ISSUED_WITHIN_MS)
+    const randomBits = Math.floor(id / ISSUED_WITHIN_MS)
+    const binding = { siteKey, storeEpoch, lifetimes: LIFETIMES, address: parseAddress(address)! }
+    return mintNonce(keyring, { issuedAtMs, difficulty: DIFFICULTY }, binding, randomBits)
+  }
+}
