@@ -1,11 +1,10 @@
-/** Prints the paired measurements, and the verdict on all of them. */
+/** The paired measurements as a table, and the verdict on all of them. */
 
 import { cpus } from 'node:os'
-import type { Report } from '../support/report.ts'
-import { type Spread, spreadOf } from '../support/statistics.ts'
-import { type Column, renderTable, spreadText } from '../support/table.ts'
-import type { Case } from './cases.ts'
-import type { Options } from './options.ts'
+import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+import type { Report } from '../report/report.ts'
+import { left, right, spreadText } from '../report/table.ts'
+import type { Case, Options } from './pairs.ts'
 import { isRegression, type PairedRatio, pairedRatio, type Verdict, verdictOf } from './statistics.ts'
 
 export interface CaseReport {
@@ -71,20 +70,11 @@ export function exitCodeOf(cases: readonly CaseReport[]): 0 | 1 {
   return isBad || isEmpty ? 1 : 0
 }
 
-const COLUMNS: readonly Column[] = [
-  { title: 'case', align: 'left' },
-  { title: 'unit', align: 'left' },
-  { title: 'old', align: 'right' },
-  { title: 'new', align: 'right' },
-  { title: 'new/old', align: 'right' },
-  { title: '95 %', align: 'right' },
-  { title: 'verdict', align: 'left' },
+const COLUMNS = [
+  ...['case', 'unit'].map(left),
+  ...['old', 'new', 'new/old', '95 %'].map(right),
+  left('verdict'),
 ]
-
-export function comparisonText(comparison: Comparison): string {
-  const rows = comparison.cases.map(one => cells(one, comparison.options))
-  return `${renderTable(COLUMNS, rows)}\n\n${legend(comparison)}`
-}
 
 function cells({ name, unit, old, new: now, ratio, ...rest }: CaseReport, { threshold }: Options): string[] {
   if (old === undefined || now === undefined || ratio === undefined) {
@@ -115,32 +105,12 @@ CPU time of one request or one step. new/old: median over the pairs, each measur
 interval. A difference is shown if the interval does not hold 1; of ${compared} cases that are the same, about ${byChance} would seem different.`
 }
 
-/** The same as a page. */
-export function comparisonReport(comparison: Comparison): Report {
+export function reportOf(comparison: Comparison): Report {
   const { cases, options, revision } = comparison
-  const bars = cases.flatMap(({ part, name, ratio }) => {
-    if (ratio === undefined) return []
-    const group = part === 'http' ? 'HTTP, CPU time of a request' : 'In process, CPU time of a step'
-    const { median, low, high } = ratio
-    // A median may lie outside the interval of a mean; a bar's whisker must not begin beside it.
-    return [{ label: name, group, median, min: Math.min(low, median), max: Math.max(high, median) }]
-  })
+  const rows = cases.map(one => cells(one, options))
   return {
     title: `powgate: this tree against ${revision}`,
     intro: legend(comparison),
-    parts: [
-      {
-        kind: 'table',
-        title: 'Cases',
-        columns: COLUMNS,
-        rows: cases.map(one => cells(one, options)),
-      },
-      {
-        kind: 'bars',
-        title: 'Ratio new/old with its 95 % confidence interval: above 1 is slower',
-        unit: '',
-        bars,
-      },
-    ],
+    parts: [{ kind: 'table', title: 'Cases', columns: COLUMNS, rows }],
   }
 }

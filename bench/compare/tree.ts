@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { BenchError, UsageError } from '../support/arguments.ts'
+import { ToolError, UsageError } from '../../test/harness/command-line.ts'
 
 export const THIS_TREE = fileURLToPath(new URL('../..', import.meta.url)).replace(/\/$/, '')
 
@@ -80,7 +80,7 @@ function readIfThere(path: string): string | undefined {
 
 const SHOWN_CHARACTERS_MAX = 400
 
-/** What the command prints. Rejects with BenchError of what it complains about; an aborted one is ended. */
+/** What the command prints. Rejects with ToolError of what it complains about; an aborted one is ended. */
 function run(command: string, args: readonly string[], cwd: string, signal?: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) {
@@ -104,7 +104,7 @@ function run(command: string, args: readonly string[], cwd: string, signal?: Abo
       signal?.removeEventListener('abort', abort)
       if (signal?.aborted) reject(signal.reason)
       else if (code === 0) resolve(texts.stdout)
-      else reject(new BenchError(`${[command, ...args].join(' ')}: ${complaintOf(texts)}`))
+      else reject(new ToolError(`${[command, ...args].join(' ')}: ${complaintOf(texts)}`))
     })
   })
 }

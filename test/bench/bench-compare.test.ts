@@ -5,35 +5,41 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, test } from 'node:test'
 import { promisify } from 'node:util'
-import { type Case, measurePair } from '../../bench/compare/cases.ts'
-import { checkLoadGenerator, compareHttp, httpNames } from '../../bench/compare/http.ts'
-import { compareMicro } from '../../bench/compare/micro.ts'
-import { parseOptions } from '../../bench/compare/options.ts'
-import { type Comparison, comparisonOf, comparisonText, exitCodeOf } from '../../bench/compare/report.ts'
+import { COMPARE } from '../../bench/compare/main.ts'
+import {
+  type Case,
+  checkLoadGenerator,
+  compareJobs,
+  jobsOf,
+  measurePair,
+  type Roots,
+} from '../../bench/compare/pairs.ts'
+import { type Comparison, comparisonOf, exitCodeOf, reportOf } from '../../bench/compare/report.ts'
 import { isRegression, pairedRatio, verdictOf } from '../../bench/compare/statistics.ts'
 import { STEPS } from '../../bench/compare/steps.ts'
-import { UsageError } from '../../bench/support/arguments.ts'
+import { reportText } from '../../bench/report/publish.ts'
+import { runBench } from './run-bench.ts'
 
-const MAIN = new URL('../../bench/compare/main.ts', import.meta.url).pathname
 const ROOT = new URL('../..', import.meta.url).pathname
-const run = promisify(execFile)
+// Of its own for temporary files, which shows whether anything is left behind.
 const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
 after(() => rmSync(folder, { recursive: true }))
 
-function runBench(...args: string[]) {
-  // A folder of its own for temporary files shows whether anything is left behind.
-  const env = { ...process.env, TMPDIR: folder }
-  return run(process.execPath, ['--import', 'tsx', MAIN, ...args], { cwd: ROOT, env, timeout: 120_000 })
-}
-
 async function worktrees(): Promise<string> {
-  return (await run('git', ['worktree', 'list', '--porcelain'], { cwd: ROOT })).stdout
+  return (await promisify(execFile)('git', ['worktree', 'list', '--porcelain'], { cwd: ROOT })).stdout
 }
 
 test('the steps of HEAD against this tree, and nothing is left behind', async () => {
   const page = join(folder, 'page.html')
   const small = ['--only', 'micro', '--repeat', '2', '--seconds', '0.2', '--threshold', '10']
-  const { stdout } = await runBench('HEAD', ...small, '--json', '--report', page)
+  const { stdout } = await runBench(
+    { name: 'compare', tmp: folder },
+    'HEAD',
+    ...small,
+    '--json',
+    '--report',
+    page,
+  )
   const { commit, cases } = JSON.parse(stdout) as Comparison
   assert.match(commit, /^[0-9a-f]{40}$/)
   assert.deepEqual(
@@ -55,34 +61,6 @@ test('the steps of HEAD against this tree, and nothing is left behind', async ()
     readdirSync(folder).filter(name => name.startsWith('powgate-compare-')),
     [],
   )
-})
-
-test('mistakes are told in one line', async () => {
-  await assert.rejects(runBench('no-such-revision'), {
-    code: 2,
-    stderr: 'there is no revision "no-such-revision" here\n',
-  })
-  await assert.rejects(runBench('--upload-pack=x'), { code: 2, stderr: /^[^\n]+\n$/ })
-  await assert.rejects(runBench('HEAD', '--filter', 'nothing like it'), {
-    code: 2,
-    stderr: /^--filter: .*\n$/,
-  })
-  assert.equal(parseOptions(['--help']), undefined)
-  for (const args of [
-    [],
-    ['HEAD', 'HEAD'],
-    ['HEAD', '--repeat', '1'],
-    ['HEAD', '--threshold', '0.9'],
-    ['HEAD', '--only', 'solver'],
-    ['HEAD', '--store', 'disk'],
-    ['HEAD', '--report'],
-  ]) {
-    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
-  }
-  assert.throws(() => checkLoadGenerator(folder, 'v0'), {
-    name: 'UsageError',
-    message: /^v0 has no load generator to compare with/,
-  })
 })
 
 test('an interval is what Student says', () => {
@@ -135,11 +113,16 @@ test('intervals hold the truth as often as they say', () => {
   assert.ok(Math.abs(hits / ROUNDS - 0.95) < 0.015, `${hits} of ${ROUNDS}`)
 })
 
-const OPTIONS = parseOptions(['HEAD'])!
+const optionsOf = (...args: string[]) => ({ ...COMPARE.parse(['HEAD', ...args]), revision: 'HEAD' })
+const OPTIONS = optionsOf()
 
 function verdictsOf(...cases: readonly Case[]) {
   const comparison = comparisonOf(OPTIONS, 'c0ffee', cases)
-  return { exitCode: exitCodeOf(comparison.cases), text: comparisonText(comparison), cases: comparison.cases }
+  return {
+    exitCode: exitCodeOf(comparison.cases),
+    text: reportText(reportOf(comparison)),
+    cases: comparison.cases,
+  }
 }
 
 function series(name: string, news: (old: number) => number): Case {
@@ -206,9 +189,8 @@ function treeWith(name: string, modules: Readonly<Record<string, string>>): stri
 test('a step that is missing or does something else is not measured', async () => {
   const careless = treeWith('careless', { 'domain/pow.ts': 'export const checkProof = () => true' })
   const lacking = treeWith('lacking', {})
-  const options = { ...OPTIONS, filter: 'proof check', repeat: 2, seconds: 0.1 }
-  const compare = (old: string, now: string) =>
-    compareMicro(options, { old, new: now }, new AbortController().signal, () => {})
+  const options = optionsOf('--only', 'micro', '--filter', 'proof check', '--seconds', '0.5')
+  const compare = (old: string, now: string) => compareAll(options, { old, new: now })
   const [other] = await compare(careless, ROOT)
   assert.deepEqual(other!.problem, { side: 'old', text: 'gives something else than it should' })
   const [missing] = await compare(ROOT, lacking)
@@ -216,11 +198,14 @@ test('a step that is missing or does something else is not measured', async () =
   assert.match(missing!.problem!.text, /pow\.ts/)
 })
 
+function compareAll(options: typeof OPTIONS, roots: Roots): Promise<Case[]> {
+  return compareJobs(jobsOf(options), roots, 2, { signal: new AbortController().signal, tell: () => {} })
+}
+
 test('a tree under load beside itself: the service and Redis, and a tree without a load generator', async () => {
-  const args = ['HEAD', '--endpoint', 'verify', '--store', 'redis', '--repeat', '2', '--seconds', '0.3']
-  const compare = (old: string) =>
-    compareHttp(parseOptions(args)!, { old, new: ROOT }, new AbortController().signal, () => {})
-  const cases = await compare(ROOT)
+  const args = ['--only', 'http', '--endpoint', 'verify', '--store', 'redis', '--seconds', '0.3']
+  await checkLoadGenerator(ROOT, 'HEAD')
+  const cases = await compareAll(optionsOf(...args), { old: ROOT, new: ROOT })
   assert.deepEqual(
     cases.map(({ name, problem }) => [name, problem]),
     [
@@ -232,9 +217,9 @@ test('a tree under load beside itself: the service and Redis, and a tree without
     assert.deepEqual([olds.length, news.length], [2, 2])
     for (const value of [...olds, ...news]) assert.ok(value > 0 && value < 1e6, `${name}: ${value}`)
   }
-  await assert.rejects(compare(folder), {
+  await assert.rejects(checkLoadGenerator(folder, 'v0'), {
     name: 'UsageError',
-    message: /^HEAD has no load generator .*server\.ts/,
+    message: /^v0 has no load generator .*server\.ts/,
   })
 })
 
@@ -251,7 +236,9 @@ test('pairs alternate, so that neither side is always first', async () => {
 })
 
 test('the options choose the cases', () => {
-  assert.equal(httpNames(OPTIONS).length, 9)
-  const some = parseOptions(['HEAD', '--endpoint', 'verify', '--store', 'redis', '--filter', 'Redis'])!
-  assert.deepEqual(httpNames(some), ['/verify on redis, Redis'])
+  const names = (...args: string[]) =>
+    jobsOf(optionsOf(...args)).flatMap(({ costs }) => costs.map(({ name }) => name))
+  assert.equal(names('--only', 'http').length, 9)
+  assert.equal(names().length, 9 + Object.keys(STEPS).length)
+  assert.deepEqual(names('--endpoint', 'verify', '--filter', 'Redis'), ['/verify on redis, Redis'])
 })

@@ -1,0 +1,15 @@
+/** `npm run bench...`: finds the bench that is named and runs it. Each bench's options are in its main.ts. */
+
+import { runTool, tell } from '../test/harness/command-line.ts'
+
+/** Loaded one at a time: some need a browser or a database. */
+const BENCHES = {
+  compare: async () => (await import('./compare/main.ts')).COMPARE,
+}
+
+const [name, ...args] = process.argv.slice(2)
+const load = Object.entries(BENCHES).find(([known]) => known === name)?.[1]
+if (load === undefined) {
+  tell(`expected one of ${Object.keys(BENCHES).join(', ')}, got ${name ?? 'nothing'}`)
+  process.exitCode = 2
+} else await runTool(await load(), args)
