@@ -9,10 +9,10 @@ import { existsSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/domain/address.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
+import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { closeIdleConnections } from '../../test/harness/http.ts'
 import { TestService } from '../../test/harness/service.ts'
-import { BenchError } from '../support/arguments.ts'
 import { Addresses } from './addresses.ts'
 import { Draw } from './draw.ts'
 import type { Challenge } from './policy.ts'
@@ -71,10 +71,10 @@ function traceOf(seconds: number, seed: number): Visit[] {
   }).flat()
 }
 
-/** Takes `seconds`, and needs the built service. Throws BenchError if it is not built. */
+/** Takes `seconds`, and needs the built service. Throws ToolError if it is not built. */
 export async function compareWithService(seconds: number, seed: number): Promise<Agreement> {
   if (!existsSync(new URL('../../dist/main.js', import.meta.url)))
-    throw new BenchError('run npm run build first')
+    throw new ToolError('run npm run build first')
   const env = {
     POWGATE_WORKERS: '1',
     POWGATE_TRUSTED_PROXIES: '127.0.0.1',
@@ -133,7 +133,7 @@ function answerOf({
   readonly json: { passed?: boolean }
 }): string {
   if (status === 429) return 'limited'
-  if (status !== 200) throw new BenchError(`the service answered ${status}: ${JSON.stringify(json)}`)
+  if (status !== 200) throw new ToolError(`the service answered ${status}: ${JSON.stringify(json)}`)
   return json.passed ? 'passed' : 'failed'
 }
 
@@ -144,7 +144,7 @@ async function compared(
 ): Promise<Agreement> {
   const times = seen.filter(({ isRequest }) => isRequest)
   if (times.length !== requests.length)
-    throw new BenchError(`${requests.length} requests, but Redis saw ${times.length}`)
+    throw new ToolError(`${requests.length} requests, but Redis saw ${times.length}`)
   const clock = { nowMs: 0 }
   const simulated = new Service(clock, 1, BASE)
   const challenges = new Map<Address, Challenge>()

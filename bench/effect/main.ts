@@ -1,10 +1,11 @@
 /** `npm run bench:effect`: what the policy costs attackers and people. See options.ts for what can be asked. */
 
-import { BenchError, runBench, tell } from '../support/arguments.ts'
-import { writeReport } from '../support/html-report.ts'
-import { renderTable } from '../support/table.ts'
+import { writeFileSync } from 'node:fs'
+import { ToolError, tell, tool } from '../../test/harness/command-line.ts'
+import { reportHtml } from '../report/html.ts'
+import { renderTable } from '../report/table.ts'
 import { compareWithService } from './against-service.ts'
-import { type EffectOptions, HELP, parseOptions } from './options.ts'
+import { DETAILS, type EffectOptions, effectOptions, OPTIONS } from './options.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
 import { COLUMNS, cellsOf, type Row, reportOf } from './report.ts'
 import { builtInScenarios, type Scenario, scenarioOf } from './scenario.ts'
@@ -13,7 +14,15 @@ import { type Result, simulate } from './simulate.ts'
 
 const TRACE_SECONDS = 300
 
-await runBench(HELP, parseOptions, run)
+export const EFFECT = tool({
+  name: 'bench:effect',
+  about:
+    "What the policy costs attackers and people: simulated visits on a virtual clock, decided by the service's own rules.",
+  options: OPTIONS,
+  example: '--only flash-crowd --report page.html',
+  details: DETAILS,
+  run: options => run(effectOptions(options)),
+})
 
 async function check(seed: number): Promise<number> {
   const { requests, limited, bits, differences } = await compareWithService(TRACE_SECONDS, seed)
@@ -44,7 +53,7 @@ async function run(options: EffectOptions): Promise<number> {
     }
   }
   if (!options.json) process.stdout.write(`${renderTable(COLUMNS, rows.map(cellsOf))}\n`)
-  if (options.report !== undefined) writeReport(options.report, reportOf(rows, options))
+  if (options.report !== undefined) writeFileSync(options.report, reportHtml(reportOf(rows, options)))
   return 0
 }
 
@@ -56,6 +65,6 @@ function chosen({ scenario, only }: EffectOptions): readonly Scenario[] {
   if (scenario !== undefined) return [scenarioOf(scenario)]
   const all = builtInScenarios()
   for (const name of only ?? [])
-    if (!all.some(known => known.name === name)) throw new BenchError(`--only: there is no scenario ${name}`)
+    if (!all.some(known => known.name === name)) throw new ToolError(`--only: there is no scenario ${name}`)
   return all.filter(({ name }) => only === undefined || only.includes(name))
 }

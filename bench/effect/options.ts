@@ -1,21 +1,30 @@
 /** The options of `npm run bench:effect`. */
 
-import { integer, number, parsed, writableFile } from '../support/arguments.ts'
+import { integer, number, text, toggle, type Values } from '../../test/harness/command-line.ts'
+import { OUTPUT } from '../report/publish.ts'
 
-export const HELP = `npm run bench:effect -- [options]
+export const OPTIONS = {
+  only: text('NAMES', 'Of the scenarios in bench/effect/scenarios, separated by commas; without it, all.'),
+  scenario: text('FILE', 'One scenario of your own, a JSON file as bench/effect/scenario.ts describes it.'),
+  seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
+  speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
+  before: text('REV', 'Beside it the policy of a Git revision, by its own bench/effect/service.ts.'),
+  againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
+  ...OUTPUT,
+  json: toggle('One JSON line for each scenario, policy and speed.'),
+}
 
-What the policy costs attackers and people: simulated visits on a virtual clock, decided by the service's own rules.
+export interface EffectOptions extends Omit<Values<typeof OPTIONS>, 'only' | 'speed'> {
+  readonly only: readonly string[] | undefined
+  /** The first is the one of the table. */
+  readonly speeds: readonly number[]
+}
 
-  --only NAMES      of the scenarios in bench/effect/scenarios, separated by commas; without it, all
-  --scenario FILE   one scenario of your own, a JSON file in the form of those; bench/effect/scenario.ts describes it
-  --seed N          1 to 4294967295; equal seeds give equal figures to the last digit (default 1)
-  --speed X         people's devices X times as fast; without it 1, and the p95 also for half and twice as fast
-  --before REV      beside it the policy of a Git revision, by its own bench/effect/service.ts
-  --against-service instead: five minutes of requests to the built service, each decision against the simulated one
-  --json            one JSON line for each scenario, policy and speed
-  --report FILE     a page with the time line of each scenario
-  --help            this text
+export function effectOptions({ only, speed, ...rest }: Values<typeof OPTIONS>): EffectOptions {
+  return { ...rest, only: only?.split(','), speeds: speed === undefined ? [1, 0.5, 2] : [speed] }
+}
 
+export const DETAILS = `\
 Columns: seconds to a token (p50, p95, p99) of all people; x1/2, x2: the p95 of devices half and twice as fast; added: p95 and
 p99 of what the same luck would not have waited at the base; gone: left without a token; held: met a limit; bits: mean and
 highest of people's challenges; over: bits of the worst minute above the second half of the attack; accepted: the attackers'
@@ -28,43 +37,3 @@ What was wrong until revision fdd5719 shows with --before fdd5719: challenge-onl
 hash; estimator-poison, an attack that becomes usual; flash-crowd, a good day that pays like an attack; nat-griefer, wrong
 counters that neighbours pay for; v6-slash48, datacentre-24s, networks that never add up. Work shows what a proof costs the
 attacker, and p95 and p99 over p50 the luck of a single counter.`
-
-export interface EffectOptions {
-  readonly only: readonly string[] | undefined
-  readonly scenario: string | undefined
-  readonly againstService: boolean
-  readonly seed: number
-  /** The first is the one of the table. */
-  readonly speeds: readonly number[]
-  /** A revision. */
-  readonly before: string | undefined
-  readonly json: boolean
-  readonly report: string | undefined
-}
-
-export function parseOptions(args: readonly string[]): EffectOptions | undefined {
-  const { values } = parsed(args, {
-    options: {
-      only: { type: 'string' },
-      scenario: { type: 'string' },
-      seed: { type: 'string', default: '1' },
-      speed: { type: 'string' },
-      before: { type: 'string' },
-      'against-service': { type: 'boolean', default: false },
-      json: { type: 'boolean', default: false },
-      report: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) return undefined
-  return {
-    only: values.only?.split(','),
-    scenario: values.scenario,
-    againstService: values['against-service'],
-    seed: integer('--seed', values.seed, 1, 2 ** 32 - 1),
-    speeds: values.speed === undefined ? [1, 0.5, 2] : [number('--speed', values.speed, 0.01, 100)],
-    before: values.before,
-    json: values.json,
-    report: writableFile('--report', values.report),
-  }
-}

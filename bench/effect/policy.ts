@@ -7,8 +7,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Address } from '../../src/domain/address.ts'
+import { UsageError } from '../../test/harness/command-line.ts'
 import { checkOut, commitOf } from '../compare/tree.ts'
-import { UsageError } from '../support/arguments.ts'
 
 export interface Challenge {
   readonly bits: number

@@ -1,7 +1,7 @@
 /** The figures of scenarios as a table, and as a page with time lines. */
 
-import type { Report, ReportLines } from '../support/report.ts'
-import type { Column } from '../support/table.ts'
+import type { Report, ReportLines } from '../report/report.ts'
+import { type Column, left, right } from '../report/table.ts'
 import type { AttackFigures, Delays } from './figures.ts'
 import { BIN_MS, type Bin, quantileOf } from './measure.ts'
 import type { EffectOptions } from './options.ts'
@@ -12,9 +12,6 @@ export interface Row {
   readonly policy: string
   readonly results: readonly Result[]
 }
-
-const left = (title: string): Column => ({ title, align: 'left' })
-const right = (title: string): Column => ({ title, align: 'right' })
 
 export const COLUMNS: readonly Column[] = [
   left('scenario'),

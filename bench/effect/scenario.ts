@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/devices.ts'
-import { BenchError } from '../support/arguments.ts'
+import { ToolError } from '../../test/harness/command-line.ts'
 import type { AddressPlan } from './addresses.ts'
 
 /** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of each minute. */
@@ -84,7 +84,7 @@ function read<Data>(url: URL | string): Data {
   try {
     return JSON.parse(readFileSync(url, 'utf8')) as Data
   } catch (error) {
-    throw new BenchError(`${url}: ${(error as Error).message}`)
+    throw new ToolError(`${url}: ${(error as Error).message}`)
   }
 }
 
@@ -103,7 +103,7 @@ export function builtInScenarios(): Scenario[] {
 export function scenarioOf(path: string): Scenario {
   const scenario = read<Scenario>(path)
   if (!(scenario.minutes > 0) || !Array.isArray(scenario.people))
-    throw new BenchError(`${path}: expected an object with name, about, minutes and people`)
+    throw new ToolError(`${path}: expected an object with name, about, minutes and people`)
   return scenario
 }
 

@@ -8,8 +8,8 @@ import { quantileOf } from '../../bench/effect/measure.ts'
 import { policyOf } from '../../bench/effect/policy.ts'
 import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
 import { simulate } from '../../bench/effect/simulate.ts'
-import { UsageError } from '../../bench/support/arguments.ts'
 import type { DeviceClass } from '../../src/domain/devices.ts'
+import { UsageError } from '../harness/command-line.ts'
 
 const ROOT = new URL('../..', import.meta.url)
 const POLICY = 'difficulty policy load sources limits score fingerprints nonce address-log'.split(' ')
