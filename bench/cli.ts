@@ -4,6 +4,7 @@ import { runTool, tell } from '../test/harness/command-line.ts'
 
 /** Loaded one at a time: some need a browser or a database. */
 const BENCHES = {
+  micro: async () => (await import('./micro/main.ts')).MICRO,
   compare: async () => (await import('./compare/main.ts')).COMPARE,
   effect: async () => (await import('./effect/main.ts')).EFFECT,
 }

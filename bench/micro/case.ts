@@ -1,4 +1,4 @@
-/** The type of a case: one step of the service, and alternatives that do the same work. */
+/** The type of a case: one step of the service, and other ways to do the same work. */
 
 /** One way to do a step, ready to run over its inputs. */
 export type Work = SyncWork | AsyncWork
@@ -15,64 +15,54 @@ export interface SyncWork extends Inputs {
   /**
    * Runs the step on one input.
    *
-   * @returns 1 if its result is right, else 0: a result that is looked at cannot be optimised away
+   * @returns whether its result is right: a result that is looked at cannot be optimised away
    */
-  readonly step: (index: number) => number
+  readonly step: (index: number) => boolean
 }
 
 export interface AsyncWork extends Inputs {
   readonly kind: 'async'
-  readonly step: (index: number) => Promise<number>
+  readonly step: (index: number) => Promise<boolean>
 }
 
 /** Makes the inputs, outside of the timing, in the process that will measure. */
 export type Prepare = () => Work | Promise<Work>
 
-export interface Peer {
-  /** The package and what is asked of it. */
+export interface Way {
+  /** Unique in its case. */
   readonly label: string
   /** What it does besides, and what it does not do. */
   readonly note: string
-  readonly step: Prepare
+  /** Whether it needs a package that is no dependency of the project. */
+  readonly isPackage?: true
+  readonly prepare: Prepare
 }
 
 export interface Case {
   /** Unique; `--filter` looks for a part of it. */
   readonly name: string
-  /** The part of src/ it belongs to. */
-  readonly area: string
-  /** The module, from the root of the project. */
-  readonly source: string
-  readonly step: Prepare
-  /** The same by node:crypto and the language alone, as most services of this kind do it. */
-  readonly naive?: Prepare
-  /** What that way is, and what it leaves out. */
-  readonly naiveNote?: string
-  readonly peers?: readonly Peer[]
+  readonly prepare: Prepare
+  readonly others?: readonly Way[]
 }
 
-/** `ours`, `naive`, or the index of a peer as text. */
-export type Variant = string
-
-export function variantsOf({ naive, peers = [] }: Case, hasPeers: boolean): Variant[] {
+/** Ours is the first. */
+export function waysOf({ prepare, others = [] }: Case, hasPackages: boolean): Way[] {
   return [
-    'ours',
-    ...(naive === undefined ? [] : ['naive']),
-    ...(hasPeers ? peers.map((_, index) => String(index)) : []),
+    { label: 'powgate', note: '', prepare },
+    ...others.filter(({ isPackage }) => hasPackages || !isPackage),
   ]
 }
 
-export function prepareOf({ name, step, naive, peers = [] }: Case, variant: Variant): Prepare {
-  const prepare = variant === 'ours' ? step : variant === 'naive' ? naive : peers[Number(variant)]?.step
-  if (prepare === undefined) throw new RangeError(`${name} has no variant ${variant}`)
-  return prepare
+/** The same by node:crypto and the language alone, as most services of this kind do it. */
+export function plain(note: string, prepare: Prepare): readonly Way[] {
+  return [{ label: 'plain', note, prepare }]
 }
 
-/**
- * Looks at a text as whoever sends it would: one that was put together from pieces becomes one piece.
- *
- * @returns 1 unless it is empty
- */
-export function isText(text: string): number {
-  return text.length > 0 && text.charCodeAt(text.length - 1) > 0 ? 1 : 0
+export function over<Input>(inputs: readonly Input[], isRight: (input: Input) => boolean): SyncWork {
+  return { kind: 'sync', count: inputs.length, step: index => isRight(inputs[index]!) }
+}
+
+/** Looks at a text as whoever sends it would: one that was put together from pieces becomes one piece. */
+export function isText(text: string): boolean {
+  return text.length > 0 && text.charCodeAt(text.length - 1) > 0
 }

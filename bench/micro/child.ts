@@ -1,11 +1,10 @@
-/** Measures one way to do one step, in a process of its own: `child.js NAME VARIANT MILLISECONDS`. */
+/** Measures one way to do one step, in a process of its own: `child.js NAME WAY MILLISECONDS`. */
 
-import { type Measured, measured } from '../solver/disturbance.ts'
-import { prepareOf } from './case.ts'
-import { CASES } from './cases/all.ts'
+import { measured } from '../disturbance.ts'
+import { waysOf } from './case.ts'
+import { CASES } from './cases.ts'
 import { garbageOf } from './garbage.ts'
-import { checkedPass } from './passes.ts'
-import { type Timing, timingOf } from './timing.ts'
+import { checkedPass, type Timing, timingOf } from './timing.ts'
 
 /** What it sends to its parent. */
 export interface Figures extends Timing {
@@ -14,14 +13,15 @@ export interface Figures extends Timing {
   readonly othersBusy: number | undefined
 }
 
-const [name = '', variant = '', milliseconds = ''] = process.argv.slice(2)
+const [name = '', label = '', milliseconds = ''] = process.argv.slice(2)
 
 async function figures(): Promise<Figures> {
-  const found = CASES.find(({ name: known }) => known === name)
-  if (found === undefined) throw new RangeError(`no case ${name}`)
-  const work = await prepareOf(found, variant)()
+  const found = CASES.find(one => one.name === name)
+  const way = found && waysOf(found, true).find(one => one.label === label)
+  if (way === undefined) throw new RangeError(`there is no ${name} by ${label}`)
+  const work = await way.prepare()
   await checkedPass(work)
-  const { value, othersBusy }: Measured<Timing> = await measured(() => timingOf(work, Number(milliseconds)))
+  const { value, othersBusy } = await measured(() => timingOf(work, Number(milliseconds)))
   return { ...value, garbageBytes: await garbageOf(work), othersBusy }
 }
 

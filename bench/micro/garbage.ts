@@ -5,9 +5,9 @@
 
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
-import { spreadOf } from '../support/statistics.ts'
+import { spreadOf } from '../../test/harness/statistics.ts'
 import type { Work } from './case.ts'
-import { asyncPass, syncPass } from './passes.ts'
+import { asyncPass, syncPass } from './timing.ts'
 
 const MEASUREMENTS = 7
 /** If collections come between so often, it is tried with half the operations. */
@@ -40,8 +40,8 @@ export async function garbageOf(work: Work): Promise<number> {
 
 /** For what the loop and the measuring themselves leave behind. */
 function emptyLike({ kind, count }: Work): Work {
-  const result = Promise.resolve(1)
-  return kind === 'sync' ? { kind, count, step: () => 1 } : { kind, count, step: () => result }
+  const result = Promise.resolve(true)
+  return kind === 'sync' ? { kind, count, step: () => true } : { kind, count, step: () => result }
 }
 
 /** undefined if something is collected again and again before it is done. */

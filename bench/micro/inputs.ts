@@ -1,7 +1,4 @@
-/**
- * Fixed test visitors, and all calls into src/ with their arguments. If a signature in src/ changes, only this file
- * changes.
- */
+/** Fixed test visitors, and the calls into src/ that need more than their own arguments. */
 
 import { type Address, limitKey, parseAddress } from '../../src/domain/address.ts'
 import { admitToLog, LogKind } from '../../src/domain/address-log.ts'
@@ -13,7 +10,7 @@ import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { parseRedemption, parseSolution } from '../../src/http/schemas.ts'
 import type { Redemption, Solution } from '../../src/protocol/wire.ts'
-import { randomHex, seededRandom } from './random.ts'
+import { randomHex, seededRandom } from '../../test/harness/random.ts'
 
 /** Of all cases but those of peers whose inputs take long to make. */
 export const INPUTS = 1024
@@ -24,7 +21,7 @@ export const DIFFICULTY = 6
 export const TOKEN_LIFETIME_MS = 300_000
 export const CHALLENGE_LIFETIME_MS = 120_000
 const LIFETIMES = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
-export const IPV6_PREFIX_BITS = 64
+const IPV6_PREFIX_BITS = 64
 export const THRESHOLD = 0.5
 
 export const SITE_KEY = 'site_0123456789ABCDEFabcdef'
@@ -124,11 +121,6 @@ function v6Text(random: () => number): string {
   return `2001:db8:${group()}:${group()}::${group()}:${group()}`
 }
 
-/** From the part of the `Address` that a socket would report: 4 bytes for IPv4, else 16. */
-export function socketBytes(address: Address, isV4: boolean): Buffer {
-  return Buffer.from(address, 'latin1').subarray(isV4 ? 12 : 0)
-}
-
 export function addressKeyOf(address: Address): string {
   return limitKey(address, IPV6_PREFIX_BITS)
 }
@@ -172,6 +164,13 @@ export function tokenFor(claims: TokenClaims): string {
 export function claimsIn(token: string): TokenClaims | undefined {
   const reading = readToken(KEYRING, token)
   return reading.status === 'genuine' ? reading.claims : undefined
+}
+
+/** What a customer's backend posts. */
+export function redemptionBodies(): Buffer[] {
+  return visits().map(({ token, addressText }) =>
+    Buffer.from(JSON.stringify({ token, expectedIp: addressText })),
+  )
 }
 
 /** undefined if it is refused. */

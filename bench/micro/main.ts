@@ -1,29 +1,39 @@
-/** `npm run bench`: see options.ts for what it does and takes. */
+/** `npm run bench`. */
 
-import { availableParallelism, cpus, loadavg } from 'node:os'
-import { runBench, tell } from '../support/arguments.ts'
-import { writeReport } from '../support/html-report.ts'
-import { installPeers, wantedVersions } from '../support/peers.ts'
-import { HELP, type Options, parseOptions } from './options.ts'
-import { pageOf } from './page.ts'
-import { Processes } from './processes.ts'
-import { aimsOf, type MicroReport, rowOf, type Surroundings } from './report.ts'
-import { measureAll, type Run } from './runs.ts'
-import { reportText } from './tables.ts'
+import { filter, integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { installPeers, wantedVersions } from '../peers.ts'
+import { OUTPUT, publish } from '../report/publish.ts'
+import { CASES } from './cases.ts'
+import { measureAll, Processes } from './processes.ts'
+import { aimsOf, reportOf, rowOf, surroundingsOf } from './report.ts'
 
-async function main(options: Options): Promise<number> {
-  const hasPeers = options.hasPeers && options.cases.some(({ peers = [] }) => peers.length > 0)
-  if (hasPeers) installPeers(tell)
-  const surroundings = surroundingsOf(hasPeers)
-  const rows = (await bench(options)).map(rowOf)
-  const { repeat, milliseconds } = options
-  const report: MicroReport = { surroundings, repeat, milliseconds, rows, aims: aimsOf(rows) }
-  process.stdout.write(`${options.isJson ? JSON.stringify(report, undefined, 2) : reportText(report)}\n`)
-  if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
-  return 0
+const OPTIONS = {
+  filter: filter(CASES, ({ name }) => name, 'Only steps whose name holds it, such as token or whole.'),
+  repeat: integer(5, 1, 100, 'Repetitions, each in a fresh process'),
+  milliseconds: integer(300, 1, 60_000, 'Measured time of a repetition'),
+  noPeers: toggle('Without the npm packages.'),
+  ...OUTPUT,
 }
 
-async function bench(options: Options): Promise<Run[]> {
+export const MICRO = tool({
+  name: 'bench',
+  about: `Measures the steps of the three endpoints in process, without HTTP and store: time, operations per second and bytes of
+garbage per operation, beside the same by plain node:crypto; and whole requests beside altcha-lib and @cap.js/server,
+which it installs into bench/ the first time.`,
+  options: OPTIONS,
+  example: '--filter token',
+  details: 'Takes about five minutes. Ends with code 1 if any step has a wrong result.',
+  run: bench,
+})
+
+const PACKAGES: readonly string[] = ['altcha-lib', '@cap.js/server']
+
+async function bench(options: Values<typeof OPTIONS>): Promise<number> {
+  const { filter: cases, repeat, milliseconds, noPeers } = options
+  const hasPackages = !noPeers && cases.some(({ others = [] }) => others.some(({ isPackage }) => isPackage))
+  if (hasPackages) installPeers(tell)
+  const versions = Object.entries(wantedVersions()).filter(([name]) => hasPackages && PACKAGES.includes(name))
+  const surroundings = surroundingsOf(Object.fromEntries(versions))
   const processes = new Processes()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
@@ -32,23 +42,13 @@ async function bench(options: Options): Promise<Run[]> {
     })
   }
   try {
-    return await measureAll(options, (...one) => processes.measure(...one), tell)
+    const sizes = { repeat, milliseconds, hasPackages }
+    const runs = await measureAll(cases, sizes, (...one) => processes.measure(...one), tell)
+    const rows = runs.map(rowOf)
+    const report = { surroundings, ...sizes, rows, aims: aimsOf(rows) }
+    publish(reportOf(report), report, options)
+    return 0
   } finally {
     processes.stop()
   }
 }
-
-function surroundingsOf(hasPeers: boolean): Surroundings {
-  const measured = ['altcha-lib', '@cap.js/server']
-  const versions = Object.entries(wantedVersions()).filter(([name]) => hasPeers && measured.includes(name))
-  return {
-    cpu: cpus()[0]!.model,
-    cores: availableParallelism(),
-    node: process.versions.node,
-    openssl: process.versions.openssl,
-    loadAverage: loadavg()[0]!,
-    peers: Object.fromEntries(versions),
-  }
-}
-
-await runBench(HELP, parseOptions, main)

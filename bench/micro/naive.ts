@@ -4,43 +4,30 @@
  */
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { CHALLENGE_LIFETIME_MS, DIFFICULTY, NOW_MS, SITE_KEY, TOKEN_LIFETIME_MS } from './inputs.ts'
 
 const SECRET = 'a secret for the bench, long enough to be accepted'
 
 /** What a challenge is where the client carries it: plain fields, signed. */
-export interface NaiveChallenge {
+export interface Challenge {
   readonly nonce: string
   readonly difficulty: number
   readonly expiresAt: number
   readonly signature: string
 }
 
-export function naiveChallenge(
-  siteKey: string,
-  ip: string,
-  difficulty: number,
-  expiresAt: number,
-): NaiveChallenge {
+export function challengeFor(ip: string): Challenge {
   const nonce = randomBytes(16).toString('hex')
-  return { nonce, difficulty, expiresAt, signature: challengeHmac(nonce, difficulty, expiresAt, siteKey, ip) }
+  const terms = { nonce, difficulty: DIFFICULTY, expiresAt: NOW_MS + CHALLENGE_LIFETIME_MS }
+  return { ...terms, signature: challengeHmac(terms, ip) }
 }
 
-export function isNaiveChallenge(challenge: NaiveChallenge, siteKey: string, ip: string): boolean {
-  const { nonce, difficulty, expiresAt, signature } = challenge
-  return isSameText(signature, challengeHmac(nonce, difficulty, expiresAt, siteKey, ip))
+export function isChallenge(challenge: Challenge, ip: string): boolean {
+  return isSameText(challenge.signature, challengeHmac(challenge, ip))
 }
 
-function challengeHmac(
-  nonce: string,
-  difficulty: number,
-  expiresAt: number,
-  siteKey: string,
-  ip: string,
-): string {
-  return naiveHmac(`${nonce}|${difficulty}|${expiresAt}|${siteKey}|${ip}`)
-}
-
-export function naiveHmac(text: string): string {
+function challengeHmac({ nonce, difficulty, expiresAt }: Omit<Challenge, 'signature'>, ip: string): string {
+  const text = `${nonce}|${difficulty}|${expiresAt}|${SITE_KEY}|${ip}`
   return createHmac('sha256', SECRET).update(text).digest('hex')
 }
 
@@ -50,14 +37,14 @@ export function isSameText(a: string, b: string): boolean {
 }
 
 /** The zero bits counted in the hexadecimal digest, a character each four. */
-export function isNaiveProof(nonce: string, counter: number, difficulty: number): boolean {
+export function isProof(nonce: string, counter: number, difficulty: number): boolean {
   const digest = createHash('sha256').update(`${nonce}${counter}`).digest('hex')
   const zeros = difficulty >> 2
   if (!digest.startsWith('0'.repeat(zeros))) return false
   return Math.clz32(Number.parseInt(digest[zeros]!, 16)) - 28 >= (difficulty & 3)
 }
 
-export interface NaiveClaims {
+export interface Claims {
   readonly iat: number
   readonly exp: number
   readonly jti: string
@@ -69,13 +56,15 @@ export interface NaiveClaims {
 const TOKEN_HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url')
 
 /** A JSON Web Token (RFC 7519) with HS256. */
-export function naiveToken(claims: NaiveClaims): string {
+export function tokenFor(nonce: string, ip: string, score: number): string {
+  const times = { iat: NOW_MS, exp: NOW_MS + TOKEN_LIFETIME_MS }
+  const claims: Claims = { ...times, jti: nonce, sub: SITE_KEY, ip, score }
   const text = `${TOKEN_HEADER}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`
   return `${text}.${createHmac('sha256', SECRET).update(text).digest('base64url')}`
 }
 
 /** undefined unless it is genuine. */
-export function naiveClaims(token: string): NaiveClaims | undefined {
+export function claimsIn(token: string): Claims | undefined {
   const [header, payload, signature] = token.split('.')
   if (header === undefined || payload === undefined || signature === undefined) return undefined
   const expected = createHmac('sha256', SECRET).update(`${header}.${payload}`).digest()
@@ -85,7 +74,7 @@ export function naiveClaims(token: string): NaiveClaims | undefined {
 }
 
 /** A body checked field by field; undefined if it is refused. */
-export function naiveSolution<Body>(bytes: Buffer): Body | undefined {
+export function solutionOf<Body>(bytes: Buffer): Body | undefined {
   const body = JSON.parse(bytes.toString())
   if (typeof body !== 'object' || body === null) return undefined
   if (typeof body.nonce !== 'string' || !/^[0-9a-f]{32}$/.test(body.nonce)) return undefined
@@ -101,7 +90,7 @@ export function naiveSolution<Body>(bytes: Buffer): Body | undefined {
 }
 
 /** A body checked field by field; undefined if it is refused. */
-export function naiveRedemption(bytes: Buffer): { token: string; expectedIp?: string } | undefined {
+export function redemptionOf(bytes: Buffer): { token: string; expectedIp?: string } | undefined {
   const body = JSON.parse(bytes.toString())
   if (typeof body !== 'object' || body === null) return undefined
   if (typeof body.token !== 'string' || body.token === '' || body.token.length > 1024) return undefined
@@ -114,7 +103,7 @@ export function naiveRedemption(bytes: Buffer): { token: string; expectedIp?: st
  *
  * @returns the new list, or undefined if it does not fit
  */
-export function naiveWindow(times: readonly number[], nowMs: number, limit: number): number[] | undefined {
+export function windowWith(times: readonly number[], nowMs: number, limit: number): number[] | undefined {
   const live = times.filter(time => nowMs - time < 60_000)
   if (live.length >= limit) return undefined
   live.push(nowMs)

@@ -1,10 +1,6 @@
 /**
- * Compiles the bench with the service's compiler options, and runs each measurement in a process of its own. tsx would
- * distort: its esbuild keeps the names of functions, which adds a call of Object.defineProperty to each function that
- * makes a closure.
- *
- * tsx would not do for what is measured: it has esbuild keep the names of functions, which puts a call of
- * Object.defineProperty into each function that makes a closure.
+ * Compiles the bench with the service's compiler options, and runs each measurement in a process of its own. tsx would distort:
+ * its esbuild keeps the names of functions, which adds a call of Object.defineProperty to each function that makes a closure.
  */
 
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
@@ -12,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Variant } from './case.ts'
+import { type Case, waysOf } from './case.ts'
 import type { Figures } from './child.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -36,9 +32,9 @@ export class Processes {
   }
 
   /** Rejects with what the child printed if it fails. */
-  async measure(name: string, variant: Variant, milliseconds: number): Promise<Figures> {
+  async measure(name: string, label: string, milliseconds: number): Promise<Figures> {
     const { NODE_OPTIONS: _, ...env } = process.env
-    const child = fork(join(this.#folder, 'bench/micro/child.js'), [name, variant, String(milliseconds)], {
+    const child = fork(join(this.#folder, 'bench/micro/child.js'), [name, label, String(milliseconds)], {
       execArgv: ['--expose-gc'],
       env,
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -57,7 +53,7 @@ export class Processes {
       child.once('close', code => {
         this.#child = undefined
         if (code === 0 && figures !== undefined) resolve(figures)
-        else reject(new Error(`${name} (${variant}) ended with ${code}: ${printed}`))
+        else reject(new Error(`${name} (${label}) ended with ${code}: ${printed}`))
       })
     })
   }
@@ -93,4 +89,36 @@ function compile(folder: string): void {
     { encoding: 'utf8' },
   )
   if (status !== 0) throw new Error(`tsc failed: ${error?.message ?? stdout + stderr}`)
+}
+
+export interface Run {
+  readonly case: Case
+  /** By the label of a way; one element for each round, so that figures of one round can be compared. */
+  readonly figures: ReadonlyMap<string, readonly Figures[]>
+}
+
+export interface Sizes {
+  readonly repeat: number
+  readonly milliseconds: number
+  readonly hasPackages: boolean
+}
+
+/** In rounds, and in a round all ways to do a step in turn, so that whatever else the machine does befalls them alike. */
+export async function measureAll(
+  cases: readonly Case[],
+  { repeat, milliseconds, hasPackages }: Sizes,
+  measure: (name: string, label: string, milliseconds: number) => Promise<Figures>,
+  tell: (line: string) => void,
+): Promise<Run[]> {
+  const runs = cases.map(one => ({
+    case: one,
+    figures: new Map(waysOf(one, hasPackages).map(({ label }): [string, Figures[]] => [label, []])),
+  }))
+  for (let round = 1; round <= repeat; round++) {
+    for (const { case: one, figures } of runs) {
+      for (const [label, list] of figures) list.push(await measure(one.name, label, milliseconds))
+      tell(`round ${round} of ${repeat}: ${one.name}`)
+    }
+  }
+  return runs
 }

@@ -1,28 +1,23 @@
-/** Computes figures from measurements. */
+/** The figures, from what was measured, and as a table with the aims. */
 
-import { type Spread, spreadOf } from '../support/statistics.ts'
-import { PIPELINE } from './cases/endpoints.ts'
-import { ONE_SHOT_HASH, PROOF } from './cases/pow.ts'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+import { disturbanceNote } from '../disturbance.ts'
+import type { Report, ReportPart } from '../report/report.ts'
+import { left, right, spreadText } from '../report/table.ts'
+import { waysOf } from './case.ts'
+import { ONE_SHOT_HASH, PROOF } from './cases.ts'
 import type { Figures } from './child.ts'
-import type { Run } from './runs.ts'
-
-export interface Surroundings {
-  readonly cpu: string
-  readonly cores: number
-  readonly node: string
-  readonly openssl: string
-  /** Processes that wanted a core when the bench started, averaged over a minute. */
-  readonly loadAverage: number
-  /** By package name; empty if they are not measured. */
-  readonly peers: Readonly<Record<string, string>>
-}
+import type { Run, Sizes } from './processes.ts'
+import { PIPELINE } from './requests.ts'
+import { UNDER_WAY } from './timing.ts'
 
 /** One way to do a step. Times are nanoseconds per operation. */
 export interface Measured {
+  readonly label: string
+  readonly note: string
   /** By the clock, garbage collection included. */
   readonly ns: Spread
-  /** Of the median pass over the inputs: without most of the garbage collection. */
-  readonly typicalNs: Spread
   /** CPU time of all threads. */
   readonly cpuNs: Spread
   readonly perSecond: Spread
@@ -31,24 +26,15 @@ export interface Measured {
   readonly operations: number
   /** Cores that others used meanwhile, by median. */
   readonly othersBusy: number | undefined
-}
-
-/** Another way, and how it compares with ours of the same round. */
-export interface Other extends Measured {
-  readonly label: string
-  readonly note: string
-  /** How many times its time ours goes into. */
-  readonly timesFaster: Spread
-  readonly timesLessCpu: Spread
+  /** How many times its time ours of the same round goes into; not of ours. */
+  readonly timesFaster?: Spread
+  readonly timesLessCpu?: Spread
 }
 
 export interface Row {
   readonly name: string
-  readonly area: string
-  readonly source: string
-  readonly ours: Measured
-  readonly naive?: Other
-  readonly peers: readonly Other[]
+  /** Ours is the first. */
+  readonly ways: readonly Measured[]
 }
 
 export interface Aim {
@@ -58,54 +44,53 @@ export interface Aim {
   readonly found: string
 }
 
-export interface MicroReport {
-  readonly surroundings: Surroundings
-  readonly repeat: number
-  readonly milliseconds: number
+export interface MicroReport extends Sizes {
+  readonly surroundings: ReturnType<typeof surroundingsOf>
   readonly rows: readonly Row[]
   readonly aims: readonly Aim[]
 }
 
-export function rowOf({ case: one, figures }: Run): Row {
-  const { name, area, source, naiveNote = '', peers = [] } = one
-  const ours = figures.get('ours')!
-  const naive = figures.get('naive')
-  const row = {
-    name,
-    area,
-    source,
-    ours: measuredOf(ours),
-    peers: peers.flatMap(({ label, note }, index) => {
-      const list = figures.get(String(index))
-      return list === undefined ? [] : [otherOf(label, note, list, ours)]
-    }),
+/** @param packages versions by name; empty if they are not measured */
+export function surroundingsOf(packages: Readonly<Record<string, string>>) {
+  return {
+    cpu: cpus()[0]!.model,
+    cores: availableParallelism(),
+    node: process.versions.node,
+    openssl: process.versions.openssl,
+    /** Processes that wanted a core when the bench started, averaged over a minute. */
+    loadAverage: loadavg()[0]!,
+    packages,
   }
-  return naive === undefined ? row : { ...row, naive: otherOf('plain', naiveNote, naive, ours) }
 }
 
-function measuredOf(figures: readonly Figures[]): Measured {
-  const spread = (figure: (figures: Figures) => number) => spreadOf(figures.map(figure))
+export function rowOf({ case: one, figures }: Run): Row {
+  const [ours] = figures.values()
+  const ways = waysOf(one, true).flatMap(({ label, note }, index) => {
+    const list = figures.get(label)
+    return list === undefined ? [] : [measuredOf({ label, note }, list, index === 0 ? undefined : ours)]
+  })
+  return { name: one.name, ways }
+}
+
+function measuredOf(
+  way: Pick<Measured, 'label' | 'note'>,
+  figures: readonly Figures[],
+  ours: readonly Figures[] | undefined,
+): Measured {
+  const spread = (figure: (figures: Figures, round: number) => number) => spreadOf(figures.map(figure))
   const othersBusy = figures.flatMap(figure => figure.othersBusy ?? [])
   return {
+    ...way,
     ns: spread(({ ns }) => ns),
-    typicalNs: spread(({ typicalNs }) => typicalNs),
     cpuNs: spread(({ cpuNs }) => cpuNs),
     perSecond: spread(({ ns }) => 1e9 / ns),
     garbageBytes: spread(({ garbageBytes }) => garbageBytes),
     operations: figures.reduce((sum, { operations }) => sum + operations, 0),
     othersBusy: othersBusy.length === 0 ? undefined : spreadOf(othersBusy).median,
-  }
-}
-
-function otherOf(label: string, note: string, figures: readonly Figures[], ours: readonly Figures[]): Other {
-  const times = (figure: (figures: Figures) => number) =>
-    spreadOf(figures.map((other, round) => figure(other) / figure(ours[round]!)))
-  return {
-    label,
-    note,
-    ...measuredOf(figures),
-    timesFaster: times(({ ns }) => ns),
-    timesLessCpu: times(({ cpuNs }) => cpuNs),
+    ...(ours !== undefined && {
+      timesFaster: spread(({ ns }, round) => ns / ours[round]!.ns),
+      timesLessCpu: spread(({ cpuNs }, round) => cpuNs / ours[round]!.cpuNs),
+    }),
   }
 }
 
@@ -115,43 +100,77 @@ const PIPELINE_GARBAGE_MAX = 1024
 
 /** Those whose steps were measured. */
 export function aimsOf(rows: readonly Row[]): Aim[] {
-  const ours = (name: string) => rows.find(row => row.name === name)?.ours
+  const ours = (name: string) => rows.find(row => row.name === name)?.ways[0]
   const [proof, hash, pipeline] = [ours(PROOF), ours(ONE_SHOT_HASH), ours(PIPELINE)]
-  return [
-    ...(proof === undefined ? [] : [proofTimeAim(proof)]),
-    ...(proof === undefined || hash === undefined ? [] : [proofGarbageAim(proof, hash)]),
-    ...(pipeline === undefined ? [] : [pipelineAim(pipeline)]),
-  ]
-}
-
-function proofTimeAim({ ns }: Measured): Aim {
-  return {
-    about: `${PROOF} in at most ${PROOF_NS_MAX} ns`,
-    isMet: ns.median <= PROOF_NS_MAX,
-    found: `${ns.median.toFixed(0)} ns`,
+  const aims: Aim[] = []
+  if (proof !== undefined) {
+    aims.push({
+      about: `${PROOF} in at most ${PROOF_NS_MAX} ns`,
+      isMet: proof.ns.median <= PROOF_NS_MAX,
+      found: `${proof.ns.median.toFixed(0)} ns`,
+    })
   }
-}
-
-function proofGarbageAim(proof: Measured, hash: Measured): Aim {
-  const hashBytes = hash.garbageBytes.median
-  // Whole objects are made or not: less than a byte per operation is the measuring.
-  const beyond = Math.round(proof.garbageBytes.median - hashBytes)
-  return {
-    about: `${PROOF} without garbage beyond the ${hashBytes.toFixed(0)} bytes of one node:crypto hash call`,
-    isMet: beyond <= 0,
-    found: `${Math.max(0, beyond)} bytes`,
+  if (proof !== undefined && hash !== undefined) {
+    const hashBytes = hash.garbageBytes.median
+    // Whole objects are made or not: less than a byte per operation is the measuring.
+    const beyond = Math.round(proof.garbageBytes.median - hashBytes)
+    aims.push({
+      about: `${PROOF} without garbage beyond the ${hashBytes.toFixed(0)} bytes of one node:crypto hash call`,
+      isMet: beyond <= 0,
+      found: `${Math.max(0, beyond)} bytes`,
+    })
   }
-}
-
-function pipelineAim({ perSecond, garbageBytes }: Measured): Aim {
-  return {
-    about: `${PIPELINE}: at least ${count(PIPELINE_PER_SECOND_MIN)}/s and at most ${PIPELINE_GARBAGE_MAX} bytes of garbage`,
-    isMet: perSecond.median >= PIPELINE_PER_SECOND_MIN && garbageBytes.median <= PIPELINE_GARBAGE_MAX,
-    found: `${count(perSecond.median)}/s, ${garbageBytes.median.toFixed(0)} bytes`,
+  if (pipeline !== undefined) {
+    const [perSecond, bytes] = [pipeline.perSecond.median, pipeline.garbageBytes.median]
+    aims.push({
+      about: `${PIPELINE}: at least ${count(PIPELINE_PER_SECOND_MIN)}/s and at most ${PIPELINE_GARBAGE_MAX} bytes of garbage`,
+      isMet: perSecond >= PIPELINE_PER_SECOND_MIN && bytes <= PIPELINE_GARBAGE_MAX,
+      found: `${count(perSecond)}/s, ${bytes.toFixed(0)} bytes`,
+    })
   }
+  return aims
 }
 
 /** "150,000" */
-export function count(value: number): string {
+function count(value: number): string {
   return Math.round(value).toLocaleString('en')
+}
+
+export function reportOf(micro: MicroReport): Report {
+  const figures = ['ns', 'CPU ns', 'per second', 'garbage, bytes', 'powgate: times faster', 'times less CPU']
+  const columns = [left('step'), left('by'), ...figures.map(right), left('notes')]
+  const rows = micro.rows.flatMap(({ name, ways }) => ways.map(way => [name, ...cellsOf(way)]))
+  const aims: ReportPart = { kind: 'text', text: micro.aims.map(aimLine).join('\n') }
+  return {
+    title: 'powgate: micro benches',
+    intro: legend(micro),
+    parts: [{ kind: 'table', title: 'Steps', columns, rows }, aims],
+  }
+}
+
+function cellsOf(way: Measured): string[] {
+  const { label, note, ns, cpuNs, perSecond, garbageBytes, timesFaster, timesLessCpu, othersBusy } = way
+  const times = [timesFaster, timesLessCpu].map(spread => (spread === undefined ? '' : spreadText(spread, 1)))
+  const notes = [note, disturbanceNote(othersBusy)].filter(text => text !== '').join('; ')
+  const garbage = spreadText(garbageBytes, 0)
+  return [label, nsText(ns), nsText(cpuNs), count(perSecond.median), garbage, ...times, notes]
+}
+
+/** Short times with a digit more. */
+function nsText(ns: Spread): string {
+  return spreadText(ns, ns.median < 100 ? 1 : 0)
+}
+
+function aimLine({ about, isMet, found }: Aim): string {
+  return `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`
+}
+
+function legend({ surroundings, repeat, milliseconds }: MicroReport): string {
+  const { cpu, cores, node, openssl, loadAverage, packages } = surroundings
+  const versions = Object.entries(packages).map(([name, version]) => `, ${name} ${version}`)
+  return `${cpu}, ${cores} cores, Node.js ${node}, OpenSSL ${openssl}${versions.join('')}; load average at the start ${loadAverage.toFixed(1)}.
+Median (range) of ${repeat} processes for each way, in turn, ${milliseconds} ms each after as long to warm up; the same seeded
+inputs in every run, every result checked. Times are means over all that was run, garbage collection included; ratios within a round.
+Garbage: growth of the heap and of buffers outside of it per operation. Packages are asynchronous: ${UNDER_WAY} calls under way, some
+of their work on other threads, which their CPU time includes. plain: node:crypto and the language alone.`
 }

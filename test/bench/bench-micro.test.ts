@@ -1,116 +1,85 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { promisify } from 'node:util'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { type Case, prepareOf, type SyncWork, variantsOf } from '../../bench/micro/case.ts'
-import { CASES } from '../../bench/micro/cases/all.ts'
-import { PIPELINE } from '../../bench/micro/cases/endpoints.ts'
-import { ONE_SHOT_HASH, PROOF } from '../../bench/micro/cases/pow.ts'
+import { type Case, plain, type SyncWork, waysOf } from '../../bench/micro/case.ts'
+import { CASES, ONE_SHOT_HASH, PROOF } from '../../bench/micro/cases.ts'
 import type { Figures } from '../../bench/micro/child.ts'
 import { garbageOf } from '../../bench/micro/garbage.ts'
-import { NOW_MS, SITE_KEY, visits } from '../../bench/micro/inputs.ts'
-import {
-  isNaiveChallenge,
-  isNaiveProof,
-  naiveChallenge,
-  naiveClaims,
-  naiveToken,
-  naiveWindow,
-} from '../../bench/micro/naive.ts'
-import { parseOptions } from '../../bench/micro/options.ts'
-import { checkedPass } from '../../bench/micro/passes.ts'
-import { aimsOf, type MicroReport, rowOf } from '../../bench/micro/report.ts'
-import { measureAll } from '../../bench/micro/runs.ts'
-import { reportText } from '../../bench/micro/tables.ts'
-import { timingOf } from '../../bench/micro/timing.ts'
-import { UsageError } from '../../bench/support/arguments.ts'
-import { installPeers } from '../../bench/support/peers.ts'
+import { visits } from '../../bench/micro/inputs.ts'
+import * as naive from '../../bench/micro/naive.ts'
+import { measureAll } from '../../bench/micro/processes.ts'
+import { aimsOf, type MicroReport, reportOf, rowOf, surroundingsOf } from '../../bench/micro/report.ts'
+import { PIPELINE } from '../../bench/micro/requests.ts'
+import { checkedPass, timingOf } from '../../bench/micro/timing.ts'
+import { installPeers } from '../../bench/peers.ts'
+import { reportText } from '../../bench/report/publish.ts'
 import { checkProof } from '../../src/domain/pow.ts'
+import { runBench } from './run-bench.ts'
 
-const BENCH = new URL('../../bench', import.meta.url).pathname
+const DIST = new URL('../../bench/dist', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
 after(() => rmSync(folder, { recursive: true }))
-
-function runBench(...args: string[]) {
-  const main = join(BENCH, 'micro/main.ts')
-  return promisify(execFile)(process.execPath, ['--import', 'tsx', main, ...args], { timeout: 120_000 })
-}
 
 test('every way to do every step gives right results, pass after pass', async () => {
   installPeers(() => {})
   assert.equal(new Set(CASES.map(({ name }) => name)).size, CASES.length)
   for (const one of CASES) {
-    const variants = variantsOf(one, true)
-    assert.equal(variants.length, 1 + (one.naive ? 1 : 0) + (one.peers?.length ?? 0))
-    for (const variant of variants) {
-      const work = await prepareOf(one, variant)()
-      assert.ok(work.count >= 100, `${one.name} (${variant}) has ${work.count} inputs`)
+    const ways = waysOf(one, true)
+    assert.equal(new Set(ways.map(({ label }) => label)).size, ways.length, one.name)
+    for (const { label, prepare } of ways) {
+      const work = await prepare()
+      assert.ok(work.count >= 100, `${one.name} (${label}) has ${work.count} inputs`)
       await checkedPass(work)
-      const { ns, typicalNs, cpuNs, operations } = await timingOf(work, 1)
-      for (const figure of [ns, typicalNs, cpuNs]) {
-        assert.ok(figure > 0 && Number.isFinite(figure), `${one.name} (${variant})`)
+      const { ns, cpuNs, operations } = await timingOf(work, 1)
+      for (const figure of [ns, cpuNs]) {
+        assert.ok(figure > 0 && Number.isFinite(figure), `${one.name} (${label})`)
       }
       assert.ok(operations >= 3 * work.count && operations % work.count === 0)
     }
   }
 })
 
-const measured = ['ns', 'typicalNs', 'cpuNs', 'perSecond', 'garbageBytes'] as const
-
 test('a short run, as JSON and as a page', async () => {
   const page = join(folder, 'report.html')
   const args = ['--milliseconds', '5', '--repeat', '1', '--json', '--report', page]
-  const { stdout, stderr } = await runBench(...args, '--filter', 'redemption', '--filter', 'PROOF')
+  const { stdout, stderr } = await runBench('micro', ...args, '--filter', 'redemption', '--filter', 'PROOF')
   const { rows, aims, surroundings } = JSON.parse(stdout) as MicroReport
   assert.deepEqual(
-    rows.map(({ name, naive, peers }) => [name, naive?.label, ...peers.map(({ label }) => label)]),
+    rows.map(({ name, ways }) => [name, ...ways.map(({ label }) => label)]),
     [
-      ['whole redemption, answered', 'plain', '@cap.js/server'],
-      [PROOF, 'plain'],
-      [ONE_SHOT_HASH, undefined],
+      ['whole redemption, answered', 'powgate', 'plain', '@cap.js/server'],
+      [PROOF, 'powgate', 'plain'],
+      [ONE_SHOT_HASH, 'powgate'],
     ],
   )
-  for (const { name, ours, naive, peers } of rows) {
-    for (const way of [ours, ...(naive ? [naive] : []), ...peers]) {
-      for (const figure of measured) {
+  for (const { name, ways } of rows) {
+    for (const [index, way] of ways.entries()) {
+      for (const figure of ['ns', 'cpuNs', 'perSecond', 'garbageBytes'] as const) {
         const { min, median, max } = way[figure]
         assert.ok(0 < min && min <= median && median <= max && Number.isFinite(max), `${name}: ${figure}`)
       }
-    }
-    for (const { timesFaster, timesLessCpu } of [...(naive ? [naive] : []), ...peers]) {
-      assert.ok(timesFaster.min > 0 && timesLessCpu.min > 0, name)
+      for (const times of [way.timesFaster, way.timesLessCpu])
+        assert.ok(index === 0 ? times === undefined : times!.min > 0, name)
     }
   }
   assert.equal(aims.length, 2)
-  assert.deepEqual(Object.keys(surroundings.peers), ['@cap.js/server', 'altcha-lib'])
+  assert.deepEqual(Object.keys(surroundings.packages), ['@cap.js/server', 'altcha-lib'])
   assert.match(stderr, /^round 1 of 1: whole redemption, answered\n/)
   const html = readFileSync(page, 'utf8')
   for (const text of ['@cap.js/server', PROOF, 'aim: ']) assert.ok(html.includes(text), text)
-  const compiled = readdirSync(join(BENCH, 'dist')).filter(name => name.startsWith('micro-'))
+  const compiled = readdirSync(DIST).filter(name => name.startsWith('micro-'))
   assert.deepEqual(compiled, [], 'what was compiled is removed')
 })
 
-test('a short run without peers, as a table', async () => {
+test('a short run without packages, as a table', async () => {
   const args = ['--milliseconds', '2', '--repeat', '1', '--no-peers', '--filter', 'whole challenge']
-  const { stdout } = await runBench(...args)
-  assert.match(stdout, /^area .*\n-.*\nendpoints {2}whole challenge, answered .*\n\n.* cores, Node\.js /)
+  const { stdout } = await runBench('micro', ...args)
+  assert.match(stdout, /^Steps\n\nstep .*\n-.*\nwhole challenge, answered {2}powgate .*\n.* plain .*\n\n/)
   assert.doesNotMatch(stdout, /altcha|cap\.js|aim:/)
-})
-
-test('mistakes on the command line are told in one line', async () => {
-  await assert.rejects(runBench('--filter', 'nothing like it'), {
-    code: 2,
-    stderr: /^--filter: expected a part of one of: whole .*\n$/,
-  })
-  assert.equal(parseOptions(['--help']), undefined)
-  for (const args of [['--repeat', '0'], ['--milliseconds', '1.5'], ['--report'], ['--nonsense'], ['x']]) {
-    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
-  }
 })
 
 function syncWork(count: number, step: SyncWork['step']): SyncWork {
@@ -118,10 +87,10 @@ function syncWork(count: number, step: SyncWork['step']): SyncWork {
 }
 
 test('a step with a wrong result has no figures', async () => {
-  const work = syncWork(100, index => (index === 7 ? 0 : 1))
+  const work = syncWork(100, index => index !== 7)
   await assert.rejects(checkedPass(work), /^Error: 1 of 100 results are wrong$/)
   await assert.rejects(timingOf(work, 1), /1 of 100 results are wrong/)
-  const late = { kind: 'async', count: 100, step: async (index: number) => (index > 97 ? 0 : 1) } as const
+  const late = { kind: 'async', count: 100, step: async (index: number) => index <= 97 } as const
   await assert.rejects(timingOf(late, 1), /2 of 100 results are wrong/)
 })
 
@@ -134,15 +103,15 @@ test('garbage is counted to the byte, on the heap and in buffers outside of it',
     for (let pass = 0; pass < 2000; pass++) await checkedPass(work)
     return await garbageOf(work)
   }
-  assert.ok((await about(index => (index >= 0 ? 1 : 0))) < 1)
+  assert.ok((await about(index => index >= 0)) < 1)
   const pair = await about(index => {
     held[index & 3] = { index, more: held } // an object's three words, and two fields
-    return 1
+    return true
   })
   assert.ok(Math.abs(pair - 40) < 1, `an object of 40 bytes is found to be ${pair}`)
   const buffer = await about(index => {
     held[index & 3] = new ArrayBuffer(1000)
-    return 1
+    return true
   })
   assert.ok(buffer >= 1000 && buffer < 1400, `an array buffer of 1000 bytes is found to be ${buffer}`)
 })
@@ -150,63 +119,66 @@ test('garbage is counted to the byte, on the heap and in buffers outside of it',
 test('the plain ways judge as the service does', () => {
   for (const { nonce, counter } of visits().slice(0, 50)) {
     for (let bits = 0; bits <= 12; bits++) {
-      assert.equal(isNaiveProof(nonce, counter, bits), checkProof(nonce, counter, bits), `${bits} bits`)
+      assert.equal(naive.isProof(nonce, counter, bits), checkProof(nonce, counter, bits), `${bits} bits`)
     }
   }
-  const challenge = naiveChallenge(SITE_KEY, '203.0.113.7', 18, NOW_MS)
-  assert.ok(isNaiveChallenge(challenge, SITE_KEY, '203.0.113.7'))
-  assert.ok(!isNaiveChallenge(challenge, SITE_KEY, '203.0.113.8'))
-  assert.ok(!isNaiveChallenge({ ...challenge, difficulty: 0 }, SITE_KEY, '203.0.113.7'))
-  const claims = { iat: 1, exp: 2, jti: 'a', sub: SITE_KEY, ip: '::1', score: 0.9 }
-  const token = naiveToken(claims)
-  assert.deepEqual(naiveClaims(token), claims)
-  assert.equal(naiveClaims(`${token.slice(0, -3)}AAA`), undefined)
-  assert.deepEqual(naiveWindow([0, 1, 60_000], 60_000, 3), [1, 60_000, 60_000])
-  assert.equal(naiveWindow([1, 60_000], 60_000, 2), undefined)
+  const challenge = naive.challengeFor('203.0.113.7')
+  assert.ok(naive.isChallenge(challenge, '203.0.113.7'))
+  assert.ok(!naive.isChallenge(challenge, '203.0.113.8'))
+  assert.ok(!naive.isChallenge({ ...challenge, difficulty: 0 }, '203.0.113.7'))
+  const token = naive.tokenFor('a', '::1', 0.9)
+  assert.equal(naive.claimsIn(token)!.score, 0.9)
+  assert.equal(naive.claimsIn(`${token.slice(0, -3)}AAA`), undefined)
+  assert.deepEqual(naive.windowWith([0, 1, 60_000], 60_000, 3), [1, 60_000, 60_000])
+  assert.equal(naive.windowWith([1, 60_000], 60_000, 2), undefined)
 })
 
-const idle: SyncWork = syncWork(100, () => 1)
-
-function caseNamed(name: string, more: Partial<Case> = {}): Case {
-  return { name, area: 'an area', source: 'src/x.ts', step: () => idle, ...more }
-}
+const idle = () => syncWork(100, () => true)
 
 function figuresOf(ns: number, garbageBytes: number): Figures {
-  return { ns, typicalNs: ns, cpuNs: 2 * ns, operations: 100, garbageBytes, othersBusy: 0 }
+  return { ns, cpuNs: 2 * ns, operations: 100, garbageBytes, othersBusy: 0 }
 }
 
-const peers = [{ label: 'a package', note: 'a remark', step: () => idle }]
+const others = [
+  ...plain('', idle),
+  { label: 'a package', note: 'a remark', isPackage: true, prepare: idle } as const,
+]
 
 test('ways take turns, and ratios are of the same round', async () => {
-  const cases = [caseNamed('a', { naive: () => idle, peers }), caseNamed('b')]
+  const cases: Case[] = [
+    { name: 'a', prepare: idle, others },
+    { name: 'b', prepare: idle },
+  ]
   const calls: string[] = []
-  const measure = async (name: string, variant: string) => {
-    calls.push(name + variant)
-    const round = calls.filter(call => call === name + variant).length
-    return figuresOf(variant === 'ours' ? 100 * round : 1000 * round ** 2, 8)
+  const measure = async (name: string, label: string) => {
+    calls.push(name + label)
+    const round = calls.filter(call => call === name + label).length
+    return figuresOf(label === 'powgate' ? 100 * round : 1000 * round ** 2, 8)
   }
-  const options = { cases, repeat: 3, milliseconds: 1, hasPeers: true }
-  const rows = (await measureAll(options, measure, () => {})).map(rowOf)
-  assert.deepEqual(calls.slice(0, 5), ['aours', 'anaive', 'a0', 'bours', 'aours'])
-  assert.deepEqual(rows[0]!.naive!.timesFaster, { median: 20, min: 10, max: 30 })
-  assert.deepEqual(rows[0]!.peers[0]!.ns, { median: 4000, min: 1000, max: 9000 })
-  assert.equal(rows[0]!.ours.perSecond.median, 5e6)
-  assert.equal(rows[0]!.ours.operations, 300)
-  assert.equal(rows[1]!.naive, undefined)
+  const sizes = { repeat: 3, milliseconds: 1, hasPackages: true }
+  const [a, b] = (await measureAll(cases, sizes, measure, () => {})).map(rowOf)
+  assert.deepEqual(calls.slice(0, 5), ['apowgate', 'aplain', 'aa package', 'bpowgate', 'apowgate'])
+  const [ours, naively, byPackage] = a!.ways
+  assert.deepEqual(naively!.timesFaster, { median: 20, min: 10, max: 30 })
+  assert.deepEqual(byPackage!.ns, { median: 4000, min: 1000, max: 9000 })
+  assert.equal(ours!.perSecond.median, 5e6)
+  assert.equal(ours!.operations, 300)
+  assert.equal(b!.ways.length, 1)
 })
 
 function textOf(proof: Figures, hash: Figures, pipeline: Figures): string {
   const run = (name: string, figures: Figures) =>
     rowOf({
-      case: caseNamed(name, { peers }),
+      case: { name, prepare: idle, others },
       figures: new Map([
-        ['ours', [figures]],
-        ['0', [figures]],
+        ['powgate', [figures]],
+        ['a package', [figures]],
       ]),
     })
   const rows = [run(PROOF, proof), run(ONE_SHOT_HASH, hash), run(PIPELINE, pipeline)]
-  const surroundings = { cpu: 'a CPU', cores: 1, node: '20', openssl: '3', loadAverage: 0, peers: {} }
-  return reportText({ surroundings, repeat: 1, milliseconds: 1, rows, aims: aimsOf(rows) })
+  const sizes = { repeat: 1, milliseconds: 1, hasPackages: true }
+  const report = { surroundings: surroundingsOf({}), ...sizes, rows, aims: aimsOf(rows) }
+  return reportText(reportOf(report))
 }
 
 test('an aim that is missed is called so', () => {

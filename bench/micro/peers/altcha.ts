@@ -9,7 +9,7 @@
  */
 
 import type { Challenge, DeriveKey } from 'altcha-lib'
-import { type AsyncWork, isText, type Peer } from '../case.ts'
+import { type AsyncWork, isText, type Way } from '../case.ts'
 
 const SECRET = 'a secret for the bench, long enough to be accepted'
 /** Fewer than of ours: to solve them takes longer. */
@@ -65,19 +65,21 @@ async function verificationWork(): Promise<AsyncWork> {
   }
   const step = async (index: number) => {
     const { error } = await verify(payloads[index]!, deriveKey, SECRET, undefined, store)
-    return error === null ? 1 : 0
+    return error === null
   }
   return { kind: 'async', count: INPUTS, step, rewind: () => used.clear() }
 }
 
-export const CHALLENGE: Peer = {
+export const CHALLENGE: Way = {
+  isPackage: true,
   label: 'altcha-lib',
   note: 'signed; no site, no address, fixed difficulty',
-  step: challengeWork,
+  prepare: challengeWork,
 }
 
-export const VERIFICATION: Peer = {
+export const VERIFICATION: Way = {
+  isPackage: true,
   label: 'altcha-lib',
   note: 'one SHA-256; no site, address, score or token: stands for our redemption too',
-  step: verificationWork,
+  prepare: verificationWork,
 }

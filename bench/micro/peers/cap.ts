@@ -9,7 +9,7 @@
 
 import { createHash } from 'node:crypto'
 import type { ChallengeData } from '@cap.js/server'
-import { type AsyncWork, isText, type Peer } from '../case.ts'
+import { type AsyncWork, isText, type Way } from '../case.ts'
 
 const DEFAULT_PUZZLES = 50
 /** Fewer than of ours: to solve so many puzzles takes longer. */
@@ -65,7 +65,7 @@ async function verificationWork(puzzles: number): Promise<AsyncWork> {
   }
   const step = async (index: number) => {
     const answer = await cap.redeemChallenge(JSON.parse(bodies[index]!.toString()))
-    return answer.success ? isText(JSON.stringify(answer)) : 0
+    return answer.success && isText(JSON.stringify(answer))
   }
   return { kind: 'async', count: INPUTS, step, rewind }
 }
@@ -85,7 +85,7 @@ async function redemptionWork(): Promise<AsyncWork> {
   const step = async (index: number) => {
     const { token } = JSON.parse(bodies[index]!.toString())
     const answer = await cap.validateToken(token)
-    return answer.success ? isText(JSON.stringify(answer)) : 0
+    return answer.success && isText(JSON.stringify(answer))
   }
   return { kind: 'async', count: INPUTS, step, rewind }
 }
@@ -115,26 +115,30 @@ function derivedHex(seed: string, characters: number): string {
   return text.slice(0, characters)
 }
 
-export const CHALLENGE: Peer = {
+export const CHALLENGE: Way = {
+  isPackage: true,
   label: '@cap.js/server',
   note: 'kept in memory until redeemed; no site, no address, fixed difficulty',
-  step: challengeWork,
+  prepare: challengeWork,
 }
 
-export const VERIFICATION: Peer = {
+export const VERIFICATION: Way = {
+  isPackage: true,
   label: `@cap.js/server, ${DEFAULT_PUZZLES} puzzles`,
   note: 'as it comes; no site, address or score',
-  step: () => verificationWork(DEFAULT_PUZZLES),
+  prepare: () => verificationWork(DEFAULT_PUZZLES),
 }
 
-export const VERIFICATION_OF_ONE: Peer = {
+export const VERIFICATION_OF_ONE: Way = {
+  isPackage: true,
   label: '@cap.js/server, 1 puzzle',
   note: 'the least that it can check; no site, address or score',
-  step: () => verificationWork(1),
+  prepare: () => verificationWork(1),
 }
 
-export const REDEMPTION: Peer = {
+export const REDEMPTION: Way = {
+  isPackage: true,
   label: '@cap.js/server',
   note: 'no API key, site, address or score',
-  step: redemptionWork,
+  prepare: redemptionWork,
 }
