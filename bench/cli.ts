@@ -5,6 +5,7 @@ import { runTool, tell } from '../test/harness/command-line.ts'
 /** Loaded one at a time: some need a browser or a database. */
 const BENCHES = {
   micro: async () => (await import('./micro/main.ts')).MICRO,
+  store: async () => (await import('./store/main.ts')).STORE,
   compare: async () => (await import('./compare/main.ts')).COMPARE,
   effect: async () => (await import('./effect/main.ts')).EFFECT,
 }

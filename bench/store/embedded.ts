@@ -7,7 +7,7 @@ import { openState } from '../../src/store/embedded/environment.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import type { Drive } from './drive.ts'
 import type { Sample } from './figures.ts'
-import type { Subject, SubjectOptions } from './subject.ts'
+import { ownCpuMs, type Subject, type SubjectOptions } from './subject.ts'
 
 /** No bound: what a full store refuses is not measured. */
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
@@ -48,11 +48,6 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
-}
-
-function ownCpuMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
 }
 
 async function measured(root: LmdbRoot, pass: () => Promise<Drive>): Promise<Sample> {

@@ -1,8 +1,10 @@
 /** The figures by name: their units, and how repetitions are aggregated. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
-import { type Spread, spreadOf } from '../support/statistics.ts'
-import type { Part } from './options.ts'
+import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+
+export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const
+export type Part = (typeof PARTS)[number]
 
 /** All of one operation, unless the name says otherwise; "of" what is the row's: see each part. */
 export interface Figures {

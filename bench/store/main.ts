@@ -1,23 +1,46 @@
-/** `npm run bench:store`: see options.ts for what it does and takes. */
+/** `npm run bench:store`. */
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import type { StoreKind } from '../../test/harness/service.ts'
-import { BenchError, runBench, tell, UsageError } from '../support/arguments.ts'
-import { writeReport } from '../support/html-report.ts'
-import { runCosts, SWEPT_BATCHES, warmUp } from './costs.ts'
-import { runExpiry } from './expiry.ts'
-import { type Run, rowsOf } from './figures.ts'
-import { runGrowth } from './growth.ts'
-import { runMemory } from './memory.ts'
-import { stopSubjects } from './open-subject.ts'
-import { HELP, type Options, type Part, parseOptions } from './options.ts'
-import { pageOf } from './page.ts'
-import { jsonText, progressLine, reportOf, reportText } from './report.ts'
+import {
+  choices,
+  integer,
+  ToolError,
+  tell,
+  tool,
+  UsageError,
+  type Values,
+} from '../../test/harness/command-line.ts'
+import { STORE_KINDS } from '../../test/harness/service.ts'
+import { OUTPUT, publish } from '../report/publish.ts'
+import { PARTS, type Run, rowsOf } from './figures.ts'
+import { RUNNERS, stopSubjects, warmUp } from './parts.ts'
+import { figuresOf, progressLine, reportOf } from './report.ts'
 
-async function main(options: Options): Promise<number> {
+const OPTIONS = {
+  store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server 7 or newer on the path)'),
+  only: choices(PARTS, 'Only these parts'),
+  repeat: integer(5, 1, 100, 'Repetitions, each on a fresh store'),
+  operations: integer(20_000, 100, 200_000, 'Of each kind in a measured pass'),
+  batch: integer(32, 1, 1000, 'Operations in one event-loop turn'),
+  maxAddresses: integer(1_000_000, 1000, 1_000_000, 'How far addresses grow; memory takes no more either'),
+  ...OUTPUT,
+}
+
+export const STORE = tool({
+  name: 'bench:store',
+  about: `Measures the stores in process, without HTTP: what a challenge, a verification and a redemption cost Redis or LMDB,
+what an address takes in memory or on disk, what expiry costs, and whether any of it grows with the addresses.`,
+  options: OPTIONS,
+  example: '--store redis --only memory',
+  details:
+    'All of it takes some fifteen minutes, most of them for growth. Ends with code 1 if any answer was not the expected one.',
+  run: main,
+})
+
+async function main(options: Values<typeof OPTIONS>): Promise<number> {
   if (!existsSync('/proc/self/stat')) throw new UsageError('CPU time is read from /proc, so this needs Linux')
-  if (options.stores.includes('redis') && spawnSync('redis-server', ['--version']).status !== 0) {
+  if (options.store.includes('redis') && spawnSync('redis-server', ['--version']).status !== 0) {
     throw new UsageError('--store redis: there is no redis-server on the path')
   }
   let isInterrupted = false
@@ -29,40 +52,26 @@ async function main(options: Options): Promise<number> {
   }
   const runs = await runAll(options).catch(error => {
     // After a signal it is only that the stores have gone.
-    throw isInterrupted ? new BenchError('stopped before the end') : error
+    throw isInterrupted ? new ToolError('stopped before the end') : error
   })
-  const report = reportOf(rowsOf(runs), options)
-  process.stdout.write(`${options.isJson ? jsonText(report) : reportText(report)}\n`)
-  if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
+  const figures = figuresOf(rowsOf(runs), options)
+  publish(reportOf(figures), figures, options)
   return 0
 }
 
 /** All parts in each repetition, so that what is slow for a while is so for all of them. */
-async function runAll(options: Options): Promise<Run[]> {
-  for (const store of options.stores) await warmUp(store, options)
+async function runAll(options: Values<typeof OPTIONS>): Promise<Run[]> {
+  const { store: stores, only: parts, repeat } = options
+  for (const store of stores) await warmUp(store, options)
   const runs: Run[] = []
-  for (let repetition = 1; repetition <= options.repeat; repetition++) {
-    for (const part of options.parts) {
-      for (const store of options.stores) {
-        const ofPart = await RUNNERS[part](store, options)
-        for (const run of ofPart) tell(`${repetition}/${options.repeat} ${progressLine(run)}`)
+  for (let repetition = 1; repetition <= repeat; repetition++) {
+    for (const part of parts) {
+      for (const store of stores) {
+        const ofPart = await RUNNERS[part](store, options, tell)
+        for (const run of ofPart) tell(`${repetition}/${repeat} ${progressLine(run)}`)
         runs.push(...ofPart)
       }
     }
   }
   return runs
 }
-
-const RUNNERS: Readonly<Record<Part, (store: StoreKind, options: Options) => Promise<Run[]>>> = {
-  costs: (store, options) => runCosts('costs', store, options, options.batch),
-  batches: async (store, options) => {
-    const runs: Run[] = []
-    for (const batch of SWEPT_BATCHES) runs.push(...(await runCosts('batches', store, options, batch)))
-    return runs
-  },
-  memory: runMemory,
-  expiry: runExpiry,
-  growth: (store, options) => runGrowth(store, options, tell),
-}
-
-await runBench(HELP, parseOptions, main)

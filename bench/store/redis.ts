@@ -1,16 +1,16 @@
-/** A redis-server for one bench, with its own counters. */
+/** A redis-server for one bench, with its own counters (INFO, SLOWLOG) and with keys that expire. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis-target.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
+import { processUsage } from '../../test/harness/cpu.ts'
+import { infoField } from '../../test/harness/load/redis-counters.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
-import { processUsage } from '../support/cpu.ts'
 import type { Drive } from './drive.ts'
 import type { Sample } from './figures.ts'
 import { pinging } from './ping.ts'
-import { expireRedis } from './redis-expiry.ts'
-import { countersOf, field, longestCall } from './redis-info.ts'
-import type { Subject, SubjectOptions } from './subject.ts'
+import { ownCpuMs, type Subject, type SubjectOptions } from './subject.ts'
 
 /** As in bench/http: a pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
@@ -43,7 +43,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     cpuMs: () => ownCpuMs() + processUsage(server.pid).cpuMs,
     measured: pass => measured(server, admin, pass),
     holding: passes => holding(server, admin, passes),
-    stateBytes: async () => field(await admin.info('memory'), 'used_memory'),
+    stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
     stateKeys: () => admin.dbsize(),
     expired: async isSpread => {
       await store.close() // Its probes would count too.
@@ -51,11 +51,6 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     },
     stop,
   }
-}
-
-function ownCpuMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
 }
 
 async function measured(server: RedisServer, admin: Redis, pass: () => Promise<Drive>): Promise<Sample> {
@@ -99,4 +94,143 @@ async function holding(server: RedisServer, admin: Redis, passes: () => Promise<
     pingMeanMs: pings.meanMs,
     pingMaxMs: pings.maxMs,
   }
+}
+
+/** Since the server started. */
+interface RedisCounters {
+  readonly scriptCalls: number
+  /** Includes the commands that scripts run. */
+  readonly scriptUs: number
+  /** Commands that scripts ran; Redis counts them like those of clients. */
+  readonly commands: number
+  readonly bytesIn: number
+  readonly bytesOut: number
+  readonly expiredKeys: number
+}
+
+const SCRIPT_COMMANDS: readonly string[] = ['eval', 'evalsha', 'fcall']
+/** What this bench sends itself, and connections in general. */
+const ADMIN_COMMANDS: readonly string[] = [
+  'info',
+  'config',
+  'slowlog',
+  'ping',
+  'dbsize',
+  'hello',
+  'client',
+  'select',
+]
+
+/** The counters, and how many bytes Redis sent to tell them. */
+async function countersOf(admin: Redis): Promise<{ counters: RedisCounters; replyBytes: number }> {
+  const [commandStats, stats] = [await admin.info('commandstats'), await admin.info('stats')]
+  const commands = readCommandStats(commandStats)
+  const total = (isWanted: (name: string) => boolean, figure: 'calls' | 'usec') =>
+    commands.reduce((sum, command) => sum + (isWanted(command.name) ? command[figure] : 0), 0)
+  const isScript = (name: string) => SCRIPT_COMMANDS.includes(name)
+  const counters = {
+    scriptCalls: total(isScript, 'calls'),
+    scriptUs: total(isScript, 'usec'),
+    commands: total(name => !isScript(name) && !ADMIN_COMMANDS.includes(name), 'calls'),
+    bytesIn: infoField(stats, 'total_net_input_bytes'),
+    bytesOut: infoField(stats, 'total_net_output_bytes'),
+    expiredKeys: infoField(stats, 'expired_keys'),
+  }
+  return { counters, replyBytes: Buffer.byteLength(stats) }
+}
+
+interface CommandStats {
+  /** Without the subcommand. */
+  readonly name: string
+  readonly calls: number
+  readonly usec: number
+}
+
+function readCommandStats(info: string): CommandStats[] {
+  return [...info.matchAll(/^cmdstat_([a-z_]+)\S*?:calls=(\d+),usec=(\d+)/gm)].map(
+    ([, name, calls, usec]) => ({
+      name: name!,
+      calls: Number(calls),
+      usec: Number(usec),
+    }),
+  )
+}
+
+/** Of the script calls in the slow log: the longest, and how many took longer than a bound. */
+async function longestCall(
+  admin: Redis,
+  boundUs: number,
+): Promise<{ longestCallUs: number; callsOver: number }> {
+  const entries = (await admin.slowlog('GET', -1)) as [
+    id: number,
+    at: number,
+    us: number,
+    args: readonly string[],
+    ...rest: unknown[],
+  ][]
+  const times = entries
+    .filter(([, , , [name]]) => SCRIPT_COMMANDS.includes(name!.toLowerCase()))
+    .map(([, , us]) => us)
+  if (times.length === 0) throw new Error('the slow log holds no script call')
+  return {
+    longestCallUs: times.reduce((longest, us) => Math.max(longest, us), 0),
+    callsOver: times.filter(us => us > boundUs).length,
+  }
+}
+
+/**
+ * Some 5,000 visits a second. The rate matters: Redis looks at some keys ten times a second, and goes on while over 10 %
+ * of them have expired, so it always leaves some and looks at many for each that it removes.
+ */
+const KEYS_PER_MS = 15
+/** Time to cut all lives short, before the first ends, on a machine that may be busy. */
+const [AHEAD_MS, AHEAD_MS_PER_KEY] = [2000, 0.05]
+const IDLE_MS = 500
+const POLL_MS = 50
+const GIVE_UP_MS = 60_000
+const SCAN_COUNT = 1000
+
+/**
+ * Lets all keys that can expire do so: what Redis pays for that, a steady load pays once for each key that it wrote. Lives are
+ * cut short, so that the cost stands apart from all other costs.
+ *
+ * @param isSpread whether the lives end one after another, as at a steady rate, or all at once
+ */
+async function expireRedis(server: RedisServer, admin: Redis, isSpread: boolean): Promise<Sample> {
+  const idleShare = await idleCpuShare(server)
+  const keys = await mortalKeys(admin)
+  const firstAtMs = Date.now() + AHEAD_MS + keys * AHEAD_MS_PER_KEY
+  await shortenLives(admin, firstAtMs, isSpread ? 1 / KEYS_PER_MS : 0)
+  if (Date.now() >= firstAtMs) throw new Error('there are too many keys to cut their lives short in time')
+  await sleep(Math.max(0, firstAtMs - Date.now() - 10))
+  const [startMs, { cpuMs }] = [performance.now(), processUsage(server.pid)]
+  while ((await mortalKeys(admin)) > 0) {
+    if (performance.now() - startMs > GIVE_UP_MS) throw new Error('the keys do not expire')
+    await sleep(POLL_MS)
+  }
+  const tookMs = performance.now() - startMs
+  const spentMs = processUsage(server.pid).cpuMs - cpuMs - idleShare * tookMs
+  return { keys, tookMs, expiryUs: (spentMs / keys) * 1000, idleShare }
+}
+
+async function idleCpuShare(server: RedisServer): Promise<number> {
+  const [startMs, { cpuMs }] = [performance.now(), processUsage(server.pid)]
+  await sleep(IDLE_MS)
+  return (processUsage(server.pid).cpuMs - cpuMs) / (performance.now() - startMs)
+}
+
+/** How many keys have an end. */
+async function mortalKeys(admin: Redis): Promise<number> {
+  return Number(/^db0:keys=\d+,expires=(\d+)/m.exec(await admin.info('keyspace'))?.[1] ?? 0)
+}
+
+async function shortenLives(admin: Redis, firstAtMs: number, apartMs: number): Promise<void> {
+  let [cursor, endAtMs] = ['0', firstAtMs]
+  do {
+    const [next, keys] = await admin.scan(cursor, 'COUNT', SCAN_COUNT)
+    const pipeline = admin.pipeline()
+    for (const key of keys) pipeline.pexpireat(key, Math.floor((endAtMs += apartMs)), 'XX')
+    await pipeline.exec()
+    cursor = next
+  } while (cursor !== '0')
 }

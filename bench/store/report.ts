@@ -1,12 +1,11 @@
-/** Prints the rows: as tables with their aims, or as JSON. */
+/** The rows as tables with their aims. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { renderTable } from '../support/table.ts'
-import type { FigureName, Row, Run } from './figures.ts'
-import { AT_LIMITS, TYPICAL } from './memory.ts'
-import type { Options } from './options.ts'
-import { sectionsOf } from './sections.ts'
+import type { Report, ReportPart } from '../report/report.ts'
+import type { FigureName, Part, Row, Run } from './figures.ts'
+import { AT_LIMITS, type Sizes, TYPICAL } from './parts.ts'
+import { tablesOf } from './tables.ts'
 
 export interface StoreReport {
   readonly surroundings: {
@@ -16,7 +15,7 @@ export interface StoreReport {
     /** When the report was made. */
     readonly loadAverage: number
   }
-  readonly options: Options
+  readonly options: Sizes & { readonly repeat: number }
   readonly rows: readonly Row[]
   readonly aims: readonly Aim[]
   /** Medians of Redis, where both were measured. */
@@ -36,7 +35,7 @@ const REDIS_US_MAX = 5
 const ADDRESS_BYTES_MAX = 1024
 const GROWTH_MAX = 1.15
 
-export function reportOf(rows: readonly Row[], options: Options): StoreReport {
+export function figuresOf(rows: readonly Row[], options: StoreReport['options']): StoreReport {
   const [typical, atLimits] = [TYPICAL, AT_LIMITS].map(
     state => rows.find(row => row.store === 'redis' && row.of === state)?.figures.bytesPerAddress?.median,
   )
@@ -117,50 +116,33 @@ export function progressLine({ row, sample }: Run): string {
   return `${row.part}, ${row.store}, ${row.of}, ${size.join(', ')}: ${figures.join(', ')}`
 }
 
-export function reportText(report: StoreReport): string {
-  const sections = sectionsOf(report.rows).map(
-    ({ title, columns, rows }) => `${title}\n\n${renderTable(columns, rows)}`,
-  )
-  return [...sections, legendOf(report).join('\n'), report.aims.map(aimText).join('\n')]
-    .filter(text => text !== '')
-    .join('\n\n')
-}
-
-export function aimText({ text, isMet, value }: Aim): string {
+function aimText({ text, isMet, value }: Aim): string {
   return `aim: ${text}: ${isMet ? 'met' : 'NOT met'}, ${value.toFixed(2)}`
 }
 
-export function legendOf({ options, surroundings, rows }: StoreReport): string[] {
-  const { repeat, operations } = options
-  const parts = new Set(rows.map(({ part }) => part))
-  const lines = [
-    `Median (range) of ${repeat} repetitions, each on a fresh store; ${operations} operations of each kind in a pass; Node.js ${surroundings.node}, ${surroundings.cores} cores, load average ${surroundings.loadAverage.toFixed(2)}.`,
-    'us: microseconds for each operation, CPU time being user and system. Batch: operations asked for in one event-loop turn. Every answer was the expected one.',
-  ]
-  if (parts.has('costs') || parts.has('batches')) {
-    lines.push(
-      'Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver included. PING: a connection of another process, every 2 ms, while all operations run.',
-      'Pages written: handed to the system, 4096 bytes each; dirtied: those that the disk was not owed already. The state is not synced, so no operation waits for a disk.',
-    )
-  }
-  if (parts.has('memory')) {
-    lines.push(
-      'Memory: used_memory of Redis, all its keys and tables; disk blocks of the state of LMDB. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
-    )
-  }
-  if (parts.has('expiry')) {
-    lines.push(
-      'Expiry: CPU time beyond what the idle process takes, after whole visits, redemption included. LMDB is swept by the store itself.',
-    )
-  }
-  if (parts.has('growth')) {
-    lines.push(
-      'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition.',
-    )
-  }
-  return lines
+const COSTS_LEGEND = `\
+Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver included. PING: a connection of another process, every 2 ms, while all operations run.
+Pages written: handed to the system, 4096 bytes each; dirtied: those that the disk was not owed already. The state is not synced, so no operation waits for a disk.`
+
+const LEGENDS: Readonly<Record<Part, string>> = {
+  costs: COSTS_LEGEND,
+  batches: COSTS_LEGEND,
+  memory:
+    'Memory: used_memory of Redis, all its keys and tables; disk blocks of the state of LMDB. Keys of tokens are not in it. At all limits: 60 challenges and 30 verifications, of two sites, within a minute.',
+  expiry:
+    'Expiry: CPU time beyond what the idle process takes, after whole visits, redemption included. LMDB is swept by the store itself.',
+  growth:
+    'Growth: operations of new addresses beside those that are active; x fewest: against the fewest addresses of the same repetition.',
 }
 
-export function jsonText(report: StoreReport): string {
-  return JSON.stringify(report, undefined, 2)
+export function reportOf({ options, surroundings, rows, aims }: StoreReport): Report {
+  const { node, cores, loadAverage } = surroundings
+  const legends = new Set(rows.map(({ part }) => LEGENDS[part]))
+  const intro = [
+    `Median (range) of ${options.repeat} repetitions, each on a fresh store; ${options.operations} operations of each kind in a pass; Node.js ${node}, ${cores} cores, load average ${loadAverage.toFixed(2)}.`,
+    'us: microseconds for each operation, CPU time being user and system. Batch: operations asked for in one event-loop turn. Every answer was the expected one.',
+    ...legends,
+  ]
+  const text: ReportPart = { kind: 'text', text: aims.map(aimText).join('\n') }
+  return { title: 'powgate: the stores', intro: intro.join('\n'), parts: [...tablesOf(rows), text] }
 }

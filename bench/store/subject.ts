@@ -1,7 +1,7 @@
 /** A fresh store of either kind, with what all measurements share. */
 
 import type { Store } from '../../src/store/store.ts'
-import { machineCpuMs } from '../support/cpu.ts'
+import { machineCpuMs } from '../../test/harness/cpu.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 import type { Sample } from './figures.ts'
 
@@ -35,4 +35,10 @@ export async function besideOthers(subject: Subject, pass: () => Promise<Drive>)
   const sample = await subject.measured(pass)
   const othersMs = machineCpuMs() - machineMs - (subject.cpuMs() - ownMs)
   return { ...sample, othersBusy: Math.max(0, othersMs) / (performance.now() - startMs) }
+}
+
+/** CPU time of this process so far. */
+export function ownCpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }

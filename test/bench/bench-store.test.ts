@@ -1,29 +1,22 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { promisify } from 'node:util'
+import { reportText } from '../../bench/report/publish.ts'
 import { checkKept, drive, driveAll, HOLLOW_STORE } from '../../bench/store/drive.ts'
 import { type FigureName, type Row, rowsOf } from '../../bench/store/figures.ts'
-import { withSubject } from '../../bench/store/open-subject.ts'
-import { parseOptions } from '../../bench/store/options.ts'
-import { reportOf, reportText, type StoreReport } from '../../bench/store/report.ts'
-import { sectionsOf } from '../../bench/store/sections.ts'
+import { withSubject } from '../../bench/store/parts.ts'
+import { figuresOf, reportOf, type StoreReport } from '../../bench/store/report.ts'
 import { buildVisits, OPERATIONS } from '../../bench/store/traffic.ts'
-import { UsageError } from '../../bench/support/arguments.ts'
 import type { RequestStore } from '../../src/store/store.ts'
 import { STORE_KINDS } from '../harness/service.ts'
+import { runBench } from './run-bench.ts'
 
-const MAIN = new URL('../../bench/store/main.ts', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'powgate-test-'))
 after(() => rmSync(folder, { recursive: true }))
 
-function runBench(...args: string[]) {
-  const options = { timeout: 180_000, env: { ...process.env, TMPDIR: folder } }
-  return promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, ...args], options)
-}
+const BENCH = { name: 'store', tmp: folder }
 
 /** Any of these may be zero where so little is measured. */
 const MAY_BE_ZERO: readonly FigureName[] = [
@@ -99,7 +92,7 @@ const SMALL = ['--repeat', '1', '--operations', '640', '--json']
 
 test('a short run measures every part on both stores, and leaves nothing behind', async () => {
   const page = join(folder, 'report.html')
-  const { stdout, stderr } = await runBench(...SMALL, '--max-addresses', '1000', '--report', page)
+  const { stdout, stderr } = await runBench(BENCH, ...SMALL, '--max-addresses', '1000', '--report', page)
   const { rows, aims, memory } = JSON.parse(stdout) as StoreReport
   const labels = rows.map(({ part, store, of, batch = '', addresses = '' }) =>
     [part, store, of, batch, addresses].join(' ').trim(),
@@ -135,7 +128,7 @@ test('a short run measures every part on both stores, and leaves nothing behind'
   assert.equal(aims.length, 4)
   for (const { value, isMet } of aims) assert.ok(value > 0 && typeof isMet === 'boolean')
   assert.match(stderr, /^1\/1 costs, redis, verification, batch 32: redisUs [\d.]+, /m)
-  assert.match(readFileSync(page, 'utf8'), /<svg.*<table/s)
+  assert.match(readFileSync(page, 'utf8'), /<table/)
   assert.deepEqual(
     readdirSync(folder).filter(name => name.startsWith('powgate-')),
     [],
@@ -143,7 +136,7 @@ test('a short run measures every part on both stores, and leaves nothing behind'
 })
 
 test('growth is judged against the fewest addresses', async () => {
-  const { stdout } = await runBench(...SMALL, '--only', 'growth', '--max-addresses', '10000')
+  const { stdout } = await runBench(BENCH, ...SMALL, '--only', 'growth', '--max-addresses', '10000')
   const { rows, aims } = JSON.parse(stdout) as StoreReport
   for (const row of rows) checkFigures(row)
   for (const store of STORE_KINDS) {
@@ -164,34 +157,13 @@ test('growth is judged against the fewest addresses', async () => {
 
 test('one part on one store, as tables', async () => {
   const args = ['--repeat', '2', '--operations', '200', '--store', 'embedded', '--only', 'costs']
-  const { stdout } = await runBench(...args, '--batch', '8')
+  const { stdout } = await runBench(BENCH, ...args, '--batch', '8')
   assert.match(
     stdout,
     /^LMDB: cost of an operation\n\noperation .*\n-.*\nchallenge +8 .*\nverification +8 .*\nred.*\n\n/,
   )
   assert.match(stdout, /Median \(range\) of 2 repetitions/)
   assert.doesNotMatch(stdout, /Redis:|NaN|undefined|aim:/)
-})
-
-test('mistakes on the command line are told in one line', async () => {
-  await assert.rejects(runBench('--only', 'speed'), { code: 2, stderr: /^--only: expected one of .*\n$/ })
-  const nowhere = join(folder, 'none', 'report.html')
-  const short = ['--repeat', '1', '--operations', '100', '--store', 'embedded', '--only', 'costs']
-  await assert.rejects(runBench(...short, '--report', nowhere), { code: 2, stdout: /^LMDB: cost/ })
-  assert.ok(!existsSync(nowhere))
-  assert.equal(parseOptions(['--help']), undefined)
-  for (const args of [
-    ['--store', 'disk'],
-    ['--repeat', '0'],
-    ['--operations', '99'],
-    ['--batch', '1.5'],
-    ['--max-addresses', ''],
-    ['--nonsense'],
-    ['x'],
-  ]) {
-    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
-  }
-  assert.deepEqual(parseOptions(['--only', 'growth', '--only', 'costs'])!.parts, ['costs', 'growth'])
 })
 
 test('a turn of the driver is a turn of the event loop, each request is sent once', async () => {
@@ -254,7 +226,7 @@ test('no nonce comes twice, and an aim that is missed is called so', () => {
     { row: { ...row, of: 'challenge' }, sample: { redisUs: 6, expiredKeys: 0 } },
   ])
   assert.deepEqual(rows[0]!.figures.redisUs, { median: 5, min: 4, max: 6 })
-  const report = reportOf(rows, parseOptions([])!)
+  const report = figuresOf(rows, { repeat: 2, operations: 100, batch: 32, maxAddresses: 1000 })
   assert.deepEqual(
     report.aims.map(({ isMet, value }) => [isMet, value]),
     [
@@ -263,6 +235,7 @@ test('no nonce comes twice, and an aim that is missed is called so', () => {
     ],
   )
   assert.equal(report.memory, undefined)
-  assert.match(reportText(report), /a verification at most 5 us: NOT met, 9\.00/)
-  assert.match(sectionsOf(rows)[0]!.rows[1]!.at(-1)!, /7 keys had expired/)
+  const text = reportText(reportOf(report))
+  assert.match(text, /a verification at most 5 us: NOT met, 9\.00/)
+  assert.match(text, /\nverification .*7 keys had expired/)
 })

@@ -1,13 +1,9 @@
-/** Defines the tables of the printed report and of the page: their rows and columns. */
+/** The tables of the report: their rows and columns. */
 
-import { type Column, spreadText } from '../support/table.ts'
+import { disturbanceNote } from '../disturbance.ts'
+import type { ReportTable } from '../report/report.ts'
+import { type Column, left, right, text } from '../report/table.ts'
 import type { FigureName, Row } from './figures.ts'
-
-export interface Section {
-  readonly title: string
-  readonly columns: readonly Column[]
-  readonly rows: readonly (readonly string[])[]
-}
 
 interface Plan {
   readonly title: string
@@ -149,40 +145,27 @@ const PLANS: readonly Plan[] = [
 ]
 
 /** Only those that have rows. */
-export function sectionsOf(rows: readonly Row[]): Section[] {
-  return PLANS.map(plan => sectionOf(plan, rows.filter(plan.includes))).filter(
-    section => section.rows.length > 0,
-  )
+export function tablesOf(rows: readonly Row[]): ReportTable[] {
+  return PLANS.map(plan => tableOf(plan, rows.filter(plan.includes))).filter(table => table.rows.length > 0)
 }
 
-function sectionOf({ title, labels, figures }: Plan, rows: readonly Row[]): Section {
+function tableOf({ title, labels, figures }: Plan, rows: readonly Row[]): ReportTable {
   const columns: Column[] = [
     ...labels.map(name => LABELS[name]),
-    ...figures.map(([figure]) => ({ title: figure, align: 'right' }) as const),
-    { title: 'notes', align: 'left' },
+    ...figures.map(([figure]) => right(figure)),
+    left('notes'),
   ]
   const cells = rows.map(row => [
     ...labels.map(name => LABELS[name].text(row)),
-    ...figures.map(([, name, digits]) => figureText(row, name, digits)),
+    ...figures.map(([, name, digits]) => text(row.figures[name], digits)),
     notesOf(row).join('; '),
   ])
-  return { title, columns, rows: cells }
+  return { kind: 'table', title, columns, rows: cells }
 }
-
-function figureText(row: Row, name: FigureName, digits: number): string {
-  const spread = row.figures[name]
-  return spread === undefined ? '-' : spreadText(spread, digits)
-}
-
-/** Above this share of a core somebody else used the machine too, its caches and its scheduler included. */
-const OTHERS_BUSY_MAX = 0.15
 
 /** Why the figures are worth less than others. */
 function notesOf({ figures: { othersBusy, expiredKeys } }: Row): string[] {
-  const notes: string[] = []
-  if (othersBusy !== undefined && othersBusy.median > OTHERS_BUSY_MAX) {
-    notes.push(`others used ${(othersBusy.median * 100).toFixed(0)}% of a core`)
-  }
+  const notes = [disturbanceNote(othersBusy?.median)].filter(note => note !== '')
   if (expiredKeys !== undefined && expiredKeys.max > 0) {
     notes.push(`up to ${expiredKeys.max.toFixed(0)} keys had expired before the end`)
   }

@@ -1,0 +1,286 @@
+/** The parts of the bench: what operations cost, in turns of several sizes; memory; expiry; and growth with the addresses. */
+
+import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
+import type { RequestStore } from '../../src/store/store.ts'
+import type { StoreKind } from '../../test/harness/service.ts'
+import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
+import { startEmbedded } from './embedded.ts'
+import type { FigureName, Part, Run, Sample } from './figures.ts'
+import { startRedis } from './redis.ts'
+import { besideOthers, type Subject, type SubjectOptions } from './subject.ts'
+import {
+  buildVisits,
+  challengeRequest,
+  OPERATIONS,
+  type Operation,
+  SITES,
+  solutionRequest,
+  type Visits,
+} from './traffic.ts'
+
+export interface Sizes {
+  /** Of each kind in a measured pass. */
+  readonly operations: number
+  /** Operations in one event-loop turn, wherever the batch size is not what is compared. */
+  readonly batch: number
+  readonly maxAddresses: number
+}
+
+type Tell = (line: string) => void
+
+const running = new Set<Promise<Subject>>()
+let isStopped = false
+
+export async function withSubject<Result>(
+  kind: StoreKind,
+  use: (subject: Subject) => Promise<Result>,
+  options: SubjectOptions = {},
+): Promise<Result> {
+  if (isStopped) throw new Error('the bench was stopped')
+  const starting = kind === 'redis' ? startRedis(options) : startEmbedded(options)
+  running.add(starting)
+  try {
+    return await use(await starting)
+  } finally {
+    // Once the bench is stopped, who stopped it ends this one too.
+    if (running.delete(starting)) await (await starting).stop()
+  }
+}
+
+/** Ends the stores that run or start now, for a bench that is interrupted; no other will be started. */
+export async function stopSubjects(): Promise<void> {
+  isStopped = true
+  const subjects = [...running]
+  running.clear()
+  await Promise.all(subjects.map(async starting => (await starting).stop()))
+}
+
+const SWEPT_BATCHES = [1, 8, 32, 128] as const
+
+/** Each store has answered this many visits before anything is measured: tables have a size, scripts are loaded. */
+const WARM_UP_VISITS = 2000
+/** And this process has made this many of each store, so that its code is compiled. */
+const COMPILING_VISITS = 10_000
+
+export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
+  return withSubject(store, async subject => {
+    const visits = buildVisits(subject.store, 0, Math.min(COMPILING_VISITS, sizes.operations))
+    await driveAll(HOLLOW_STORE, visits, sizes.batch)
+    await driveAll(subject.store, visits, sizes.batch)
+  })
+}
+
+/**
+ * One repetition on a fresh store: for each kind of operation, in the order of a visit, one row; and one for all of
+ * them together, with how long others had to wait.
+ */
+function runCosts(part: Part, store: StoreKind, sizes: Sizes, batch: number): Promise<Run[]> {
+  return withSubject(store, async subject => {
+    const runs: Run[] = []
+    const { operations } = sizes
+    const warmUpVisits = Math.min(WARM_UP_VISITS, operations)
+    await driveAll(subject.store, buildVisits(subject.store, 0, warmUpVisits), batch)
+    const visits = buildVisits(subject.store, warmUpVisits, operations)
+    for (const operation of OPERATIONS) {
+      collectGarbage()
+      const driver = await drive(HOLLOW_STORE, operation, visits, batch)
+      const driverUs = (driver.cpuMs / driver.operations) * 1000
+      const sample = await besideOthers(subject, () => drive(subject.store, operation, visits, batch))
+      runs.push({ row: { part, store, of: operation, batch }, sample: { ...sample, driverUs } })
+    }
+    await checkKept(subject.store, visits)
+    // What holding is measured with has costs of its own, so it gets addresses of its own.
+    const others = buildVisits(subject.store, warmUpVisits + operations, operations)
+    const sample = await subject.holding(() => driveAll(subject.store, others, batch))
+    if (Object.keys(sample).length > 0) runs.push({ row: { part, store, of: 'all in turn', batch }, sample })
+    return runs
+  })
+}
+
+export const TYPICAL = 'one challenge, one verification'
+export const AT_LIMITS = 'at all limits'
+
+const TYPICAL_ADDRESSES = 100_000
+const AT_LIMITS_ADDRESSES = 2000
+/** Numbered apart, so that what a store makes room for once is not counted. */
+const FIRST_VISITS = 500
+/** Requests are built this many at a time, so that they take little memory beside the store's. */
+const CHUNK = 20_000
+const FILL_BATCH = 128
+
+/** One repetition, each state on a fresh store. */
+async function runMemory(store: StoreKind, sizes: Sizes): Promise<Run[]> {
+  const typical = Math.min(TYPICAL_ADDRESSES, sizes.maxAddresses)
+  const atLimits = Math.min(AT_LIMITS_ADDRESSES, sizes.maxAddresses)
+  return [
+    await withSubject(store, subject =>
+      filled(store, subject, TYPICAL, typical, () => fillTypical(subject.store, FIRST_VISITS, typical)),
+    ),
+    await runAtLimits(store, atLimits),
+  ]
+}
+
+/** The clock is virtual, so that a minute's requests take seconds; Redis itself keeps keys by its own clock. */
+function runAtLimits(store: StoreKind, addresses: number): Promise<Run> {
+  const clock = { nowMs: Date.now() - MINUTE_MS }
+  const options = { clock: () => clock.nowMs }
+  return withSubject(
+    store,
+    subject =>
+      filled(store, subject, AT_LIMITS, addresses, () => fillToLimits(subject.store, clock, addresses)),
+    options,
+  )
+}
+
+async function filled(
+  store: StoreKind,
+  subject: Subject,
+  state: string,
+  addresses: number,
+  fill: () => Promise<void>,
+): Promise<Run> {
+  await driveAll(subject.store, buildVisits(subject.store, 0, FIRST_VISITS), FILL_BATCH, VISITED)
+  const [bytes, keys] = [await subject.stateBytes(), await subject.stateKeys()]
+  await fill()
+  const [moreBytes, moreKeys] = [(await subject.stateBytes()) - bytes, (await subject.stateKeys()) - keys]
+  const sample = { bytesPerAddress: moreBytes / addresses, keysPerAddress: moreKeys / addresses }
+  return { row: { part: 'memory', store, of: state, addresses }, sample }
+}
+
+/** Tokens are redeemed by others, who are few. */
+const VISITED: readonly Operation[] = OPERATIONS.filter(name => name !== 'redemption')
+
+/** One challenge and one verification of each address, of number `first` and those that follow. */
+async function fillTypical(store: RequestStore, first: number, addresses: number): Promise<void> {
+  for (let from = 0; from < addresses; from += CHUNK) {
+    const count = Math.min(CHUNK, addresses - from)
+    await driveAll(store, buildVisits(store, first + from, count), FILL_BATCH, VISITED)
+  }
+}
+
+const MINUTE_MS = 60_000
+
+/**
+ * All that the contract lets an address do in a minute, evenly spread: challenges for two sites in turn, and
+ * verifications of which the first site gets as many as one site may.
+ */
+async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addresses: number): Promise<void> {
+  const { challengeAddress, verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
+  const indexes = Array.from({ length: addresses }, (_, index) => FIRST_VISITS + index)
+  const stepMs = Math.floor(MINUTE_MS / (challengeAddress + 1))
+  const challengesPerVerification = challengeAddress / verifyAddress
+  for (let step = 0; step < challengeAddress; step++) {
+    clock.nowMs += stepMs
+    const challenge = indexes.map(index => challengeRequest(index, SITES[step % SITES.length]!))
+    await drive(store, 'challenge', { ...NO_VISITS, challenge }, FILL_BATCH)
+    if (step % challengesPerVerification !== 0) continue
+    const verified = step / challengesPerVerification
+    const site = SITES[verified < verifyAddressSite ? 0 : 1]!
+    const verification = indexes.map(index => solutionRequest(store, index, site, clock.nowMs))
+    await drive(store, 'verification', { ...NO_VISITS, verification }, FILL_BATCH)
+  }
+}
+
+const NO_VISITS: Visits = { challenge: [], verification: [], redemption: [] }
+
+const SPREAD = 'one after another'
+const AT_ONCE = 'all at once'
+/** More keys could not be given shorter lives in time. */
+const VISITS_MAX = 50_000
+
+/** One repetition, each way of expiring on a fresh store. LMDB's records are swept in one way only. */
+async function runExpiry(store: StoreKind, sizes: Sizes): Promise<Run[]> {
+  const visits = Math.min(VISITS_MAX, sizes.operations)
+  const runs: Run[] = []
+  for (const of of store === 'redis' ? [SPREAD, AT_ONCE] : [AT_ONCE]) {
+    const sample = await withSubject(
+      store,
+      async subject => {
+        await driveAll(subject.store, buildVisits(subject.store, 0, visits), FILL_BATCH)
+        return await subject.expired(of === SPREAD)
+      },
+      store === 'redis' ? {} : { clock: Date.now, sweeps: true },
+    )
+    const keysPerAddress = sample.keys! / visits
+    runs.push({
+      row: { part: 'expiry', store, of, addresses: visits },
+      sample: { ...sample, keysPerAddress },
+    })
+  }
+  return runs
+}
+
+/** Tokens are redeemed by callers and API keys, whose number does not grow with the visitors'. */
+const GROWING: readonly Operation[] = ['challenge', 'verification']
+const ADDRESSES = [1000, 10_000, 100_000, 1_000_000] as const
+/** Few addresses make short passes, which are measured on several stores. */
+const ROUNDS_MAX = 10
+
+/** What must not grow: CPU time, and the time for which the store can do nothing else. */
+const COMPARED: Readonly<Record<StoreKind, { readonly cpu: FigureName; readonly time: FigureName }>> = {
+  redis: { cpu: 'redisUs', time: 'scriptUs' },
+  embedded: { cpu: 'clientUs', time: 'transactionUs' },
+}
+
+/** One repetition, each size on fresh stores. What is measured are the last of the addresses, which are new. */
+async function runGrowth(store: StoreKind, sizes: Sizes, tell: Tell): Promise<Run[]> {
+  const runs: Run[] = []
+  const fewest = new Map<Operation, Sample>()
+  for (const addresses of ADDRESSES.filter(size => size <= sizes.maxAddresses)) {
+    const measured = Math.min(sizes.operations, addresses / 2)
+    const rounds = Math.min(ROUNDS_MAX, Math.ceil(sizes.operations / measured))
+    const samples: Record<string, Sample[]> = {}
+    for (let round = 0; round < rounds; round++) {
+      const ofRound = await runRound(store, addresses, measured, sizes.batch)
+      for (const operation of GROWING) (samples[operation] ??= []).push(ofRound[operation]!)
+    }
+    for (const operation of GROWING) {
+      const sample = meanOf(samples[operation]!)
+      if (!fewest.has(operation)) fewest.set(operation, sample)
+      const times = (name: FigureName) => sample[name]! / fewest.get(operation)![name]!
+      const { cpu, time } = COMPARED[store]
+      const compared = { cpuTimesFewest: times(cpu), timeTimesFewest: times(time) }
+      const row = { part: 'growth', store, of: operation, batch: sizes.batch, addresses } as const
+      runs.push({ row, sample: { ...sample, ...compared } })
+    }
+    tell(`growth, ${store}: ${addresses.toLocaleString('en')} addresses`)
+  }
+  return runs
+}
+
+function runRound(
+  store: StoreKind,
+  addresses: number,
+  measured: number,
+  batch: number,
+): Promise<Partial<Record<Operation, Sample>>> {
+  return withSubject(store, async subject => {
+    await fillTypical(subject.store, 0, addresses - measured)
+    const visits = buildVisits(subject.store, addresses - measured, measured)
+    const samples: Partial<Record<Operation, Sample>> = {}
+    for (const operation of GROWING) {
+      samples[operation] = await besideOthers(subject, () => drive(subject.store, operation, visits, batch))
+    }
+    return samples
+  })
+}
+
+/** Rounds are alike, so each figure is the mean over them. */
+function meanOf(samples: readonly Sample[]): Sample {
+  const names = Object.keys(samples[0]!) as FigureName[]
+  const mean = (name: FigureName) => samples.reduce((sum, sample) => sum + sample[name]!, 0) / samples.length
+  return Object.fromEntries(names.map(name => [name, mean(name)]))
+}
+
+export const RUNNERS: Readonly<Record<Part, (store: StoreKind, sizes: Sizes, tell: Tell) => Promise<Run[]>>> =
+  {
+    costs: (store, sizes) => runCosts('costs', store, sizes, sizes.batch),
+    batches: async (store, sizes) => {
+      const runs: Run[] = []
+      for (const batch of SWEPT_BATCHES) runs.push(...(await runCosts('batches', store, sizes, batch)))
+      return runs
+    },
+    memory: runMemory,
+    expiry: runExpiry,
+    growth: runGrowth,
+  }
