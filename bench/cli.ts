@@ -6,6 +6,7 @@ import { runTool, tell } from '../test/harness/command-line.ts'
 const BENCHES = {
   micro: async () => (await import('./micro/main.ts')).MICRO,
   store: async () => (await import('./store/main.ts')).STORE,
+  solver: async () => (await import('./solver/main.ts')).SOLVER,
   compare: async () => (await import('./compare/main.ts')).COMPARE,
   effect: async () => (await import('./effect/main.ts')).EFFECT,
 }

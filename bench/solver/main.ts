@@ -1,29 +1,63 @@
-/** `npm run bench:solver`: see options.ts for what it does and takes. */
+/** `npm run bench:solver`. */
 
-import { writeFileSync } from 'node:fs'
-import { availableParallelism, cpus, loadavg } from 'node:os'
+import { loadavg } from 'node:os'
 import { launchBrowser } from '../../test/harness/browser.ts'
-import { runBench, tell } from '../support/arguments.ts'
-import { writeReport } from '../support/html-report.ts'
-import { installPeers, wantedVersions } from '../support/peers.ts'
-import { HELP, type Options, parseOptions } from './options.ts'
-import { pageOf } from './page.ts'
-import { type Report, reportOf, reportText } from './report.ts'
-import { checkAll, measureRates, measureSolves, widgetThreads } from './runs.ts'
+import { filter, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { installPeers } from '../peers.ts'
+import { OUTPUT, publish } from '../report/publish.ts'
+import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
+import { figuresOf, reportOf, type SolverFigures } from './report.ts'
+import { checkAll, measureRates, measureSolves, type Sizes, widgetThreads } from './runs.ts'
 import { startSite } from './site.ts'
 
-async function main(options: Options): Promise<number> {
+const FULL: Sizes = {
+  repeat: 9,
+  warmUpMs: 300,
+  measureMs: 600,
+  retryMs: 120_000,
+  difficulties: [16, 18, 20, 22],
+  noncesPerDifficulty: 60,
+}
+const QUICK: Sizes = {
+  repeat: 2,
+  warmUpMs: 20,
+  measureMs: 50,
+  retryMs: 0,
+  difficulties: [16, 18],
+  noncesPerDifficulty: 3,
+}
+
+const OPTIONS = {
+  filter: filter(
+    CONTENDER_NAMES,
+    name => CONTENDERS[name].label,
+    'Only solvers whose name holds it, such as powgate or cap.',
+  ),
+  quick: toggle('Small sizes: whether it works, not how fast it is.'),
+  ...OUTPUT,
+}
+
+export const SOLVER = tool({
+  name: 'bench:solver',
+  about: `Measures the solvers in headless Chromium: hashes per second on one thread and on all that the widget would take,
+beside @cap.js/wasm, hash-wasm and WebCrypto in the same browser, in turn; and how long the widget's workers take to
+solve. Installs the packages that it compares with into bench/ the first time.`,
+  options: OPTIONS,
+  example: '--filter powgate --filter cap',
+  details: `\
+Takes two to six minutes: what is measured while others use the machine is measured again. Ends with code 1 if any
+solver finds a wrong counter.`,
+  run: main,
+})
+
+async function main(options: Values<typeof OPTIONS>): Promise<number> {
   installPeers(tell)
-  const report = await bench(options)
-  if (options.jsonFile !== undefined) {
-    writeFileSync(options.jsonFile, `${JSON.stringify(report, undefined, 2)}\n`)
-  }
-  if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(report))
-  process.stdout.write(`${reportText(report)}\n`)
+  const figures = await bench(options.filter, options.quick ? QUICK : FULL)
+  publish(reportOf(figures), figures, options)
   return 0
 }
 
-async function bench(options: Options): Promise<Report> {
+async function bench(contenders: readonly ContenderName[], sizes: Sizes): Promise<SolverFigures> {
   const loadAverage = loadavg()[0]!
   const site = await startSite()
   const browser = await launchBrowser().catch(async error => {
@@ -35,23 +69,13 @@ async function bench(options: Options): Promise<Report> {
     await page.goto(site.origin())
     await page.waitForFunction(() => 'bench' in globalThis)
     const threads = await widgetThreads(page)
-    await checkAll(page, options.contenders)
+    await checkAll(page, contenders)
     tell('all solvers find the right counters')
-    const rates = await measureRates(page, options, threads === 1 ? [1] : [1, threads], tell)
-    const isOursWanted = options.contenders.includes('simd')
-    const solves = isOursWanted ? await measureSolves(page, options, threads, tell) : []
-    const surroundings = {
-      cpu: cpus()[0]!.model,
-      cores: availableParallelism(),
-      chromium: browser.version(),
-      loadAverage,
-      peers: wantedVersions(),
-    }
-    return reportOf(surroundings, options, rates, solves)
+    const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads], tell)
+    const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads, tell) : []
+    return figuresOf({ chromium: browser.version(), loadAverage, sizes }, rates, solves)
   } finally {
     await browser.close()
     await site.stop()
   }
 }
-
-await runBench(HELP, parseOptions, main)

@@ -1,12 +1,14 @@
-/** Prints the measurements. */
+/** The figures, from what was measured, and as tables with the aims. */
 
+import { availableParallelism, cpus } from 'node:os'
 import { rangeStart } from '../../src/widget/solver/ranges.ts'
-import { type Spread, spreadOf } from '../support/statistics.ts'
-import { type Column, renderTable, spreadText } from '../support/table.ts'
+import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+import { disturbanceNote, type Measured } from '../disturbance.ts'
+import { wantedVersions } from '../peers.ts'
+import type { Report, ReportPart } from '../report/report.ts'
+import { left, right, spreadText } from '../report/table.ts'
 import { CONTENDERS, type ContenderName } from './contenders.ts'
-import { isDisturbed, type Measured } from './disturbance.ts'
-import type { Options } from './options.ts'
-import type { Rate, Solves } from './runs.ts'
+import type { Rate, Sizes, Solves } from './runs.ts'
 
 export interface Surroundings {
   readonly cpu: string
@@ -16,6 +18,7 @@ export interface Surroundings {
   readonly loadAverage: number
   /** By package name. */
   readonly peers: Readonly<Record<string, string>>
+  readonly sizes: Sizes
 }
 
 export interface RateRow {
@@ -49,9 +52,8 @@ export interface Aim {
   readonly isMet: boolean
 }
 
-export interface Report {
+export interface SolverFigures {
   readonly surroundings: Surroundings
-  readonly options: Options
   readonly rates: readonly RateRow[]
   readonly solves: readonly SolveRow[]
   readonly aims: readonly Aim[]
@@ -63,25 +65,24 @@ const AIMS: readonly { readonly contender: ContenderName; readonly timesCapMin: 
   { contender: 'scalar', timesCapMin: 1 },
 ]
 
-export function reportOf(
-  surroundings: Surroundings,
-  options: Options,
+export function figuresOf(
+  where: Pick<Surroundings, 'chromium' | 'loadAverage' | 'sizes'>,
   rates: readonly Rate[],
   solves: readonly Solves[],
-): Report {
+): SolverFigures {
   const rows = rates.map(rate => rateRow(rate, rates))
   const aims = AIMS.flatMap(({ contender, timesCapMin }) => {
     const timesCap = rows.find(row => row.contender === contender && row.threads === 1)?.timesCap?.median
     if (timesCap === undefined) return []
     return [{ about: CONTENDERS[contender].label, timesCapMin, timesCap, isMet: timesCap >= timesCapMin }]
   })
-  return {
-    surroundings,
-    options,
-    rates: rows,
-    solves: solves.map(solveRow),
-    aims,
+  const surroundings = {
+    cpu: cpus()[0]!.model,
+    cores: availableParallelism(),
+    peers: wantedVersions(),
+    ...where,
   }
+  return { surroundings, rates: rows, solves: solves.map(solveRow), aims }
 }
 
 function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]): RateRow {
@@ -142,44 +143,43 @@ export function quantile(values: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!
 }
 
-export const RATE_COLUMNS: readonly Column[] = [
-  { title: 'solver', align: 'left' },
-  { title: 'threads', align: 'right' },
-  { title: 'million hashes/s', align: 'right' },
-  { title: 'x @cap.js/wasm', align: 'right' },
-  { title: 'notes', align: 'left' },
-]
-
-export const SOLVE_COLUMNS: readonly Column[] = [
-  { title: 'bits', align: 'right' },
-  { title: 'nonces', align: 'right' },
-  { title: 'median ms', align: 'right' },
-  { title: 'expected', align: 'right' },
-  { title: 'p95 ms', align: 'right' },
-  { title: 'expected', align: 'right' },
-  { title: 'mean ms', align: 'right' },
-  { title: 'expected', align: 'right' },
-  { title: 'tries / 2^bits', align: 'right' },
-  { title: 'all: median ms', align: 'right' },
-  { title: 'p95 ms', align: 'right' },
-  { title: 'notes', align: 'left' },
-]
-
-export function reportText(report: Report): string {
-  const parts = [renderTable(RATE_COLUMNS, report.rates.map(rateCells))]
-  if (report.solves.length > 0) parts.push(renderTable(SOLVE_COLUMNS, report.solves.map(solveCells)))
-  if (report.aims.length > 0) parts.push(report.aims.map(aimLine).join('\n'))
-  return [...parts, legend(report)].join('\n\n')
+export function reportOf(figures: SolverFigures): Report {
+  const { rates, solves, aims } = figures
+  const rateColumns = [
+    left('solver'),
+    ...['threads', 'million hashes/s', 'x @cap.js/wasm'].map(right),
+    left('notes'),
+  ]
+  const times = ['median ms', 'expected', 'p95 ms', 'expected', 'mean ms', 'expected']
+  const solveFigures = ['bits', 'nonces', ...times, 'tries / 2^bits', 'all: median ms', 'p95 ms']
+  const solveColumns = [...solveFigures.map(right), left('notes')]
+  const tables: ReportPart[] = [
+    { kind: 'table', title: 'Hashes', columns: rateColumns, rows: rates.map(rateCells) },
+    {
+      kind: 'table',
+      title: 'From a challenge to its counter',
+      columns: solveColumns,
+      rows: solves.map(solveCells),
+    },
+  ]
+  return {
+    title: 'powgate: the solvers in a browser',
+    intro: legend(figures),
+    parts: [
+      ...tables.filter(part => part.kind === 'table' && part.rows.length > 0),
+      { kind: 'text', text: aims.map(aimLine).join('\n') },
+    ],
+  }
 }
 
-export function rateCells({ label, threads, hashesPerSecond, timesCap, othersBusy }: RateRow): string[] {
+function rateCells({ label, threads, hashesPerSecond, timesCap, othersBusy }: RateRow): string[] {
   const { median, min, max } = hashesPerSecond
   const millions = spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
   const times = timesCap === undefined ? '-' : spreadText(timesCap, 2)
-  return [label, String(threads), millions, times, notes(othersBusy)]
+  return [label, String(threads), millions, times, disturbanceNote(othersBusy)]
 }
 
-export function solveCells({
+function solveCells({
   difficulty,
   nonces,
   searchMs,
@@ -193,23 +193,19 @@ export function solveCells({
     expectedMs[figure].toFixed(0),
   ])
   const all = [totalMs.median.toFixed(0), totalMs.p95.toFixed(0)]
-  return [String(difficulty), String(nonces), ...pairs, luck.toFixed(2), ...all, notes(othersBusy)]
+  return [String(difficulty), String(nonces), ...pairs, luck.toFixed(2), ...all, disturbanceNote(othersBusy)]
 }
 
-function notes(othersBusy: number | undefined): string {
-  return isDisturbed({ othersBusy }) ? `others used ${(othersBusy! * 100).toFixed(0)}% of a core` : ''
-}
-
-export function aimLine({ about, timesCapMin, timesCap, isMet }: Aim): string {
+function aimLine({ about, timesCapMin, timesCap, isMet }: Aim): string {
   const verdict = isMet ? 'met' : 'NOT met'
   return `aim: ${about} at least ${timesCapMin} x @cap.js/wasm on one thread: ${verdict}, ${timesCap.toFixed(2)} x`
 }
 
-export function legend({ surroundings, options }: Report): string {
-  const { cpu, cores, chromium, loadAverage, peers } = surroundings
+function legend({ surroundings }: SolverFigures): string {
+  const { cpu, cores, chromium, loadAverage, peers, sizes } = surroundings
   const versions = Object.entries(peers).map(([name, version]) => `${name} ${version}`)
   return `${cpu}, ${cores} cores, Chromium ${chromium}, ${versions.join(', ')}; load average at the start ${loadAverage.toFixed(1)}.
-Rates: median (range) of ${options.repeat} x ${options.measureMs} ms in turn, each in fresh workers after ${options.warmUpMs} ms; ratios within a round.
+Rates: median (range) of ${sizes.repeat} x ${sizes.measureMs} ms in turn, each in fresh workers after ${sizes.warmUpMs} ms; ratios within a round.
 WebCrypto with 64 calls under way. Solving, by the widget's workers: from the puzzle to its counter; expected at the
 rate measured in between; all: also until the workers run, and until the pool has what else it waits for.`
 }

@@ -1,11 +1,23 @@
 /** The measurements, one after the other, in one page of one browser. */
 
+import { createHash } from 'node:crypto'
 import type { Page } from 'playwright-core'
+import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
 import type { Puzzle } from '../../src/widget/solver/job.ts'
-import { firstProof, isProof, nonceOf } from './check.ts'
+import { leastDisturbed, type Measured, measured } from '../disturbance.ts'
 import { type BenchPage, CONTENDERS, type ContenderName, type PoolResult } from './contenders.ts'
-import { leastDisturbed, type Measured, measured } from './disturbance.ts'
-import type { Options } from './options.ts'
+
+export interface Sizes {
+  /** Of each rate. */
+  readonly repeat: number
+  readonly warmUpMs: number
+  readonly measureMs: number
+  /** What is disturbed is measured again until the rates have taken so long. */
+  readonly retryMs: number
+  /** Bits. */
+  readonly difficulties: readonly number[]
+  readonly noncesPerDifficulty: number
+}
 
 export interface Rate {
   readonly contender: ContenderName
@@ -60,11 +72,11 @@ export async function checkAll(page: Page, contenders: readonly ContenderName[])
 /** In turn, A B C A B C, so that whatever else the machine does befalls all alike. */
 export async function measureRates(
   page: Page,
-  options: Options,
+  contenders: readonly ContenderName[],
+  { repeat, warmUpMs, measureMs: ms, retryMs }: Sizes,
   threadCounts: readonly number[],
   tell: Tell,
 ): Promise<Rate[]> {
-  const { contenders, repeat, warmUpMs, measureMs: ms, retryMs } = options
   const giveUpAtMs = performance.now() + retryMs
   const rates = threadCounts.flatMap(threads =>
     contenders.map((contender): Rate => ({ contender, threads, samples: [] })),
@@ -91,7 +103,7 @@ function rateOf(page: Page, contender: ContenderName, run: RateRun): Promise<num
 /** Throws Error if a counter is no proof. */
 export async function measureSolves(
   page: Page,
-  { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Options,
+  { difficulties, noncesPerDifficulty, warmUpMs, measureMs: ms }: Sizes,
   threads: number,
   tell: Tell,
 ): Promise<Solves[]> {
@@ -123,4 +135,20 @@ function solveOn(page: Page, puzzle: Puzzle, threads: number): Promise<PoolResul
     ([wanted, count]) => (globalThis as unknown as BenchScope).bench.solve(wanted, count),
     [puzzle, threads] as const,
   )
+}
+
+/** The same in every run, so that runs are comparable. */
+export function nonceOf(purpose: string): string {
+  return createHash('sha256').update(`bench:solver ${purpose}`).digest('hex').slice(0, 32)
+}
+
+export function isProof(nonce: string, counter: number, bits: number): boolean {
+  return leadingZeroBits(createHash('sha256').update(proofInput(nonce, counter)).digest()) >= bits
+}
+
+/** What a contender must find: hashes per second count only if none is left out. */
+export function firstProof(contender: ContenderName, nonce: string, bits: number): number {
+  for (let counter: number = CONTENDERS[contender].firstCounter; ; counter++) {
+    if (isProof(nonce, counter, bits)) return counter
+  }
 }

@@ -1,32 +1,15 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { after, test } from 'node:test'
-import { promisify } from 'node:util'
+import { test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { firstProof, isProof, nonceOf } from '../../bench/solver/check.ts'
+import { reportText } from '../../bench/report/publish.ts'
 import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
-import { parseOptions } from '../../bench/solver/options.ts'
-import { pageOf } from '../../bench/solver/page.ts'
-import { quantile, type Report, reportOf, reportText } from '../../bench/solver/report.ts'
-import { checkAll } from '../../bench/solver/runs.ts'
-import { UsageError } from '../../bench/support/arguments.ts'
-import { reportHtml } from '../../bench/support/html-report.ts'
-
-const MAIN = new URL('../../bench/solver/main.ts', import.meta.url).pathname
-const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
-after(() => rmSync(folder, { recursive: true }))
-
-function runBench(...args: string[]) {
-  return promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, ...args], { timeout: 120_000 })
-}
+import { figuresOf, quantile, reportOf, type SolverFigures } from '../../bench/solver/report.ts'
+import { checkAll, firstProof, isProof, nonceOf } from '../../bench/solver/runs.ts'
+import { runBench } from './run-bench.ts'
 
 test('a short run measures every solver, and all find what node:crypto finds', async () => {
-  const jsonFile = join(folder, 'report.json')
-  const { stdout, stderr } = await runBench('--quick', '--json', jsonFile)
-  const { surroundings, rates, solves, aims } = JSON.parse(readFileSync(jsonFile, 'utf8')) as Report
+  const { stdout, stderr } = await runBench('solver', '--quick', '--json')
+  const { surroundings, rates, solves, aims } = JSON.parse(stdout) as SolverFigures
   assert.match(stderr, /all solvers find the right counters\n/)
   const threads = [...new Set(rates.map(row => row.threads))]
   assert.equal(threads[0], 1)
@@ -56,25 +39,12 @@ test('a short run measures every solver, and all find what node:crypto finds', a
   }
   assert.equal(aims.length, 2)
   assert.match(surroundings.chromium, /^\d+\./)
-  assert.match(stdout, /^solver .*\n-.*\npowgate, WASM SIMD .*\n/)
-  assert.equal(stdout.match(/^aim: .* (met|NOT met), [\d.]+ x$/gm)?.length, 2)
 })
 
 test('some solvers only, by a part of their names', async () => {
-  const { stdout } = await runBench('--quick', '--filter', 'hash-wasm', '--filter', 'CAP.JS')
-  assert.match(stdout, /^solver .*\n-.*\n@cap\.js\/wasm +1 .*\nhash-wasm +1 /)
+  const { stdout } = await runBench('solver', '--quick', '--filter', 'hash-wasm', '--filter', 'CAP.JS')
+  assert.match(stdout, /^Hashes\n\nsolver .*\n-.*\n@cap\.js\/wasm +1 .*\nhash-wasm +1 /)
   assert.doesNotMatch(stdout, /powgate|aim:|bits/)
-})
-
-test('mistakes on the command line are told in one line', async () => {
-  await assert.rejects(runBench('--filter', 'nothing like it'), {
-    code: 2,
-    stderr: /^--filter: expected a part of one of: powgate, WASM SIMD; .*\n$/,
-  })
-  assert.equal(parseOptions(['--help']), undefined)
-  for (const args of [['--fast'], ['x'], ['--json']]) {
-    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
-  }
 })
 
 test('a solver that finds another counter than the first is told of', async () => {
@@ -99,12 +69,11 @@ test('proofs are checked as the service checks them', () => {
 })
 
 test('ratios are of the same round, and an aim that is missed is called so', () => {
-  const surroundings = { cpu: 'a CPU', cores: 1, chromium: '1', loadAverage: 0, peers: {} }
+  const sizes = { repeat: 3, warmUpMs: 1, measureMs: 1, retryMs: 0, difficulties: [], noncesPerDifficulty: 0 }
   const samples = (values: readonly number[], othersBusy?: number) =>
     values.map(value => ({ value: value * 1e6, othersBusy }))
-  const report = reportOf(
-    surroundings,
-    parseOptions([])!,
+  const figures = figuresOf(
+    { chromium: '1', loadAverage: 0, sizes },
     [
       { contender: 'simd', threads: 1, samples: samples([12, 40, 3]) },
       { contender: 'scalar', threads: 1, samples: samples([4, 10, 1], 0.5) },
@@ -112,17 +81,14 @@ test('ratios are of the same round, and an aim that is missed is called so', () 
     ],
     [],
   )
-  assert.deepEqual(report.rates[0]!.timesCap, { median: 3, min: 3, max: 4 })
+  assert.deepEqual(figures.rates[0]!.timesCap, { median: 3, min: 3, max: 4 })
   assert.deepEqual(
-    report.aims.map(aim => aim.isMet),
+    figures.aims.map(aim => aim.isMet),
     [false, true],
   )
-  const text = reportText(report)
+  const text = reportText(reportOf(figures))
   assert.match(text, /WASM SIMD at least 4 x .*: NOT met, 3\.00 x\n/)
   assert.match(text, /others used 50% of a core/)
-  const page = reportHtml(pageOf(report))
-  assert.match(page, /WASM SIMD at least 4 x .*: NOT met, 3\.00 x/)
-  assert.match(page, /<svg[\s\S]*powgate, WASM SIMD/)
 })
 
 test('a quantile is a value that enough others do not exceed', () => {
