@@ -5,9 +5,11 @@ import { runTool, tell } from '../test/harness/command-line.ts'
 /** Loaded one at a time: some need a browser or a database. */
 const BENCHES = {
   micro: async () => (await import('./micro/main.ts')).MICRO,
+  http: async () => (await import('./http/main.ts')).HTTP,
   store: async () => (await import('./store/main.ts')).STORE,
   solver: async () => (await import('./solver/main.ts')).SOLVER,
   compare: async () => (await import('./compare/main.ts')).COMPARE,
+  capacity: async () => (await import('./capacity/main.ts')).CAPACITY,
   effect: async () => (await import('./effect/main.ts')).EFFECT,
 }
 

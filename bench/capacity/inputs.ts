@@ -1,12 +1,14 @@
 /** Reads the JSON files that the other benches write, and checks their form. */
 
 import { readFileSync } from 'node:fs'
+import { UsageError } from '../../test/harness/command-line.ts'
+import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { ENDPOINTS } from '../http/traffic.ts'
-import { UsageError } from '../support/arguments.ts'
-import type { Spread } from '../support/statistics.ts'
+import type { Spread } from '../../test/harness/statistics.ts'
 import type { EndpointCost, Measurements, StoreCosts } from './model.ts'
-import type { Source } from './options.ts'
+
+export const SOURCES = ['http', 'micro', 'solver', 'store'] as const
+export type Source = (typeof SOURCES)[number]
 
 /** Part of the measurements, by the bench that they come from. */
 type Reader = (figures: unknown) => Partial<Measurements>
@@ -71,11 +73,11 @@ function store(figures: unknown): Partial<Measurements> {
 function micro(figures: unknown): Partial<Measurements> {
   const row = listAt(figures, 'rows').find(one => at(one, 'name') === VERIFICATION)
   if (row === undefined) throw new Error(`expected "${VERIFICATION}" in "rows"`)
-  const { median, min, max } = spreadAt(row, 'ours.cpuNs')
+  const { median, min, max } = spreadAt(row, 'ways.0.cpuNs')
   return { verificationUs: { median: median / 1000, min: min / 1000, max: max / 1000 } }
 }
 
-/** @param path names with dots between */
+/** @param path names, or indexes of lists, with dots between */
 function at(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((inner, name) => {
     return typeof inner === 'object' && inner !== null ? (inner as Record<string, unknown>)[name] : undefined

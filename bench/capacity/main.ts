@@ -1,26 +1,58 @@
-/** `npm run bench:capacity`: see options.ts for what it does and takes. */
+/** `npm run bench:capacity`. */
 
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { cpus } from 'node:os'
-import { BenchError, runBench, tell, UsageError } from '../support/arguments.ts'
-import { writeReport } from '../support/html-report.ts'
-import { readMeasurements } from './inputs.ts'
+import {
+  number,
+  ToolError,
+  tell,
+  text,
+  tool,
+  UsageError,
+  type Values,
+} from '../../test/harness/command-line.ts'
+import { OUTPUT, publish } from '../report/publish.ts'
+import { readMeasurements, SOURCES, type Source } from './inputs.ts'
 import { ASSUMED, capacityOf } from './model.ts'
 import { nativeBlocksPerSecond } from './native.ts'
-import { HELP, type Options, parseOptions, type Source } from './options.ts'
-import { type CapacityPage, END_MARKER, pageMarkdown, pageReport, START_MARKER, withPage } from './page.ts'
+import { type CapacityPage, END_MARKER, markdownOf, reportOf, START_MARKER, withPage } from './page.ts'
 import { runBenches } from './runs.ts'
 
-async function main(options: Options): Promise<number> {
+const OPTIONS = {
+  http: text('FILE', 'Figures of npm run -s bench:http -- --json.'),
+  solver: text('FILE', 'Figures of npm run -s bench:solver -- --json.'),
+  store: text('FILE', 'Figures of npm run -s bench:store -- --json.'),
+  micro: text('FILE', 'Figures of npm run -s bench -- --json.'),
+  price: number(0.04, 1e-9, 1e6, 'Of a core for an hour, in any unit of currency'),
+  write: text('FILE', 'Puts the page into a file, between the markers that are there.'),
+  ...OUTPUT,
+}
+
+export const CAPACITY = tool({
+  name: 'bench:capacity',
+  about: `Computes what a load takes and what an attack costs, from measured figures only: cores of workers and Redis, memory,
+CPU time and money for a million verifications, and the CPU time of an attacker against ours at each difficulty.`,
+  options: OPTIONS,
+  example: '--http http.json --solver solver.json',
+  details: `\
+Without any file it runs the first three itself, for some minutes. With files, what was not given is left out, but for
+--http, which is needed. The native hash rate is that of the openssl program, measured here each time.`,
+  run: main,
+})
+
+type Files = Readonly<Partial<Record<Source, string>>>
+
+async function main(options: Values<typeof OPTIONS>): Promise<number> {
+  const { write: file, price } = options
+  const given = SOURCES.flatMap(source => (options[source] === undefined ? [] : [[source, options[source]]]))
+  if (given.length > 0 && options.http === undefined) {
+    throw new UsageError('--http: expected a file too, since all else is computed from it')
+  }
   // Before anything is measured: minutes would be lost to a file without markers.
-  if (options.writeFile !== undefined) replaced(options.writeFile, '')
-  const page = await computed(options)
-  const { isJson, reportFile, writeFile } = options
-  const markdown = pageMarkdown(page)
-  if (writeFile !== undefined) writeFileSync(writeFile, replaced(writeFile, markdown))
-  if (isJson) process.stdout.write(`${JSON.stringify(page, undefined, 2)}\n`)
-  else if (writeFile === undefined) process.stdout.write(`${markdown}\n`)
-  if (reportFile !== undefined) writeReport(reportFile, pageReport(page))
+  if (file !== undefined) replaced(file, '')
+  const page = given.length > 0 ? await pageOf(Object.fromEntries(given), price) : await measuredPage(price)
+  if (file !== undefined) writeFileSync(file, replaced(file, markdownOf(page)))
+  publish(reportOf(page), page, options)
   return 0
 }
 
@@ -38,21 +70,15 @@ function replaced(file: string, markdown: string): string {
   return result
 }
 
-async function computed(options: Options): Promise<CapacityPage> {
-  if (Object.keys(options.files).length > 0) return await pageOf(options.files, options.pricePerHour)
+async function measuredPage(pricePerHour: number): Promise<CapacityPage> {
   const stopping = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(name, () => stopping.abort(new BenchError('stopped before the end')))
+    process.on(name, () => stopping.abort(new ToolError('stopped before the end')))
   }
-  const { files, remove } = await runBenches(stopping.signal, tell)
-  try {
-    return await pageOf(files, options.pricePerHour)
-  } finally {
-    remove()
-  }
+  return await runBenches(stopping.signal, tell, files => pageOf(files, pricePerHour))
 }
 
-async function pageOf(files: Options['files'], pricePerHour: number): Promise<CapacityPage> {
+async function pageOf(files: Files, pricePerHour: number): Promise<CapacityPage> {
   const measured = readMeasurements(files)
   tell('openssl speed')
   const native = await nativeBlocksPerSecond()
@@ -67,19 +93,11 @@ async function pageOf(files: Options['files'], pricePerHour: number): Promise<Ca
   return { surroundings, assumptions, measurements, capacity: capacityOf(measurements, assumptions) }
 }
 
-const BENCHES: Readonly<Record<Source, string>> = {
-  http: 'bench:http',
-  micro: 'bench',
-  solver: 'bench:solver',
-  store: 'bench:store',
-}
-
 /** When a bench was run, and on what, as far as its figures tell: not all of them need be of one machine. */
 function sourceLine(source: Source, file: string): string {
+  const bench = source === 'micro' ? 'bench' : `bench:${source}`
   const day = statSync(file).mtime.toISOString().slice(0, 10)
   const { surroundings, node } = JSON.parse(readFileSync(file, 'utf8'))
-  const on = [surroundings?.cpu, surroundings?.node ?? node].filter(text => typeof text === 'string')
-  return [`\`${BENCHES[source]}\` of ${day}`, ...on].join(', ')
+  const on = [surroundings?.cpu, surroundings?.node ?? node].filter(known => typeof known === 'string')
+  return [`\`${bench}\` of ${day}`, ...on].join(', ')
 }
-
-await runBench(HELP, parseOptions, main)

@@ -2,7 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { type Spread, spreadOf } from '../support/statistics.ts'
+import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
 
 const BLOCK_BYTES = 64
 /**

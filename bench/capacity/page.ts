@@ -1,9 +1,9 @@
-/** Writes the capacity page: Markdown for docs/measurements.md, or an HTML report. Assumptions come first. */
+/** The capacity page: as a report, and as Markdown for docs/measurements.md. Assumptions come first. */
 
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Report, ReportPart } from '../support/report.ts'
-import type { Spread } from '../support/statistics.ts'
-import type { Column } from '../support/table.ts'
+import type { Spread } from '../../test/harness/statistics.ts'
+import type { Report, ReportTable } from '../report/report.ts'
+import { left, right } from '../report/table.ts'
 import {
   type Assumptions,
   type Capacity,
@@ -32,14 +32,8 @@ export interface CapacityPage {
 export const START_MARKER = '<!-- capacity: computed by npm run bench:capacity -->'
 export const END_MARKER = '<!-- /capacity -->'
 
-interface Table {
-  readonly title: string
-  readonly columns: readonly Column[]
-  readonly rows: readonly (readonly string[])[]
-}
-
-export function pageMarkdown(page: CapacityPage): string {
-  const list = assumptionsOf(page).map(text => `- ${text}`)
+export function markdownOf(page: CapacityPage): string {
+  const list = assumptionsOf(page).map(line => `- ${line}`)
   const tables = tablesOf(page).map(({ title, columns, rows }) => {
     const rule = columns.map(({ align }) => (align === 'left' ? '---' : '---:'))
     const lines = [columns.map(column => column.title), rule, ...rows].map(
@@ -58,32 +52,11 @@ export function withPage(text: string, markdown: string): string | undefined {
   return `${before}${START_MARKER}\n\n${markdown}\n\n${END_MARKER}${after}`
 }
 
-export function pageReport(page: CapacityPage): Report {
-  const tables = tablesOf(page).map((table): ReportPart => ({ kind: 'table', ...table }))
-  const { defences } = page.capacity
-  const series = (['browser', 'native'] as const).flatMap(name => {
-    const points = defences.flatMap(({ difficulty, attackers }) => {
-      const attacker = attackers[name]
-      return attacker === undefined ? [] : [{ x: difficulty, y: attacker.timesOurs }]
-    })
-    return points.length === 0 ? [] : [{ name: ATTACKER_NAMES[name], points }]
-  })
-  const plot: ReportPart = {
-    kind: 'lines',
-    title: "An attacker's CPU time against ours, for each accepted proof",
-    xTitle: 'difficulty, bits',
-    yTitle: 'times ours',
-    isLogY: true,
-    series,
-  }
+export function reportOf(page: CapacityPage): Report {
   return {
     title: 'powgate: capacity',
     intro: 'Computed from measured costs; what is assumed besides is said first.',
-    parts: [
-      { kind: 'text', text: assumptionsOf(page).join('\n\n') },
-      ...tables,
-      ...(series.length > 0 ? [plot] : []),
-    ],
+    parts: [{ kind: 'text', text: assumptionsOf(page).join('\n\n') }, ...tablesOf(page)],
   }
 }
 
@@ -109,18 +82,12 @@ function assumptionsOf({ surroundings, assumptions, measurements, capacity }: Ca
       `Of that, reading, checking and scoring a solution and making its token take ${spread(measurements.verificationUs)} us.`,
     )
   }
-  if (measurements.bytesPerActiveAddress !== undefined) {
-    lines.push(
-      `Redis memory: ${Object.entries(measurements.bytesPerActiveAddress)
-        .map(
-          ([name, bytes]) =>
-            `${number(bytes)} bytes ${name === 'typical' ? 'of a typical address' : 'at all limits'}`,
-        )
-        .join(
-          ', ',
-        )}, active in the last minute. After a verification they stay for ${REMEMBERED_SECONDS} s, which the plan counts. Redemption records come on top.`,
-    )
-  } else lines.push('Redis memory was not measured.')
+  const bytes = measurements.bytesPerActiveAddress
+  lines.push(
+    bytes === undefined
+      ? 'Redis memory was not measured.'
+      : `Redis memory: ${number(bytes.typical)} bytes of a typical address, ${number(bytes.atLimits)} bytes at all limits, active in the last minute. After a verification they stay for ${REMEMBERED_SECONDS} s, which the plan counts. Redemption records come on top.`,
+  )
   return lines
 }
 
@@ -139,7 +106,7 @@ function attackerLines(
   return [browser, native]
 }
 
-function tablesOf({ capacity, measurements }: CapacityPage): Table[] {
+function tablesOf({ capacity, measurements }: CapacityPage): ReportTable[] {
   const tables = [
     planTable(capacity),
     millionTable(capacity),
@@ -149,9 +116,10 @@ function tablesOf({ capacity, measurements }: CapacityPage): Table[] {
   return tables.filter(({ columns, rows }) => rows.length > 0 && columns.length > 1)
 }
 
-function planTable({ plans }: Capacity): Table {
+function planTable({ plans }: Capacity): ReportTable {
   const hasMemory = plans.some(({ redisBytes }) => redisBytes !== undefined)
   return {
+    kind: 'table',
     title: 'What a load takes, with Redis',
     columns: [
       right('challenges/s, each with its verification and redemption'),
@@ -168,8 +136,9 @@ function planTable({ plans }: Capacity): Table {
   }
 }
 
-function millionTable({ perMillion, visitorsPerCore }: Capacity): Table {
+function millionTable({ perMillion, visitorsPerCore }: Capacity): ReportTable {
   return {
+    kind: 'table',
     title: 'What a million verifications cost',
     columns: [left('store'), right('CPU-seconds'), right('money'), right('visitors/s on one worker core')],
     rows: (['redis', 'embedded'] as const).flatMap(store => {
@@ -181,8 +150,9 @@ function millionTable({ perMillion, visitorsPerCore }: Capacity): Table {
   }
 }
 
-function memoryTable({ redisBytesPerMillionAddresses: bytes }: Capacity): Table {
+function memoryTable({ redisBytesPerMillionAddresses: bytes }: Capacity): ReportTable {
   return {
+    kind: 'table',
     title: 'Redis memory of a million addresses active in the last minute',
     columns: [left('addresses'), right('memory')],
     rows:
@@ -198,7 +168,7 @@ function memoryTable({ redisBytesPerMillionAddresses: bytes }: Capacity): Table 
 function defenceTable(
   { defences }: Capacity,
   { browserHashesPerSecond, nativeBlocksPerSecond }: Measurements,
-): Table {
+): ReportTable {
   const names = [
     ...(browserHashesPerSecond === undefined ? [] : (['browser'] as const)),
     ...(nativeBlocksPerSecond === undefined ? [] : (['native'] as const)),
@@ -210,18 +180,11 @@ function defenceTable(
     ...names.flatMap(name => [number(attackers[name]!.cpuSeconds), number(attackers[name]!.timesOurs)]),
   ]
   return {
+    kind: 'table',
     title: 'What an accepted proof costs an attacker, by mean, and how many times what it costs us',
     columns: names.length === 0 ? [] : [right('bits'), right('hashes'), ...columns],
     rows: defences.map(row),
   }
-}
-
-function left(title: string): Column {
-  return { title, align: 'left' }
-}
-
-function right(title: string): Column {
-  return { title, align: 'right' }
 }
 
 const THREE_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })

@@ -1,84 +1,60 @@
 /** Runs shortened versions of the other benches if no files with their figures are given. */
 
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { build, THIS_TREE } from '../compare/tree.ts'
-import type { Source } from './options.ts'
+import type { Source } from './inputs.ts'
 
-interface BenchRun {
-  readonly script: string
-  readonly args: readonly string[]
-  /** Prints its figures; the other writes them to the file that follows its arguments. */
-  readonly prints: boolean
-  /** Without it there is nothing to compute. */
-  readonly isNeeded: boolean
-}
+const RUNS: readonly (readonly [source: Source, args: readonly string[]])[] = [
+  ['http', ['--repeat', '5', '--seconds', '1', '--json']],
+  ['store', ['--store', 'redis', '--only', 'memory', '--max-addresses', '100000', '--json']],
+  ['solver', ['--filter', 'WASM SIMD', '--json']],
+]
+/** Without it there is nothing to compute. */
+const NEEDED: Source = 'http'
 
-const RUNS: Readonly<Partial<Record<Source, BenchRun>>> = {
-  http: { script: 'http', args: ['--repeat', '5', '--seconds', '1', '--json'], prints: true, isNeeded: true },
-  store: {
-    script: 'store',
-    args: ['--store', 'redis', '--only', 'memory', '--max-addresses', '100000', '--json'],
-    prints: true,
-    isNeeded: false,
-  },
-  solver: { script: 'solver', args: ['--filter', 'WASM SIMD', '--json'], prints: false, isNeeded: false },
-}
-
-/** What was measured, as files in a folder that is removed at the end. */
-export interface OwnRuns {
-  readonly files: Readonly<Partial<Record<Source, string>>>
-  remove(): void
-}
-
-export async function runBenches(signal: AbortSignal, tell: (line: string) => void): Promise<OwnRuns> {
+/** @param use gets files with the figures, which are removed at the end */
+export async function runBenches<Result>(
+  signal: AbortSignal,
+  tell: (line: string) => void,
+  use: (files: Readonly<Partial<Record<Source, string>>>) => Promise<Result>,
+): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'powgate-capacity-'))
-  const remove = () => rmSync(folder, { recursive: true, force: true })
   try {
     tell('building')
     await build(THIS_TREE, signal)
     const files: Partial<Record<Source, string>> = {}
-    for (const [source, run] of Object.entries(RUNS) as [Source, BenchRun][]) {
+    for (const [source, args] of RUNS) {
       const file = join(folder, `${source}.json`)
-      tell(`bench/${run.script}: ${run.args.join(' ')}`)
-      const problem = await runBench(run, file, signal)
+      tell(`bench/${source}: ${args.join(' ')}`)
+      const code = await runBench(source, args, file, signal)
       signal.throwIfAborted()
-      if (problem === undefined) files[source] = file
-      else if (run.isNeeded) throw new Error(problem)
-      else tell(`${problem}: left out`)
+      if (code === 0) files[source] = file
+      else if (source === NEEDED) throw new Error(`bench/${source} ended with ${code}`)
+      else tell(`bench/${source} ended with ${code}: left out`)
     }
-    return { files, remove }
-  } catch (error) {
-    remove()
-    throw error
+    return await use(files)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
 }
 
-/** @returns what went wrong, or undefined */
+/** @returns its exit code */
 async function runBench(
-  { script, args, prints }: BenchRun,
+  source: Source,
+  args: readonly string[],
   file: string,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const path = fileURLToPath(new URL(`../${script}/main.ts`, import.meta.url))
-  if (!existsSync(path)) return `there is no bench/${script}`
-  const command = ['--import', 'tsx', path, ...args, ...(prints ? [] : [file])]
-  const child = spawn(process.execPath, command, { cwd: THIS_TREE, stdio: ['ignore', 'pipe', 'inherit'] })
+): Promise<number | null> {
+  const command = ['--import', 'tsx', join(THIS_TREE, 'bench/cli.ts'), source, ...args]
+  const stdio = ['ignore' as const, openSync(file, 'w'), 'inherit' as const]
+  const child = spawn(process.execPath, command, { cwd: THIS_TREE, stdio })
   const end = () => child.kill('SIGTERM')
   signal.addEventListener('abort', end, { once: true })
-  const [text, code] = await Promise.all([textOf(child), once(child, 'close').then(([code]) => code)])
+  const [code] = await once(child, 'close')
   signal.removeEventListener('abort', end)
-  if (code !== 0) return `bench/${script} ended with ${code}`
-  if (prints) writeFileSync(file, text)
-  return undefined
-}
-
-async function textOf(child: ChildProcess): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of child.stdout!) chunks.push(chunk)
-  return Buffer.concat(chunks).toString()
+  return code
 }

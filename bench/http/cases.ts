@@ -9,16 +9,42 @@
  * The ratio to the bare server is taken within a repetition, moments apart, because a shared machine's speed drifts.
  */
 
-import type { StoreKind } from '../../test/harness/service.ts'
+import { choices, integer, number, toggle, type Values } from '../../test/harness/command-line.ts'
+import type { LoadProcess } from '../../test/harness/load/load-process.ts'
+import { ENDPOINTS, type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
+import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
+import { OUTPUT } from '../report/publish.ts'
 import { type Figures, failureOf, figuresOf, type LatencyFigures, latencyFiguresOf } from './figures.ts'
-import type { LoadProcess } from './load-process.ts'
-import type { Options } from './options.ts'
-import { SEED_MS_MAX, seed } from './seeding.ts'
-import { type RunningServer, type RunningService, startBare, startService } from './server.ts'
-import { ServerSlot } from './server-slot.ts'
-import { type Endpoint, MARKERS } from './traffic.ts'
+import {
+  type RunningServer,
+  type RunningService,
+  ServerSlot,
+  startBareServer,
+  startService,
+} from './server.ts'
 
-export type { Figures, LatencyFigures } from './figures.ts'
+export const OPTIONS = {
+  store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server on the path)'),
+  endpoint: choices(ENDPOINTS, 'Only these endpoints'),
+  seconds: number(3, 0.1, 60, 'Measured time of a case'),
+  warmup: number(3, 0, 60, 'Seconds of load before it: compilation by V8 takes over 1 s'),
+  repeat: integer(5, 1, 100, 'Repetitions, each on a fresh server and store'),
+  connections: integer(64, 1, 512, 'Each with one request under way'),
+  direct: toggle('No X-Forwarded-For: one client address, limits raised.'),
+  noSeed: toggle(
+    '/verify from addresses new to the store; otherwise each has fetched a challenge, as visitors have.',
+  ),
+  noLatency: toggle('Full load only.'),
+  rate: number(
+    undefined,
+    1,
+    100_000,
+    'Requests/s of the fixed rate; without it half of what the slowest server of the endpoint has just reached',
+  ),
+  ...OUTPUT,
+}
+
+export type Options = Values<typeof OPTIONS>
 
 export type ServerKind = 'bare' | StoreKind
 
@@ -51,6 +77,8 @@ const REQUESTS_MAX = 600_000
 const REQUESTS_MIN = 20_000
 /** Of the closed loop's throughput: a service that is busy, with room for what comes unevenly. */
 const RATE_SHARE = 0.5
+/** Records of addresses live for a minute: the first must still be there when its visitor comes back. */
+const SEED_MS_MAX = 45_000
 /** A worker that has just started answers more slowly. */
 const SEED_START_MS = 1000
 
@@ -73,10 +101,10 @@ export class Bench {
     const runs: Run[] = []
     const latencyRuns: LatencyRun[] = []
     for (let repetition = 0; repetition < this.#options.repeat; repetition++) {
-      for (const endpoint of this.#options.endpoints) {
+      for (const endpoint of this.#options.endpoint) {
         const measured = await this.#runEndpoint(endpoint)
         runs.push(...measured)
-        if (this.#options.hasLatency) {
+        if (!this.#options.noLatency) {
           latencyRuns.push(...(await this.#paceEndpoint(endpoint, this.#options.rate ?? rateFrom(measured))))
         }
       }
@@ -90,13 +118,13 @@ export class Bench {
   }
 
   async #runEndpoint(endpoint: Endpoint): Promise<Run[]> {
-    const { seconds, warmUpSeconds } = this.#options
-    const count = requestCount(seconds + warmUpSeconds)
+    const { seconds, warmup } = this.#options
+    const count = requestCount(seconds + warmup)
     const runs: Run[] = []
     let bare: Run | undefined
-    for (const kind of this.#options.stores) {
+    for (const kind of this.#options.store) {
       // Challenges are cheaper than what follows them: as many as will be needed are sent in the same time.
-      const msMax = (seconds + warmUpSeconds) * 1000 + SEED_START_MS
+      const msMax = (seconds + warmup) * 1000 + SEED_START_MS
       runs.push(
         await this.#onService(endpoint, kind, count, msMax, server => this.#run(endpoint, kind, server)),
       )
@@ -109,9 +137,9 @@ export class Bench {
   }
 
   async #paceEndpoint(endpoint: Endpoint, rate: number): Promise<LatencyRun[]> {
-    const count = Math.ceil(rate * (this.#options.seconds + this.#options.warmUpSeconds)) + 1
+    const count = Math.ceil(rate * (this.#options.seconds + this.#options.warmup)) + 1
     const runs: LatencyRun[] = []
-    for (const kind of this.#options.stores) {
+    for (const kind of this.#options.store) {
       const wanted = Math.min(REQUESTS_MAX, count)
       runs.push(
         await this.#onService(endpoint, kind, wanted, SEED_MS_MAX, server =>
@@ -132,15 +160,19 @@ export class Bench {
     seedMsMax: number,
     measure: (server: RunningService) => Promise<Attempt<Measured>>,
   ): Promise<RunOf<Measured>> {
-    const { isForwarded, isSeeded, connections } = this.#options
+    const { direct, noSeed, connections } = this.#options
+    const isForwarded = !direct
     const service = await this.#slot.start(() => startService(kind, isForwarded))
     const traffic = { endpoint, count, target: service.target, isForwarded }
     const measured = await attempted(async () => {
       await this.#load.build(traffic)
       // All from one address have its record from the first request on.
-      if (endpoint !== 'verify' || !isSeeded || !isForwarded) return await measure(service)
+      if (endpoint !== 'verify' || noSeed || direct) return await measure(service)
+      // The store then has a record of each visitor, as it has of real ones. The measured requests themselves are minted.
+      const challenges = { ...traffic, endpoint: 'challenge' } as const
       const msMax = Math.min(SEED_MS_MAX, seedMsMax)
-      const seeded = await seed(this.#load, traffic, { port: service.port, connections, msMax })
+      const spec = { port: service.port, connections, msMax, marker: MARKERS.challenge }
+      const seeded = await this.#load.sendOnce(challenges, spec)
       const attempt = await measure(service)
       return { ...attempt, unseededShare: Math.max(0, attempt.sent - seeded) / attempt.sent }
     })
@@ -153,7 +185,7 @@ export class Bench {
     endpoint: Endpoint,
     measure: (server: RunningServer) => Promise<Attempt<Measured>>,
   ): Promise<RunOf<Measured>> {
-    const server = await this.#slot.start(() => startBare(this.#answerBytes[endpoint] ?? 0))
+    const server = await this.#slot.start(() => startBareServer(this.#answerBytes[endpoint] ?? 0))
     const measured = await attempted(() => measure(server))
     await this.#slot.stop()
     return { endpoint, server: 'bare', ...measured }
@@ -183,7 +215,7 @@ export class Bench {
     return {
       port,
       connections: this.#options.connections,
-      warmUpMs: this.#options.warmUpSeconds * 1000,
+      warmUpMs: this.#options.warmup * 1000,
       measureMs: this.#options.seconds * 1000,
       recycles: kind === 'bare',
       marker: kind === 'bare' ? '' : MARKERS[endpoint],

@@ -1,13 +1,22 @@
-/** `npm run bench:http`: see options.ts for what it does and takes. */
+/** `npm run bench:http`. */
 
 import { existsSync } from 'node:fs'
-import { runBench, tell, UsageError } from '../support/arguments.ts'
-import { writeReport } from '../support/html-report.ts'
-import { Bench } from './cases.ts'
-import { LoadProcess } from './load-process.ts'
-import { HELP, type Options, parseOptions } from './options.ts'
-import { jsonText, latencyProgressLine, progressLine, reportCases, reportLatencies } from './report.ts'
-import { pageOf, tablesText } from './tables.ts'
+import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
+import { LoadProcess } from '../../test/harness/load/load-process.ts'
+import { publish } from '../report/publish.ts'
+import { Bench, OPTIONS, type Options } from './cases.ts'
+import { latencyProgressLine, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
+
+export const HTTP = tool({
+  name: 'bench:http',
+  about: `Measures the service over HTTP on loopback: CPU time per request of all its processes, with one worker, and of Redis,
+beside a bare uWebSockets.js server that reads the bodies of the same requests and answers with as many bytes: at full
+load (a closed loop). Then latencies of the same servers at a fixed rate, counted from when each request was due (an open loop).`,
+  options: OPTIONS,
+  example: '--endpoint verify --repeat 9 --report page.html',
+  details: 'Ends with code 1 if any answer was not the expected one.',
+  run: bench,
+})
 
 const BUILT = new URL('../../dist/main.js', import.meta.url)
 
@@ -30,13 +39,10 @@ async function bench(options: Options): Promise<number> {
     const { runs, latencyRuns } = await bench.runAll()
     const cases = reportCases(runs)
     const latencies = reportLatencies(latencyRuns)
-    const print = options.isJson ? jsonText : tablesText
-    process.stdout.write(`${print(cases, latencies, options)}\n`)
-    if (options.reportFile !== undefined) writeReport(options.reportFile, pageOf(cases, latencies, options))
+    const figures = { node: process.version, options, cases, latencies }
+    publish(reportOf(cases, latencies, options), figures, options)
     return [...cases, ...latencies].every(({ isOk }) => isOk) ? 0 : 1
   } finally {
     await stop()
   }
 }
-
-await runBench(HELP, parseOptions, bench)

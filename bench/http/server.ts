@@ -1,11 +1,12 @@
 /** Starts the servers that are measured: the built service with one worker, on either store, and the bare server. */
 
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
+import { startBare } from '../../test/harness/child-server.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import type { Answer } from '../../test/harness/http.ts'
+import type { TrafficTarget } from '../../test/harness/load/traffic.ts'
+import { childPids } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
   TEST_SECRET,
@@ -13,8 +14,6 @@ import {
   UNLIMITED,
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
-import { childPids } from './processes.ts'
-import type { TrafficTarget } from './traffic.ts'
 
 export interface RunningServer {
   readonly port: number
@@ -92,23 +91,39 @@ function good(path: string, answer: Answer): Answer {
   return answer
 }
 
-const BARE = new URL('./bare.ts', import.meta.url).pathname
+/** Answers as many bytes as the service does. */
+export async function startBareServer(answerBytes: number): Promise<RunningServer> {
+  const bare = await startBare(answerBytes)
+  return { port: bare.port, ownPids: [bare.pid], redisPids: [], redisPorts: [], stop: () => bare.stop() }
+}
 
-export async function startBare(answerBytes: number): Promise<RunningServer> {
-  const child = fork(BARE, [String(answerBytes)])
-  const ended = once(child, 'exit')
-  const port = await Promise.race([
-    once(child, 'message').then(([port]) => port as number),
-    ended.then(([code]) => Promise.reject(new Error(`the bare server ended with ${code}`))),
-  ])
-  return {
-    port,
-    ownPids: [child.pid!],
-    redisPids: [],
-    redisPorts: [],
-    stop: async () => {
-      child.kill()
-      await ended
-    },
+/** Holds the one server that a bench runs at a time, and stops this server however the bench ends. */
+export class ServerSlot {
+  #server: Promise<RunningServer> | undefined
+  #isStopped = false
+
+  /** The server before must have been stopped. */
+  async start<Server extends RunningServer>(start: () => Promise<Server>): Promise<Server> {
+    if (this.#isStopped) throw new Error('the bench was stopped')
+    const starting = start()
+    this.#server = starting
+    try {
+      return await starting
+    } catch (error) {
+      this.#server = undefined
+      throw error
+    }
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    await (await server)?.stop()
+  }
+
+  /** Ends the server that runs or starts now; no other will be started. */
+  async end(): Promise<void> {
+    this.#isStopped = true
+    await this.stop()
   }
 }

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
-import { promisify } from 'node:util'
 import { readMeasurements } from '../../bench/capacity/inputs.ts'
 import {
   ASSUMED,
@@ -17,25 +15,20 @@ import {
   type StoreCosts,
 } from '../../bench/capacity/model.ts'
 import { blocksPerSecond } from '../../bench/capacity/native.ts'
-import { parseOptions } from '../../bench/capacity/options.ts'
 import {
   type CapacityPage,
   END_MARKER,
-  pageMarkdown,
-  pageReport,
+  markdownOf,
+  reportOf,
   START_MARKER,
   withPage,
 } from '../../bench/capacity/page.ts'
-import { UsageError } from '../../bench/support/arguments.ts'
-import { reportHtml } from '../../bench/support/html-report.ts'
+import { reportHtml } from '../../bench/report/html.ts'
+import { UsageError } from '../harness/command-line.ts'
+import { runBench } from './run-bench.ts'
 
-const MAIN = new URL('../../bench/capacity/main.ts', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
 after(() => rmSync(folder, { recursive: true }))
-
-function runBench(...args: string[]) {
-  return promisify(execFile)(process.execPath, ['--import', 'tsx', MAIN, ...args], { timeout: 120_000 })
-}
 
 function file(name: string, content: unknown): string {
   const path = join(folder, name)
@@ -71,7 +64,7 @@ const SOLVER = {
   ],
 }
 const STORE = { memory: { bytesPerActiveAddress: { typical: 512, atLimits: 1024 } } }
-const MICRO = { rows: [{ name: 'whole verification, no store', ours: { cpuNs: exactly(6500) } }] }
+const MICRO = { rows: [{ name: 'whole verification, no store', ways: [{ cpuNs: exactly(6500) }] }] }
 
 const COSTS: StoreCosts = {
   challenge: { workerUs: { median: 10, min: 9, max: 12 }, redisUs: exactly(5) },
@@ -137,7 +130,7 @@ function pageOf(measurements: Measurements): CapacityPage {
 }
 
 test('the page has every figure, and the assumptions first', () => {
-  const text = pageMarkdown(pageOf(MEASUREMENTS))
+  const text = markdownOf(pageOf(MEASUREMENTS))
   assert.match(
     text,
     /^Assumed and measured:\n\n- A visitor makes one challenge, one verification and one redemption/,
@@ -156,16 +149,15 @@ test('the page has every figure, and the assumptions first', () => {
   assert.match(text, /60 % of the time/)
   assert.match(text, /Our CPU time for a visitor is 90 us, of workers and Redis together \(Redis\)/)
   assert.match(text, /making its token take 6\.5 us/)
-  const html = reportHtml(pageReport(pageOf(MEASUREMENTS)))
-  assert.ok(html.includes('186,000') && html.includes('<polyline'))
+  assert.ok(reportHtml(reportOf(pageOf(MEASUREMENTS))).includes('>186,000<'))
 })
 
 test('what was not measured is left out, and said to be', () => {
   const { nativeBlocksPerSecond: _, ...others } = MEASUREMENTS
-  const browserOnly = pageMarkdown(pageOf(others))
+  const browserOnly = markdownOf(pageOf(others))
   assert.match(browserOnly, /native code was not measured: there is no openssl program here/)
   assert.match(browserOnly, /\n\| 18 \(default\) \| 262,144 \| 0\.0164 \| 182 \|\n/)
-  const least = pageMarkdown(pageOf({ http: { embedded: COSTS } }))
+  const least = markdownOf(pageOf({ http: { embedded: COSTS } }))
   assert.match(least, /The rate of browsers was not measured/)
   assert.match(least, /Redis memory was not measured/)
   assert.doesNotMatch(least, /What a load takes|accepted proof costs an attacker|NaN|undefined/)
@@ -232,7 +224,7 @@ test('from files to a page, to JSON and to a report', async () => {
   const page = file('page.md', `before\n${START_MARKER}\n${END_MARKER}\nafter\n`)
   const report = join(folder, 'report.html')
   const args = ['--http', http, '--solver', file('solver.json', SOLVER), '--price', '0.1']
-  const { stdout } = await runBench(...args, '--json', '--write', page, '--report', report)
+  const { stdout } = await runBench('capacity', ...args, '--json', '--write', page, '--report', report)
   const { capacity, assumptions, surroundings } = JSON.parse(stdout) as CapacityPage
   assert.equal(assumptions.pricePerHour, 0.1)
   assert.match(surroundings.sources[1]!, /^`bench:solver` of \d{4}-\d\d-\d\d, a browser CPU$/)
@@ -251,16 +243,13 @@ test('from files to a page, to JSON and to a report', async () => {
 
 test('mistakes on the command line are told in one line', async () => {
   const http = file('http.json', httpFigures())
-  await assert.rejects(runBench('--http', http, '--write', file('plain.md', 'no markers')), {
+  await assert.rejects(runBench('capacity', '--http', http, '--write', file('plain.md', 'no markers')), {
     code: 2,
     stderr: /^--write: .*plain\.md has not once .*\n$/,
   })
-  await assert.rejects(runBench('--http', join(folder, 'missing.json')), {
+  await assert.rejects(runBench('capacity', '--http', join(folder, 'missing.json')), {
     code: 2,
     stderr: /^--http: .*missing\.json: ENOENT.*\n$/,
   })
-  assert.equal(parseOptions(['--help']), undefined)
-  for (const args of [['--price', '0'], ['--price', ''], ['--store', 'x.json'], ['x'], ['--fast']]) {
-    assert.throws(() => parseOptions(args), UsageError, args.join(' '))
-  }
+  await assert.rejects(runBench('capacity', '--store', http), { code: 2, stderr: /^--http: expected a file/ })
 })
