@@ -18,8 +18,8 @@ function filesOf(folder: string, extension: string): string[] {
     .map(name => join(folder, name))
 }
 
-/** Relative imports of a file, also at run time, as paths below src/; packages as they are written. */
-function importsOf(file: string): string[] {
+/** Relative imports of a file, also at run time, as paths below a folder; packages as they are written. */
+function importsOf(file: string, folder = SRC): string[] {
   const text = readFileSync(file, 'utf8')
   const all = [
     ...text.matchAll(/^(?:import|export)[^'\n]*(?:\n[^'\n]*)*?from '([^']+)'/gm),
@@ -28,7 +28,7 @@ function importsOf(file: string): string[] {
   return all
     .map(([, first, second]) => (first ?? second)!)
     .map(specifier =>
-      specifier.startsWith('.') ? relative(SRC, resolve(dirname(file), specifier)) : specifier,
+      specifier.startsWith('.') ? relative(folder, resolve(dirname(file), specifier)) : specifier,
     )
 }
 
@@ -61,24 +61,65 @@ const IMPORTS: Readonly<Record<string, string>> = {
   cli: 'check config demo domain explain http log main.ts process protocol sites store version.ts',
 }
 
+/** The same of bench/, whose rooms also import src/ and test/harness/. */
+const BENCH_IMPORTS: Readonly<Record<string, string>> = {
+  report: '',
+  'disturbance.ts': '',
+  'peers.ts': '',
+  micro: 'disturbance.ts peers.ts report',
+  http: 'disturbance.ts report',
+  store: 'disturbance.ts report',
+  solver: 'disturbance.ts peers.ts report',
+  compare: 'http report',
+  effect: 'compare report',
+  capacity: 'compare report',
+  'cli.ts': 'capacity compare effect http micro solver store',
+}
+
 const roomOf = (path: string) => path.split('/')[0]!
 
-test('rooms of src/ import what the table says', () => {
+/** Which rooms of a folder each of its rooms imports. */
+function importsTable(folder: string): Record<string, string> {
   const found: Record<string, Set<string>> = {}
-  for (const file of filesOf(SRC, '.ts')) {
-    const room = roomOf(relative(SRC, file))
+  for (const file of codeOf(folder)) {
+    const room = roomOf(relative(folder, file))
     found[room] ??= new Set()
-    for (const imported of importsOf(file)) {
-      if (imported.endsWith('.ts') && roomOf(imported) !== room) found[room].add(roomOf(imported))
+    for (const imported of importsOf(file, folder)) {
+      const isOther = /^[^.].*\.ts$/.test(imported) && roomOf(imported) !== room
+      if (isOther) found[room].add(roomOf(imported))
     }
   }
   const table = Object.entries(found).map(([room, imports]) => [room, [...imports].sort().join(' ')])
-  assert.deepEqual(Object.fromEntries(table), IMPORTS)
+  return Object.fromEntries(table)
+}
+
+/** Without installed packages and what was built. */
+const codeOf = (folder: string) =>
+  filesOf(folder, '.ts').filter(file => !/(^|\/)(node_modules|dist)\//.test(relative(folder, file)))
+
+test('rooms of src/ and bench/ import what the tables say', () => {
+  assert.deepEqual(importsTable(SRC), IMPORTS)
+  assert.deepEqual(importsTable(join(ROOT, 'bench')), BENCH_IMPORTS)
+})
+
+test('benches and tests share test/harness, and nothing else', () => {
+  const allowed = [
+    ['bench', /^(src|bench|test\/harness)\//],
+    ['test/harness', /^(src|test\/harness)\//],
+    ['test', /^(?!bench\/)/],
+  ] as const
+  for (const [folder, pattern] of allowed) {
+    for (const file of codeOf(join(ROOT, folder))) {
+      if (folder === 'test' && /^test\/bench\//.test(relative(ROOT, file))) continue
+      for (const imported of importsOf(file, ROOT))
+        if (imported.endsWith('.ts')) assert.match(imported, pattern, relative(ROOT, file))
+    }
+  }
 })
 
 test('endpoints, HTTP and the demo know the interface of the store, and neither store behind it', () => {
   for (const room of ['endpoints', 'http', 'demo']) {
-    for (const imported of filesOf(join(SRC, room), '.ts').flatMap(importsOf))
+    for (const imported of filesOf(join(SRC, room), '.ts').flatMap(file => importsOf(file)))
       assert.doesNotMatch(imported, /^store\/(?!(store|site-directory|load-tracker|key-uses)\.ts$)/, room)
   }
 })
@@ -86,7 +127,7 @@ test('endpoints, HTTP and the demo know the interface of the store, and neither 
 test('imports point one way: no circle of rooms, and no circle of files in the whole tree', () => {
   const rooms = new Map(Object.entries(IMPORTS).map(([room, imports]) => [room, imports.split(' ')]))
   assert.deepEqual(circleOf(rooms), [])
-  const files = ['src', 'bench', 'test'].flatMap(folder => filesOf(join(ROOT, folder), '.ts'))
+  const files = ['src', 'bench', 'test'].flatMap(folder => codeOf(join(ROOT, folder)))
   const imports = files.map(file => [file, importsOf(file).map(imported => resolve(SRC, imported))] as const)
   assert.deepEqual(circleOf(new Map(imports)), [])
 })
@@ -102,7 +143,7 @@ function circleOf(arrows: ReadonlyMap<string, readonly string[]>): string[] {
 }
 
 test('the protocol imports no package', () => {
-  for (const imported of filesOf(join(SRC, 'protocol'), '.ts').flatMap(importsOf))
+  for (const imported of filesOf(join(SRC, 'protocol'), '.ts').flatMap(file => importsOf(file)))
     assert.match(imported, /^protocol\//)
 })
 

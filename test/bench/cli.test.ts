@@ -1,0 +1,77 @@
+/** The command line of all benches and of the torture suite: one parser, one table of options each. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CAPACITY } from '../../bench/capacity/main.ts'
+import { COMPARE } from '../../bench/compare/main.ts'
+import { EFFECT } from '../../bench/effect/main.ts'
+import { HTTP } from '../../bench/http/main.ts'
+import { MICRO } from '../../bench/micro/main.ts'
+import { SOLVER } from '../../bench/solver/main.ts'
+import { STORE } from '../../bench/store/main.ts'
+import { UsageError } from '../harness/command-line.ts'
+import { runBench } from './run-bench.ts'
+
+test('options have their defaults, their bounds and their names', () => {
+  const { store, endpoint, seconds, rate, noSeed, json, report } = HTTP.parse([])
+  assert.deepEqual(
+    { store, seconds, rate, noSeed, json, report },
+    {
+      store: ['embedded', 'redis'],
+      seconds: 3,
+      rate: undefined,
+      noSeed: false,
+      json: false,
+      report: undefined,
+    },
+  )
+  assert.deepEqual(endpoint, ['challenge', 'verify', 'verify-token'])
+  const given = HTTP.parse(['--endpoint', 'verify', '--seconds', '0.1', '--rate', '1', '--no-seed', '--json'])
+  assert.deepEqual([given.endpoint, given.seconds, given.rate], [['verify'], 0.1, 1])
+  assert.ok(given.noSeed && given.json)
+  assert.equal(STORE.parse(['--max-addresses', '1000']).maxAddresses, 1000)
+  assert.deepEqual(STORE.parse(['--only', 'growth', '--only', 'costs']).only, ['costs', 'growth'])
+  assert.deepEqual(SOLVER.parse(['--filter', 'hash-wasm', '--filter', 'CAP.JS']).filter, ['cap', 'hashWasm'])
+})
+
+test('mistakes are told in one line that says what was expected', () => {
+  const mistakes = [
+    [HTTP, ['--store', 'disk'], /^--store: expected one of embedded, redis, got "disk"$/],
+    [HTTP, ['--seconds', '0'], /^--seconds: expected a number from 0\.1 to 60, got "0"$/],
+    [HTTP, ['--repeat', '1.5'], /^--repeat: expected an integer from 1 to 100/],
+    [HTTP, ['--connections', ''], /^--connections: expected an integer/],
+    [HTTP, ['--report', '/no/such/folder/report.html'], /^--report: expected a file in a folder that can/],
+    [HTTP, ['--nonsense'], /^--nonsense: there is no such flag; .*--store/],
+    [HTTP, ['--seconds', '1', '--seconds', '2'], /^--seconds: expected once$/],
+    [MICRO, ['x'], /^unexpected argument "x"; usage: npm run bench -- \[flags\]$/],
+    [MICRO, ['--filter', 'nothing like it'], /^--filter: expected a part of one of: whole /],
+    [STORE, ['--operations', '99'], /^--operations: expected an integer from 100 /],
+    [SOLVER, ['--json', 'FILE'], /^unexpected argument "FILE"/],
+    [COMPARE, [], /^REV: missing; expected one revision/],
+    [COMPARE, ['HEAD', 'HEAD'], /^unexpected argument "HEAD"/],
+    [COMPARE, ['HEAD', '--threshold', '0.9'], /^--threshold: expected a number from 1 /],
+    [CAPACITY, ['--price', '0'], /^--price: expected a number/],
+    [EFFECT, ['--seed', '0'], /^--seed: expected an integer/],
+  ] as const
+  for (const [{ parse }, args, problem] of mistakes) {
+    assert.throws(
+      () => parse(args),
+      (error: Error) => {
+        assert.ok(error instanceof UsageError, `${args}: ${error.stack}`)
+        assert.match(error.message, problem)
+        return !error.message.includes('\n')
+      },
+    )
+  }
+})
+
+test('a call that cannot be understood ends with 2 and starts nothing, help with 0', async () => {
+  await assert.rejects(runBench('nonsense'), { code: 2, stderr: /^expected one of micro, http, .*\n$/ })
+  await assert.rejects(runBench('compare', 'no-such-revision'), {
+    code: 2,
+    stderr: 'there is no revision "no-such-revision" here\n',
+  })
+  const { stdout } = await runBench('http', '--help')
+  assert.match(stdout, /^Measures the service over HTTP [\s\S]*\nUsage: npm run bench:http -- \[flags\]\n/)
+  assert.match(stdout, /\n {2}--seconds N +Measured time of a case; 0\.1 to 60, default 3\.\n/)
+})
