@@ -29,9 +29,17 @@ const OPERATORS_OWN = new AddressSet(
   ),
 )
 
+export function isOperatorsOwn(address: Address): boolean {
+  return OPERATORS_OWN.has(address)
+}
+
 export interface Source {
   /** Bits that its challenges cost more, at most the policy's networkBitsMax: the most that one of its networks asks for. */
   readonly networkBits: number
+  /** Length of that network's prefix; 0 if none asks for any. */
+  readonly networkPrefix: number
+  /** Its proofs that were accepted within about a minute. */
+  readonly networkProofs: number
   /** Whether its owner's network comes again. */
   readonly comesAgain: boolean
   /** Proofs of the address itself that were accepted in about the last ten minutes. */
@@ -39,19 +47,30 @@ export interface Source {
 }
 
 /** Of an address that was never seen. */
-export const NEW_SOURCE: Source = { networkBits: 0, comesAgain: false, accepted: 0 }
+export const NEW_SOURCE: Source = {
+  networkBits: 0,
+  networkPrefix: 0,
+  networkProofs: 0,
+  comesAgain: false,
+  accepted: 0,
+}
+
+export type Sources = Pick<SourceWatch, 'accepted' | 'of'>
 
 export class SourceWatch {
   readonly #workers: number
   readonly #recent: DecayingCounts
   readonly #owners: DecayingCounts
+  readonly #isOwn: (address: Address) => boolean
 
   /**
    * @param workers how many workers share the traffic
    * @param secret 32 random bits
+   * @param isOwn whether an address is of the operator's own networks
    */
-  constructor(workers: number, secret: number) {
+  constructor(workers: number, secret: number, isOwn = isOperatorsOwn) {
     this.#workers = workers
+    this.#isOwn = isOwn
     this.#recent = new DecayingCounts(MINUTE_MS, secret)
     this.#owners = new DecayingCounts(OWNER_MS, secret)
   }
@@ -64,31 +83,36 @@ export class SourceWatch {
   accepted(address: Address, nowMs: number): boolean {
     const { ownerProofsFree } = DEFAULT_POLICY
     const before = this.#owners.add(address, addressBits(address), nowMs)
-    if (OPERATORS_OWN.has(address)) return before >= ownerProofsFree
+    if (this.#isOwn(address)) return before >= ownerProofsFree
     for (const { prefixBits } of levelsOf(address)) this.#recent.add(address, prefixBits, nowMs)
     return this.#owners.add(address, ownerBits(address), nowMs) >= ownerProofsFree
   }
 
   /** @param policy any policy, as proofs are counted alike for all: at the levels of DEFAULT_POLICY */
   of(address: Address, nowMs: number, policy: DifficultyPolicy = DEFAULT_POLICY): Source {
+    const { ownerProofsFree, networkBitsMax } = policy
+    const isOwn = this.#isOwn(address)
     const own = this.#owners.get(address, addressBits(address), nowMs)
-    const accepted = own * this.#workers
-    const { ownerProofsFree } = policy
-    if (OPERATORS_OWN.has(address)) return { networkBits: 0, comesAgain: own >= ownerProofsFree, accepted }
-    const comesAgain = this.#owners.get(address, ownerBits(address), nowMs) >= ownerProofsFree
-    return { networkBits: this.#networkBits(address, nowMs, policy), comesAgain, accepted }
-  }
-
-  #networkBits(address: Address, nowMs: number, policy: DifficultyPolicy): number {
+    const owner = isOwn ? own : this.#owners.get(address, ownerBits(address), nowMs)
     let bits = 0
-    for (const { prefixBits, free, slope } of levelsOf(address, policy)) {
+    let networkPrefix = 0
+    let networkProofs = 0
+    for (const { prefixBits, free, slope } of isOwn ? NO_LEVELS : levelsOf(address, policy)) {
       const seen = this.#recent.get(address, prefixBits, nowMs)
       const count = seen < SAMPLE_MIN ? seen : seen * this.#workers
-      if (count > free) bits = Math.max(bits, slope * Math.log2(count / free))
+      const asked = count > free ? slope * Math.log2(count / free) : 0
+      if (asked <= bits) continue
+      bits = asked
+      networkPrefix = prefixBits
+      networkProofs = count
     }
-    return Math.min(policy.networkBitsMax, Math.ceil(bits))
+    const networkBits = Math.min(networkBitsMax, Math.ceil(bits))
+    const comesAgain = owner >= ownerProofsFree
+    return { networkBits, networkPrefix, networkProofs, comesAgain, accepted: own * this.#workers }
   }
 }
+
+const NO_LEVELS: readonly NetworkLevel[] = []
 
 function levelsOf(address: Address, policy = DEFAULT_POLICY): readonly NetworkLevel[] {
   return isV4(address) ? policy.networksV4 : policy.networksV6

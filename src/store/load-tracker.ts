@@ -26,11 +26,12 @@ export class LoadTracker {
     this.#counts.set(siteKey, (this.#counts.get(siteKey) ?? 0) + 1)
   }
 
+  /** In hundredths, so that logs and traces tell the very numbers that decide. */
   load(siteKey: string): SiteLoad {
     const load = this.#loads.get(siteKey)
     if (load === undefined) return QUIET
     const { usualRate, rate, atMs } = load
-    return { siteKey, usualRate, rate: decayedRate(rate, this.#now() - atMs) }
+    return { siteKey, usualRate, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
   }
 
   start(): void {
@@ -55,6 +56,11 @@ export class LoadTracker {
     const loads = await this.#store.exchangeLoad(reports)
     const atMs = this.#now()
     if (this.#loads.size > SITES_MAX) this.#loads.clear()
-    for (const load of loads) this.#loads.set(load.siteKey, { ...load, atMs })
+    for (const load of loads)
+      this.#loads.set(load.siteKey, { ...load, usualRate: hundredths(load.usualRate), atMs })
   }
+}
+
+function hundredths(value: number): number {
+  return Math.round(value * 100) / 100
 }

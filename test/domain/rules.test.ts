@@ -71,11 +71,13 @@ test('property: difficulty is within the bounds of the site and never falls as p
     addressChallenges: fc.nat(1000),
     addressLimit: fc.integer({ min: 1, max: 1000 }),
     addressFailures: fc.nat(1000),
-    source: fc.record({
-      networkBits: fc.nat(10),
-      comesAgain: fc.boolean(),
-      accepted: fc.double({ min: 0, max: 99, noNaN: true }),
-    }),
+    source: fc
+      .record({
+        networkBits: fc.nat(10),
+        comesAgain: fc.boolean(),
+        accepted: fc.double({ min: 0, max: 99, noNaN: true }),
+      })
+      .map(some => ({ ...NEW_SOURCE, ...some })),
     siteRate: fc.double({ min: 0, max: 1e9, noNaN: true }),
     siteRateUsual: fc.double({ min: 0, max: 1e9, noNaN: true }),
   })
