@@ -30,6 +30,7 @@ import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
 import { TestKeyDirectory } from './store/test-key-directory.ts'
+import { Recorder } from './trace/recorder.ts'
 import { VERSION } from './version.ts'
 
 export interface Server {
@@ -70,7 +71,8 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   })
   const gate = overloadGate(config, log)
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
-  const service = composeService(config, store, both(stats, eventLog))
+  const recorder = recorderOf(config, workerIndex, log)
+  const service = composeService(config, store, both(stats, eventLog), recorder)
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
     isEveryPeerTrusted: isEveryPeerTrusted(config),
@@ -120,6 +122,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       app.close()
       await store.close()
       eventLog.close()
+      await recorder?.close()
     },
   }
 }
@@ -172,7 +175,11 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
   ]
 }
 
-function composeService(config: Config, store: Store, events: Events): Service {
+function recorderOf({ traceFile, workers }: Config, index: number, log: Logger): Recorder | undefined {
+  return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, workers, log)
+}
+
+function composeService(config: Config, store: Store, events: Events, recorder?: Recorder): Service {
   const Directory = config.testKeys ? TestKeyDirectory : SiteDirectory
   return {
     settings: config,
@@ -188,10 +195,10 @@ function composeService(config: Config, store: Store, events: Events): Service {
     loads: new LoadTracker(store, () => performance.now()),
     keyUses: new KeyUses(store),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
-    sources: new SourceWatch(config.workers, randomInt(2 ** 32)),
+    sources: recorder?.sources ?? new SourceWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,
     randomBits: randomBitPool(),
-    events,
+    events: recorder === undefined ? events : both(events, recorder),
   }
 }
 

@@ -11,10 +11,12 @@ import { positionalWord } from '../src/cli/command.ts'
 import { COMMANDS } from '../src/cli/commands.ts'
 import { SETTINGS, type Setting, type SettingName } from '../src/config/settings.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
+import { DEFAULT_POLICY, type DifficultyPolicy } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { SITEVERIFY_CODES } from '../src/http/siteverify-codes.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
+import { POLICY_SCHEMA } from '../src/sites/policy-schema.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const PAGES = ['.', 'docs'].flatMap(folder =>
@@ -187,6 +189,23 @@ test('limits-and-score.md lists every signal with its weight', () => {
       Number(weight),
     ]),
     Object.entries(SCORE_WEIGHTS).map(([signal, weight]) => [`\`${signal}\``, weight]),
+  )
+})
+
+test('policy.md lists every number of a policy, as it is and as it may be', () => {
+  const live = (name: string) => {
+    const value = DEFAULT_POLICY[name as keyof DifficultyPolicy]
+    return value === undefined
+      ? "the site's"
+      : typeof value === 'number'
+        ? String(value)
+        : `\`${JSON.stringify(value)}\``
+  }
+  assert.deepEqual(
+    rows('docs/policy.md', /^`\w+`$/).map(([name, value, expects]) => [name, value, expects]),
+    Object.entries(POLICY_SCHEMA.properties as Record<string, { description?: string }>).map(
+      ([name, { description }]) => [`\`${name}\``, live(name), description],
+    ),
   )
 })
 

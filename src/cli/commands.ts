@@ -7,6 +7,7 @@ import type { Command, Flag } from './command.ts'
 import { EXPLAIN_COMMAND } from './explain.ts'
 import { SITES_FILE_COMMANDS } from './export.ts'
 import { KEY_COMMANDS } from './key.ts'
+import { POLICY_COMMANDS } from './policy.ts'
 import { SERVE_COMMAND } from './serve.ts'
 import { SITE_COMMANDS } from './site.ts'
 import { SOLVE_COMMAND } from './solve.ts'
@@ -32,6 +33,7 @@ const OWN: readonly Command[] = [
   ...KEY_COMMANDS,
   AUDIT_COMMAND,
   EXPLAIN_COMMAND,
+  ...POLICY_COMMANDS,
   TRY_COMMAND,
   SOLVE_COMMAND,
   WIDGET_COMMAND,

@@ -42,6 +42,12 @@ const WEIGHT: FlagValue = {
   accepts: isWeight,
 }
 
+export const POLICY_FILE: FlagValue = {
+  placeholder: 'FILE',
+  expects: 'a JSON file with numbers of a policy',
+  accepts: text => text !== '',
+}
+
 export const SITE_FLAGS = {
   name: { about: 'What people call the site.', value: { placeholder: 'NAME', ...NAME } },
   origin: {
@@ -99,7 +105,7 @@ export const SITE_FLAGS = {
   },
 } as const satisfies Record<string, Flag>
 
-/** Flags of `site update` alone. Each empties a list or a group before the other flags fill it. */
+/** Flags of `site update` alone. Each but the last two empties a list or a group before the other flags fill it. */
 export const CLEARING_FLAGS = {
   'no-origins': { about: 'Allow every origin again.', contradicts: 'origin' },
   'no-allow': { about: 'Empty the allow list.', contradicts: 'allow' },
@@ -107,6 +113,11 @@ export const CLEARING_FLAGS = {
   'no-limits': { about: 'Back to the limits of the service, but for those that are given here.' },
   'no-fail-policy': { about: 'Back to what the service does, but for endpoints that are given here.' },
   'no-weights': { about: 'Back to the usual weights, but for those that are given here.' },
+  shadow: {
+    about: 'Policy that decides beside the live one, without effect: its difference is counted and logged.',
+    value: POLICY_FILE,
+  },
+  'no-shadow': { about: 'Let no policy decide beside the live one.', contradicts: 'shadow' },
 } as const satisfies Record<string, Flag>
 
 /**

@@ -7,6 +7,7 @@ import { createSite, defaultSettings, findSite, updateSite } from '../sites/site
 import { PROGRAM } from '../version.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
+import { readPolicy } from './policy.ts'
 import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { findKeys, originsText, printKeys, siteFields, stateText } from './views.ts'
@@ -127,9 +128,16 @@ async function runUpdate(input: Input): Promise<void> {
   }
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('site update')
-  const change = (before: SiteRecord) => applyFlags(before, input)
+  const shadow = await shadowOf(input)
+  const change = (before: SiteRecord) => ({ ...applyFlags(before, input), ...shadow })
   const [site, store] = await writeToStore(store => updateSite(store, siteKey, change, author))
   printChanged(input, site, store, 'The site was changed')
+}
+
+async function shadowOf(input: Input): Promise<Pick<SiteRecord, 'shadow'>> {
+  if (input.has('no-shadow')) return { shadow: undefined }
+  const path = input.text('shadow')
+  return path === undefined ? {} : { shadow: await readPolicy('shadow', path) }
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {

@@ -110,7 +110,12 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
 }
 
 /** The site's own limits and policies, which replace the service's. */
-function ownFields({ limits = {}, failOpen = {}, scoreWeights = {} }: SiteRecord): [string, string][] {
+function ownFields({
+  limits = {},
+  failOpen = {},
+  scoreWeights = {},
+  shadow,
+}: SiteRecord): [string, string][] {
   const limitTexts = Object.entries(limits).map(([name, quota]) => `${name} ${quota}`)
   const policyTexts = Object.entries(failOpen).map(
     ([name, isOpen]) => `${name} fails ${isOpen ? 'open' : 'closed'}`,
@@ -122,6 +127,7 @@ function ownFields({ limits = {}, failOpen = {}, scoreWeights = {} }: SiteRecord
     ['limits a minute', limitTexts.join(', ')],
     ['without store', policyTexts.join(', ')],
     ['weights', weightTexts.join(', ')],
+    ['shadow policy', shadow === undefined ? '' : JSON.stringify(shadow)],
   ]
   return fields.filter(([, text]) => text !== '')
 }

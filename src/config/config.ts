@@ -25,6 +25,8 @@ export interface Config {
   readonly logSuccesses: number
   /** Otherwise only their networks are logged. */
   readonly logsWholeAddresses: boolean
+  /** undefined: nothing is traced. */
+  readonly traceFile: string | undefined
   readonly dataDir: string
   readonly stateBytesMax: number
   /** undefined: the embedded store. */
@@ -127,6 +129,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     logFormat: text('POWGATE_LOG_FORMAT') as Config['logFormat'],
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
+    traceFile: text('POWGATE_TRACE_FILE') || undefined,
     dataDir: text('POWGATE_DATA_DIR'),
     stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
     redis,

@@ -83,6 +83,11 @@ export const SETTINGS = {
     expects: 'whole or network',
     about: 'Whether the log has addresses, or only their networks: /24 of IPv4, /48 of IPv6.',
   },
+  POWGATE_TRACE_FILE: path(
+    '',
+    'the path of a file',
+    'Where each worker records, under this name and its number, what the difficulty of challenges followed from.',
+  ),
   POWGATE_WORKERS: integer(
     1,
     WORKERS_MAX,
@@ -290,6 +295,7 @@ export const SETTING_GROUPS: Readonly<Record<string, readonly SettingName[]>> = 
     'POWGATE_LOG_FORMAT',
     'POWGATE_LOG_SUCCESSES',
     'POWGATE_LOG_ADDRESSES',
+    'POWGATE_TRACE_FILE',
   ],
   Stopping: ['POWGATE_UNREADY_SECONDS', 'POWGATE_DRAIN_SECONDS'],
   'For trying out': ['POWGATE_DEMO', 'POWGATE_TEST_KEYS'],

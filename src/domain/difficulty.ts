@@ -42,6 +42,18 @@ export function difficultyFor(
   return Math.max(bounds.min, Math.min(bounds.max, bounds.base + climb))
 }
 
+/** What a file of a policy may hold: any numbers of a policy, and bits in place of a site's own. */
+export type PolicyOverrides = Partial<Trial>
+
+/** A policy that decides beside the live one, without effect. */
+export type Trial = DifficultyPolicy & Partial<DifficultyBounds>
+
+/** @param inputs with the source by the trial's policy */
+export function trialDifficulty(trial: Trial, ofSite: DifficultyBounds, inputs: DifficultyInputs): number {
+  const { base = ofSite.base, min = ofSite.min, max = ofSite.max } = trial
+  return difficultyFor({ base, min, max }, inputs, trial)
+}
+
 /** Bits above the base, by cause, before the bounds. */
 export interface DifficultyClimb {
   readonly requests: number

@@ -2,8 +2,10 @@
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
+import type { PolicyOverrides, Trial } from './difficulty.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
+import { DEFAULT_POLICY } from './policy.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason, type ScoreWeights } from './score.ts'
 
 export type Plan = 'free' | 'pro'
@@ -28,6 +30,8 @@ export interface SiteRecord {
   failOpen?: SiteFailPolicy
   /** Each 0 to 1. */
   scoreWeights?: Partial<Record<ScoreReason, number>>
+  /** A policy that decides beside the live one: its decisions are counted and logged, and visitors never see them. */
+  shadow?: PolicyOverrides | undefined
   createdAt: number
   updatedAt: number
 }
@@ -82,6 +86,7 @@ export interface Site {
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The service's table, or a copy with the site's own weights. */
   readonly scoreWeights: ScoreWeights
+  readonly shadow: Trial | undefined
   /** undefined unless the site is a test site. */
   readonly test: TestOutcome | undefined
 }
@@ -109,6 +114,7 @@ export function compileSite(record: SiteRecord): Site {
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
     scoreWeights:
       record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },
+    shadow: record.shadow && { ...DEFAULT_POLICY, ...record.shadow },
     test: undefined,
   }
 }
@@ -129,7 +135,7 @@ export function siteRefusal(
 /** The settings in their usual order, whatever the order of the argument. Empty groups are left out. */
 export function orderedSettings(settings: SiteSettings): SiteSettings {
   const { name, active, plan, origins, requireOrigin, threshold, difficulty, ipRules } = settings
-  const { limits = {}, failOpen = {}, scoreWeights = {} } = settings
+  const { limits = {}, failOpen = {}, scoreWeights = {}, shadow } = settings
   const { base, min, max } = difficulty
   const { allow, block } = ipRules
   return {
@@ -139,6 +145,7 @@ export function orderedSettings(settings: SiteSettings): SiteSettings {
     ...(isEmpty(limits) ? {} : { limits: inOrder(limits, SITE_LIMITS) }),
     ...(isEmpty(failOpen) ? {} : { failOpen: inOrder(failOpen, FAIL_POLICY_ENDPOINTS) }),
     ...(isEmpty(scoreWeights) ? {} : { scoreWeights: inOrder(scoreWeights, SCORE_REASONS) }),
+    ...(shadow === undefined ? {} : { shadow }),
   }
 }
 

@@ -9,7 +9,7 @@
 
 import { limitKey, windowOfRefused } from '../domain/address.ts'
 import { timeText } from '../domain/decimal.ts'
-import { difficultyFor } from '../domain/difficulty.ts'
+import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -101,7 +101,8 @@ export class ChallengeEndpoint implements Endpoint {
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
     }
-    const difficulty = difficultyFor(site.record.difficulty, inputs)
+    const bounds = site.record.difficulty
+    const difficulty = difficultyFor(bounds, inputs)
     const nonce = mintNonce(
       this.#service.keyring,
       { issuedAtMs, difficulty },
@@ -109,7 +110,14 @@ export class ChallengeEndpoint implements Endpoint {
       this.#service.randomBits(NONCE_RANDOM_BITS),
     )
     const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
-    this.#service.events.issued(exchange, { site, nonce, difficulty, inputs })
+    const { shadow } = site
+    const shadowDifficulty =
+      shadow &&
+      trialDifficulty(shadow, bounds, {
+        ...inputs,
+        source: this.#service.sources.of(exchange.address!, issuedAtMs, shadow),
+      })
+    this.#service.events.issued(exchange, { site, nonce, difficulty, bounds, inputs, shadowDifficulty })
     exchange.answer({
       status: 200,
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,

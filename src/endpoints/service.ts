@@ -1,13 +1,13 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
-import type { DifficultyInputs } from '../domain/difficulty.ts'
+import type { DifficultyBounds, DifficultyInputs } from '../domain/difficulty.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Limits, Policy } from '../domain/limits.ts'
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
-import type { SourceWatch } from '../domain/sources.ts'
+import type { Sources } from '../domain/sources.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import {
@@ -31,7 +31,7 @@ export interface Service {
   readonly loads: LoadTracker
   readonly keyUses: KeyUses
   readonly fingerprints: FingerprintWatch
-  readonly sources: SourceWatch
+  readonly sources: Sources
   /** Unix milliseconds. */
   readonly now: () => number
   /** Draws an unsigned integer of this many random bits, at most 16. */
@@ -61,8 +61,11 @@ export interface IssuedChallenge {
   readonly site: Site
   readonly nonce: string
   readonly difficulty: number
-  /** The inputs of the difficulty. */
+  readonly bounds: DifficultyBounds
+  /** The other inputs of the difficulty. */
   readonly inputs: DifficultyInputs
+  /** By the site's shadow policy; undefined without one. */
+  readonly shadowDifficulty?: number | undefined
 }
 
 /** The judgement of a solution that is answered with 200. */

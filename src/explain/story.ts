@@ -65,9 +65,9 @@ function difficultyLines(record: LogRecord): string[] {
   const lines = [`difficulty ${difficulty} bits; the site's base is ${base}`]
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
-    networks: 'the networks around the address had many proofs accepted within a minute',
-    failures: `it had failed ${of('addressFailures')} verifications within a minute`,
-    load: `networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}`,
+    networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute`,
+    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within about ten`,
+    load: `networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; its network ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
   }
   let sum = base ?? 0
   for (const [name, cause] of Object.entries(causes)) {
@@ -78,6 +78,8 @@ function difficultyLines(record: LogRecord): string[] {
   if (difficulty !== undefined && sum !== difficulty) {
     lines.push(`  held within the site's bounds, ${number(bounds, 'min')} to ${number(bounds, 'max')}`)
   }
+  const shadow = number(record, 'shadowDifficulty')
+  if (shadow !== undefined) lines.push(`the site's shadow policy would have asked for ${shadow} bits`)
   return lines
 }
 

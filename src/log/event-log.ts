@@ -131,12 +131,14 @@ export class EventLog implements Events {
     this.#renew()
   }
 
-  issued(exchange: Exchange, { site, nonce, difficulty, inputs }: IssuedChallenge): void {
+  issued(exchange: Exchange, challenge: IssuedChallenge): void {
+    const { nonce, difficulty, bounds, inputs, shadowDifficulty } = challenge
     if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
-    const { base, min, max } = site.record.difficulty
+    const { base, min, max } = bounds
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
       difficulty,
+      shadowDifficulty,
       bounds: { base, min, max },
       climb: difficultyClimb(inputs),
       addressChallenges: inputs.addressChallenges,
@@ -144,6 +146,8 @@ export class EventLog implements Events {
       addressFailures: inputs.addressFailures,
       addressAccepted: rounded(inputs.source.accepted),
       comesAgain: inputs.source.comesAgain,
+      networkPrefix: inputs.source.networkPrefix || undefined,
+      networkProofs: rounded(inputs.source.networkProofs) || undefined,
       siteRate: rounded(inputs.siteRate),
       siteRateUsual: rounded(inputs.siteRateUsual),
     })

@@ -62,7 +62,7 @@ export async function exposition(input: ExpositionInput): Promise<string> {
   const { AggregatorRegistry } = await import('prom-client')
   const { total } = input
   const metrics = [...serviceMetrics(input), ...requestMetrics(total), ...connectionMetrics(input)]
-  metrics.push(...storeMetrics(total), ...judgementMetrics(total))
+  metrics.push(...storeMetrics(total), ...judgementMetrics(total), ...shadowMetrics(total))
   metrics.push(...settingsMetrics(input), ...(await processMetrics(input)))
   const present = metrics.filter(({ values }) => values.length > 0)
   return AggregatorRegistry.aggregate<typeof CONTENT_TYPE>([present]).metrics()
@@ -173,6 +173,21 @@ const FAILURES: Record<Exclude<JudgementReason, ScoreReason>, 0> = {
   'test-key': 0,
 }
 const REASONS = Object.keys({ ...SCORE_WEIGHTS, ...FAILURES })
+
+function shadowMetrics({ shadowChallenges, shadowBits }: StatsSnapshot): Metric[] {
+  return [
+    counter(
+      'powgate_shadow_challenges_total',
+      'Challenges that the shadow policy of their site would have made harder, easier or the same.',
+      labelled(['verdict'], shadowChallenges),
+    ),
+    counter(
+      'powgate_shadow_difficulty_total',
+      'Bits by which shadow policies would have made challenges harder or easier, all together.',
+      labelled(['verdict'], shadowBits),
+    ),
+  ]
+}
 
 function judgementMetrics({ difficulties, scores, scoreSum, reasons }: StatsSnapshot): Metric[] {
   return [

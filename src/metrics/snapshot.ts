@@ -56,6 +56,10 @@ export interface StatsSnapshot {
   readonly reasons: Readonly<Record<string, number>>
   /** `<endpoint> <policy>` -> requests refused by that limit. */
   readonly limited: Readonly<Record<string, number>>
+  /** Challenges that a shadow policy would have made `harder`, `easier` or the `same`. */
+  readonly shadowChallenges: Readonly<Record<string, number>>
+  /** By how many bits, all together. */
+  readonly shadowBits: Readonly<Record<string, number>>
   /** By site key, at most SITES_MAX; further sites are counted under ''. Only sites that exist. */
   readonly sites: Readonly<Record<string, SiteStats>>
   readonly gauges: Gauges

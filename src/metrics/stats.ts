@@ -49,6 +49,9 @@ export class Stats implements Events, ExchangeObserver {
   /** Counts for the sites beyond SITES_MAX. */
   readonly #otherSites = new SiteCounters()
   readonly #limited = new Map<EndpointName, Tally<Policy>>()
+  /** What shadow policies asked for, against what was asked for. */
+  readonly #shadowChallenges = { harder: 0, easier: 0, same: 0 }
+  readonly #shadowBits = { harder: 0, easier: 0 }
   readonly #storeLatency = new Buckets(LATENCY_BOUNDS_SECONDS)
   readonly #storeBatch = new Buckets(BATCH_BOUNDS)
   #storeOutages = 0
@@ -78,8 +81,15 @@ export class Stats implements Events, ExchangeObserver {
     this.#parts[part].faults++
   }
 
-  issued(_exchange: Exchange, { site, difficulty }: IssuedChallenge): void {
+  issued(_exchange: Exchange, { site, difficulty, shadowDifficulty }: IssuedChallenge): void {
     this.#site(site.record.siteKey).issued(difficulty)
+    if (shadowDifficulty !== undefined) this.#compare(shadowDifficulty - difficulty)
+  }
+
+  #compare(moreBits: number): void {
+    const verdict = moreBits > 0 ? 'harder' : moreBits < 0 ? 'easier' : 'same'
+    this.#shadowChallenges[verdict]++
+    if (verdict !== 'same') this.#shadowBits[verdict] += Math.abs(moreBits)
   }
 
   judged(_exchange: Exchange, { site, passed, score, reasons }: Judgement): void {
@@ -137,6 +147,8 @@ export class Stats implements Events, ExchangeObserver {
       connectionsRefused: this.#sources.connections().refused,
       cpuMicroseconds: cpuMicroseconds(),
       limited,
+      shadowChallenges: { ...this.#shadowChallenges },
+      shadowBits: { ...this.#shadowBits },
       ...this.#sitesSnapshot(),
       gauges: this.#gauges(),
     }

@@ -33,6 +33,8 @@ export class SnapshotSum {
   #scoreHundredths = 0
   readonly #reasons: Counts = {}
   readonly #limited: Counts = {}
+  readonly #shadowChallenges: Counts = {}
+  readonly #shadowBits: Counts = {}
   readonly #sites: Record<string, SiteSum> = {}
 
   /** @param siteKeys the sites that are counted separately; the others are counted under '' */
@@ -55,6 +57,8 @@ export class SnapshotSum {
     this.#scoreHundredths += Math.round(countOf(sent.scoreSum) * HUNDREDTHS)
     addCounts(this.#reasons, sent.reasons)
     addCounts(this.#limited, sent.limited)
+    addCounts(this.#shadowChallenges, sent.shadowChallenges)
+    addCounts(this.#shadowBits, sent.shadowBits)
     for (const [siteKey, site] of Object.entries(sent.sites ?? {})) {
       const key = siteKeys.has(siteKey) ? siteKey : ''
       this.#sites[key] ??= new SiteSum()
@@ -78,6 +82,8 @@ export class SnapshotSum {
       scoreSum: this.#scoreHundredths / HUNDREDTHS,
       reasons: { ...this.#reasons },
       limited: { ...this.#limited },
+      shadowChallenges: { ...this.#shadowChallenges },
+      shadowBits: { ...this.#shadowBits },
       sites: mapValues(this.#sites, sum => sum.snapshot()),
       gauges,
     }

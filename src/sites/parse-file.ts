@@ -1,10 +1,12 @@
 /** Reads and checks a file of sites as a whole. A file with any mistake is not used. */
 
 import { Ajv, type ErrorObject } from 'ajv'
+import type { PolicyOverrides } from '../domain/difficulty.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { SITE_DEFAULTS, type SiteSettings } from '../domain/site.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { FILE_FORMAT, FILE_VERSION, type SiteEntry } from './file.ts'
+import { POLICY_SCHEMA } from './policy-schema.ts'
 import { CIDR, NAME, ORIGIN, type ValueRule } from './rules.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 import { defaultSettings } from './sites.ts'
@@ -17,13 +19,8 @@ export type ParsedSitesFile =
   /** One line for each mistake, which starts with the mistake's place. */
   | { readonly problems: readonly string[] }
 
-const validate = new Ajv({
-  strict: true,
-  meta: false,
-  validateSchema: false,
-  allErrors: true,
-  verbose: true,
-}).compile(SITES_FILE_SCHEMA)
+const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allErrors: true, verbose: true })
+const validate = ajv.compile(SITES_FILE_SCHEMA)
 
 /** An entry that passed the schema. Its groups may be incomplete. */
 type FileSite = { siteKey?: string; name: string } & {
@@ -34,15 +31,27 @@ type FileSite = { siteKey?: string; name: string } & {
       : SiteSettings[Field]
 }
 
+/** Parses a file of a policy: any of its numbers. */
+export function parsePolicyFile(
+  bytes: Uint8Array,
+): { readonly policy: PolicyOverrides } | { readonly problems: readonly string[] } {
+  const read = readJson(bytes)
+  if ('problems' in read) return read
+  const { json } = read
+  if (!isRecord(json))
+    return {
+      problems: [`the file: expected ${(POLICY_SCHEMA as SchemaPart).description}, got ${gotText(json)}`],
+    }
+  const problems = new Problems()
+  const validatePolicy = ajv.compile(POLICY_SCHEMA)
+  if (!validatePolicy(json)) for (const error of validatePolicy.errors!) problems.addError(error)
+  return problems.lines.length > 0 ? { problems: problems.lines } : { policy: json as PolicyOverrides }
+}
+
 export function parseSitesFile(bytes: Uint8Array): ParsedSitesFile {
-  const text = decoded(bytes)
-  if (text === undefined) return { problems: ['the file is not UTF-8'] }
-  let json: unknown
-  try {
-    json = JSON.parse(text)
-  } catch (error) {
-    return { problems: [`the file is not JSON: ${oneLine((error as Error).message)}`] }
-  }
+  const read = readJson(bytes)
+  if ('problems' in read) return read
+  const { json } = read
   const strange = formatProblem(json)
   if (strange !== undefined) return { problems: [strange] }
   const problems = new Problems()
@@ -54,6 +63,16 @@ export function parseSitesFile(bytes: Uint8Array): ParsedSitesFile {
   }
   if (problems.lines.length > 0) return { problems: problems.lines }
   return { entries: (sites as FileSite[]).map(entryOf) }
+}
+
+function readJson(bytes: Uint8Array): { readonly json: unknown } | { readonly problems: readonly string[] } {
+  const text = decoded(bytes)
+  if (text === undefined) return { problems: ['the file is not UTF-8'] }
+  try {
+    return { json: JSON.parse(text) }
+  } catch (error) {
+    return { problems: [`the file is not JSON: ${oneLine((error as Error).message)}`] }
+  }
 }
 
 /** undefined if the bytes are not UTF-8. A byte order mark, which editors leave, is no part of the text. */

@@ -5,6 +5,7 @@ import { SCORE_REASONS, SCORE_WEIGHTS } from '../domain/score.ts'
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
 import { FILE_FORMAT, FILE_VERSION } from './file.ts'
+import { POLICY_SCHEMA } from './policy-schema.ts'
 import { CIDR, LIMIT_MAX, NAME, NAME_CHARACTERS_MAX, ORIGIN, SITE_KEY_RULE } from './rules.ts'
 
 const CLOSED = { additionalProperties: false } as const
@@ -145,6 +146,7 @@ const SITE = Type.Object(
     limits: Type.Optional(LIMITS),
     failOpen: Type.Optional(FAIL_OPEN),
     scoreWeights: Type.Optional(SCORE_WEIGHTS_OF_SITE),
+    shadow: Type.Optional(POLICY_SCHEMA),
   },
   { title: 'Site', description: 'an object that describes a site', ...CLOSED },
 )

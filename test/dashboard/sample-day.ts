@@ -36,6 +36,8 @@ export function emptySnapshot(): Mutable<StatsSnapshot> {
     scoreSum: 0,
     reasons: {},
     limited: {},
+    shadowChallenges: {},
+    shadowBits: {},
     sites: {},
     gauges: {
       storeUp: 1,

@@ -21,6 +21,7 @@ function exchangeOf(siteKey: string): Exchange {
   return { siteKey } as Exchange
 }
 
+const BOUNDS = { base: 18, min: 16, max: 28 }
 const INPUTS = {
   addressChallenges: 0,
   addressLimit: 30,
@@ -47,8 +48,9 @@ test('challenges, judgements, redemptions and refusals are counted for their sit
   const stats = newStats()
   const [a, b] = [siteOf('site_a'), siteOf('site_b')]
   const ofA = exchangeOf('site_a')
-  for (const difficulty of [16, 16, 18]) stats.issued(ofA, { site: a, nonce: '', difficulty, inputs: INPUTS })
-  stats.issued(exchangeOf('site_b'), { site: b, nonce: '', difficulty: 28, inputs: INPUTS })
+  for (const difficulty of [16, 16, 18])
+    stats.issued(ofA, { site: a, nonce: '', difficulty, bounds: BOUNDS, inputs: INPUTS })
+  stats.issued(exchangeOf('site_b'), { site: b, nonce: '', difficulty: 28, bounds: BOUNDS, inputs: INPUTS })
   stats.judged(ofA, judgement(a, true, 1, []))
   stats.judged(ofA, judgement(a, true, 0.9, ['noPlugins']))
   stats.judged(ofA, judgement(a, false, 0.29, ['webdriver', 'noPlugins']))
@@ -129,7 +131,7 @@ test(`however many sites there are, at most ${SITES_MAX} are counted apart, and 
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < SITES_MAX + 50; index++) {
       const site = siteOf(`site_${index}`)
-      stats.issued(exchangeOf(''), { site, nonce: '', difficulty: 18, inputs: INPUTS })
+      stats.issued(exchangeOf(''), { site, nonce: '', difficulty: 18, bounds: BOUNDS, inputs: INPUTS })
     }
   }
   const { sites, difficulties } = stats.snapshot()

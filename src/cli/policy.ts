@@ -1,0 +1,83 @@
+/** `powgate policy ...`, and how commands read a file of a policy. */
+
+import { readFile } from 'node:fs/promises'
+import { DEVICE_CLASSES, meanSeconds } from '../domain/devices.ts'
+import type { PolicyOverrides } from '../domain/difficulty.ts'
+import { DEFAULT_POLICY } from '../domain/policy.ts'
+import { AdminError } from '../sites/sites.ts'
+import { Replay } from '../trace/replay.ts'
+import type { Command, Input } from './command.ts'
+import { printJson, printLine, printTable } from './output.ts'
+import { JSON_FLAG, POLICY_FILE } from './site-flags.ts'
+
+export const POLICY_COMMANDS: readonly Command[] = [
+  {
+    name: 'policy replay',
+    about: 'Let a policy decide once more what the service recorded, and tell the differences.',
+    positionals: [],
+    flags: {
+      policy: {
+        about: 'Policy; what it leaves out is as in the live one.',
+        isRequired: true,
+        value: POLICY_FILE,
+      },
+      trace: {
+        about: 'Trace of one worker (POWGATE_TRACE_FILE).',
+        isRequired: true,
+        value: {
+          placeholder: 'FILE',
+          expects: 'the path of a trace',
+          accepts: text => text !== '',
+          repeats: true,
+        },
+      },
+      json: JSON_FLAG,
+    },
+    example: '--policy gentle.json --trace /var/lib/powgate/trace.0 --trace /var/lib/powgate/trace.1',
+    run: runReplay,
+  },
+]
+
+/** Throws AdminError with a line for each mistake. */
+export async function readPolicy(flag: string, path: string): Promise<PolicyOverrides> {
+  const { parsePolicyFile } = await import('../sites/parse-file.ts')
+  const bytes = await readFile(path).catch(({ message }) => {
+    throw new AdminError(`--${flag}: cannot read ${path}: ${message}`)
+  })
+  const parsed = parsePolicyFile(bytes)
+  if ('problems' in parsed) throw new AdminError(parsed.problems.join('\n'))
+  return parsed.policy
+}
+
+async function runReplay(input: Input): Promise<void> {
+  const replay = new Replay({ ...DEFAULT_POLICY, ...(await readPolicy('policy', input.required('policy'))) })
+  for (const path of input.texts('trace')!) replay.read(path)
+  const { challenges, accepted, failed, byDifference, different, hashes } = replay
+  if (challenges === 0) throw new AdminError('there is no challenge in what was recorded')
+  const delays = DEVICE_CLASSES.map(device => {
+    const mean = (sum: number) => Number(meanSeconds(device, sum / challenges).toPrecision(3))
+    const { name, share } = device
+    return { device: name, share, recorded: mean(hashes.recorded), replayed: mean(hashes.replayed) }
+  })
+  if (input.has('json')) {
+    printJson({ challenges, accepted, failed, byDifference, delays, different })
+    return
+  }
+  printLine(`${challenges} challenges, ${accepted} accepted proofs, ${failed} failed verifications`, '')
+  const differences = Object.entries(byDifference).sort(([a], [b]) => Number(a) - Number(b))
+  printTable(
+    ['bits', 'challenges', 'share'],
+    differences.map(([bits, count]) => [
+      bits === '0' ? 'the same' : bits.replace(/^(?=\d)/, '+'),
+      String(count),
+      `${((100 * count) / challenges).toFixed(1)} %`,
+    ]),
+  )
+  printLine('', 'Mean seconds of a solution, as recorded and by the policy:', '')
+  printTable(
+    ['device', 'of visitors', 'recorded', 'policy'],
+    delays.map(({ device, share, recorded, replayed }) =>
+      [device, `${Math.round(100 * share)} %`, recorded, replayed].map(String),
+    ),
+  )
+}
