@@ -50,10 +50,12 @@ export interface Figures {
   /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
   readonly secondsPerDollar: number | undefined
   /**
-   * Seconds from the end of the last attack until people's mean bits, ten seconds at a time, stay as before: within half a bit
+   * Seconds from the end of the last attack, or its last token, until people's mean bits, ten seconds at a time, stay as before: within half a bit
    * of the mean, or of the worst ten seconds if these were worse.
    */
   readonly recoverySeconds: number | undefined
+  /** The same without half a bit of tolerance. */
+  readonly baseSeconds: number | undefined
   /** Bits of people in the worst minute of the attacks, above the mean of their second half. */
   readonly overshootBits: number | undefined
   /** What people have of the attacks: those who share the attackers' addresses, or all if nobody does. */
@@ -89,7 +91,8 @@ export function figuresOf(scenario: Scenario, measure: Measure): Figures {
     attacks: Object.fromEntries(attacks.map(count => [count.attack.name, attackFigures(count)])),
     workRatio: hashes === 0 ? undefined : hashes / PRICES.threadMhs / measure.ourMicroseconds,
     secondsPerDollar: dollars === 0 ? undefined : addedSeconds / dollars,
-    recoverySeconds: recovery(scenario, measure),
+    recoverySeconds: recovery(scenario, measure, 0.5),
+    baseSeconds: recovery(scenario, measure, 0),
     overshootBits: overshoot(scenario, measure),
     collateral: collateralOf(scenario, measure.visits),
   }
@@ -204,13 +207,19 @@ function meansOf(measure: Measure, fromBin: number, toBin: number, length: numbe
   return starts.flatMap(start => meanBitsIn(measure, start, Math.min(toBin, start + length)) ?? [])
 }
 
-function recovery({ attacks = [], minutes }: Scenario, measure: Measure): number | undefined {
+function recovery(
+  { attacks = [], minutes }: Scenario,
+  measure: Measure,
+  tolerance: number,
+): number | undefined {
   if (attacks.length === 0) return undefined
-  const [first, end] = binsOf(attacks)
+  const [first, endOfRequests] = binsOf(attacks)
+  // Hard challenges keep an attacker's processors busy for minutes more.
+  const end = Math.max(endOfRequests, measure.bins.findLastIndex(({ accepted }) => accepted > 0) + 1)
   const last = minutes * BINS_PER_MINUTE
   const quietBits = meanBitsIn(measure, 0, first)
   if (end >= last || quietBits === undefined) return undefined
-  const most = Math.max(quietBits + 0.5, ...meansOf(measure, 0, first, 1))
+  const most = Math.max(quietBits + tolerance, ...meansOf(measure, 0, first, 1))
   for (let bin = last - 1; bin >= end; bin--)
     if ((meanBitsIn(measure, bin, bin + 1) ?? 0) > most) return ((bin + 1 - end) * BIN_MS) / 1000
   return 0

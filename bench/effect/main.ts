@@ -5,6 +5,7 @@ import { ToolError, tell, tool } from '../../test/harness/command-line.ts'
 import { reportHtml } from '../report/html.ts'
 import { renderTable } from '../report/table.ts'
 import { compareWithService } from './against-service.ts'
+import { AIM_COLUMNS, aimRows } from './aims.ts'
 import { DETAILS, type EffectOptions, effectOptions, OPTIONS } from './options.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
 import { COLUMNS, cellsOf, type Row, reportOf } from './report.ts'
@@ -32,9 +33,19 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
+async function tellAims({ seed, speeds: [speed], base }: EffectOptions): Promise<number> {
+  const rows = await aimRows((scenario, index) => {
+    tell(scenario.name)
+    return simulate(scenario, { seed: seed + index, speed: speed! })
+  }, base)
+  process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
+  return 0
+}
+
 async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
-  const scenarios = chosen(options)
+  if (options.aims) return tellAims(options)
+  const scenarios = chosen(options).map(scenario => ({ ...scenario, base: options.base ?? scenario.base }))
   const policies: Record<string, PolicyMaker> = { now: Service }
   if (options.before !== undefined) policies.before = await policyOf(options.before)
   const rows: Row[] = []

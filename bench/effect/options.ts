@@ -8,8 +8,10 @@ export const OPTIONS = {
   scenario: text('FILE', 'One scenario of your own, a JSON file as bench/effect/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
+  base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   before: text('REV', 'Beside it the policy of a Git revision, by its own bench/effect/service.ts.'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
+  aims: toggle('Instead: what the policy is meant to do, beside what it does.'),
   ...OUTPUT,
   json: toggle('One JSON line for each scenario, policy and speed.'),
 }

@@ -16,7 +16,7 @@ export interface Scenario {
   readonly about: string
   readonly minutes: number
   readonly workers?: number
-  readonly base?: number
+  readonly base?: number | undefined
   /** Figures are taken of this part; of the whole if not given. */
   readonly measured?: readonly [fromMinute: number, toMinute: number]
   readonly people: readonly People[]

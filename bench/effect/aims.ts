@@ -1,0 +1,184 @@
+/** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/effect.md says why some are missed. */
+
+import { difficultyFor } from '../../src/domain/difficulty.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
+import { addLoad, type LoadState } from '../../src/domain/load.ts'
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
+import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { NEW_SOURCE } from '../../src/domain/sources.ts'
+import type { Column } from '../report/table.ts'
+import { BIN_MS } from './measure.ts'
+import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
+import type { Result } from './simulate.ts'
+
+export const AIM_COLUMNS: readonly Column[] = [
+  { title: 'aim', align: 'left' },
+  { title: 'wanted', align: 'right' },
+  { title: 'found: all that miss it, or the nearest to that', align: 'left' },
+  { title: '', align: 'left' },
+]
+
+const [BINS_PER_MINUTE, SECONDS_PER_DAY] = [60_000 / BIN_MS, 86_400]
+
+const LONE: Scenario = {
+  name: 'lone',
+  about: 'A hundred thousand visitors who never meet.',
+  minutes: 834,
+  people: [{ name: 'people', rate: 120, addresses: { addresses: 1_000_000 } }],
+}
+const EVEN = 'end-rush, spread evenly'
+
+/** Undefined or NaN is a miss. */
+type ValueOf = (result: Result) => number | undefined
+type Aim = readonly [aim: string, most: number, scenarios: readonly string[], value: ValueOf]
+
+/** Few people are behind one address: their figures are means of so many runs. */
+const OFFICES: readonly string[] = ['office-nat-0900', 'nat-griefer']
+const OFFICE_RUNS = 20
+
+/**
+ * @param run simulates a scenario, with another seed for each `index`
+ * @param base of all sites, bits
+ * @returns cells of AIM_COLUMNS
+ */
+export async function aimRows(
+  run: (scenario: Scenario, index: number) => Promise<Result>,
+  base: number = SITE_DEFAULTS.difficulty.base,
+): Promise<string[][]> {
+  const results = new Map<string, Result[]>()
+  for (const scenario of [LONE, ...builtInScenarios().flatMap(withEven)]) {
+    const runs: Result[] = []
+    const count = OFFICES.includes(scenario.name) ? OFFICE_RUNS : 1
+    while (runs.length < count) runs.push(await run({ ...scenario, base }, runs.length))
+    results.set(scenario.name, runs)
+  }
+  const attacks = [...results]
+    .filter(([, [first]]) => first!.scenario.attacks !== undefined)
+    .map(([name]) => name)
+  const meanOf = (name: string, value: ValueOf) => {
+    const values = results.get(name)!.map(result => value(result) ?? Number.NaN)
+    return values.reduce((sum, one) => sum + one, 0) / values.length
+  }
+  const rows = (aims: readonly Aim[]) =>
+    aims.map(([aim, most, names, value]) =>
+      atMost(aim, most, new Map(names.map(name => [name, meanOf(name, value)]))),
+    )
+  return [
+    ...rows(
+      ofPeople(
+        base,
+        meanOf('lone', ({ figures }) => figures.all.p95),
+      ),
+    ),
+    atLeast("attackers' CPU a proof over ours, quiet", 100, costRatio(base, 0)),
+    atLeast("attackers' CPU a proof over ours, the site's full climb", 1000, costRatio(base, 1e9)),
+    ...rows(ofAttacks(attacks, results.get(EVEN)![0]!)),
+    atMost('"usual" after a day at 50 times the usual', 1.25, new Map([['ratio', usualAfterADay(50)]])),
+  ]
+}
+
+function ofPeople(base: number, quietP95: number): Aim[] {
+  const [lone, crowds] = [['lone'], ['flash-crowd', 'flash-crowd-dense']]
+  const griefed = ['nat-griefer']
+  return [
+    ['lone visitors: p95, s', 1, lone, ({ figures }) => figures.all.p95],
+    ['lone low phones: p95, s', 2, lone, ({ figures }) => figures.byDevice['low phone']?.p95],
+    ['lone visitors: refused, of 100,000', 0, lone, ({ figures }) => 1e5 * figures.all.limited],
+    ['a crowd: bits added', 1, crowds, ({ figures }) => figures.meanBits - base],
+    ['a crowd: p95 over quiet', 2, crowds, ({ figures }) => figures.all.p95! / quietP95],
+    ['a crowd: refused, %', 0, crowds, ({ figures }) => 100 * figures.all.limited],
+    ['an office: p95, s', 3, OFFICES, ({ figures }) => figures.byPeople.office?.p95],
+    ['an office: gave up, %', 0.1, OFFICES, ({ figures }) => 100 * figures.byPeople.office!.gone],
+    ['neighbours of a griefer: bits added', 1, griefed, ({ figures }) => figures.collateral?.bits],
+    ['neighbours of a griefer: score lost', 0.05, griefed, ({ figures }) => -figures.collateral!.score],
+  ]
+}
+
+function ofAttacks(attacks: readonly string[], even: Result): Aim[] {
+  const [idle, burst] = [['challenge-only-inflation'], ['offices-in-burst']]
+  const ofAnAddress = CONTRACT_LIMITS.verifyAddressSite
+  return [
+    ['requests without work: bits added to others', 0, idle, ({ figures }) => figures.collateral?.bits],
+    ["bursts over an even flow: people's work", 1.1, ['end-rush'], rush => workOf(rush) / workOf(even)],
+    ['bursts over an even flow: tokens', 1.1, ['end-rush'], rush => tokensOf(rush) / tokensOf(even)],
+    ['one owner: tokens over the tolerated load', 2, ['v6-slash48', 'datacentre-24s'], tokensOverTolerated],
+    ['a /48: tokens over those of an address', 16, ['v6-slash48'], result => tokensOf(result) / ofAnAddress],
+    [
+      'all attacks: p95 of people who come once, s',
+      4,
+      attacks,
+      ({ figures }) => figures.byPeople.people?.p95,
+    ],
+    ['an attack: p95 of people in offices, s', 2, burst, ({ figures }) => figures.byPeople.office?.p95],
+    [
+      'after an attack: s until within half a bit',
+      120,
+      attacks,
+      ({ figures }) => figures.recoverySeconds ?? 0,
+    ],
+    ['after an attack: s until at the base', 300, attacks, ({ figures }) => figures.baseSeconds ?? 0],
+  ]
+}
+
+function atMost(aim: string, most: number, found: ReadonlyMap<string, number>): string[] {
+  const sorted = [...found].sort(([, a], [, b]) => b - a)
+  const missed = sorted.filter(([, value]) => !(value <= most))
+  const shown = missed.length > 0 ? missed : sorted.slice(0, 1)
+  const text = shown.map(([name, value]) => `${name} ${value.toFixed(2)}`).join(', ')
+  return [aim, `<= ${most}`, text, missed.length > 0 ? 'MISSED' : 'met']
+}
+
+function atLeast(aim: string, least: number, found: number): string[] {
+  return [aim, `>= ${least}`, found.toFixed(0), found >= least ? 'met' : 'MISSED']
+}
+
+/** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
+function costRatio(base: number, siteRate: number): number {
+  const source = { ...NEW_SOURCE, comesAgain: true }
+  const inputs = {
+    addressChallenges: 0,
+    addressLimit: 30,
+    addressFailures: 0,
+    source,
+    siteRate,
+    siteRateUsual: 0,
+  }
+  const { challenge, verify } = PRICES.ourMicroseconds
+  const bits = difficultyFor({ ...SITE_DEFAULTS.difficulty, base }, inputs)
+  return 2 ** bits / PRICES.threadMhs / (challenge + verify)
+}
+
+function withEven(scenario: Scenario): Scenario[] {
+  if (scenario.name !== 'end-rush') return [scenario]
+  const even = scenario.attacks!.map(attack => ({
+    ...attack,
+    rate: (attack.rate as { perMinute: number }).perMinute,
+  }))
+  return [scenario, { ...scenario, name: EVEN, attacks: even }]
+}
+
+/** Mean work of people while the attack lasts. */
+function workOf({ scenario: { attacks, base }, measure }: Result): number {
+  const { from, to } = attacks![0]!
+  const during = measure.visits.filter(({ atMs }) => atMs >= from * 60_000 && atMs < to * 60_000)
+  return during.reduce((sum, { bits }) => sum + 2 ** (bits ?? base!), 0) / during.length
+}
+
+/** Tokens of the attackers a minute, from the second minute of the attack on. */
+function tokensOf({ scenario: { attacks }, measure }: Result): number {
+  const { from, to } = attacks![0]!
+  const bins = measure.bins.slice((from + 1) * BINS_PER_MINUTE, to * BINS_PER_MINUTE)
+  return bins.reduce((sum, { accepted }) => sum + accepted, 0) / (to - from - 1)
+}
+
+/** Over the proofs a minute up to which the load of the site is no attack. */
+function tokensOverTolerated(result: Result): number {
+  const usual = result.scenario.people.reduce((sum, { rate }) => sum + mostOf(rate), 0)
+  return tokensOf(result) / (DEFAULT_POLICY.loadTolerated * Math.max(60 * DEFAULT_POLICY.usualRateMin, usual))
+}
+
+function usualAfterADay(times: number): number {
+  let state: LoadState = { atMs: 0, rate: 1, usualRate: 1 }
+  for (let second = 1; second <= SECONDS_PER_DAY; second++) state = addLoad(state, second * 1000, times)
+  return state.usualRate
+}
