@@ -29,6 +29,9 @@ export interface DifficultyInputs {
   readonly siteRateUsual: number
 }
 
+/** Accepted proofs are those of about so many minutes. */
+const ACCEPTED_MINUTES = 10
+
 export function difficultyFor(
   bounds: DifficultyBounds,
   inputs: DifficultyInputs,
@@ -75,15 +78,22 @@ export function difficultyClimb(
   }
 }
 
-function requestBits(
-  { addressChallenges, addressLimit }: DifficultyInputs,
-  { quietShare, addressBitsMax }: DifficultyPolicy,
-): number {
-  const climb = Math.max(0, (addressChallenges / addressLimit - quietShare) / (1 - quietShare))
+/** Challenges that were solved cost their own climb. All others, with failures, cost neighbours one bit at most. */
+function requestBits(inputs: DifficultyInputs, policy: DifficultyPolicy): number {
+  const { addressChallenges, addressLimit, addressFailures, source } = inputs
+  const whole = climbOf(addressChallenges / addressLimit, policy)
+  const solved = Math.min(addressChallenges, source.accepted / ACCEPTED_MINUTES)
+  if (!isShared(Math.max(addressChallenges - solved, addressFailures), source)) return whole
+  const ofOthers = policy.neighbourBitsMax - failureBits(inputs, policy)
+  return Math.min(whole, climbOf(solved / addressLimit, policy) + ofOthers)
+}
+
+function climbOf(share: number, { quietShare, addressBitsMax }: DifficultyPolicy): number {
+  const climb = Math.max(0, (share - quietShare) / (1 - quietShare))
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
-/** Whether so many people behind the address succeed that its failures may be another one's. */
+/** Whether so many people behind the address succeed that its failures, or what it left unsolved, may be another one's. */
 export function isShared(failures: number, { accepted }: Source): boolean {
   return failures <= accepted
 }

@@ -11,7 +11,10 @@ export interface DifficultyPolicy {
   /** Failures that cost one bit. */
   readonly failuresPerBit: number
   readonly failureBitsMax: number
-  /** The most for failures of somebody else: while people behind the address succeed, most of them are not who fails. */
+  /**
+   * The most for what somebody else does. While people behind the address succeed, most of them are not who fails, or asks
+   * without solving.
+   */
   readonly neighbourBitsMax: number
   readonly loadBitsMax: number
   /** For networks that come once: they are not the load. */

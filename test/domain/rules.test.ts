@@ -54,6 +54,23 @@ test('difficulty: an address climbs steadily to its limit, and failures add to i
   assert.equal(difficultyFor(bounds, { ...quiet, source, addressFailures: 16 }), 21, 'of most behind it')
 })
 
+test('difficulty: who asks without solving costs neighbours who solve one bit, with failures; who solves pays in full', () => {
+  const at = (addressChallenges: number, accepted: number, addressFailures = 0) =>
+    difficultyFor(bounds, {
+      ...quiet,
+      addressChallenges,
+      addressFailures,
+      source: { ...NEW_SOURCE, accepted },
+    })
+  assert.equal(at(15, 0), 20)
+  assert.equal(at(15, 60), 19)
+  assert.equal(at(15, 60, 9), 19)
+  assert.equal(at(29, 60, 9), 19)
+  assert.equal(at(15, 13.6), 20, 'more is left unsolved than people behind it solved')
+  assert.equal(at(15, 60, 61), 23, 'more failed than people behind it solved')
+  assert.deepEqual([at(15, 150), at(29, 200), at(29, 290)], [20, 22, 22])
+})
+
 test('difficulty: an attack raises networks that come again, others by one bit, and a good day nobody', () => {
   const again = { ...NEW_SOURCE, comesAgain: true }
   const at = (siteRate: number, source = again) =>
