@@ -23,7 +23,9 @@ export interface DifficultyPolicy {
   readonly loadTolerated: number
   /** Lower usual loads count as this one, in proofs a second: a few families at once are no attack on a quiet site. */
   readonly usualRateMin: number
-  /** So many proofs of an owner lately, and it comes again. */
+  /** So many accepted proofs of an address lately, and it comes again. */
+  readonly addressProofsFree: number
+  /** So many of a network that one owner holds, in all workers, and the network comes again. */
   readonly ownerProofsFree: number
   /** The most for the networks around an address. */
   readonly networkBitsMax: number
@@ -50,7 +52,8 @@ export const DEFAULT_POLICY: DifficultyPolicy = Object.freeze({
   loadBitsOnceMax: 1,
   loadTolerated: 4,
   usualRateMin: 0.5,
-  ownerProofsFree: 2,
+  addressProofsFree: 2,
+  ownerProofsFree: 16,
   networkBitsMax: 10,
   // Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus.
   networksV4: Object.freeze([

@@ -2,9 +2,9 @@
  * Where accepted proofs came from lately: from each address, and from the networks around it. Who had many accepted pays more
  * for the next one. Challenges that nobody solved count nothing, so nobody raises the price of others without work.
  *
- * A network that one owner holds (an IPv4 /24, an IPv6 /48) and that sent several proofs within ten minutes comes *again*.
- * Most people come once. So only proofs of networks that come again count as load of a site, and only these networks pay for
- * that load in full.
+ * An address that sent several proofs within ten minutes comes *again*, and so does a network that one owner holds (an IPv4
+ * /24, an IPv6 /48) and that sent many. Most people come once, and share a network with few others. So only proofs of those
+ * that come again count as load of a site, and only they pay for that load in full.
  *
  * Each worker sees a random sample of connections, and multiplies larger counts by the number of workers. Networks of private
  * and loopback addresses are not looked at: they are the operator's own.
@@ -40,7 +40,7 @@ export interface Source {
   readonly networkPrefix: number
   /** Its proofs that were accepted within about a minute. */
   readonly networkProofs: number
-  /** Whether its owner's network comes again. */
+  /** Whether it, or its owner's network, comes again. */
   readonly comesAgain: boolean
   /** Proofs of the address itself that were accepted in about the last ten minutes. */
   readonly accepted: number
@@ -78,37 +78,43 @@ export class SourceWatch {
   /**
    * Notes an accepted proof.
    *
-   * @returns whether the proof counts as load of its site, because its owner came before
+   * @returns whether the proof counts as load of its site, because it comes again
    */
   accepted(address: Address, nowMs: number): boolean {
-    const { ownerProofsFree } = DEFAULT_POLICY
-    const before = this.#owners.add(address, addressBits(address), nowMs)
-    if (this.#isOwn(address)) return before >= ownerProofsFree
+    const own = this.#owners.add(address, addressBits(address), nowMs)
+    if (this.#isOwn(address)) return own >= DEFAULT_POLICY.addressProofsFree
     for (const { prefixBits } of levelsOf(address)) this.#recent.add(address, prefixBits, nowMs)
-    return this.#owners.add(address, ownerBits(address), nowMs) >= ownerProofsFree
+    return this.#comesAgain(own, this.#owners.add(address, ownerBits(address), nowMs))
   }
 
   /** @param policy any policy, as proofs are counted alike for all: at the levels of DEFAULT_POLICY */
   of(address: Address, nowMs: number, policy: DifficultyPolicy = DEFAULT_POLICY): Source {
-    const { ownerProofsFree, networkBitsMax } = policy
     const isOwn = this.#isOwn(address)
     const own = this.#owners.get(address, addressBits(address), nowMs)
-    const owner = isOwn ? own : this.#owners.get(address, ownerBits(address), nowMs)
+    const owner = isOwn ? 0 : this.#owners.get(address, ownerBits(address), nowMs)
     let bits = 0
     let networkPrefix = 0
     let networkProofs = 0
     for (const { prefixBits, free, slope } of isOwn ? NO_LEVELS : levelsOf(address, policy)) {
-      const seen = this.#recent.get(address, prefixBits, nowMs)
-      const count = seen < SAMPLE_MIN ? seen : seen * this.#workers
+      const count = this.#inAllWorkers(this.#recent.get(address, prefixBits, nowMs))
       const asked = count > free ? slope * Math.log2(count / free) : 0
       if (asked <= bits) continue
       bits = asked
       networkPrefix = prefixBits
       networkProofs = count
     }
-    const networkBits = Math.min(networkBitsMax, Math.ceil(bits))
-    const comesAgain = owner >= ownerProofsFree
+    const networkBits = Math.min(policy.networkBitsMax, Math.ceil(bits))
+    const comesAgain = this.#comesAgain(own, owner, policy)
     return { networkBits, networkPrefix, networkProofs, comesAgain, accepted: own * this.#workers }
+  }
+
+  /** Both counts are of this worker. */
+  #comesAgain(own: number, owner: number, policy: DifficultyPolicy = DEFAULT_POLICY): boolean {
+    return own >= policy.addressProofsFree || this.#inAllWorkers(owner) >= policy.ownerProofsFree
+  }
+
+  #inAllWorkers(seen: number): number {
+    return seen < SAMPLE_MIN ? seen : seen * this.#workers
   }
 }
 

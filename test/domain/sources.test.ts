@@ -41,15 +41,26 @@ test('the networks of a provider add up, and a /48 of IPv6 costs two bits for ea
   assert.ok(networkBits >= 6 && networkBits <= 7, String(networkBits))
 })
 
-test('an owner comes again from the third proof on, for minutes; a stranger of the network counts as the owner', () => {
-  const watch = new SourceWatch(2, SECRET)
+test('an address comes again from the third proof on, for minutes; a network from the seventeenth, and strangers with it', () => {
+  const watch = new SourceWatch(1, SECRET)
   assert.deepEqual(watch.of(address('192.0.2.1'), 0), NEW_SOURCE)
-  assert.equal(watch.accepted(address('192.0.2.1'), 0), false)
-  assert.equal(watch.accepted(address('192.0.2.1'), 0), false)
-  assert.equal(watch.accepted(address('192.0.2.200'), 0), true)
-  assert.equal(watch.of(address('192.0.2.77'), 1000).comesAgain, true)
-  assert.equal(watch.of(address('192.0.3.77'), 1000).comesAgain, false)
-  assert.equal(watch.of(address('192.0.2.77'), 10 * MINUTE_MS).comesAgain, false)
+  for (let count = 1; count <= 3; count++)
+    assert.equal(watch.accepted(address('192.0.2.1'), 0), count === 3, `proof ${count}`)
+  const comesAgain = (text: string, nowMs: number) => watch.of(address(text), nowMs).comesAgain
+  assert.deepEqual([comesAgain('192.0.2.1', 1000), comesAgain('192.0.2.1', 10 * MINUTE_MS)], [true, false])
+  for (let count = 4; count <= 17; count++) {
+    assert.equal(comesAgain('192.0.2.77', 0), count === 17, `a stranger before proof ${count}`)
+    assert.equal(watch.accepted(address(`192.0.2.${100 + count}`), 0), count === 17, `proof ${count}`)
+  }
+  assert.deepEqual([comesAgain('192.0.2.77', 0), comesAgain('192.0.3.77', 0)], [true, false])
+})
+
+test('a network in which each address comes once is a crowd at any number of workers', () => {
+  for (const workers of [1, 2, 8]) {
+    const watch = new SourceWatch(workers, SECRET)
+    for (let count = 0; count < 15 / workers; count++)
+      assert.equal(watch.accepted(address(`192.0.2.${count}`), 0), false, `${workers} workers`)
+  }
 })
 
 test('counts are multiplied by the number of workers, since each worker sees a sample', () => {
