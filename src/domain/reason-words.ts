@@ -194,10 +194,6 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, ReasonWords>> = {
     meaning: 'The client claims that solving took longer than has passed since the challenge.',
     advice: '',
   },
-  hashRateImplausible: {
-    meaning: 'The solution came sooner than a browser can find it.',
-    advice: 'Native code, rented hardware, or a farm.',
-  },
   fingerprintReused: {
     meaning: 'The same fingerprint came from 32 addresses or more within minutes.',
     advice: '',

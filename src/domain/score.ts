@@ -20,8 +20,6 @@ export const SCORE_WEIGHTS = {
   environmentMissing: 0.2,
   /** `solveTimeMs` is more than the time from the challenge to the solution. */
   solveTimeImpossible: 0.2,
-  /** The solution came sooner than any browser could be expected to find it. */
-  hashRateImplausible: 0.4,
   /** The fingerprint came from many addresses within minutes. */
   fingerprintReused: 0.15,
   fingerprintSpread: 0.35,
@@ -48,7 +46,7 @@ export interface ScoreSignals {
    * clock is ahead. The time that the solution took is then unknown, and lowers no score.
    */
   readonly elapsedMs: number
-  /** Bits. */
+  /** Bits; for logs. */
   readonly difficulty: number
   /** Estimated number of addresses that sent this fingerprint to this site in the last minutes. */
   readonly fingerprintAddresses: number
@@ -77,12 +75,6 @@ const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Envi
 
 /** A claimed time may exceed the measured one by this much, because of clock granularity. */
 const SOLVE_TIME_SLACK_MS = 50
-/** 16 threads at 15 MH/s, which is more than browsers reach on large desktops. */
-const BROWSER_HASHES_PER_MS_MAX = 240_000
-/** Share of honest solvers at that rate who would be this lucky. */
-const LUCK = 0.01
-/** By difficulty, the number of hashes that such a lucky solver tries. */
-const LUCKY_HASHES = Array.from({ length: 32 }, (_, difficulty) => LUCK * 2 ** difficulty)
 /** Common devices share a fingerprint, so a few addresses prove nothing. */
 const FINGERPRINT_REUSED_ADDRESSES = 32
 const FINGERPRINT_SPREAD_ADDRESSES = 256
@@ -115,13 +107,8 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
 function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
   let reasons = environmentReasons(signals.environment)
   const { elapsedMs, solveTimeMs } = signals
-  if (elapsedMs >= 0) {
-    if (solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
-      reasons = [...reasons, 'solveTimeImpossible']
-    }
-    // The number of tries is geometric: P(at most x times the mean) = 1 - e^-x, about x for small x.
-    const possibleHashes = (elapsedMs + 1) * BROWSER_HASHES_PER_MS_MAX
-    if (possibleHashes < LUCKY_HASHES[signals.difficulty]!) reasons = [...reasons, 'hashRateImplausible']
+  if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
+    reasons = [...reasons, 'solveTimeImpossible']
   }
   if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES)
     reasons = [...reasons, 'fingerprintSpread']

@@ -76,7 +76,7 @@ const FAILURES = [
   'environmentMissing',
   'proof-wrong',
   'fingerprintSpread',
-  'hashRateImplausible',
+  'solveTimeImpossible',
   'recentFailure',
   'noLanguages',
   'ip-blocked',

@@ -135,8 +135,6 @@ test('score: the signals that the server measures, each at its bound', () => {
   assert.deepEqual(reasons({ solveTimeMs: 450 }), [])
   assert.deepEqual(reasons({ solveTimeMs: 451 }), ['solveTimeImpossible'])
   assert.deepEqual(reasons({ solveTimeMs: undefined }), [])
-  assert.deepEqual(reasons({ elapsedMs: 0, solveTimeMs: 0, difficulty: 24 }), [])
-  assert.deepEqual(reasons({ elapsedMs: 0, solveTimeMs: 0, difficulty: 25 }), ['hashRateImplausible'])
   assert.deepEqual(reasons({ fingerprintAddresses: 31 }), [])
   assert.deepEqual(reasons({ fingerprintAddresses: 32 }), ['fingerprintReused'])
   assert.deepEqual(reasons({ fingerprintAddresses: 256 }), ['fingerprintSpread'])
