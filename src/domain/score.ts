@@ -13,7 +13,7 @@ export const SCORE_WEIGHTS = {
   chromeAbsent: 0.15,
   swiftShader: 0.25,
   noPlugins: 0.1,
-  notificationDenied: 0.1,
+  notificationDenied: 0.05,
   zeroScreen: 0.3,
   noLanguages: 0.3,
   /** The client sent no `environment`. */
@@ -73,6 +73,12 @@ export const PLAIN_ENVIRONMENT: Required<Environment> = {
 
 const ENVIRONMENT_FLAGS = Object.keys(PLAIN_ENVIRONMENT) as readonly (keyof Environment)[]
 
+/**
+ * Flags that more than three in a thousand honest browsers set, each for reasons of its own (test/domain/personas.test.ts).
+ * One of them alone proves nothing. Headless browsers set several.
+ */
+const COMMON_FLAGS: readonly string[] = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied']
+
 /** A claimed time may exceed the measured one by this much, because of clock granularity. */
 const SOLVE_TIME_SLACK_MS = 50
 /** Common devices share a fingerprint, so a few addresses prove nothing. */
@@ -84,7 +90,7 @@ const NO_REASONS: readonly ScoreReason[] = []
 
 /** The score and its reasons. A signal whose weight is 0 is no reason. */
 export function scoreOf(signals: ScoreSignals, weights: ScoreWeights = SCORE_WEIGHTS): Score {
-  const signs = reasonsOf(signals)
+  const signs = reasonsOf(signals, weights)
   if (signs.length === 0) return { score: 1, reasons: signs }
   const reasons = weights === SCORE_WEIGHTS ? signs : signs.filter(reason => weights[reason] > 0)
   let penalty = 0
@@ -104,8 +110,8 @@ export function suspiciousFlags(environment: Environment): readonly (keyof Envir
 }
 
 /** Most visitors have no reasons; no list is made for them. */
-function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
-  let reasons = environmentReasons(signals.environment)
+function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly ScoreReason[] {
+  let reasons = environmentReasons(signals.environment, weights)
   const { elapsedMs, solveTimeMs } = signals
   if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
     reasons = [...reasons, 'solveTimeImpossible']
@@ -118,10 +124,17 @@ function reasonsOf(signals: ScoreSignals): readonly ScoreReason[] {
   return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
 }
 
-function environmentReasons(environment: Environment | undefined): readonly ScoreReason[] {
+function environmentReasons(
+  environment: Environment | undefined,
+  weights: ScoreWeights,
+): readonly ScoreReason[] {
   if (environment === undefined) return ['environmentMissing']
   for (const flag of ENVIRONMENT_FLAGS) {
-    if (environment[flag] === true) return suspiciousFlags(environment)
+    if (environment[flag] !== true) continue
+    const flags = suspiciousFlags(environment)
+    // A site that sets the weight itself means the flag alone, too.
+    const isUsual = weights[flag] === SCORE_WEIGHTS[flag]
+    return flags.length === 1 && isUsual && COMMON_FLAGS.includes(flag) ? NO_REASONS : flags
   }
   return NO_REASONS
 }

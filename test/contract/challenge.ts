@@ -90,7 +90,11 @@ export function challengeTests(subject: Subject): void {
       [blocked, false],
     ] as const) {
       for (let count = 0; count < 3; count++) {
-        const solution = await subject.client.solved(siteKey, { from }, { environment: { noPlugins: true } })
+        const solution = await subject.client.solved(
+          siteKey,
+          { from },
+          { environment: { noLanguages: true } },
+        )
         assert.equal((await subject.client.verify(siteKey, solution, { from })).json.passed, false)
       }
       const { json } = await subject.client.challenge(siteKey, { from })

@@ -119,12 +119,18 @@ const honest: ScoreSignals = {
   addressFailures: 0,
 }
 
-test('score: 1 without suspicion; each flag takes off what the table says', () => {
+test('score: 1 without suspicion; each flag takes off what the table says, common ones only beside another', () => {
   assert.deepEqual(scoreOf(honest), { score: 1, reasons: [] })
   for (const flag of FLAGS) {
-    const { score, reasons } = scoreOf({ ...honest, environment: { [flag]: true } })
-    assert.deepEqual(reasons, [flag])
-    assert.ok(Math.abs(score - (1 - SCORE_WEIGHTS[flag])) < 1e-9)
+    const isCommon = ['chromeAbsent', 'swiftShader', 'noPlugins', 'notificationDenied'].includes(flag)
+    const alone = scoreOf({ ...honest, environment: { [flag]: true } })
+    assert.deepEqual(alone.reasons, isCommon ? [] : [flag])
+    assert.equal(alone.score, isCommon ? 1 : 1 - SCORE_WEIGHTS[flag])
+    const other = flag === 'zeroScreen' ? 'noLanguages' : 'zeroScreen'
+    const both = scoreOf({ ...honest, environment: { [flag]: true, [other]: true } })
+    assert.equal(both.score, Math.round(100 * (1 - SCORE_WEIGHTS[flag] - SCORE_WEIGHTS[other])) / 100)
+    const ofSite = { ...SCORE_WEIGHTS, [flag]: 0.5 }
+    assert.equal(scoreOf({ ...honest, environment: { [flag]: true } }, ofSite).score, 0.5)
     assert.equal(scoreOf({ ...honest, environment: { [flag]: false } }).score, 1)
   }
   assert.deepEqual(scoreOf({ ...honest, environment: undefined }).reasons, ['environmentMissing'])

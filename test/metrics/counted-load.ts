@@ -124,14 +124,15 @@ export class CountedLoad {
     await this.#times(2, 'verify 429 rate-limited', body(site.siteKey), from) // its limit at all sites
   }
 
-  /** Verifications that are answered with 200: score 1, 0.9, 0.4 and 0, and without a score. */
+  /** Verifications that are answered with 200: score 1, 0.85, 0.4 and 0, and without a score. */
   async judgements(): Promise<void> {
     const { client, site } = this.#subject
     const blocking = { allow: [], block: ['127.0.0.0/8'] }
     const blocked = await this.#subject.createSite({ plan: 'pro', ipRules: blocking })
     const verify = (body: unknown) => (from: string) => client.verify(site.siteKey, body, { from })
     for (let index = 0; index < 3; index++) await this.#judge('ok', {})
-    await this.#judge('ok', { environment: { ...HONEST_ENVIRONMENT, noPlugins: true } })
+    const common = { noPlugins: true, notificationDenied: true }
+    await this.#judge('ok', { environment: { ...HONEST_ENVIRONMENT, ...common } })
     for (let index = 0; index < 2; index++)
       await this.#judge('failed', { environment: { ...HONEST_ENVIRONMENT, webdriver: true } })
     const { webdriver, zeroScreen, noLanguages, ...rest } = HONEST_ENVIRONMENT

@@ -93,6 +93,7 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
   )
   assert.deepEqual(reasons, {
     noPlugins: 1,
+    notificationDenied: 1,
     webdriver: 3,
     zeroScreen: 1,
     noLanguages: 1,
@@ -102,8 +103,8 @@ function checkJudgements(sent: Sent, before: PrometheusText, after: PrometheusTe
   const passed = sent.get('verify 200 ok')!
   const below = (le: string) => change('powgate_verification_score_bucket', { le })
   assert.deepEqual([below('0.09'), below('0.39'), below('0.49')], [1, 1, 3])
-  assert.deepEqual([below('0.89'), below('0.99'), below('+Inf')], [3, 4, passed + 3])
-  assert.equal(change('powgate_verification_score_sum'), passed - 1 + 0.9 + 2 * 0.4)
+  assert.deepEqual([below('0.79'), below('0.89'), below('+Inf')], [3, 4, passed + 3])
+  assert.equal(change('powgate_verification_score_sum'), passed - 1 + (0.85 + 2 * 0.4))
 }
 
 function checkStore(kind: string, sent: Sent, before: PrometheusText, after: PrometheusText): void {

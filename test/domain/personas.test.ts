@@ -1,0 +1,178 @@
+/**
+ * Kinds of honest visitors, and how the score judges them. Each kind has the signals that its browsers are known to send, and
+ * where that is known from. How many there are of each kind is our estimate, so these tests show which kinds a change of the
+ * score would hit. They do not tell how many people a signal hits on the web.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isShared } from '../../src/domain/difficulty.ts'
+import { PLAIN_ENVIRONMENT, SCORE_REASONS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
+import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { NEW_SOURCE } from '../../src/domain/sources.ts'
+import { FLAGS } from '../harness/client.ts'
+
+/** Of honest visits, for each reason. FCaptcha holds its signals to as much (bench/README.md there). */
+const REASON_SHARE_MAX = 0.003
+const FAILURE_SHARE_MAX = 0.001
+/** Whoever is nearer to the threshold passes or fails by chance. */
+const MARGIN = 0.1
+
+/** A share of a persona's visits that differs from a plain one, and how. The rest of its visits is plain. */
+type Visit = readonly [share: number, change: Partial<ScoreSignals>]
+
+/** @param percent of all honest visits, @param from where it is known from */
+const persona = (name: string, percent: number, from: string, ...visits: Visit[]) => ({
+  name,
+  percent,
+  from,
+  visits,
+})
+
+const PLAIN: ScoreSignals = {
+  environment: PLAIN_ENVIRONMENT,
+  solveTimeMs: 250,
+  elapsedMs: 400,
+  difficulty: SITE_DEFAULTS.difficulty.base,
+  fingerprintAddresses: 1,
+  addressFailures: 0,
+}
+
+/** @param names of flags, separated by spaces */
+function flags(names: string): Partial<ScoreSignals> {
+  return { environment: Object.fromEntries(FLAGS.map(flag => [flag, names.split(' ').includes(flag)])) }
+}
+
+/** Failures of the address, of which the service counts one where most people behind it succeed. */
+function failures(count: number, accepted: number): Partial<ScoreSignals> {
+  return { addressFailures: isShared(count, { ...NEW_SOURCE, accepted }) ? Math.min(1, count) : count }
+}
+
+const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 })
+
+const PERSONAS = [
+  persona('phone', 50, 'no plugins are asked of phones (src/widget/signals.ts)'),
+  persona('desktop', 28.19, 'HTML standard: five plugins where PDF is shown'),
+  persona(
+    'notifications denied, desktop',
+    5,
+    'Bilogrevic et al., USENIX Security 2021: one prompt in ten is granted on desktops',
+    [1, flags('notificationDenied')],
+  ),
+  persona('notifications denied, phone', 2, 'fingerprintjs/BotD issue 185: Samsung Internet', [
+    1,
+    flags('notificationDenied'),
+  ]),
+  persona('web view of an app', 5, 'antoinevastel/fpscanner issue 45: Telegram sends no "wv"', [
+    0.15,
+    flags('chromeAbsent'),
+  ]),
+  persona(
+    'PDF files are downloaded',
+    0.6,
+    'fingerprintjs/BotD issue 135; web-platform-tests pull request 29652',
+    [0.92, flags('noPlugins')],
+    [0.08, flags('noPlugins notificationDenied')],
+  ),
+  persona(
+    'privacy browser',
+    1,
+    'Mozilla wiki, Security/Fingerprinting: times in steps of 100 ms, with as much jitter',
+    [0.1, { elapsedMs: 300, solveTimeMs: 440 }],
+    [0.05, flags('noPlugins')],
+  ),
+  persona(
+    'VM without GPU',
+    0.6,
+    'blink-dev, 24 March 2025: not uncommon in the public sector',
+    [0.92, flags('swiftShader')],
+    [0.08, flags('swiftShader notificationDenied')],
+  ),
+  persona(
+    'virtual desktop under policies',
+    0.1,
+    'Chrome policies DefaultNotificationsSetting and AlwaysOpenPdfExternally, without GPU',
+    [0.6, flags('swiftShader noPlugins notificationDenied')],
+    [0.4, flags('noPlugins notificationDenied')],
+  ),
+  persona(
+    'kiosk without plugins',
+    0.05,
+    'QupZilla issue 2388: QtWebEngine denies notifications',
+    [0.5, flags('noPlugins notificationDenied')],
+    [0.5, flags('chromeAbsent noPlugins notificationDenied')],
+  ),
+  persona(
+    'television, console',
+    0.3,
+    'WhichBrowser/Parser-PHP issue 179: QtWebEngine in them',
+    [0.5, flags('chromeAbsent')],
+    [0.05, flags('noLanguages')],
+  ),
+  persona('old phone without WebAssembly', 2, 'bench/effect/populations.json', [1, slow(6000)]),
+  persona('screen reader', 0.5, 'browsers do not tell pages of it', [1, slow(900)]),
+  persona('browser driven for a person', 0.02, 'w3c/webdriver issue 872', [1, flags('webdriver')]),
+  persona('own client without signals', 0.1, 'environment is optional', [1, { environment: undefined }]),
+  persona('proxy of a company', 1, 'a neighbour failed once within the minute', [0.03, failures(1, 60)]),
+  persona(
+    'campus or carrier NAT',
+    1.5,
+    'Giotsas and Fayed, 2025: more people, and limited three times as often; one in a hundred has a griefer',
+    [0.01, failures(9, 60)],
+  ),
+  persona('VPN', 1.5, 'its exits are shared with bots, some of which fail', [0.02, failures(3, 1)]),
+  persona(
+    'school fleet',
+    0.04,
+    'one model, image and time zone, at a site for schools',
+    [0.6, { fingerprintAddresses: 600 }],
+    [0.2, { fingerprintAddresses: 100 }],
+  ),
+  persona('slow network', 0.3, 'a challenge that travels for long', [1, { elapsedMs: 30_000 }]),
+  persona('tab in the background', 0.1, 'browsers slow it', [1, slow(90_000)]),
+  persona('wrong clock', 0.1, "only the service's hosts count, and may differ", [0.1, { elapsedMs: -20 }]),
+]
+
+/** Every kind of visit with its share of all visits. */
+const VISITS = PERSONAS.flatMap(({ name, percent, visits }) =>
+  visits.map(([share, change]) => ({
+    name,
+    share: (share * percent) / 100,
+    judged: scoreOf({ ...PLAIN, ...change }),
+  })),
+)
+
+function shareOf(matches: (visit: (typeof VISITS)[number]) => boolean): number {
+  return VISITS.filter(matches).reduce((sum, { share }) => sum + share, 0)
+}
+
+test('personas are all honest visits, and each has a source', () => {
+  assert.ok(PERSONAS.length >= 14)
+  const sum = PERSONAS.reduce((total, { percent }) => total + percent, 0)
+  assert.ok(Math.abs(sum - 100) < 1e-9, String(sum))
+  for (const { from, visits } of PERSONAS)
+    assert.ok(from.length > 10 && visits.reduce((total, [share]) => total + share, 0) <= 1)
+})
+
+test('no reason fires for more than three in a thousand', () => {
+  const over = SCORE_REASONS.map(reason => [reason, shareOf(({ judged }) => judged.reasons.includes(reason))])
+  assert.deepEqual(
+    over.filter(([, share]) => (share as number) > REASON_SHARE_MAX),
+    [],
+  )
+})
+
+test('at most one in a thousand fails, and nobody is near the threshold', () => {
+  const { threshold } = SITE_DEFAULTS
+  const failed = VISITS.filter(({ judged }) => judged.score < threshold)
+  assert.ok(shareOf(({ judged }) => judged.score < threshold) <= FAILURE_SHARE_MAX, JSON.stringify(failed))
+  const near = VISITS.filter(
+    ({ judged }) => Math.round(100 * Math.abs(judged.score - threshold)) < 100 * MARGIN,
+  )
+  assert.deepEqual(near, [])
+})
+
+test('headless browsers that hide only navigator.webdriver fail', () => {
+  const { score } = scoreOf({ ...PLAIN, ...flags('chromeAbsent swiftShader noPlugins notificationDenied') })
+  assert.ok(score < SITE_DEFAULTS.threshold, String(score))
+})
