@@ -38,6 +38,7 @@ const FIELDS = {
   loadBitsOnceMax: bits(),
   loadTolerated: number(1),
   usualRateMin: number(0.01),
+  addressProofsFree: number(0),
   ownerProofsFree: number(0),
   networkBitsMax: bits(),
   networksV4: networks(DEFAULT_POLICY.networksV4),

@@ -228,7 +228,7 @@ test('all mistakes of a policy are listed, each with its name and what was expec
   const run = await powgate.run('site', 'update', siteKey, '--shadow', file('wrong.json', wrong))
   assert.deepEqual([run.code, run.out], [1, ''])
   assert.deepEqual([...run.problems].sort(), [
-    'addressBitMax: there is no such field (did you mean addressBitsMax?); expected one of base, min, max, quietShare, addressBitsMax, failuresPerBit, failureBitsMax, neighbourBitsMax, loadBitsMax, loadBitsOnceMax, loadTolerated, usualRateMin, ownerProofsFree, networkBitsMax, networksV4, networksV6',
+    'addressBitMax: there is no such field (did you mean addressBitsMax?); expected one of base, min, max, quietShare, addressBitsMax, failuresPerBit, failureBitsMax, neighbourBitsMax, loadBitsMax, loadBitsOnceMax, loadTolerated, usualRateMin, addressProofsFree, ownerProofsFree, networkBitsMax, networksV4, networksV6',
     'base: expected an integer from 16 to 28, got 15',
     'loadBitsMax: expected an integer from 0 to 12, got "4"',
     'networksV4[0].free: missing; expected a number from 1 to 1000000',
