@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { compareWithService } from '../../bench/effect/against-service.ts'
+import { aimRows } from '../../bench/effect/aims.ts'
 import { quantileOf } from '../../bench/effect/measure.ts'
 import { policyOf } from '../../bench/effect/policy.ts'
 import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
@@ -102,6 +103,16 @@ test('solutions that are kept come all at once', async () => {
   const filled = measure.bins.filter(({ accepted }) => accepted > 0)
   assert.equal(filled.length, 1)
   assert.ok(filled[0]!.accepted > 1000)
+})
+
+test('effect.md tells which aims are met and which are missed', async () => {
+  const rows = await aimRows((scenario, index) => simulate(scenario, { seed: 1 + index, speed: 1 }))
+  const text = readFileSync(new URL('docs/effect.md', ROOT), 'utf8')
+  const told = [...text.matchAll(/^\| (.+) \| ([<>]= [\d.]+) \| .* \| (met|MISSED) \|$/gm)]
+  assert.deepEqual(
+    told.map(([, aim, wanted, verdict]) => [aim, wanted, verdict]),
+    rows.map(([aim, wanted, , verdict]) => [aim, wanted, verdict]),
+  )
 })
 
 test('difficulties and refusals are those of the running service, all of them', async () => {
