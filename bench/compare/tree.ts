@@ -52,7 +52,7 @@ export async function checkOut(commit: string, signal: AbortSignal): Promise<Che
   return { root, remove }
 }
 
-/** Gives a worktree its packages: those of this tree if they are the same. */
+/** Gives a worktree its packages, those of this tree if they are the same, and what its modules import from dist/. */
 export async function installPackages(
   root: string,
   signal: AbortSignal,
@@ -61,10 +61,11 @@ export async function installPackages(
   const [theirs, ours] = [root, THIS_TREE].map(tree => readIfThere(join(tree, 'package-lock.json')))
   if (theirs === ours) {
     symlinkSync(realpathSync(join(THIS_TREE, 'node_modules')), join(root, 'node_modules'))
-    return
+  } else {
+    tell('the revision has other packages: npm ci')
+    await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root, signal)
   }
-  tell('the revision has other packages: npm ci')
-  await run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], root, signal)
+  await run('npm', ['run', '-s', '--if-present', 'build:typebox'], root, signal)
 }
 
 export async function build(root: string, signal: AbortSignal): Promise<void> {
