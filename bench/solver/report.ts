@@ -1,7 +1,7 @@
 /** The figures, from what was measured, and as tables with the aims. */
 
 import { availableParallelism, cpus } from 'node:os'
-import { rangeStart } from '../../src/widget/solver/ranges.ts'
+import { triesOf } from '../../src/protocol/ranges.ts'
 import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
 import { wantedVersions } from '../peers.ts'
@@ -103,10 +103,10 @@ function medianOthersBusy(samples: readonly Measured<unknown>[]): number | undef
   return known.length === 0 ? undefined : spreadOf(known).median
 }
 
-function solveRow({ difficulty, threads, results, rates }: Solves): SolveRow {
+function solveRow({ difficulty, results, rates }: Solves): SolveRow {
   const searchMs = results.map(({ value }) => value.searchMs)
   const totalMs = results.map(({ value }) => value.totalMs)
-  const tries = meanOf(results.map(({ value }) => triesOf(value.counter, threads)))
+  const tries = meanOf(results.map(({ value }) => triesOf(value.counter)!))
   const expectedMeanMs = (1000 * 2 ** difficulty) / spreadOf(rates).median
   return {
     difficulty,
@@ -122,15 +122,6 @@ function solveRow({ difficulty, threads, results, rates }: Solves): SolveRow {
     totalMs: { median: quantile(totalMs, 0.5), p95: quantile(totalMs, 0.95) },
     othersBusy: medianOthersBusy(results),
   }
-}
-
-/** By all threads, if each tried as many as the one that found the counter: the pool hears of the others only now and then. */
-function triesOf(counter: number, threads: number): number {
-  let start = rangeStart(0, threads)
-  for (let index = 1; index < threads && rangeStart(index, threads) <= counter; index++) {
-    start = rangeStart(index, threads)
-  }
-  return threads * (counter - start + 1)
 }
 
 function meanOf(values: readonly number[]): number {

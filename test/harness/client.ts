@@ -2,9 +2,9 @@
 
 import { createHash } from 'node:crypto'
 import { COUNTER_MAX } from '../../src/protocol/proof.ts'
+import { FIRST_COUNTER } from '../../src/protocol/ranges.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
-import { FIRST_COUNTER } from '../../src/widget/solver/ranges.ts'
 import { wasmSolver } from '../../src/widget/solver/wasm.ts'
 import { noteSecret } from './canaries.ts'
 import { type Answer, call } from './http.ts'
@@ -26,8 +26,8 @@ export const FLAGS = Object.keys(HONEST_ENVIRONMENT) as readonly (keyof typeof H
 const solver = wasmSolver(buildKernel('simd'))
 
 /** Finds a counter with the widget's solver, which takes a tenth of the time of hashing with node:crypto. */
-export function solve(nonce: string, difficulty: number): number {
-  const counter = solver(nonce, difficulty)(FIRST_COUNTER, COUNTER_MAX - FIRST_COUNTER)
+export function solve(nonce: string, difficulty: number, start = FIRST_COUNTER): number {
+  const counter = solver(nonce, difficulty)(start, COUNTER_MAX - start)
   if (counter < 0) throw new Error(`no counter at ${difficulty} bits`)
   return counter
 }

@@ -15,7 +15,7 @@
  */
 
 import { COUNTER_MAX, proofInput } from '../../protocol/proof.ts'
-import { BLOCK_SIZE, FIRST_COUNTER } from './ranges.ts'
+import { BLOCK_SIZE, FIRST_COUNTER } from '../../protocol/ranges.ts'
 import type { BlockScan, Search } from './search.ts'
 import { blocksOf, digestWords, INITIAL_STATE, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
 

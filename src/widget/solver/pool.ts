@@ -1,7 +1,7 @@
 /** Workers that solve one puzzle together, each on its own range of counters. The first answer wins. */
 
+import { rangeStart } from '../../protocol/ranges.ts'
 import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } from './job.ts'
-import { rangeStart } from './ranges.ts'
 import { RefusedError } from './refused.ts'
 
 /** Workers that send nothing for so long were refused by the page's policy, or did not load. */
