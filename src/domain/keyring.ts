@@ -9,6 +9,8 @@ import { Hmac } from './hmac.ts'
 /** Longest messages, in bytes. Their layouts are in nonce.ts and token.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_MESSAGE_MAX = 113
+/** Of solve-time.ts: site key, address key and minute. */
+const DRAW_MESSAGE_MAX = 80
 
 export interface SigningKey {
   /** Key id, 0 to 15, which nonces and tokens carry. Two secrets may share an id; a verifier then tries both. */
@@ -16,6 +18,8 @@ export interface SigningKey {
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
+  /** For draws that must be the same in every worker. */
+  readonly drawMac: Hmac
 }
 
 const KIDS = 16
@@ -47,6 +51,7 @@ function deriveKey(secret: string): SigningKey {
     nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_MESSAGE_MAX),
+    drawMac: new Hmac(subkey('draw', 32), DRAW_MESSAGE_MAX),
   }
 }
 

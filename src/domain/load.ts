@@ -29,9 +29,17 @@ export function addLoad(state: LoadState | undefined, nowMs: number, count: numb
   const weight = 1 - Math.exp(-elapsedMs / USUAL_MS)
   const followed = usualRate + (rate - usualRate) * weight
   const floor = Math.max(usualRateMin, usualRate)
-  const isAttack = rate > loadTolerated * floor
   const most = floor * (1 + (ATTACK_GROWTH * elapsedMs) / DAY_MS)
-  return { atMs: Math.max(nowMs, atMs), rate, usualRate: isAttack ? Math.min(followed, most) : followed }
+  return {
+    atMs: Math.max(nowMs, atMs),
+    rate,
+    usualRate: isAttack(rate, usualRate) ? Math.min(followed, most) : followed,
+  }
+}
+
+/** Whether the load makes challenges harder. */
+export function isAttack(rate: number, usualRate: number): boolean {
+  return rate > loadTolerated * Math.max(usualRateMin, usualRate)
 }
 
 /** The present rate, `elapsedMs` after the last report. */

@@ -1,0 +1,81 @@
+/**
+ * The base of a site that names a time instead of bits: 95 of 100 visitors wait at most so long for the solver on a quiet day.
+ *
+ * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). Speeds
+ * of devices are about log-normal. With the spread assumed here (sigma of ln h = 0.8), the mean of e^(-t h / W) over all
+ * devices is 0.05 where W = 0.198 t times the median speed. So one number a site is learned, the median (calibrator.ts).
+ * The spread is not learned, because few liars would decide it.
+ *
+ * The base has fractions of a bit, the difficulty of a challenge has none. With a base of b, a challenge has floor(b) bits or
+ * one more. It has one more with probability 2^(b - floor(b)) - 1, so that the mean work is 2^b. The draw is a keyed hash of
+ * site, address and minute. So whoever asks again within the minute, at any worker or host, gets the same.
+ */
+
+import { writeText } from './bytes.ts'
+import type { DifficultyBounds } from './difficulty.ts'
+import type { Hmac } from './hmac.ts'
+
+/** Hashes a second of the median device until anything is learned: an estimate from public tables of November 2026. */
+export const SPEED_ASSUMED = 12e6
+const WORK_SHARE = 0.198
+/** Steps of a base in a bit. */
+const BASE_STEPS = 256
+const MINUTE_MS = 60_000
+
+export interface TimedDifficulty {
+  readonly solveMs: number
+  readonly min: number
+  readonly max: number
+}
+
+/** Where the base of a challenge comes from, for logs. */
+export interface Timing {
+  readonly solveMs: number
+  /** Bits, with a fraction. */
+  readonly exactBase: number
+  /** Hashes a second of the median device. */
+  readonly medianSpeed: number
+}
+
+/** The base of a challenge is a whole number of bits. */
+export interface ChallengeBounds extends DifficultyBounds {
+  /** undefined where the site sets its base in bits. */
+  readonly timing?: Timing
+}
+
+/** @param lead how much faster than SPEED_ASSUMED the median device is, in bits */
+export function timingFor({ solveMs, min, max }: TimedDifficulty, lead: number): Timing {
+  const medianSpeed = SPEED_ASSUMED * 2 ** lead
+  const bits = Math.log2(WORK_SHARE * medianSpeed * (solveMs / 1000))
+  const exactBase = Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
+  return { solveMs, exactBase, medianSpeed }
+}
+
+export function speedText(hashesPerSecond: number): string {
+  return `${(hashesPerSecond / 1e6).toPrecision(3)} MH/s`
+}
+
+/** The base that a site's record shows, and that is used where the time is not known: nothing is learned yet. */
+export function baseAssumed(difficulty: TimedDifficulty): number {
+  return Math.round(timingFor(difficulty, 0).exactBase)
+}
+
+/** @param draw 0 to 1, evenly distributed */
+export function wholeBits(base: number, draw: number): number {
+  const floor = Math.floor(base)
+  return draw < 2 ** (base - floor) - 1 ? floor + 1 : floor
+}
+
+/**
+ * @param mac of the keyring; only texts of ASCII are signed with it
+ * @param addressKey from limitKey
+ * @returns 0 to 1: evenly distributed, the same within a minute
+ */
+export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: number): number {
+  const text = `${siteKey} ${addressKey} ${Math.floor(nowMs / MINUTE_MS)}`
+  writeText(mac.message, 0, text)
+  const hash = mac.innerHash(text.length)
+  let draw = 0
+  for (let index = 3; index >= 0; index--) draw = (draw + hash.charCodeAt(index)) / 256
+  return draw
+}
