@@ -159,6 +159,13 @@ export interface SiteStore {
   noteUses(uses: ReadonlyMap<string, number>): Promise<void>
   /** Unix milliseconds by API key id, without the keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
+  /**
+   * Adds up votes on the speed of visitors' devices (domain/calibrator.ts). This changes no record either.
+   *
+   * @param votes sums of votes by site key; 0 only asks
+   * @returns leads in bits by the same site keys, without sites that never had a vote
+   */
+  addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>>
   /** The records written after `revision`; undefined asks for the present revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { type Learned, learn } from '../../src/domain/calibrator.ts'
 import { addLoad, type LoadState } from '../../src/domain/load.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
@@ -358,6 +359,23 @@ export function storeConformance(name: string, make: StoreMaker): void {
           `${step}: ${load!.rate} ${model.rate}`,
         )
         assert.ok(Math.abs(load!.usualRate - model.usualRate) < 1e-9, String(step))
+      }
+    })
+
+    test('votes: both clients move one estimate over days, the same as the domain computes', async () => {
+      const own = await make() // its clock leaps
+      try {
+        const siteKey = 'site_L000000000000000000001'
+        let model: Learned | undefined
+        for (let step = 0; step < 40; step++) {
+          own.clock.now += step === 20 ? 100_000_000 : 3_000_000
+          const votes = [700, -300, 9000, -90_000, 1][step % 5]!
+          model = learn(model, own.clock.now, votes)
+          const leads = await (step % 2 ? own.store : own.other).addVotes(new Map([[siteKey, votes]]))
+          assert.ok(Math.abs(leads.get(siteKey)! - model.lead) < 1e-9, `${step}: ${leads.get(siteKey)}`)
+        }
+      } finally {
+        await own.close()
       }
     })
 

@@ -1,9 +1,10 @@
-/** The part of the conformance suite that is about sites, API keys, their last uses, and the audit log. */
+/** The part of the conformance suite that is about sites, API keys, their last uses, votes, and the audit log. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
+import { VOTE_STEP } from '../../src/domain/calibrator.ts'
 import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../../src/domain/site.ts'
 import { updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
@@ -298,5 +299,25 @@ export function siteConformance(under: () => TestStore): void {
       await store().noteUses(uses)
       assert.deepEqual(await other().readUses([...uses.keys()]), uses)
     })
+  })
+
+  test('race: of 40 concurrent sums of votes none is lost; asking moves nothing, and is no change', async () => {
+    const { revision } = await store().changesSince(undefined)
+    const [site, silent] = [siteOf().siteKey, siteOf().siteKey]
+    const ask = new Map([
+      [silent, 0],
+      [site, 0],
+    ])
+    assert.deepEqual(await store().addVotes(ask), new Map(), 'nobody has voted')
+    const sums = Array.from({ length: 40 }, (_, index) => (index % 4 === 0 ? -1 : 2))
+    await Promise.all(
+      sums.map((sum, index) => (index % 2 ? store() : other()).addVotes(new Map([[site, sum]]))),
+    )
+    for (let time = 0; time < 2; time++) {
+      const leads = await other().addVotes(ask)
+      assert.deepEqual([...leads.keys()], [site])
+      assert.ok(Math.abs(leads.get(site)! - 50 * VOTE_STEP) < 1e-9, String(leads.get(site)))
+    }
+    assert.equal((await store().changesSince(revision)).revision, revision)
   })
 }

@@ -24,6 +24,8 @@ export interface SitesEnvironment {
   readonly audit: Database<string, string>
   /** When an API key was last used, by its id. */
   readonly uses: Database<string, string>
+  /** JSON of a Learned by site key. */
+  readonly speeds: Database<string, string>
 }
 
 export interface StateEnvironment {
@@ -76,6 +78,7 @@ export function openSites(dataDir: string): SitesEnvironment {
       changes: root.openDB('changes', text),
       audit: root.openDB('audit', text),
       uses: root.openDB('uses', text),
+      speeds: root.openDB('speeds', text),
     }))
   })
 }

@@ -1,5 +1,5 @@
 /**
- * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses.
+ * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses and votes.
  *
  * `changes` holds, in one ordered map: `revision` -> number of the last change; `at/<revision>` -> record;
  * `last/<record>` -> revision of its last change (so that a record is listed once, at its last change).
@@ -13,6 +13,7 @@ import {
   auditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
+import { type Learned, learn } from '../../domain/calibrator.ts'
 import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
 import { jsonOf, memberOf, splitMembers } from '../members.ts'
 import { type SiteChanges, type SiteStore, StoreSetupError } from '../store.ts'
@@ -25,9 +26,12 @@ const CHANGES_END = 'at0'
 
 export class EmbeddedRecords implements SiteStore {
   readonly #sites: SitesEnvironment
+  readonly #now: () => number
 
-  constructor(sites: SitesEnvironment) {
+  /** @param now Unix milliseconds */
+  constructor(sites: SitesEnvironment, now: () => number = Date.now) {
     this.#sites = sites
+    this.#now = now
   }
 
   async readSite(siteKey: string): Promise<SiteRecord | undefined> {
@@ -82,6 +86,23 @@ export class EmbeddedRecords implements SiteStore {
       if (atMs !== undefined) found.set(id, Number(atMs))
     }
     return found
+  }
+
+  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+    const { file, speeds } = this.#sites
+    return file.writeUnflushed(() => {
+      const leads = new Map<string, number>()
+      for (const [siteKey, sum] of votes) {
+        const json = speeds.get(siteKey)
+        let learned = json === undefined ? undefined : (JSON.parse(json) as Learned)
+        if (sum !== 0) {
+          learned = learn(learned, this.#now(), sum)
+          speeds.putSync(siteKey, JSON.stringify(learned))
+        }
+        if (learned !== undefined) leads.set(siteKey, learned.lead)
+      }
+      return leads
+    })
   }
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {

@@ -62,9 +62,9 @@ export class EmbeddedStore implements Store {
   constructor(options: EmbeddedStoreOptions) {
     this.#options = options
     this.description = `embedded store in ${options.dataDir}`
-    this.#records = new EmbeddedRecords(openSites(options.dataDir))
-    this.#state = openState(options.dataDir)
     const { clocks = SYSTEM_CLOCKS, onCall } = options
+    this.#records = new EmbeddedRecords(openSites(options.dataDir), clocks.wallMs)
+    this.#state = openState(options.dataDir)
     this.#requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
     this.#schedule(SWEEP_IDLE_MS)
   }
@@ -106,6 +106,7 @@ export class EmbeddedStore implements Store {
   readAudit = (query: AuditQuery) => this.#records.readAudit(query)
   noteUses = (uses: ReadonlyMap<string, number>) => this.#records.noteUses(uses)
   readUses = (ids: readonly string[]) => this.#records.readUses(ids)
+  addVotes = (votes: ReadonlyMap<string, number>) => this.#records.addVotes(votes)
   changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

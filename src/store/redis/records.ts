@@ -8,6 +8,7 @@
  *   <prefix>:{sites}:changes               sorted set: record by the revision of its last change
  *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   <prefix>:{sites}:uses                  hash: when an API key was last used, by its id
+ *   <prefix>:{sites}:speeds                hash: what was learned of a site's visitors, by site key (lua/add-votes-1.lua)
  */
 
 import { Command } from 'ioredis'
@@ -25,7 +26,7 @@ import { jsonOf, memberOf, splitMembers } from '../members.ts'
 import type { SiteChanges, SiteStore } from '../store.ts'
 import type { Connection } from './connection.ts'
 import { runScript } from './run-script.ts'
-import { NOTE_USES, type Script, WRITE_RECORDS } from './scripts.ts'
+import { ADD_VOTES, NOTE_USES, type Script, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 
@@ -36,11 +37,14 @@ export class RedisRecords implements SiteStore {
   readonly #connection: Connection
   readonly #prefix: string
   readonly #deadlineMs: number
+  readonly #clock: (() => number) | undefined
 
-  constructor(connection: Connection, prefix: string, deadlineMs: number) {
+  /** @param clock for tests; the server's own if undefined */
+  constructor(connection: Connection, prefix: string, deadlineMs: number, clock?: () => number) {
     this.#connection = connection
     this.#prefix = `${prefix}:{sites}:`
     this.#deadlineMs = deadlineMs
+    this.#clock = clock
   }
 
   readSite(siteKey: string): Promise<SiteRecord | undefined> {
@@ -105,6 +109,18 @@ export class RedisRecords implements SiteStore {
       })
     }
     return uses
+  }
+
+  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+    const clock = this.#clock === undefined ? '' : String(this.#clock())
+    const values = [...votes].flatMap(([siteKey, sum]) => [siteKey, String(sum)])
+    const answers = await this.#script(ADD_VOTES, [this.#key('speeds')], [clock, ...values], 'adding votes')
+    const leads = answers as (string | null)[]
+    return new Map(
+      [...votes.keys()].flatMap((siteKey, index) =>
+        leads[index] === null ? [] : [[siteKey, Number(leads[index])]],
+      ),
+    )
   }
 
   async changesSince(revision: number | undefined): Promise<SiteChanges> {

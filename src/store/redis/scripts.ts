@@ -32,4 +32,5 @@ export const TURN = load(
 )
 export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
+export const ADD_VOTES = load('add-votes-1')
 export const EXCHANGE_LOAD = load('exchange-load-n')

@@ -88,7 +88,8 @@ export class RedisStore implements Store {
     this.#options = options
     this.description = describeTarget(options.target)
     this.#connection = connect(options.target, options.deadlineMs)
-    this.#records = new RedisRecords(this.#connection, options.keyPrefix, options.deadlineMs)
+    const { keyPrefix, deadlineMs, clock } = options
+    this.#records = new RedisRecords(this.#connection, keyPrefix, deadlineMs, clock)
     const tags = this.#connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
     this.#shards = tags.map(
       tag =>
@@ -290,6 +291,7 @@ export class RedisStore implements Store {
   readAudit = (query: AuditQuery) => this.#records.readAudit(query)
   noteUses = (uses: ReadonlyMap<string, number>) => this.#records.noteUses(uses)
   readUses = (ids: readonly string[]) => this.#records.readUses(ids)
+  addVotes = (votes: ReadonlyMap<string, number>) => this.#records.addVotes(votes)
   changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   #shardOf(key: string): Shard {
