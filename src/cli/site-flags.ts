@@ -9,7 +9,8 @@ import {
   type SiteSettings,
 } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
-import { CIDR, LIMIT_MAX, NAME, ORIGIN, SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
+import { CIDR, LIMIT_MAX, NAME, ORIGIN, SITE_KEY_RULE, SOLVE_MS, UsageError } from '../sites/rules.ts'
+import { difficultyProblem } from '../sites/sites.ts'
 import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
@@ -20,6 +21,12 @@ export const BITS: FlagValue = {
   placeholder: 'BITS',
   expects: `an integer from ${DIFFICULTY_MIN} to ${DIFFICULTY_MAX}`,
   accepts: text => /^\d{2}$/.test(text) && Number(text) >= DIFFICULTY_MIN && Number(text) <= DIFFICULTY_MAX,
+}
+
+const MILLISECONDS: FlagValue = {
+  placeholder: 'MS',
+  expects: SOLVE_MS.expects,
+  accepts: text => /^\d{2,5}$/.test(text) && Number(text) >= SOLVE_MS.least && Number(text) <= SOLVE_MS.most,
 }
 
 const PER_MINUTE: FlagValue = {
@@ -67,6 +74,11 @@ export const SITE_FLAGS = {
     value: { placeholder: 'SCORE', expects: 'a number from 0 to 1', accepts: isShare },
   },
   base: { about: 'Difficulty for a lone visitor, 16 to 28. A new site has 18.', value: BITS },
+  'solve-ms': {
+    about: 'Instead of --base: milliseconds that 95 of 100 lone visitors wait for the solver at most.',
+    value: MILLISECONDS,
+    contradicts: 'base',
+  },
   min: { about: 'Lowest difficulty. A new site has 16.', value: BITS },
   max: { about: 'Highest difficulty. A new site has 28.', value: BITS },
   'require-origin': {
@@ -163,10 +175,12 @@ function difficulty(input: Input, before: SiteSettings['difficulty']): SiteSetti
   const base = number(input, 'base', before.base)
   const min = number(input, 'min', before.min)
   const max = number(input, 'max', before.max)
-  if (min > base || base > max) {
-    throw new UsageError(`--min, --base, --max: expected min <= base <= max, got ${min}, ${base}, ${max}`)
-  }
-  return { base, min, max }
+  const solveMs = number(input, 'solve-ms', before.solveMs ?? 0)
+  const isTimed = solveMs > 0 && !input.has('base')
+  const after = { base, min, max, ...(isTimed && { solveMs }) }
+  const problem = difficultyProblem(after)
+  if (problem !== undefined) throw new UsageError(`--min, ${isTimed ? '' : '--base, '}--max: ${problem}`)
+  return after
 }
 
 function limits(input: Input, before: SiteLimits = {}): SiteLimits {

@@ -10,7 +10,7 @@ import { printFields, printJson, printLine, printTable } from './output.ts'
 import { readPolicy } from './policy.ts'
 import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
-import { findKeys, originsText, printKeys, siteFields, stateText } from './views.ts'
+import { findKeys, findTiming, originsText, printKeys, siteFields, stateText, timingFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 const UPDATE_FLAGS = { ...SITE_FLAGS, ...CLEARING_FLAGS }
@@ -109,15 +109,15 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const { site, keys } = await withStore(async store => ({
-    site: await findSite(store, siteKey),
-    keys: await findKeys(store, siteKey),
-  }))
+  const { site, keys, timing } = await withStore(async store => {
+    const site = await findSite(store, siteKey)
+    return { site, keys: await findKeys(store, siteKey), timing: await findTiming(store, site) }
+  })
   if (input.has('json')) {
-    printJson({ ...site, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
+    printJson({ ...site, timing, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
     return
   }
-  printFields(siteFields(site))
+  printFields([...siteFields(site), ...timingFields(timing)])
   printLine('')
   printKeys(keys)
 }

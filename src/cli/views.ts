@@ -1,7 +1,8 @@
 /** Sites and API keys as the commands print them, without the hashes of secrets. */
 
 import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
-import { type ApiKeyRecord, isExpired, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, type SiteDifficulty, type SiteRecord } from '../domain/site.ts'
+import { speedText, timingFor } from '../domain/solve-time.ts'
 import type { SiteStore } from '../store/store.ts'
 import { printLine, printTable, timeText } from './output.ts'
 
@@ -89,7 +90,6 @@ export function originsText({ origins }: SiteRecord): string {
 }
 
 export function siteFields(site: SiteRecord): [name: string, value: string][] {
-  const { base, min, max } = site.difficulty
   const { allow, block } = site.ipRules
   const asleep = site.plan === 'pro' ? '' : ` (not used on plan ${site.plan})`
   return [
@@ -100,12 +100,35 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
     ['origins', originsText(site)],
     ['without Origin', site.requireOrigin ? 'refused' : 'allowed'],
     ['threshold', String(site.threshold)],
-    ['difficulty', `${base} bits, ${min} to ${max}`],
+    ['difficulty', difficultyText(site.difficulty)],
     ...(allow.length > 0 ? [['allowed IPs', allow.join(', ') + asleep] as [string, string]] : []),
     ...(block.length > 0 ? [['blocked IPs', block.join(', ') + asleep] as [string, string]] : []),
     ...ownFields(site),
     ['created', timeText(site.createdAt)],
     ['changed', timeText(site.updatedAt)],
+  ]
+}
+
+function difficultyText({ base, min, max, solveMs }: SiteDifficulty): string {
+  return solveMs === undefined
+    ? `${base} bits, ${min} to ${max}`
+    : `${min} to ${max} bits; 95 of 100 lone visitors wait for the solver at most ${solveMs} ms`
+}
+
+/** What follows from a site's solving time, by what the store has learned of its visitors; undefined for a site without. */
+export async function findTiming(store: Pick<SiteStore, 'addVotes'>, { siteKey, difficulty }: SiteRecord) {
+  const { solveMs, min, max } = difficulty
+  if (solveMs === undefined) return undefined
+  const lead = (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey)
+  return { ...timingFor({ solveMs, min, max }, lead ?? 0), isLearned: lead !== undefined }
+}
+
+export function timingFields(timing: Awaited<ReturnType<typeof findTiming>>): [string, string][] {
+  if (timing === undefined) return []
+  const origin = timing.isLearned ? 'learned from visits' : 'assumed, nothing is learned yet'
+  return [
+    ['base now', `${timing.exactBase.toFixed(2)} bits`],
+    ['median device', `${speedText(timing.medianSpeed)}, ${origin}`],
   ]
 }
 

@@ -7,6 +7,7 @@ import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
 import { DEFAULT_POLICY } from './policy.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason, type ScoreWeights } from './score.ts'
+import { baseAssumed } from './solve-time.ts'
 
 export type Plan = 'free' | 'pro'
 
@@ -22,7 +23,7 @@ export interface SiteRecord {
   requireOrigin: boolean
   /** Lowest score that passes, 0 to 1. */
   threshold: number
-  difficulty: { base: number; min: number; max: number }
+  difficulty: SiteDifficulty
   /** Addresses and CIDRs; read on plan `pro` only. An empty allow list allows every address. */
   ipRules: { allow: string[]; block: string[] }
   /** Values absent here and in the next two groups are the service's. */
@@ -34,6 +35,16 @@ export interface SiteRecord {
   shadow?: PolicyOverrides | undefined
   createdAt: number
   updatedAt: number
+}
+
+/** In bits. */
+export interface SiteDifficulty {
+  /** Of a lone visitor. With `solveMs`, what the base is before anything is learned. */
+  base: number
+  min: number
+  max: number
+  /** What 95 of 100 lone visitors should wait for the solver at most, milliseconds; the base follows from it (solve-time.ts). */
+  solveMs?: number
 }
 
 /** Requests per minute. */
@@ -136,17 +147,21 @@ export function siteRefusal(
 export function orderedSettings(settings: SiteSettings): SiteSettings {
   const { name, active, plan, origins, requireOrigin, threshold, difficulty, ipRules } = settings
   const { limits = {}, failOpen = {}, scoreWeights = {}, shadow } = settings
-  const { base, min, max } = difficulty
   const { allow, block } = ipRules
   return {
     ...{ name, active, plan, origins, requireOrigin, threshold },
-    difficulty: { base, min, max },
+    difficulty: orderedDifficulty(difficulty),
     ipRules: { allow, block },
     ...(isEmpty(limits) ? {} : { limits: inOrder(limits, SITE_LIMITS) }),
     ...(isEmpty(failOpen) ? {} : { failOpen: inOrder(failOpen, FAIL_POLICY_ENDPOINTS) }),
     ...(isEmpty(scoreWeights) ? {} : { scoreWeights: inOrder(scoreWeights, SCORE_REASONS) }),
     ...(shadow === undefined ? {} : { shadow }),
   }
+}
+
+function orderedDifficulty({ base, min, max, solveMs }: SiteDifficulty): SiteDifficulty {
+  if (solveMs === undefined) return { base, min, max }
+  return { base: baseAssumed({ solveMs, min, max }), min, max, solveMs }
 }
 
 function isEmpty(group: object): boolean {

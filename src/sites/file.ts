@@ -3,7 +3,7 @@
  * default, whatever value the site had before.
  */
 
-import { orderedSettings, type SiteRecord, type SiteSettings } from '../domain/site.ts'
+import { orderedSettings, type SiteDifficulty, type SiteRecord, type SiteSettings } from '../domain/site.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
 /** Raised when a file of the version before would get another meaning. */
@@ -12,7 +12,11 @@ export const FILE_VERSION = 1
 export interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  readonly sites: readonly (SiteSettings & { readonly siteKey: string })[]
+  readonly sites: readonly (Omit<SiteSettings, 'difficulty'> & {
+    readonly siteKey: string
+    /** Without a base that follows from `solveMs`. */
+    readonly difficulty: Partial<SiteDifficulty>
+  })[]
 }
 
 /** One site of a file. */
@@ -28,10 +32,12 @@ export function sitesFile(sites: readonly SiteRecord[]): SitesFile {
   return {
     format: FILE_FORMAT,
     version: FILE_VERSION,
-    sites: inOrderOfCreation(sites).map(({ siteKey, createdAt: _, updatedAt: __, ...settings }) => ({
-      siteKey,
-      ...orderedSettings(settings),
-    })),
+    sites: inOrderOfCreation(sites).map(({ siteKey, createdAt: _, updatedAt: __, ...record }) => {
+      const settings = orderedSettings(record)
+      const { base: ___, ...timed } = settings.difficulty
+      const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
+      return { siteKey, ...settings, difficulty }
+    }),
   }
 }
 

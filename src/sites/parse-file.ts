@@ -3,13 +3,13 @@
 import { Ajv, type ErrorObject } from 'ajv'
 import type { PolicyOverrides } from '../domain/difficulty.ts'
 import { didYouMean } from '../domain/nearest.ts'
-import { SITE_DEFAULTS, type SiteSettings } from '../domain/site.ts'
+import { SITE_DEFAULTS, type SiteDifficulty, type SiteSettings } from '../domain/site.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { FILE_FORMAT, FILE_VERSION, type SiteEntry } from './file.ts'
 import { POLICY_SCHEMA } from './policy-schema.ts'
 import { CIDR, NAME, ORIGIN, type ValueRule } from './rules.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
-import { defaultSettings } from './sites.ts'
+import { defaultSettings, difficultyProblem } from './sites.ts'
 
 /** Longest value that an error line repeats. */
 const GOT_CHARACTERS_MAX = 80
@@ -155,12 +155,12 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
     checkTexts(CIDR, ipRules.allow, `${path}.ipRules.allow`, problems)
     checkTexts(CIDR, ipRules.block, `${path}.ipRules.block`, problems)
   }
-  if (isRecord(difficulty)) {
-    const bits = { ...SITE_DEFAULTS.difficulty, ...difficulty } as SiteSettings['difficulty']
-    const { base, min, max } = bits
-    if (!problems.hasInside(`${path}.difficulty`) && (min > base || base > max)) {
-      problems.add(`${path}.difficulty`, `expected min <= base <= max, got ${min}, ${base}, ${max}`)
-    }
+  if (isRecord(difficulty) && !problems.hasInside(`${path}.difficulty`)) {
+    const problem =
+      'base' in difficulty && 'solveMs' in difficulty
+        ? 'expected base or solveMs, got both'
+        : difficultyProblem({ ...SITE_DEFAULTS.difficulty, ...difficulty } as SiteDifficulty)
+    if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
   }
 }
 

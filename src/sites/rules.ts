@@ -23,6 +23,8 @@ export class UsageError extends Error {
 export const NAME_CHARACTERS_MAX = 100
 /** Requests per minute, as in the service's own settings. */
 export const LIMIT_MAX = 1_000_000
+/** Milliseconds, from 16 bits on slow devices to where visitors would leave. */
+export const SOLVE_MS = { least: 20, most: 10_000, expects: 'an integer from 20 to 10000' } as const
 
 export const SITE_KEY_RULE: ValueRule = {
   expects: 'site_ and 22 letters or digits',

@@ -6,7 +6,7 @@ import { SITE_DEFAULTS } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
 import { FILE_FORMAT, FILE_VERSION } from './file.ts'
 import { POLICY_SCHEMA } from './policy-schema.ts'
-import { CIDR, LIMIT_MAX, NAME, NAME_CHARACTERS_MAX, ORIGIN, SITE_KEY_RULE } from './rules.ts'
+import { CIDR, LIMIT_MAX, NAME, NAME_CHARACTERS_MAX, ORIGIN, SITE_KEY_RULE, SOLVE_MS } from './rules.ts'
 
 const CLOSED = { additionalProperties: false } as const
 
@@ -51,8 +51,14 @@ const DIFFICULTY = Type.Partial(
     base: bits('Zero bits for a lone visitor', base),
     min: bits('Lowest', min),
     max: bits('Highest', max),
+    solveMs: Type.Integer({
+      title: 'Milliseconds that 95 of 100 lone visitors wait for the solver at most, in place of base',
+      description: SOLVE_MS.expects,
+      minimum: SOLVE_MS.least,
+      maximum: SOLVE_MS.most,
+    }),
   }),
-  { title: 'Difficulty', description: 'an object with base, min and max', ...CLOSED },
+  { title: 'Difficulty', description: 'an object with base or solveMs, min and max', ...CLOSED },
 )
 
 const IP_RULES = Type.Partial(

@@ -10,6 +10,7 @@ import {
   newSiteKey,
   orderedSettings,
   SITE_DEFAULTS,
+  type SiteDifficulty,
   type SiteRecord,
   type SiteSettings,
 } from '../domain/site.ts'
@@ -32,6 +33,12 @@ export class AdminError extends Error {
 
 export function defaultSettings(name: string): SiteSettings {
   return { ...SITE_DEFAULTS, name, origins: [], ipRules: { allow: [], block: [] } }
+}
+
+/** What is wrong with a difficulty whose values are each in range; undefined if nothing. */
+export function difficultyProblem({ base, min, max, solveMs }: SiteDifficulty): string | undefined {
+  if (solveMs !== undefined) return min <= max ? undefined : `expected min <= max, got ${min}, ${max}`
+  return min <= base && base <= max ? undefined : `expected min <= base <= max, got ${min}, ${base}, ${max}`
 }
 
 /** The settings of an API key. */

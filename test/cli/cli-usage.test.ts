@@ -93,6 +93,12 @@ const MISUSES: readonly [args: readonly string[], line: RegExp][] = [
   [[...create, '--base', '15'], /^--base: expected an integer from 16 to 28, got "15"$/],
   [[...create, '--base', '18.5'], /^--base: expected an integer/],
   [[...create, '--min', '0x11'], /^--min: expected an integer/],
+  [[...create, '--solve-ms', '10001'], /^--solve-ms: expected an integer from 20 to 10000, got "10001"$/],
+  [
+    [...create, '--solve-ms', '300', '--base', '18'],
+    /^--solve-ms, --base: expected one of the two, not both$/,
+  ],
+  [[...create, '--solve-ms', '300', '--min', '20', '--max', '19'], /^--min, --max: .* got 20, 19$/],
   [[...create, '--max', '29'], /^--max: expected an integer from 16 to 28, got "29"$/],
   [[...create, '--min', '19'], /^--min, --base, --max: expected min <= base <= max, got 19, 18, 28$/],
   [[...create, '--base', '20', '--max', '19'], /^--min, --base, --max: .* got 16, 20, 19$/],

@@ -315,6 +315,32 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(await powgate.json('site', 'list'), sites)
       assert.deepEqual(await powgate.json('key', 'list'), keys)
     })
+
+    test('a solving time in place of a base, what follows from it, and back', async () => {
+      const { siteKey, ...created } = await powgate.json(
+        'site',
+        'create',
+        '--name',
+        'timed',
+        '--solve-ms',
+        '300',
+      )
+      assert.deepEqual(created.difficulty, { base: 19, min: 16, max: 28, solveMs: 300 })
+      const assumed = { solveMs: 300, exactBase: 19.44140625, medianSpeed: 12e6, isLearned: false }
+      assert.deepEqual((await powgate.json('site', 'show', siteKey)).timing, assumed)
+      assert.match(
+        await powgate.text('site', 'show', siteKey),
+        /difficulty +16 to 28 bits; 95 of .* at most 300 ms\n.*base now +19\.44 bits\n +median device +12\.0 MH\/s, assumed/s,
+      )
+      const { sites } = await powgate.json('site', 'export', siteKey)
+      assert.deepEqual(sites[0].difficulty, { min: 16, max: 28, solveMs: 300 })
+      const narrow = await powgate.json('site', 'update', siteKey, '--min', '20')
+      assert.deepEqual(narrow.difficulty, { base: 20, min: 20, max: 28, solveMs: 300 })
+      const back = await powgate.json('site', 'update', siteKey, '--base', '21')
+      assert.deepEqual(back.difficulty, { base: 21, min: 20, max: 28 })
+      assert.equal((await powgate.json('site', 'show', siteKey)).timing, undefined)
+      assert.doesNotMatch(await powgate.text('site', 'show', siteKey), /median device/)
+    })
   })
 }
 

@@ -148,7 +148,10 @@ const MISTAKES: readonly [entry: unknown, line: string][] = [
   [{ name: 'y', requireOrigin: 1 }, 'sites[1].requireOrigin: expected true or false, got 1'],
   [{ name: 'y', threshold: 1.01 }, 'sites[1].threshold: expected a number from 0 to 1, got 1.01'],
   [{ name: 'y', threshold: '0.5' }, 'sites[1].threshold: expected a number from 0 to 1, got "0.5"'],
-  [{ name: 'y', difficulty: 18 }, 'sites[1].difficulty: expected an object with base, min and max, got 18'],
+  [
+    { name: 'y', difficulty: 18 },
+    'sites[1].difficulty: expected an object with base or solveMs, min and max, got 18',
+  ],
   [
     { name: 'y', difficulty: { base: 15 } },
     'sites[1].difficulty.base: expected an integer from 16 to 28, got 15',
@@ -167,7 +170,19 @@ const MISTAKES: readonly [entry: unknown, line: string][] = [
   ],
   [
     { name: 'y', difficulty: { top: 20 } },
-    'sites[1].difficulty.top: there is no such field; expected one of base, min, max',
+    'sites[1].difficulty.top: there is no such field; expected one of base, min, max, solveMs',
+  ],
+  [
+    { name: 'y', difficulty: { solveMs: 19 } },
+    'sites[1].difficulty.solveMs: expected an integer from 20 to 10000, got 19',
+  ],
+  [
+    { name: 'y', difficulty: { solveMs: 300, base: 18 } },
+    'sites[1].difficulty: expected base or solveMs, got both',
+  ],
+  [
+    { name: 'y', difficulty: { solveMs: 300, min: 20, max: 19 } },
+    'sites[1].difficulty: expected min <= max, got 20, 19',
   ],
   [
     { name: 'y', plan: 'pro', ipRules: { allow: ['10.0.0.0/33'] } },
@@ -322,11 +337,12 @@ test('IP rules are for plan pro; those that a plan left behind may stay', () => 
   assert.deepEqual(fresh.problems, [line])
 })
 
+const bit = fc.integer({ min: 16, max: 28 })
 const bits = fc
-  .tuple(fc.integer({ min: 16, max: 28 }), fc.integer({ min: 16, max: 28 }), fc.integer({ min: 16, max: 28 }))
-  .map(three => {
+  .record({ three: fc.tuple(bit, bit, bit), solveMs: fc.option(fc.integer({ min: 20, max: 10_000 })) })
+  .map(({ three, solveMs }) => {
     const [min, base, max] = three.sort((a, b) => a - b) as [number, number, number]
-    return { base, min, max }
+    return solveMs === null ? { base, min, max } : { base, min, max, solveMs }
   })
 const share = fc.integer({ min: 0, max: 100 }).map(percent => percent / 100)
 const perMinute = fc.integer({ min: 1, max: 1_000_000 })
