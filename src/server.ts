@@ -28,6 +28,7 @@ import { KeyUses } from './store/key-uses.ts'
 import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
+import { SpeedTracker } from './store/speed-tracker.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
 import { TestKeyDirectory } from './store/test-key-directory.ts'
 import { Recorder } from './trace/recorder.ts'
@@ -94,7 +95,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   }
   tellOfForwarding(host, log)
   service.sites.start()
-  service.loads.start()
+  service.loads.start(service.speeds)
   service.keyUses.start()
   await firstContact(store)
   const app = buildApp(service, host, contentRoutes(config, log))
@@ -193,6 +194,7 @@ function composeService(config: Config, store: Store, events: Events, recorder?:
     }),
     sites: new Directory(store, () => performance.now(), config.demo === 'on' ? undefined : DEMO_SITE_KEY),
     loads: new LoadTracker(store, () => performance.now()),
+    speeds: new SpeedTracker(store, () => performance.now(), randomInt(2 ** 32)),
     keyUses: new KeyUses(store),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     sources: recorder?.sources ?? new SourceWatch(config.workers, randomInt(2 ** 32)),

@@ -16,6 +16,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS, type Reply } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import { type Endpoint, Refusals, type Service } from './service.ts'
+import { boundsFor } from './solve-time.ts'
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
@@ -101,7 +102,7 @@ export class ChallengeEndpoint implements Endpoint {
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
     }
-    const bounds = site.record.difficulty
+    const bounds = boundsFor(this.#service, site, addressKey, issuedAtMs)
     const difficulty = difficultyFor(bounds, inputs)
     const nonce = mintNonce(
       this.#service.keyring,

@@ -7,6 +7,7 @@ import type { Limits, Policy } from '../domain/limits.ts'
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
+import type { ChallengeBounds } from '../domain/solve-time.ts'
 import type { Sources } from '../domain/sources.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -21,6 +22,7 @@ import {
 import type { KeyUses } from '../store/key-uses.ts'
 import type { LoadTracker } from '../store/load-tracker.ts'
 import type { SiteDirectory } from '../store/site-directory.ts'
+import type { SpeedTracker } from '../store/speed-tracker.ts'
 import type { Limited, RequestStore } from '../store/store.ts'
 
 export interface Service {
@@ -29,6 +31,7 @@ export interface Service {
   readonly store: RequestStore
   readonly sites: SiteDirectory
   readonly loads: LoadTracker
+  readonly speeds: SpeedTracker
   readonly keyUses: KeyUses
   readonly fingerprints: FingerprintWatch
   readonly sources: Sources
@@ -61,7 +64,7 @@ export interface IssuedChallenge {
   readonly site: Site
   readonly nonce: string
   readonly difficulty: number
-  readonly bounds: DifficultyBounds
+  readonly bounds: ChallengeBounds
   /** The other inputs of the difficulty. */
   readonly inputs: DifficultyInputs
   /** By the site's shadow policy; undefined without one. */

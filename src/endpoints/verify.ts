@@ -32,6 +32,7 @@ import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type Endpoint, type Judgement, Refusals, type Service } from './service.ts'
+import { voteOnSpeed } from './solve-time.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
@@ -297,6 +298,7 @@ export class VerifyEndpoint implements Endpoint {
     } else {
       const issuedAtMs = this.#service.now()
       if (!isTest && this.#service.sources.accepted(address, issuedAtMs)) this.#service.loads.count(siteKey)
+      if (!isTest && reasons.length === 0) voteOnSpeed(this.#service, site, address, solved.solution, signals)
       const { counter } = solved.solution
       const lifetimes = this.#service.settings
       const token = mintToken(this.#service.keyring, {

@@ -5,6 +5,7 @@ import { nonceTerms } from '../domain/nonce.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, textOf } from '../domain/reason-words.ts'
 import type { JudgementReason } from '../domain/score.ts'
+import { speedText } from '../domain/solve-time.ts'
 import type { LogEvent } from '../log/event-log.ts'
 import { isNonceText } from '../protocol/proof.ts'
 import type { LogRecord } from './search.ts'
@@ -63,6 +64,12 @@ function difficultyLines(record: LogRecord): string[] {
   const base = number(bounds, 'base')
   const difficulty = number(record, 'difficulty')
   const lines = [`difficulty ${difficulty} bits; the site's base is ${base}`]
+  const timing = part(record, 'timing')
+  const exact = number(timing, 'exactBase')
+  if (exact !== undefined) {
+    const aim = `${number(timing, 'solveMs')} ms with devices of ${speedText(number(timing, 'medianSpeed') ?? 0)}`
+    lines.push(`  so for this address and minute; the mean is ${exact.toFixed(2)}, for ${aim}`)
+  }
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute`,

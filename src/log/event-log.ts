@@ -134,12 +134,13 @@ export class EventLog implements Events {
   issued(exchange: Exchange, challenge: IssuedChallenge): void {
     const { nonce, difficulty, bounds, inputs, shadowDifficulty } = challenge
     if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
-    const { base, min, max } = bounds
+    const { base, min, max, timing } = bounds
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
       difficulty,
       shadowDifficulty,
       bounds: { base, min, max },
+      timing,
       climb: difficultyClimb(inputs),
       addressChallenges: inputs.addressChallenges,
       addressLimit: inputs.addressLimit,

@@ -1,6 +1,7 @@
 /** How busy each site is. Counts in this worker the accepted proofs of networks that come again, and exchanges the counts through the store once a second. */
 
 import { decayedRate } from '../domain/load.ts'
+import type { SpeedTracker } from './speed-tracker.ts'
 import type { LoadReport, SiteLoad, Store } from './store.ts'
 
 const EXCHANGE_MS = 1000
@@ -34,9 +35,10 @@ export class LoadTracker {
     return { siteKey, usualRate, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
   }
 
-  start(): void {
+  /** @param speeds exchanged beside the loads */
+  start(speeds: SpeedTracker): void {
     const exchange = async () => {
-      await this.exchange().catch(() => {}) // The request path reports that the store is away.
+      await Promise.allSettled([this.exchange(), speeds.exchange()]) // The request path reports that the store is away.
       this.#timer = setTimeout(exchange, EXCHANGE_MS).unref()
     }
     void exchange()

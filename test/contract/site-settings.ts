@@ -5,10 +5,16 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { limitKey, parseAddress } from '../../src/domain/address.ts'
+import { VOTE_STEP } from '../../src/domain/calibrator.ts'
+import { nonceTerms } from '../../src/domain/nonce.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { apiKeyId, type SiteSettings } from '../../src/domain/site.ts'
+import { drawOf, timingFor, wholeBits } from '../../src/domain/solve-time.ts'
+import { FIRST_COUNTER } from '../../src/protocol/ranges.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
 import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
-import { HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { assertLimited, requestsUntilLimited } from './counting.ts'
@@ -18,6 +24,8 @@ import {
   assertPassed,
   assertRedeemed,
   assertRefused,
+  freshFingerprint,
+  keyring,
   type Subject,
 } from './support.ts'
 
@@ -112,6 +120,40 @@ export function siteSettingTests(subject: Subject): void {
     assertPassed(await submit(HONEST_ENVIRONMENT))
     assertFailedResult(await submit({ ...HONEST_ENVIRONMENT, noLanguages: true }))
     assertFailedResult(await submit(HONEST_ENVIRONMENT))
+  })
+
+  test('§2.1, decided: a site names a solving time; its difficulty follows, and peaceful visits teach it', async () => {
+    const timed = { solveMs: 80, min: 16, max: 28 }
+    const { siteKey } = await subject.createSite({ difficulty: { base: 16, ...timed } })
+    const visit = async (index: number, more: Partial<Solution>, asksBefore = 0) => {
+      const from = `127.200.${index}.9`
+      for (let asked = 0; asked < asksBefore; asked++) await challenge(siteKey, from)
+      const { nonce, difficulty } = (await challenge(siteKey, from)).json
+      const key = limitKey(parseAddress(from)!, 64)
+      const draw = drawOf(keyring.signing.drawMac, siteKey, key, nonceTerms(nonce).issuedAtMs)
+      const base = wholeBits(timingFor(timed, 0).exactBase, draw)
+      assert.ok(
+        asksBefore === 0 ? difficulty === base : difficulty > base,
+        `${difficulty} bits, base ${base}`,
+      )
+      const counter = solve(nonce, difficulty, FIRST_COUNTER + 2 ** 20) // so many tries, says the counter
+      await new Promise(resolve => setTimeout(resolve, 5))
+      const environment = HONEST_ENVIRONMENT
+      const solution = { nonce, counter, fingerprintHash: freshFingerprint(), environment, ...more }
+      assertPassed(await subject.client.verify(siteKey, solution, { from }))
+    }
+    const suspicious = { ...HONEST_ENVIRONMENT, noPlugins: true }
+    const voteless = [{}, { solveTimeMs: 1e6 }, { solveTimeMs: 1, environment: suspicious }]
+    for (const [index, more] of voteless.entries()) await visit(index, more)
+    await visit(9, { solveTimeMs: 1 }, 12)
+    for (let index = 10; index < 16; index++) await visit(index, { solveTimeMs: 1 })
+    const store = await subject.service.openSites()
+    try {
+      const lead = async () => (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey) ?? 0
+      await eventually(10_000, 'six votes', async () => Math.abs((await lead()) - 6 * VOTE_STEP) < 1e-9)
+    } finally {
+      await store.close()
+    }
   })
 
   test('§5 rule 3, decided: an API key expires by itself, and may be given more time', async () => {

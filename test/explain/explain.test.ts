@@ -351,6 +351,16 @@ describe('on logs of any kind', () => {
     assert.match(text, /newReason/)
   })
 
+  test('a base that follows from a solving time is told with what it follows from', () => {
+    const timing = { solveMs: 300, exactBase: 19.44140625, medianSpeed: 12e6 }
+    const bounds = { base: 20, min: 16, max: 28 }
+    const { lines } = stepOf({ event: 'challenge-issued', difficulty: 20, bounds, timing })
+    assert.deepEqual(lines.slice(0, 2), [
+      "difficulty 20 bits; the site's base is 20",
+      '  so for this address and minute; the mean is 19.44, for 300 ms with devices of 12.0 MH/s',
+    ])
+  })
+
   test('every refusal has words of its own', () => {
     const meanings = Object.entries(OUTCOMES).map(([reason, { status, code }]) => {
       const record: LogRecord = { event: 'refused', reason, code, status, endpoint: 'verify', time: 1 }
