@@ -10,6 +10,7 @@ import { policyOf } from '../../bench/effect/policy.ts'
 import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
 import { simulate } from '../../bench/effect/simulate.ts'
 import type { DeviceClass } from '../../src/domain/devices.ts'
+import { SPEED_ASSUMED, timingFor } from '../../src/domain/solve-time.ts'
 import { UsageError } from '../harness/command-line.ts'
 
 const ROOT = new URL('../..', import.meta.url)
@@ -49,6 +50,13 @@ test('delays of lone visitors are those of the closed form, within 1 %', async (
     const ratio = quantileOf(delays, share) / quantileOfMixture(share, 2 ** 18, POPULATIONS.devices)
     assert.ok(Math.abs(ratio - 1) < 0.01, `${share}: ${ratio}`)
   }
+})
+
+test('a site that names a solving time gets 1.6 times that at these devices, as docs/effect.md says', () => {
+  const median = 15e6 // half of the devices are slower
+  const { exactBase } = timingFor({ solveMs: 300, min: 16, max: 28 }, Math.log2(median / SPEED_ASSUMED))
+  const ratio = quantileOfMixture(0.95, 2 ** exactBase, POPULATIONS.devices) / 300
+  assert.ok(Math.abs(ratio - 1.6) < 0.05, String(ratio))
 })
 
 /** Milliseconds; of an exponential time of so many hashes in the mean, where speeds h are log-normal: E exp(-t h / W) = 1 - share. */

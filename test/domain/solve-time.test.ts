@@ -1,7 +1,6 @@
 /** Difficulty from a wanted time: the formula, fractions of a bit, and the draw that asking again does not change. */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { limitKey, parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -38,21 +37,6 @@ test('95 of 100 visitors are done in time, whatever the time and the median devi
       assert.ok(Math.abs(late - 0.05) < 0.001, `${solveMs} ms, ${lead}: ${late}`)
     }
   }
-})
-
-test('with the devices of the simulator, the 95th percentile is 1.6 times the wanted time, as docs/effect.md says', () => {
-  const file = new URL('../../bench/effect/populations.json', import.meta.url)
-  const { devices } = JSON.parse(readFileSync(file, 'utf8')) as {
-    devices: { share: number; medianMhs: number; sigma: number }[]
-  }
-  const median = 15e6 // half of these devices are slower
-  const work = 2 ** timingFor(BOUNDS, Math.log2(median / SPEED_ASSUMED)).exactBase
-  const late = (seconds: number) =>
-    devices.reduce(
-      (sum, { share, medianMhs, sigma }) => sum + share * unfinished(work, medianMhs * 1e6, sigma, seconds),
-      0,
-    )
-  assert.ok(late(0.3 * 1.57) > 0.05 && late(0.3 * 1.67) < 0.05)
 })
 
 test('the base keeps to the bounds of the site, in steps of 1/256 bit', () => {
