@@ -34,7 +34,7 @@ export const SITE_COMMANDS: readonly Command[] = [
   },
   {
     name: 'site show',
-    about: 'Show a site and the ids of its API keys.',
+    about: 'Show a site, what it has learned of its visitors, and the ids of its API keys.',
     positionals: [SITE_KEY],
     flags: { json: JSON_FLAG },
     example: EXAMPLE_SITE_KEY,
