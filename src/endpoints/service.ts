@@ -1,6 +1,6 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
-import type { DifficultyBounds, DifficultyInputs } from '../domain/difficulty.ts'
+import type { DifficultyInputs } from '../domain/difficulty.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Limits, Policy } from '../domain/limits.ts'
