@@ -7,21 +7,13 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, type Visit } from '../harness/browser.ts'
+import { addWidgetPage, strictPages, strictPolicy, VERIFIED, type Verified } from '../harness/widget-modes.ts'
 import { assertQuiet, closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
 import { startStage } from '../harness/widget-stage.ts'
 
-const { browser, service, site, gateway, pages } = await startStage({
-  POWGATE_DEMO: 'on',
-})
+const stage = await startStage({ POWGATE_DEMO: 'on' })
+const { browser, service, site, gateway, pages } = stage
 const slowSite = await service.createSite({ difficulty: { base: 20, min: 20, max: 20 } })
-
-interface Verified {
-  token: string
-  mode: string
-  solver: string
-  threads: number
-  tries: number
-}
 
 /** Opens a page with the element and waits for the event of its verification. */
 async function verifiedOn(
@@ -30,25 +22,14 @@ async function verifiedOn(
   options: { browser?: Browser; before?: (page: Page) => Promise<unknown>; host?: string; key?: string } = {},
 ) {
   const { key = site.siteKey, host } = options
-  const script = `<script src="${gateway.origin()}/widget.js"></script><script src="/listen.js"></script>`
-  const reportUri = policy === '' ? '' : `${policy}; report-uri /csp-reports; form-action 'self'`
   gateway.clientAddress = nextAddress()
-  pages.reports.length = 0
-  pages.add(
-    '/listen.js',
-    "window.done=new Promise((y,n)=>{const g=document.querySelector('pow-gate');g.addEventListener('verified',e=>y(e.detail));g.addEventListener('failed',e=>n(JSON.stringify(e.detail)))})",
-  )
-  pages.add(
-    '/form',
-    formPage(`site-key="${key}" ${attributes}`, { script }),
-    reportUri === '' ? {} : { 'Content-Security-Policy': reportUri },
-  )
+  await addWidgetPage(stage, { key, attributes, policy })
   const opened = await visit(
     options.browser ?? browser,
     `${pages.origin(host)}/form`,
     options.before === undefined ? {} : { prepare: options.before },
   )
-  const detail = (await opened.page.evaluate('window.done')) as Verified
+  const detail = (await opened.page.evaluate(VERIFIED)) as Verified
   await untilState(opened.page, 'verified')
   return { ...opened, detail }
 }
@@ -56,15 +37,7 @@ async function verifiedOn(
 let lastAddress = 0
 const nextAddress = () => `198.51.100.${1 + (lastAddress++ % 250)}`
 
-/** Everything is forbidden but what the table of docs/widget.md says that a mode needs. */
-const strict = (more: string) =>
-  `default-src 'none'; script-src 'self' ${gateway.origin()}; connect-src ${gateway.origin()}${more}`
-const TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types powgate"
-
-async function workerFile(headers: Record<string, string> = {}): Promise<void> {
-  const worker = await (await fetch(`${service.url}/widget/worker.js`)).text()
-  pages.add('/powgate-worker.js', worker, headers)
-}
+const strict = (more: string) => strictPolicy(gateway.origin(), more)
 
 /** Neither the page nor the site's owner hears of anything. */
 function assertSilent(notes: Visit): void {
@@ -72,18 +45,19 @@ function assertSilent(notes: Visit): void {
   assert.deepEqual(pages.reports, [])
 }
 
-test('mode worker: a file of the page’s own origin, with Trusted Types', async () => {
-  await workerFile()
-  const policy = strict(`; worker-src 'self'${TRUSTED_TYPES}`)
-  const { detail, notes, page } = await verifiedOn(policy, 'worker-src="/powgate-worker.js"')
-  assert.equal(detail.mode, 'worker')
-  assert.equal(detail.solver, 'wasm')
-  assertSilent(notes)
-  await page.close()
-})
+for (const [mode, solver, attributes, policy] of strictPages(gateway.origin())) {
+  test(`mode ${mode}: on a page that allows just what it needs, Trusted Types included`, async () => {
+    const { detail, notes, page } = await verifiedOn(policy, attributes)
+    assert.equal(detail.mode, mode)
+    assert.equal(detail.solver, solver)
+    if (mode === 'page') assert.equal(detail.threads, 1)
+    else assert.ok(detail.threads >= 1)
+    assertSilent(notes)
+    assert.equal(page.frames().length, 1, 'no frame is left')
+  })
+}
 
 test('mode worker: script-src self is enough', async () => {
-  await workerFile()
   const { detail, notes } = await verifiedOn(strict(''), 'worker-src="/powgate-worker.js"')
   assert.equal(detail.mode, 'worker')
   assertSilent(notes)
@@ -98,18 +72,6 @@ test('mode worker: on the service’s own origin its worker file is used', async
   assert.ok(asked.some(path => path.startsWith('/widget/worker.')))
   assert.ok(!asked.some(path => path.startsWith('/widget/frame.')))
   assertSilent(notes)
-})
-
-test('mode frame: the first choice elsewhere; no unsafe-inline, unsafe-eval, blob: or wasm; Trusted Types without a policy', async () => {
-  const policy = strict(
-    `; frame-src ${gateway.origin()}; require-trusted-types-for 'script'; trusted-types 'none'`,
-  )
-  const { detail, notes, page } = await verifiedOn(policy)
-  assert.equal(detail.mode, 'frame')
-  assert.equal(detail.solver, 'wasm')
-  assert.ok(detail.threads >= 1)
-  assertSilent(notes)
-  assert.equal(page.frames().length, 1, 'the frame is gone again')
 })
 
 test('mode frame: a page with nothing but script-src', async () => {
@@ -146,23 +108,6 @@ test('pages without an origin: from a file, and in a sandbox, where frames may s
     assert.deepEqual(notes.pageErrors, [], address)
   }
   rmSync(folder, { recursive: true })
-})
-
-test('mode blob: where the page allows it', async () => {
-  const policy = `default-src 'none'; script-src 'self' ${gateway.origin()} 'wasm-unsafe-eval'; connect-src ${gateway.origin()}; worker-src blob:${TRUSTED_TYPES}`
-  const { detail, notes } = await verifiedOn(policy, 'solver="blob"')
-  assert.equal(detail.mode, 'blob')
-  assert.equal(detail.solver, 'wasm')
-  assertSilent(notes)
-})
-
-test('mode page: where the page allows nothing', async () => {
-  const policy = strict("; require-trusted-types-for 'script'; trusted-types 'none'")
-  const { detail, notes } = await verifiedOn(policy, 'solver="page"')
-  assert.equal(detail.mode, 'page')
-  assert.equal(detail.solver, 'script')
-  assert.equal(detail.threads, 1)
-  assertSilent(notes)
 })
 
 test('by itself it finds the page’s own thread where all else is refused, at the price of one report an attempt', async () => {
