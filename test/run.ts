@@ -46,6 +46,7 @@ const REST = [
   'widget/accessibility.test.ts',
   'widget/compat.test.ts',
   'widget/element.test.ts',
+  'widget/engines.test.ts',
   'widget/errors.test.ts',
   'widget/markup.test.ts',
   'widget/solvers.test.ts',

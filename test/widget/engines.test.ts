@@ -1,0 +1,226 @@
+/** The widget in Firefox and WebKitGTK: the same tests in both. (Chromium has the other files of this folder.) */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, afterEach, before, describe, test } from 'node:test'
+import { Client } from '../harness/client.ts'
+import { DRIVEN_ENGINES, DrivenBrowser, KEYS } from '../harness/driven-browser.ts'
+import { eventually } from '../harness/eventually.ts'
+import { UNLIMITED } from '../harness/service.ts'
+import {
+  addWidgetPage,
+  COMPLAINTS,
+  GATE,
+  strictPages,
+  strictPolicy,
+  VERIFIED,
+  type Verified,
+  type WidgetPage,
+} from '../harness/widget-modes.ts'
+import { startSurroundings } from '../harness/widget-stage.ts'
+
+const surroundings = await startSurroundings(
+  { ...UNLIMITED, POWGATE_TOKEN_SECONDS: '10', POWGATE_DEMO: 'on' },
+  { threshold: 0 }, // the browsers say that a program controls them, which lowers the score
+)
+const { service, site, gateway, pages } = surroundings
+const client = new Client(service.url)
+
+const inside = (selector: string) => `${GATE}.shadowRoot.querySelector('${selector}')`
+const BUTTON = inside('button')
+const SEND = "document.querySelector('form > button')"
+const VALID = 'document.forms[0].checkValidity()'
+const FOCUS = `document.activeElement.localName + ' ' + (document.activeElement.shadowRoot?.activeElement?.className ?? '')`
+
+const NOT_PASSED = { status: 200, body: { token: null, passed: false, expiresAt: null } }
+const AWAY = { status: 503, headers: { 'Retry-After': '1' }, body: { error: 'Away.', code: 'unavailable' } }
+
+type Proofs = { nonce: string; start?: number; counter: number; zeroBits: number }[]
+const golden: Record<'first' | 'sixteenDigits', Proofs> = JSON.parse(
+  readFileSync(new URL('../vectors/proof.json', import.meta.url), 'utf8'),
+)
+/** Those for which a busy machine does not take minutes. */
+const PROOFS = [...golden.first, ...golden.sixteenDigits]
+  .map(proof => ({ start: Math.max(0, proof.counter - 20_000), ...proof }))
+  .filter(({ start, counter }) => counter - start < 60_000)
+
+/** An expression: the answers of the shipped worker. */
+const solvedByWorker = (kernel: string | undefined) => `(async () => {
+  const found = []
+  const worker = new Worker('/powgate-worker.js')
+  const kernel = ${kernel && `await (await fetch('${gateway.origin()}/widget/${kernel}')).arrayBuffer()`}
+  worker.postMessage({ kind: 'prepare', kernel, looksAtRenderer: false })
+  for (const { nonce, zeroBits: difficulty, start } of ${JSON.stringify(PROOFS)}) {
+    worker.postMessage({ kind: 'solve', nonce, difficulty, start })
+    found.push(await new Promise((resolve, reject) => {
+      worker.onmessage = ({ data }) => data.kind === 'found' && resolve([data.solver, data.counter])
+      worker.onerror = ({ message }) => reject(message)
+    }))
+  }
+  return found
+})()`
+
+for (const engine of DRIVEN_ENGINES) {
+  describe(engine, () => {
+    let browser: DrivenBrowser
+
+    before(async () => {
+      browser = await DrivenBrowser.start(engine)
+    })
+    after(() => browser.stop())
+    // A page that stays open would renew its token in the middle of another test.
+    afterEach(() => browser.open('about:blank'))
+
+    async function open(page: WidgetPage = {}): Promise<void> {
+      await addWidgetPage(surroundings, page)
+      await browser.open(`${pages.origin()}/form`)
+    }
+
+    async function untilState(state: string, element = GATE): Promise<void> {
+      const isIn = () => browser.evaluate(`${element}?.getAttribute('state') === '${state}'`)
+      await eventually(60_000, `${engine}: ${state}`, isIn)
+    }
+
+    async function assertQuiet(): Promise<void> {
+      assert.deepEqual(await browser.evaluate(COMPLAINTS), [])
+      assert.deepEqual(pages.reports, [])
+    }
+
+    async function assertRedeemedOnce(token: unknown): Promise<void> {
+      assert.equal((await client.verifyToken(site.apiKey, { token })).json.success, true)
+      assert.equal((await client.verifyToken(site.apiKey, { token })).status, 400)
+    }
+
+    /** The site's backend gets the form once, with one token. */
+    async function assertPosted(): Promise<void> {
+      const fields = await eventually(60_000, `${engine}: the form arrives`, () => pages.forms[0]?.fields)
+      assert.equal(fields.get('name'), 'Ada')
+      assert.equal(fields.getAll('powgate-token').length, 1)
+      await assertRedeemedOnce(fields.get('powgate-token'))
+      assert.equal(pages.forms.length, 1)
+    }
+
+    test('verified on load; the form carries the token, which is redeemed once', async () => {
+      await open()
+      await untilState('verified')
+      await assertQuiet()
+      assert.equal(gateway.count('GET /challenge'), 1)
+      await browser.click(SEND)
+      await assertPosted()
+    })
+
+    test('sent at once, the form waits for the token', async () => {
+      gateway.fail({ path: '/verify', delayMs: 2000 })
+      await open()
+      await untilState('working')
+      await browser.click(SEND)
+      assert.equal(pages.forms.length, 0)
+      await assertPosted()
+    })
+
+    for (const [mode, solver, attributes, policy] of strictPages(gateway.origin())) {
+      test(`mode ${mode}: on a page that allows just what it needs`, async () => {
+        await open({ attributes, policy })
+        const verified = await browser.evaluate<Verified>(VERIFIED)
+        assert.deepEqual([verified.mode, verified.solver], [mode, solver])
+        await assertRedeemedOnce(verified.token)
+        await assertQuiet()
+      })
+    }
+
+    test('where all but the page’s own thread is refused, that is found at the price of one report an attempt', async () => {
+      await open({ policy: strictPolicy(gateway.origin(), '') })
+      assert.equal((await browser.evaluate<Verified>(VERIFIED)).mode, 'page')
+      await eventually(30_000, 'two reports', () => pages.reports.length >= 2)
+      const refused = pages.reports.map(({ directive }) => directive)
+      assert.deepEqual(refused, ['frame-src', 'worker-src'])
+    })
+
+    test('the demo page, with the worker of its own origin', async () => {
+      await browser.open(`${service.url}/demo`)
+      await untilState('verified')
+    })
+
+    test('a token is renewed in silence before it expires; another expires, and the button verifies again', async () => {
+      const seen = `<pow-gate id="other" site-key="${site.siteKey}" auto="off"></pow-gate><script>
+seen = []
+for (const type of ['statechange', 'verified'])
+  ${GATE}.addEventListener(type, ({ detail }) => seen.push(detail.state ?? detail.token))
+</script>`
+      const other = (text: string) => text.replace('pow-gate', '#other')
+      await open({ more: seen })
+      await browser.click(other(BUTTON))
+      await untilState('verified', other(GATE))
+      await untilState('expired', other(GATE))
+      assert.equal(await browser.evaluate(`${other(GATE)}.token`), null)
+      await browser.click(other(BUTTON))
+      await untilState('verified', other(GATE))
+      await eventually(60_000, 'renewed', () => browser.evaluate('seen.length >= 4'))
+      const [working, verified, first, second] = await browser.evaluate<string[]>('seen')
+      assert.deepEqual([working, verified], ['working', 'verified'])
+      assert.notEqual(second, first)
+      assert.equal((await client.verifyToken(site.apiKey, { token: second })).json.success, true)
+      await assertQuiet()
+    })
+
+    test('a refused verification is shown, and the button tries again; a service that is away is waited for', async () => {
+      gateway.fail({ path: '/verify', answer: NOT_PASSED })
+      await open()
+      await untilState('failed')
+      assert.equal(await browser.evaluate(`${inside('.text')}.textContent`), 'Verification failed')
+      assert.equal(await browser.evaluate(VALID), false)
+      gateway.fail({ path: '/challenge', answer: AWAY })
+      await browser.click(BUTTON)
+      await untilState('verified')
+      assert.equal(gateway.count('GET /challenge'), 3)
+      assert.equal(await browser.evaluate(VALID), true)
+      await assertQuiet()
+    })
+
+    test('a mistake of the page is shown in the element and told on the console', async () => {
+      await open({ key: 'site_0000000000000000000000' })
+      await untilState('failed')
+      assert.equal(await browser.evaluate(`${inside('.detail')}.textContent`), 'site-unknown')
+      assert.match(String(await browser.evaluate(COMPLAINTS)), /^pow-gate: .*\(site-unknown\)/)
+    })
+
+    test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
+      await open({ attributes: 'auto="off"' })
+      await browser.evaluate('document.forms[0].elements.name.focus()')
+      await browser.press(KEYS.tab)
+      assert.equal(await browser.evaluate(FOCUS), 'pow-gate button')
+      await browser.press(KEYS.enter)
+      await untilState('verified')
+      assert.match(await browser.evaluate<string>(FOCUS), /^pow-gate box/)
+      await browser.press(KEYS.tab)
+      assert.equal(await browser.evaluate(FOCUS), 'button ')
+      await assertQuiet()
+      await browser.press(KEYS.enter)
+      await assertPosted()
+    })
+
+    test('like a browser of 2022: no constructed sheets, no form-associated elements, no requestSubmit', async () => {
+      const lacking = [
+        'HTMLElement.prototype.attachInternals',
+        'HTMLFormElement.prototype.requestSubmit',
+        'CSSStyleSheet.prototype.replaceSync',
+      ]
+      const more = `<script>${lacking.map(member => `delete ${member};`).join('')}</script>`
+      await open({ attributes: 'auto="submit"', more })
+      assert.equal(await browser.evaluate(`getComputedStyle(${inside('.box')}).display`), 'flex')
+      await browser.click(SEND)
+      await assertPosted()
+    })
+
+    for (const [kernel, solver] of [
+      ['simd.wasm', 'wasm'],
+      ['scalar.wasm', 'wasm'],
+      [undefined, 'script'],
+    ] as const)
+      test(`the worker finds the counters of the vectors: ${kernel ?? solver}`, async () => {
+        await open({ attributes: 'auto="off"' })
+        const expected = PROOFS.map(({ counter }) => [solver, counter])
+        assert.deepEqual(await browser.evaluate(solvedByWorker(kernel)), expected)
+      })
+  })
+}
