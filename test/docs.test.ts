@@ -17,6 +17,7 @@ import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { SITEVERIFY_CODES } from '../src/http/siteverify-codes.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
 import { POLICY_SCHEMA } from '../src/sites/policy-schema.ts'
+import { conformanceTable } from './torture/conformance-rows.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const PAGES = ['.', 'docs'].flatMap(folder =>
@@ -207,6 +208,11 @@ test('policy.md lists every number of a policy, as it is and as it may be', () =
       ([name, { description }]) => [`\`${name}\``, live(name), description],
     ),
   )
+})
+
+test('measurements.md tells what becomes of requests that servers read in different ways', () => {
+  const table = conformanceTable()
+  assert.ok(textOf('docs/measurements.md').includes(`\n${table}\n`), `it should have this table:\n${table}`)
 })
 
 test('command-line.md lists every command', () => {
