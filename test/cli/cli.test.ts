@@ -9,6 +9,7 @@ import { Redis } from 'ioredis'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
+import { words } from '../harness/words.ts'
 import { Powgate } from './cli-process.ts'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
@@ -142,14 +143,7 @@ for (const kind of STORE_KINDS) {
     test('a site with every flag, as text; its API key is shown once', async () => {
       const created = await powgate.text(
         ...['site', 'create', '--name', 'second', '--plan', 'pro', '--threshold', '0.75', '--require-origin'],
-        ...[
-          '--origin',
-          'https://a.example',
-          '--origin',
-          'https://*.b.example',
-          '--origin',
-          'https://a.example',
-        ],
+        ...words('--origin https://a.example --origin https://*.b.example --origin https://a.example'),
         ...['--base', '20', '--min', '17', '--max=24', '--allow', '10.0.0.0/8', '--block', '2001:db8::/32'],
         ...['--limit-challenge', '11', '--limit-verify', '12', '--limit-redeem', '1000000'],
         ...['--fail-open', 'challenge', '--fail-closed', 'verify'],
@@ -163,18 +157,12 @@ for (const kind of STORE_KINDS) {
       const shown = await powgate.text('site', 'show', siteKey)
       const listed = await powgate.text('site', 'list')
       for (const value of [
-        'second',
-        'active',
-        'pro',
         'https://a.example, https://*.b.example',
-        'refused',
-        '0.75',
         '20 bits, 17 to 24',
-        '10.0.0.0/8',
-        '2001:db8::/32',
         'challenge 11, verify 12, redeem 1000000',
         'challenge fails open, verify fails closed',
         'webdriver 1 (usually 0.6), noPlugins 0.05 (usually 0.1)',
+        ...words('second active pro refused 0.75 10.0.0.0/8 2001:db8::/32'),
       ]) {
         assert.ok(created.includes(value), value)
         assert.ok(shown.includes(value), value)

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { call, freshAddress } from '../harness/http.ts'
+import { words } from '../harness/words.ts'
 import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused, type Subject } from './support.ts'
 
 const BODY_BYTES_MAX = 8192
@@ -21,19 +22,10 @@ const PATHS = [
   },
 ] as const
 
-const OTHER_PATHS = [
-  '/',
-  '/challenge/',
-  '/challenges',
-  '/Challenge',
-  '/challenge/1',
-  '/verify/',
-  '/verify-token/',
-  '/verify-tokens',
-  '/v1/challenge',
-  '/%63hallenge',
-  '/%',
-]
+const OTHER_PATHS = words(
+  '/ /challenge/ /challenges /Challenge /challenge/1 /verify/ /verify-token/',
+  '/verify-tokens /v1/challenge /%63hallenge /%',
+)
 
 /** nginx does not pass on what is no percent-encoding (400), nor TRACE (405): these never arrive. */
 const NGINX_ANSWERS: readonly string[] = ['/%', 'TRACE']

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { FLAGS } from '../harness/client.ts'
 import { freshAddress } from '../harness/http.ts'
+import { words } from '../harness/words.ts'
 import { assertPassed, assertRefused, refusesAndSpendsNothing, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
@@ -36,29 +37,12 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
   ],
   counter: [
     undefined,
-    'null',
-    'true',
-    '[]',
-    '[5]',
-    '{}',
-    '{"valueOf":5}',
-    '"5"',
-    '"5e0"',
-    '""',
-    '-1',
-    '1.5',
-    '-0',
-    '-0.0',
-    '5.0',
-    '5e2',
-    '0.5e1',
-    '9007199254740992',
-    '9007199254740993',
-    '18446744073709551621',
     `5${'0'.repeat(400)}`,
-    '5.00000000000000000001',
-    '1e999',
-    '-1e999',
+    ...words(
+      'null true [] [5] {} {"valueOf":5} "5" "5e0" "" -1 1.5 -0 -0.0 5.0 5e2 0.5e1',
+      '9007199254740992 9007199254740993 18446744073709551621 5.00000000000000000001 1e999',
+      '-1e999',
+    ),
   ],
   solveTimeMs: ['null', '-1', '-0.5', '"1"', 'true', '[]', '{}', '1e999'],
   fingerprintHash: [

@@ -7,25 +7,18 @@ import { mintToken, readToken } from '../../src/domain/token.ts'
 import { createApiKey } from '../../src/sites/sites.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TEST_SECRET, type TestSite } from '../harness/service.ts'
+import { words } from '../harness/words.ts'
 import { assertNotRedeemed, assertRedeemed, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
 const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
   token: [undefined, 'null', '5', 'true', '[]', '{}', '""', `"${'1'.repeat(1025)}"`],
   expectedIp: [
-    'null',
-    '5',
-    '[]',
-    '""',
-    '"localhost"',
-    '"127.0.0"',
-    '"127.0.0.256"',
-    '"127.0.0.1/8"',
-    '"127.0.0.1:80"',
     '" 127.0.0.1"',
-    '"[::1]"',
-    '"fe80::1%eth0"',
-    '"2130706433"',
+    ...words(
+      'null 5 [] "" "localhost" "127.0.0" "127.0.0.256" "127.0.0.1/8" "127.0.0.1:80" "[::1]"',
+      '"fe80::1%eth0" "2130706433"',
+    ),
   ],
   idempotencyKey: ['null', '5', '[]', '""', `"${'k'.repeat(65)}"`],
 }

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
+import { words } from '../harness/words.ts'
 
 const SECRET = 'first secret, long enough to be accepted'
 const keyring = new Keyring([SECRET])
@@ -80,17 +81,7 @@ test('every truncation and extension: malformed or forged', () => {
 
 test('other spellings of the counter: malformed or forged', () => {
   const token = mintToken(keyring, claims)
-  for (const counter of [
-    '028643',
-    '+28643',
-    '28643.0',
-    '28643e0',
-    '2.8643e4',
-    '-28643',
-    '-0',
-    ' 28643',
-    '',
-  ]) {
+  for (const counter of [' 28643', '', ...words('028643 +28643 28643.0 28643e0 2.8643e4 -28643 -0')]) {
     assert.notEqual(readToken(keyring, token.replace('|28643|', `|${counter}|`)).status, 'genuine', counter)
   }
 })

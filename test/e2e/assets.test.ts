@@ -13,6 +13,7 @@ import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
+import { words } from '../harness/words.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
 const DIST = join(ROOT, 'dist')
@@ -126,22 +127,12 @@ test('another hash of a known name gives the present content, for no cache', asy
 })
 
 test('what is no file of the widget is not found', async () => {
-  for (const path of [
-    '/widget',
-    '/widget/',
-    '/widget/other.js',
-    '/widget/other.0123456789.js',
-    '/widget/worker.012345678.js',
-    '/widget/worker.0123456789A.js',
-    '/widget/worker.js/',
-    '/widget/worker.js.br',
-    '/widget/manifest.json',
-    '/widget/..%2fmain.js',
-    '/widget/constructor',
-    '/widget/__proto__',
-    '/widget.js/',
-    '/Widget.js',
-  ]) {
+  for (const path of words(
+    '/widget /widget/ /widget/other.js /widget/other.0123456789.js',
+    '/widget/worker.012345678.js /widget/worker.0123456789A.js /widget/worker.js/',
+    '/widget/worker.js.br /widget/manifest.json /widget/..%2fmain.js /widget/constructor',
+    '/widget/__proto__ /widget.js/ /Widget.js',
+  )) {
     const { status, body } = await get(path)
     assert.equal(status, 404, path)
     assert.equal(JSON.parse(body.toString()).code, 'not-found', path)
@@ -272,7 +263,7 @@ test('a service whose widget was not built starts all the same, and says so', as
   try {
     let output = ''
     child.stdout.on('data', chunk => (output += chunk))
-    await eventually(10_000, 'listening', () => output.includes('powgate listens'))
+    await eventually(60_000, 'listening', () => output.includes('powgate listens'))
     assert.match(output, /the widget is not built/)
     for (const path of ['/widget.js', '/widget/worker.js']) {
       assert.equal((await call(`http://127.0.0.1:${port}${path}`)).status, 404)

@@ -1,6 +1,7 @@
 /** Request bodies that are almost valid, and bodies that are entirely wrong. All as latin1 text: one character, one byte. */
 
 import { API_KEY_PATTERN, SITE_KEY_PATTERN } from '../../src/domain/site.ts'
+import { words } from '../harness/words.ts'
 import type { Random } from './random.ts'
 
 /** Valid values, which get through more checks than noise. Made for each input, so that they are still valid when sent. */
@@ -12,82 +13,28 @@ export interface Genuine {
   token(): string
 }
 
-const NUMBERS = [
-  '0',
-  '-0',
-  '1',
-  '-1',
-  '1.0',
-  '1e3',
-  '1E+3',
-  '1e-3',
-  '1e400',
-  '-1e400',
-  '007',
-  '+7',
-  '.5',
-  '5.',
-  '0x10',
-  'NaN',
-  'Infinity',
-  '9007199254740991',
-  '9007199254740992',
-  '9007199254740993',
-  '18446744073709551616',
-  '1e15',
-  '123456789e-3',
-  '4.9e-324',
-] as const
+const NUMBERS = words(
+  '0 -0 1 -1 1.0 1e3 1E+3 1e-3 1e400 -1e400 007 +7 .5 5. 0x10 NaN Infinity 9007199254740991',
+  '9007199254740992 9007199254740993 18446744073709551616 1e15 123456789e-3 4.9e-324',
+)
 
 const STRINGS = [
-  '""',
-  '"\\u0000"',
-  '"\\ud800"',
-  '"\\udc00\\ud800"',
-  '"\\ud83d\\ude00"',
-  '"\\x41"',
-  '"\\u12"',
-  '"\n"',
-  '"\0"',
-  '"\x7f"',
-  '"\xff"',
-  '"\xc0\xaf"',
-  '"\xed\xa0\x80"',
-  '"\xf4\x90\x80\x80"',
-  '"\xef\xbb\xbf"',
-  '"__proto__"',
-  '"constructor"',
+  ...words(
+    '"" "\\u0000" "\\ud800" "\\udc00\\ud800" "\\ud83d\\ude00" "\\x41" "\\u12" "\n" "\0" "\x7f" "\xff"',
+    '"\xc0\xaf" "\xed\xa0\x80" "\xf4\x90\x80\x80" "\xef\xbb\xbf" "__proto__" "constructor" " a "\\',
+    '"\xe2\x80\xa8"',
+  ),
   "'a'",
-  '"',
-  'a',
-  '"\\',
-  '"\xe2\x80\xa8"',
-] as const
+]
 
 const NAMES = [
-  'nonce',
-  'counter',
-  'solveTimeMs',
-  'fingerprintHash',
-  'environment',
-  'webdriver',
-  'token',
-  'expectedIp',
-  'idempotencyKey',
-  'secret',
-  'response',
-  'remoteip',
-  'sitekey',
-  'idempotency_key',
-  '__proto__',
-  '\\u005f_proto__',
-  'constructor',
-  'toString',
+  ...words(
+    'nonce counter solveTimeMs fingerprintHash environment webdriver token expectedIp idempotencyKey',
+    'secret response remoteip sitekey idempotency_key __proto__ \\u005f_proto__ constructor toString',
+    'hasOwnProperty length 0',
+  ),
   '',
-  'hasOwnProperty',
-  'length',
-  '0',
-] as const
+]
 
 export function anyJson(random: Random, depth = 0): string {
   switch (random.below(depth > 4 ? 3 : 7)) {

@@ -3,6 +3,7 @@
  */
 
 import { v2Header } from '../harness/proxy-header.ts'
+import { words } from '../harness/words.ts'
 import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson } from './bad-bodies.ts'
 import { SECTIONS } from './conformance-rows.ts'
 import { Random } from './random.ts'
@@ -202,162 +203,62 @@ function valid(random: Random, genuine: Genuine): string {
   }
 }
 
-const FILES = [
-  '/openapi.json',
-  '/widget.js',
-  '/widget/worker.js',
-  '/widget/frame.html',
-  '/widget/worker.0123456789.js',
-  '/widget/',
-  '/widget/../x',
-  '/widget/%2e%2e/x',
-  '/widget/worker.0123456789.constructor',
-  '/',
-  '/demo',
+const FILES = words(
+  '/openapi.json /widget.js /widget/worker.js /widget/frame.html /widget/worker.0123456789.js',
+  '/widget/ /widget/../x /widget/%2e%2e/x /widget/worker.0123456789.constructor / /demo',
   '/favicon.ico',
-] as const
+)
 
-const ORIGINS = [
-  'null',
-  'https://',
-  '://',
-  'https://a:99999',
-  'https://\xff',
-  'https://[::1',
-  '*',
-  'a'.repeat(1000),
-] as const
+const ORIGINS = [...words('null https:// :// https://a:99999 https://\xff https://[::1 *'), 'a'.repeat(1000)]
 
 function forwarded(random: Random): string {
   const hop = () =>
-    random.pick([
-      '1.2.3.4',
-      '::1',
-      '[::1]:80',
-      '1.2.3.4:5',
-      'unknown',
-      '',
-      '01.2.3.4',
-      'fe80::1%eth0',
-      '\xff',
-      ',',
-    ])
+    random.pick(['', ...words('1.2.3.4 ::1 [::1]:80 1.2.3.4:5 unknown 01.2.3.4 fe80::1%eth0 \xff ,')])
   return Array.from({ length: random.below(60) }, hop).join(random.pick([',', ', ', ' ', ',,']))
 }
 
 const METHODS = [
-  'GET',
-  'POST',
-  'PUT',
-  'HEAD',
-  'OPTIONS',
-  'DELETE',
-  'PATCH',
-  'TRACE',
-  'CONNECT',
-  'get',
+  ...words('GET POST PUT HEAD OPTIONS DELETE PATCH TRACE CONNECT get \0 PRI'),
   '',
   'G T',
-  '\0',
-  'PRI',
   'A'.repeat(300),
 ]
 const PATHS = [
-  '/challenge',
-  '/verify',
-  '/verify-token',
-  '/siteverify',
-  '/openapi.json',
-  '/widget.js',
-  '*',
+  ...words(
+    '/challenge /verify /verify-token /siteverify /openapi.json /widget.js * // /% /%zz /\xff /a?',
+    'http://a/challenge /challenge?x=% /challenge# /CHALLENGE /challenge/ /./challenge',
+  ),
   '',
-  '//',
-  '/%',
-  '/%zz',
-  '/\xff',
-  '/a?',
-  'http://a/challenge',
-  '/challenge?x=%',
-  '/challenge#',
-  '/CHALLENGE',
-  '/challenge/',
-  '/./challenge',
   `/${'a/'.repeat(300)}`,
-] as const
+]
 const VERSIONS = [
-  'HTTP/1.1',
-  'HTTP/1.1',
-  'HTTP/1.1',
-  'HTTP/1.0',
-  'HTTP/1.2',
-  'HTTP/2',
-  'HTTP/11',
-  'http/1.1',
+  ...words('HTTP/1.1 HTTP/1.1 HTTP/1.1 HTTP/1.0 HTTP/1.2 HTTP/2 HTTP/11 http/1.1'),
   'HTTP/1.1 ',
   '',
 ]
 const HEADER_NAMES = [
-  'Host',
-  'X-Site-Key',
-  'Authorization',
-  'Content-Type',
-  'Content-Length',
-  'Transfer-Encoding',
-  'Connection',
-  'Expect',
-  'Upgrade',
-  'Origin',
-  'X-Forwarded-For',
-  'X-Request-Id',
-  'Accept-Encoding',
-  'If-None-Match',
-  'Cookie',
-  'Range',
-  'TE',
-  'Trailer',
-  'A',
+  ...words(
+    'Host X-Site-Key Authorization Content-Type Content-Length Transfer-Encoding Connection Expect',
+    'Upgrade Origin X-Forwarded-For X-Request-Id Accept-Encoding If-None-Match Cookie Range TE',
+    'Trailer A \xff \0',
+  ),
   '',
   ' ',
   'A B',
-  '\xff',
-  '\0',
-] as const
+]
 const HEADER_VALUES = [
+  ...words(
+    'a 0 5 -1 chunked gzip close keep-alive 100-continue websocket application/json bytes=0-0',
+    '\xff\xfe \t 99999999999999999999',
+  ),
   '',
-  'a',
-  '0',
-  '5',
-  '-1',
   '5, 5',
-  'chunked',
-  'gzip',
-  'close',
-  'keep-alive',
-  '100-continue',
-  'websocket',
-  'application/json',
   'Bearer ',
   'Bearer x',
-  'bytes=0-0',
-  '\xff\xfe',
-  '\t',
   ' a ',
-  '99999999999999999999',
   'a'.repeat(900),
-] as const
-const BREAKS = [
-  '\r\n',
-  '\r\n',
-  '\r\n',
-  '\r\n',
-  '\r\n',
-  '\r\n',
-  '\n',
-  '\r',
-  '\r\n ',
-  '\r\r\n',
-  '\0\r\n',
-] as const
+]
+const BREAKS = [...words('\r\n \r\n \r\n \r\n \r\n \r\n \n \r \r\r\n \0\r\n'), '\r\n ']
 
 /** Follows the grammar of HTTP, with some symbols replaced by wrong ones. */
 function grammatical(random: Random): string {
@@ -487,39 +388,16 @@ function proxyHeader(random: Random): string {
   }
 }
 
-const ADMIN_PATHS = [
-  '/',
-  '/healthz',
-  '/readyz',
-  '/metrics',
-  '/dashboard',
-  '/dashboard/app.js',
-  '/dashboard/data.json',
-  '/grafana.json',
-  '/dashboard/data.json?range=30m&site=x',
-  '/dashboard/data.json?range=constructor',
-  '/dashboard/data.json?range=24h&site=__proto__',
-  '/dashboard/data.json?site=%',
-  '/dashboard/data.json?range=%ff',
-  '//metrics',
-  '/metrics/',
-  '/%6detrics',
-  '*',
-  'http://a/metrics',
-] as const
+const ADMIN_PATHS = words(
+  '/ /healthz /readyz /metrics /dashboard /dashboard/app.js /dashboard/data.json /grafana.json',
+  '/dashboard/data.json?range=30m&site=x /dashboard/data.json?range=constructor',
+  '/dashboard/data.json?range=24h&site=__proto__ /dashboard/data.json?site=%',
+  '/dashboard/data.json?range=%ff //metrics /metrics/ /%6detrics * http://a/metrics',
+)
 
 export function badAdminInput(random: Random): BadInput {
   const line = `${random.pick(METHODS)} ${random.pick(ADMIN_PATHS)} ${random.pick(VERSIONS)}`
-  const host = random.pick([
-    'localhost',
-    '127.0.0.1',
-    '[::1]',
-    'evil.example',
-    '',
-    '\xff',
-    'localhost:99999',
-    '[::1',
-  ])
+  const host = random.pick(['', ...words('localhost 127.0.0.1 [::1] evil.example \xff localhost:99999 [::1')])
   const nearly = lines(
     line,
     `Host: ${host}`,
