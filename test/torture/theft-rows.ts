@@ -20,7 +20,11 @@ export interface SolutionTheft extends Refused {
   readonly from?: 'another'
 }
 
-const NONCE_USED = { status: 400, code: 'nonce-used' } as const
+type Refusal = Omit<Refused, 'attack'>
+const refusal = (status: number, code: string): Refusal => ({ status, code })
+const INVALID_NONCE = refusal(400, 'invalid-nonce')
+const NONCE_USED = refusal(400, 'nonce-used')
+const IP_MISMATCH = refusal(403, 'ip-mismatch')
 
 const asIs = (solution: Solution) => JSON.stringify(solution)
 
@@ -50,75 +54,28 @@ const EQUAL_COUNTERS: Readonly<Record<string, (digits: string) => string>> = {
   'a second field': digits => `5,"counter":${digits}`,
 }
 
+const unspent = (attack: string, refused: Refusal, more: Partial<SolutionTheft> = {}): SolutionTheft => {
+  return { attack, isSpent: false, body: asIs, ...refused, ...more }
+}
+const spent = (attack: string, refused: Refusal, more: Partial<SolutionTheft> = {}): SolutionTheft =>
+  unspent(attack, refused, { isSpent: true, ...more })
+
 export const SOLUTION_THEFTS: readonly SolutionTheft[] = [
-  {
-    attack: 'from another address',
-    status: 403,
-    code: 'ip-mismatch',
-    isSpent: false,
-    body: asIs,
-    from: 'another',
-  },
-  {
-    attack: 'at another site',
-    status: 400,
-    code: 'invalid-nonce',
-    isSpent: false,
-    body: asIs,
-    site: 'another',
-  },
-  {
-    attack: 'at another site from another address',
-    status: 400,
-    code: 'invalid-nonce',
-    isSpent: false,
-    body: asIs,
-    site: 'another',
-    from: 'another',
-  },
-  { attack: 'replayed', ...NONCE_USED, isSpent: true, body: asIs },
-  {
-    attack: 'replayed from another address',
-    status: 403,
-    code: 'ip-mismatch',
-    isSpent: true,
-    body: asIs,
-    from: 'another',
-  },
-  {
-    attack: 'replayed with escapes',
-    ...NONCE_USED,
-    isSpent: true,
+  unspent('from another address', IP_MISMATCH, { from: 'another' }),
+  unspent('at another site', INVALID_NONCE, { site: 'another' }),
+  unspent('at another site from another address', INVALID_NONCE, { site: 'another', from: 'another' }),
+  spent('replayed', NONCE_USED),
+  spent('replayed from another address', IP_MISMATCH, { from: 'another' }),
+  spent('replayed with escapes', NONCE_USED, {
     body: nonceAs(nonce => `"\\u00${hexOf(nonce)}${nonce.slice(1)}"`),
-  },
-  {
-    attack: 'one bit of it changed',
-    status: 400,
-    code: 'invalid-nonce',
-    isSpent: false,
-    body: changedNonce(20),
-  },
-  { attack: 'its time changed', status: 400, code: 'invalid-nonce', isSpent: false, body: changedNonce(5) },
-  {
-    attack: 'its difficulty lowered',
-    status: 400,
-    code: 'invalid-nonce',
-    isSpent: false,
-    body: changedNonce(11),
-  },
-  {
-    attack: 'its address part changed',
-    status: 403,
-    code: 'ip-mismatch',
-    isSpent: false,
-    body: changedNonce(31),
-  },
-  ...Object.entries(EQUAL_COUNTERS).map(([name, spelling]) => ({
-    attack: `replayed, the counter with: ${name}`,
-    ...NONCE_USED,
-    isSpent: true,
-    body: counterAs(spelling),
-  })),
+  }),
+  unspent('one bit of it changed', INVALID_NONCE, { body: changedNonce(20) }),
+  unspent('its time changed', INVALID_NONCE, { body: changedNonce(5) }),
+  unspent('its difficulty lowered', INVALID_NONCE, { body: changedNonce(11) }),
+  unspent('its address part changed', IP_MISMATCH, { body: changedNonce(31) }),
+  ...Object.entries(EQUAL_COUNTERS).map(([name, spelling]) =>
+    spent(`replayed, the counter with: ${name}`, NONCE_USED, { body: counterAs(spelling) }),
+  ),
 ]
 
 function hexOf(nonce: string): string {
@@ -141,9 +98,11 @@ export interface TokenTheft extends Refused {
   readonly idempotencyKey?: string
 }
 
-const INVALID_TOKEN = { status: 400, code: 'invalid-token', isSpent: false } as const
-const TOKEN_USED = { status: 400, code: 'token-used', isSpent: true } as const
-const same = (token: string) => token
+const INVALID_TOKEN = refusal(400, 'invalid-token')
+const TOKEN_USED = refusal(400, 'token-used')
+const BAD_CREDENTIALS = refusal(401, 'invalid-credentials')
+const OTHER_IP = { ...refusal(400, 'ip-mismatch'), expectedIp: '203.0.113.99' } as const
+const OTHER_KEY = { ...refusal(400, 'site-mismatch'), apiKey: 'another site’s' } as const
 
 type Segments = [issuedAtMs: string, nonce: string, counter: string, claims: string, hmac: string]
 const segmentsAs = (make: (...segments: Segments) => readonly string[]) => (token: string) =>
@@ -186,114 +145,53 @@ function swapped(token: string): string {
     : other
 }
 
-const keyring = (secret: string) => new Keyring([secret])
-const reminted = (secret: string, change: Partial<TokenClaims>) => (_token: string, claims: TokenClaims) =>
-  mintToken(keyring(secret), { ...claims, ...change })
+type Row = readonly [attack: string, how: Refusal & Partial<TokenTheft>, make?: TokenTheft['make']]
 
 /** @param secret the service's own: who knows it can make tokens, but cannot erase redemption records */
 export function tokenThefts(secret: string): TokenTheft[] {
-  return [
-    {
-      attack: 'with another site’s key',
-      status: 400,
-      code: 'site-mismatch',
-      isSpent: false,
-      make: same,
-      apiKey: 'another site’s',
-    },
-    {
-      attack: 'with a key that nobody has',
-      status: 401,
-      code: 'invalid-credentials',
-      isSpent: false,
-      make: same,
-      apiKey: 'unknown',
-    },
-    {
-      attack: 'with the site key',
-      status: 401,
-      code: 'invalid-credentials',
-      isSpent: false,
-      make: same,
-      apiKey: 'the site key',
-    },
-    {
-      attack: 'for another address',
-      status: 400,
-      code: 'ip-mismatch',
-      isSpent: false,
-      make: same,
-      expectedIp: '203.0.113.99',
-    },
-    {
-      attack: 'for an address that is none',
-      status: 400,
-      code: 'invalid-body',
-      isSpent: false,
-      make: same,
-      expectedIp: '127.1',
-    },
-    { attack: 'replayed', ...TOKEN_USED, make: same },
-    { attack: 'replayed with an idempotency key', ...TOKEN_USED, make: same, idempotencyKey: 'thief' },
-    {
-      attack: 'replayed for another address',
-      status: 400,
-      code: 'ip-mismatch',
-      isSpent: true,
-      make: same,
-      expectedIp: '203.0.113.99',
-    },
-    {
-      attack: 'replayed with another site’s key',
-      status: 400,
-      code: 'site-mismatch',
-      isSpent: true,
-      make: same,
-      apiKey: 'another site’s',
-    },
-    {
-      attack: 'of another master secret',
-      ...INVALID_TOKEN,
-      make: reminted('another secret, also of more than thirty-two characters', {}),
-    },
-    {
-      attack: 'of a store that lost its memory',
-      ...INVALID_TOKEN,
-      make: (_, claims) =>
-        mintToken(keyring(secret), { ...claims, storeEpoch: (claims.storeEpoch ^ 1) >>> 0 }),
-    },
-    {
-      attack: 'from the future',
-      ...INVALID_TOKEN,
-      make: (_, claims) =>
-        mintToken(keyring(secret), { ...claims, issuedAtMs: claims.issuedAtMs + 3_600_000 }),
-    },
-    {
-      attack: 'of an hour ago',
-      status: 400,
-      code: 'token-expired',
-      isSpent: false,
-      make: (_, claims) =>
-        mintToken(keyring(secret), { ...claims, issuedAtMs: claims.issuedAtMs - 3_600_000 }),
-    },
-    {
-      attack: 'replayed, signed anew with another time',
-      ...TOKEN_USED,
-      make: (_, claims) => mintToken(keyring(secret), { ...claims, issuedAtMs: claims.issuedAtMs + 1 }),
-    },
-    {
-      attack: 'replayed, signed anew with another counter',
-      ...TOKEN_USED,
-      make: (_, claims) => mintToken(keyring(secret), { ...claims, counter: claims.counter + 1 }),
-    },
-    ...Object.entries(ALTERED).map(([name, make]) => ({ attack: `with ${name}`, ...INVALID_TOKEN, make })),
-    ...Object.entries(ALTERED).map(([name, make]) => ({
-      attack: `replayed with ${name}`,
-      ...INVALID_TOKEN,
-      isSpent: true,
-      make,
-    })),
+  const signedAnew =
+    (change: (claims: TokenClaims) => Partial<TokenClaims>, by = secret) =>
+    (_token: string, claims: TokenClaims) =>
+      mintToken(new Keyring([by]), { ...claims, ...change(claims) })
+  const issuedLater = (ms: number) => signedAnew(({ issuedAtMs }) => ({ issuedAtMs: issuedAtMs + ms }))
+  const altered = Object.entries(ALTERED)
+  const unspentRows: readonly Row[] = [
+    ['with another site’s key', OTHER_KEY],
+    ['with a key that nobody has', { ...BAD_CREDENTIALS, apiKey: 'unknown' }],
+    ['with the site key', { ...BAD_CREDENTIALS, apiKey: 'the site key' }],
+    ['for another address', OTHER_IP],
+    ['for an address that is none', { ...INVALID_BODY, expectedIp: '127.1' }],
+    [
+      'of another master secret',
+      INVALID_TOKEN,
+      signedAnew(() => ({}), 'another secret, also of more than thirty-two characters'),
+    ],
+    [
+      'of a store that lost its memory',
+      INVALID_TOKEN,
+      signedAnew(({ storeEpoch }) => ({ storeEpoch: (storeEpoch ^ 1) >>> 0 })),
+    ],
+    ['from the future', INVALID_TOKEN, issuedLater(3_600_000)],
+    ['of an hour ago', refusal(400, 'token-expired'), issuedLater(-3_600_000)],
+    ...altered.map(([name, make]): Row => [`with ${name}`, INVALID_TOKEN, make]),
   ]
+  const spentRows: readonly Row[] = [
+    ['replayed', TOKEN_USED],
+    ['replayed with an idempotency key', { ...TOKEN_USED, idempotencyKey: 'thief' }],
+    ['replayed for another address', OTHER_IP],
+    ['replayed with another site’s key', OTHER_KEY],
+    ['replayed, signed anew with another time', TOKEN_USED, issuedLater(1)],
+    [
+      'replayed, signed anew with another counter',
+      TOKEN_USED,
+      signedAnew(({ counter }) => ({ counter: counter + 1 })),
+    ],
+    ...altered.map(([name, make]): Row => [`replayed with ${name}`, INVALID_TOKEN, make]),
+  ]
+  const theftOf =
+    (isSpent: boolean) =>
+    ([attack, how, make = token => token]: Row): TokenTheft => ({ attack, isSpent, make, ...how })
+  return [...unspentRows.map(theftOf(false)), ...spentRows.map(theftOf(true))]
 }
 
 /** How /siteverify names a refusal of /verify-token; its status is 200. */
