@@ -1,11 +1,24 @@
-/** The whole contract, sections 1 to 8, over HTTP against the forked service with its default limits and lifetimes, on each store. */
+/**
+ * The whole contract, sections 1 to 8, over HTTP against the forked service with its default limits and lifetimes, on each
+ * store. Every answer is held against the OpenAPI document.
+ */
 
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
 import { minuteTests } from './minute.ts'
+import { OF_CONTRACT, OpenapiChecker } from './openapi-checker.ts'
 import { CONTRACT } from './sections.ts'
 import { onEachStore } from './support.ts'
 
 /** One section alone, for test/faults. */
 const section = process.env.TEST_SECTION
 
-if (section === undefined) onEachStore(CONTRACT, { waiting: minuteTests })
-else onEachStore({ [section]: CONTRACT[section]! })
+const checker = new OpenapiChecker()
+checker.listen()
+
+if (section === undefined) {
+  onEachStore(CONTRACT, { waiting: minuteTests })
+  test('there is nothing in the OpenAPI document that was not seen, outages aside', () => {
+    assert.deepEqual(checker.unseen(OF_CONTRACT), [])
+  })
+} else onEachStore({ [section]: CONTRACT[section]! })

@@ -1,4 +1,4 @@
-/** Contract, sections 7 and 8: 503 while the store is away; /verify-token fails closed. */
+/** Contract, sections 7 and 8: 503 while the store is away, as the OpenAPI document says; /verify-token fails closed. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -8,8 +8,12 @@ import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
+import { OF_OUTAGES, OpenapiChecker } from './openapi-checker.ts'
 import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'
 import { assertNotRedeemed, assertPassed, assertRefused, Subject } from './support.ts'
+
+const checker = new OpenapiChecker()
+checker.listen()
 
 /** More connections than that never all end at one of two workers. */
 const CONNECTIONS = 20
@@ -229,4 +233,8 @@ describe('Redis is frozen', () => {
     assertSiteverified(await redeem(token, key))
     assertNotSiteverified(await redeem(token), 'timeout-or-duplicate')
   })
+})
+
+test('every refusal for an outage that the OpenAPI document has was seen', () => {
+  assert.deepEqual(checker.unseen(OF_OUTAGES), [])
 })

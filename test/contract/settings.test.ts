@@ -63,6 +63,25 @@ function settingTests(subject: Subject): void {
     assert.equal(answer.json.ip, from)
   })
 
+  test('decided: a request id from a trusted proxy comes back, a harmful one does not', async () => {
+    const { siteKey, apiKey: secret } = subject.site
+    const named = (id: string) => ({
+      from: PROXY,
+      headers: { 'X-Request-Id': id, 'X-Forwarded-For': freshAddress() },
+    })
+    for (const answer of [
+      await subject.client.challenge(siteKey, named('a-proxy-named-it')),
+      await subject.client.verify(siteKey, '{}', named('a-proxy-named-it')),
+      await subject.client.verifyToken('x', '{}', named('a-proxy-named-it')),
+      await subject.client.siteverify({ secret }, named('a-proxy-named-it')),
+    ])
+      assert.equal(answer.headers['x-request-id'], 'a-proxy-named-it')
+    for (const harmful of ['a b', '<script>', 'x'.repeat(129)]) {
+      const answer = await subject.client.challenge(siteKey, named(harmful))
+      assert.match(String(answer.headers['x-request-id']), /^[\w-]{8,40}$/)
+    }
+  })
+
   test('§4.2 rule 1, decided: an address is bound exactly, IPv6 to all its bits', async () => {
     const { siteKey } = subject.site
     const solution = await subject.client.solved(siteKey, through('2001:db8:0:7::1'))

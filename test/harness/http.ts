@@ -25,6 +25,14 @@ export interface Call {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
+type Listener = (method: string, path: string, answer: Answer) => void
+let listener: Listener = () => {}
+
+/** From now on `hear` is told of every answer to a call; what it throws is thrown by the call. */
+export function listenToAnswers(hear: Listener): void {
+  listener = hear
+}
+
 export function call(
   url: string,
   { method = 'GET', headers = {}, body, from, tls }: Call = {},
@@ -38,7 +46,14 @@ export function call(
       incoming.on('end', () => {
         const text = Buffer.concat(chunks).toString()
         noteAnswer(url, incoming.statusCode ?? 0, text, incoming.headers)
-        resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, json: parse(text) })
+        const { statusCode: status = 0, headers } = incoming
+        const answer = { status, headers, text, json: parse(text) }
+        try {
+          listener(method, new URL(url).pathname, answer)
+          resolve(answer)
+        } catch (error) {
+          reject(error)
+        }
       })
       incoming.on('error', reject)
     })
