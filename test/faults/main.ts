@@ -12,8 +12,8 @@ import { type Fault, faults } from './faults.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 const TEST_MS_MAX = 300_000
-/** What a copy of the tree needs. */
-const COPIED = ['src', 'test', 'dist', 'docs', 'scripts', 'package.json', 'tsconfig.json', 'README.md']
+/** What a copy of the tree needs: a test that lacked something would fail whatever the fault. */
+const COPIED = 'src test bench dist docs scripts package.json tsconfig.json README.md'.split(' ')
 /** Faults in what the browser gets need a bundle; other files of dist/ are made one by one. */
 const BUNDLES: readonly (readonly [folder: string, script: string])[] = [
   ['widget/', 'build:widget'],
@@ -62,7 +62,8 @@ async function main(chosen: readonly Fault[]): Promise<number> {
 
 function copyOfTree(): string {
   const copy = mkdtempSync(join(tmpdir(), 'powgate-faults-'))
-  for (const name of COPIED) cpSync(join(ROOT, name), join(copy, name), { recursive: true })
+  const filter = (path: string) => !path.endsWith('/node_modules')
+  for (const name of COPIED) cpSync(join(ROOT, name), join(copy, name), { recursive: true, filter })
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
   return copy
 }
