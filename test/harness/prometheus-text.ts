@@ -22,10 +22,19 @@ interface Family {
   readonly samples: Sample[]
 }
 
-const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*/
-const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*/
+const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*'
+const HEAD = new RegExp(`^# (HELP|TYPE) (${NAME}) (.+)$`)
+const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`)
+/** Only `\\`, `\n` and, in labels, `\"` are escapes, which JSON has too. */
+const LABEL = /((?!__)[a-zA-Z_][a-zA-Z0-9_]*)=("(?:[^"\\]|\\[\\n"])*")(?:,|$)/y
+const HELP = /^(?:[^\\]|\\[\\n])+$/
 const NUMBER = /^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|\+Inf|-Inf|NaN)$/
-const HISTOGRAM_SUFFIXES = ['_bucket', '_sum', '_count']
+const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
+  counter: [''],
+  gauge: [''],
+  histogram: ['_bucket', '_sum', '_count'],
+}
+const numberOf = (text: string) => Number(text.replace('Inf', 'Infinity'))
 
 export class PrometheusText {
   readonly families: ReadonlyMap<string, Family>
@@ -83,20 +92,16 @@ export function seriesOf(name: string, labels: Labels): string {
 function readFamilies(text: string): Map<string, Family> {
   const families = new Map<string, Family>()
   let current: Family | undefined
-  for (const line of text.split('\n')) {
-    if (line === '') continue
-    const [, keyword, name, rest] = /^# (HELP|TYPE) (\S+) (.+)$/.exec(line) ?? []
+  for (const line of text.split('\n').filter(line => line !== '')) {
+    const [, keyword, name, rest] = HEAD.exec(line) ?? []
     if (keyword === 'HELP') {
-      assert.equal(METRIC_NAME.exec(name!)?.[0], name)
-      assert.ok(!families.has(name!), `${name} is there twice`)
-      current = { name: name!, help: unescaped(rest!, ''), type: undefined, samples: [] }
+      assert.ok(!families.has(name!) && HELP.test(rest!), line)
+      current = { name: name!, help: rest!, type: undefined, samples: [] }
       families.set(name!, current)
     } else if (keyword === 'TYPE') {
-      assert.ok(current?.name === name && current?.type === undefined, `TYPE of ${name} is misplaced`)
-      assert.match(rest!, /^(counter|gauge|histogram)$/)
+      assert.ok(current?.name === name && current?.type === undefined && rest! in SUFFIXES, line)
       current!.type = rest
     } else {
-      assert.ok(!line.startsWith('#'), line)
       assert.ok(current?.type !== undefined, `a sample before HELP and TYPE: ${line}`)
       current!.samples.push(readSample(line, current!))
     }
@@ -104,44 +109,21 @@ function readFamilies(text: string): Map<string, Family> {
   return families
 }
 
-function readSample(line: string, { name: familyName, type }: Family): Sample {
-  const name = METRIC_NAME.exec(line)?.[0]
-  assert.ok(name !== undefined, line)
-  const names = type === 'histogram' ? HISTOGRAM_SUFFIXES.map(suffix => familyName + suffix) : [familyName]
-  assert.ok(names.includes(name), `${name} below the HELP and TYPE of ${familyName}`)
-  const { labels, rest } = readLabels(line.slice(name.length))
-  assert.match(rest, /^ \S+$/, line)
-  const text = rest.slice(1)
-  assert.match(text, NUMBER, line)
-  return { name, labels, value: Number(text.replace('Inf', 'Infinity')) }
+function readSample(line: string, family: Family): Sample {
+  const [, name, labels = '', value = ''] = SAMPLE.exec(line) ?? []
+  const names = SUFFIXES[family.type!]!.map(suffix => family.name + suffix)
+  assert.ok(names.includes(name!) && NUMBER.test(value), `below the HELP and TYPE of ${family.name}: ${line}`)
+  return { name: name!, labels: readLabels(labels), value: numberOf(value) }
 }
 
-function readLabels(text: string): { labels: Labels; rest: string } {
-  if (!text.startsWith('{')) return { labels: {}, rest: text }
+function readLabels(text: string): Labels {
   const labels: Record<string, string> = {}
-  let rest = text.slice(1)
-  while (!rest.startsWith('}')) {
-    const label = LABEL_NAME.exec(rest)?.[0]
-    assert.ok(label !== undefined && !label.startsWith('__') && !(label in labels), text)
-    rest = rest.slice(label.length)
-    const quoted = /^="((?:[^"\\]|\\.)*)"/.exec(rest)
-    assert.ok(quoted !== null, text)
-    labels[label] = unescaped(quoted[1]!, '"')
-    rest = rest.slice(quoted[0].length)
-    if (rest.startsWith(',')) rest = rest.slice(1)
-    else assert.ok(rest.startsWith('}'), text)
+  for (LABEL.lastIndex = 0; LABEL.lastIndex < text.length; ) {
+    const [, label = '', quoted = ''] = LABEL.exec(text) ?? []
+    assert.ok(label !== '' && !(label in labels), text)
+    labels[label] = JSON.parse(quoted)
   }
-  return { labels, rest: rest.slice(1) }
-}
-
-/** Only `\\`, `\n` and, in labels, `\"` are escapes. */
-function unescaped(text: string, quote: '' | '"'): string {
-  return text.replace(/\\(.?)/gs, (_, escaped: string) => {
-    if (escaped === '\\') return '\\'
-    if (escaped === 'n') return '\n'
-    assert.ok(escaped !== '' && escaped === quote, `not an escape: \\${escaped}`)
-    return escaped
-  })
+  return labels
 }
 
 function checkFamily(family: Family): void {
@@ -165,7 +147,7 @@ function checkHistogram({ name, samples }: Family): void {
   }
   for (const [series, ofSeries] of bySeries) {
     const buckets = ofSeries.filter(sample => sample.name === `${name}_bucket`)
-    const bounds = buckets.map(({ labels }) => Number(labels.le!.replace('Inf', 'Infinity')))
+    const bounds = buckets.map(({ labels }) => numberOf(labels.le!))
     assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY, `${series} has no bucket +Inf`)
     bounds.reduce((below, bound) => {
       assert.ok(bound > below, `${series}: bounds do not ascend`)
