@@ -14,10 +14,11 @@ import {
   challengeOn,
   freshKey,
   freshNonce,
+  nonceOn,
   openTwice,
   redemptionOn,
-  solutionOn,
   type TestStore,
+  tokenOn,
 } from './harness.ts'
 import { limitsProperty } from './limits-property.ts'
 
@@ -51,8 +52,7 @@ function expiryOf(nonce: string): number {
 async function spendOn(requests: EmbeddedRequests, addressKey: string, nonce: string, limit = 30) {
   const spend = { nonce, storeEpoch: requests.addressEpoch(), expiresAtMs: expiryOf(nonce) }
   const limits = { addressLimit: limit, siteLimit: limit }
-  const admission = await solutionOn(requests, { addressKey, ...limits, spend })
-  return admission.status === 'admitted' && admission.nonce
+  return nonceOn(requests, { addressKey, ...limits, spend })
 }
 
 function bare(dataDir: string) {
@@ -117,9 +117,8 @@ test('embedded: no step of the wall clock lets a token be redeemed twice', async
     machine.now += backAfterMs
     requests.sweepMarks(undefined, 500)
     if (stepMs > 0) wall.now -= stepMs
-    const again = await redemptionOn(requests, { redeem })
     const text = `${stepMs} ms, for ${backAfterMs} ms`
-    assert.equal(again.status === 'admitted' && again.token, 'used', text)
+    assert.equal(await tokenOn(requests, { redeem }), 'used', text)
     await state.file.close()
     rmSync(dataDir, { recursive: true })
   }
@@ -163,8 +162,7 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   discardStaleState(dataDir, 'boot 1')
   const second = bare(dataDir)
   assert.equal(second.state.epoch, first.state.epoch)
-  const again = await redemptionOn(second.requests, { redeem })
-  assert.equal(again.status === 'admitted' && again.token, 'used')
+  assert.equal(await tokenOn(second.requests, { redeem }), 'used')
   assert.equal((await challengeOn(second.requests, { addressKey, siteLimit: 1 })).status, 'limited')
   await second.state.file.close()
   rmSync(dataDir, { recursive: true })
@@ -215,8 +213,7 @@ for (const [what, leave] of [
     assert.match(readFileSync(join(dataDir, 'state', 'boot-id'), 'utf8'), /^boot 2 layout \d+$/)
     const second = bare(dataDir)
     assert.notEqual(second.state.epoch, first.state.epoch)
-    const again = await redemptionOn(second.requests, { redeem })
-    assert.equal(again.status === 'admitted' && again.token, 'forgotten')
+    assert.equal(await tokenOn(second.requests, { redeem }), 'forgotten')
     await second.state.file.close()
     rmSync(dataDir, { recursive: true })
   })

@@ -77,6 +77,18 @@ export function redemptionOn(
   return new Promise(resolve => store.redeemToken(full, resolve))
 }
 
+/** What became of the solution's nonce, or why it was not admitted. */
+export async function nonceOn(store: RequestStore, request: Partial<SolutionRequest>) {
+  const admission = await solutionOn(store, request)
+  return admission.status === 'admitted' ? admission.nonce : admission.status
+}
+
+/** What became of the token, or why it was not admitted. Each caller is another, so that none is limited. */
+export async function tokenOn(store: RequestStore, request: Partial<RedemptionRequest>) {
+  const admission = await redemptionOn(store, { callerKey: freshKey(), ...request })
+  return admission.status === 'admitted' ? admission.token : admission.status
+}
+
 let next = 0
 
 /** An address key that no earlier test used. */

@@ -5,7 +5,6 @@ import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { slotMs } from '../../src/domain/limits.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { LimitModel } from '../harness/limit-model.ts'
 import {
   challengeOn,
   freshKey,
@@ -14,6 +13,35 @@ import {
   solutionOn,
   type TestStore,
 } from './harness.ts'
+
+const WINDOW_MS = 60_000
+
+/** The limits as the specification states them, as simply as possible: a list of the times of admitted requests. */
+class LimitModel {
+  readonly #admitted: { at: number; label: string }[] = []
+
+  /** Requests admitted under a label in the 60 seconds before `now`. */
+  count(label: string, now: number): number {
+    return this.#live(label, now).length
+  }
+
+  /** Milliseconds until one more request would fit; 0 if it fits now. */
+  waitMs(label: string, limit: number, now: number): number {
+    const live = this.#live(label, now)
+    const excess = live.length - limit + 1
+    return excess <= 0 ? 0 : live[excess - 1]! + WINDOW_MS - now
+  }
+
+  admit(labels: readonly string[], now: number): void {
+    for (const label of labels) this.#admitted.push({ at: now, label })
+  }
+
+  #live(label: string, now: number): number[] {
+    return this.#admitted
+      .filter(entry => entry.label === label && now - entry.at < WINDOW_MS)
+      .map(({ at }) => at)
+  }
+}
 
 /** Steps of virtual time: bursts, ordinary pauses, and the edge of the window. */
 const pauses = fc.oneof(
