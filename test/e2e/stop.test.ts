@@ -2,47 +2,26 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { childPids, listeningPids } from '../harness/processes.ts'
+import { childPids, isAlive, listeningPids } from '../harness/processes.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
 
 /** A busy machine is slow. */
 const PATIENCE_MS = 30_000
 
-/** A keep-alive connection whose requests go out when the test says so. */
-class RawConnection {
-  received = ''
-  isClosed = false
-  readonly #socket: Socket
+const GET = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'
+const open = ({ port }: TestService) => RawConnection.open(port, '127.0.0.1')
 
-  constructor(port: number) {
-    this.#socket = connect(port, '127.0.0.1')
-    this.#socket.on('data', chunk => (this.received += chunk.toString()))
-    this.#socket.on('close', () => (this.isClosed = true))
-    this.#socket.on('error', () => {})
-  }
-
-  async request(text: string): Promise<string> {
-    this.received = ''
-    this.#socket.write(text)
-    await eventually(PATIENCE_MS, 'an answer', () => this.received.includes('\r\n\r\n'))
-    return this.received
-  }
-
-  write(text: string): void {
-    this.#socket.write(text)
-  }
-
-  destroy(): void {
-    this.#socket.destroy()
-  }
+/** The status of the answer, and what it says of the connection. */
+async function asked(connection: RawConnection, text: string) {
+  const answer = await connection.request(text)
+  return [answer?.status, answer?.headers.connection]
 }
 
-const GET = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'
 const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
 
 test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
@@ -55,12 +34,11 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
   const { siteKey } = await service.createSite()
   const status = async (path: string) => (await call(`http://127.0.0.1:${adminPort}${path}`)).status
   await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)
-  const [used, unused, preflighted, slow] = [1, 2, 3, 4].map(() => new RawConnection(service.port))
-  for (const connection of [used!, preflighted!]) {
-    assert.doesNotMatch(await connection.request(GET), /connection: close/i)
-  }
+  const [used, unused, preflighted, slow] = await Promise.all([1, 2, 3, 4].map(() => open(service)))
+  for (const connection of [used!, preflighted!])
+    assert.deepEqual(await asked(connection, GET), [404, undefined])
   const head = `POST /verify HTTP/1.1\r\nHost: a\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\n`
-  slow!.write(`${head}Content-Length: 2\r\n\r\n{`)
+  await slow!.send(`${head}Content-Length: 2\r\n\r\n{`)
   await call(`${service.url}/nothing`)
   closeIdleConnections()
 
@@ -73,7 +51,7 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
       404,
       'it serves until the balancer has noticed',
     )
-    assert.doesNotMatch(await used!.request(GET), /connection: close/i)
+    assert.deepEqual(await asked(used!, GET), [404, undefined])
   }
   closeIdleConnections()
   await eventually(PATIENCE_MS, 'no listeners', () => listeningPids(service.port).length === 0)
@@ -85,12 +63,12 @@ test('SIGTERM: first not ready, then no listeners, then connections end by their
     ![used, unused, preflighted, slow].some(connection => connection!.isClosed),
     'idle ones stay open',
   )
-  assert.match(await used!.request(GET), /^HTTP\/1\.1 404 [\s\S]*\r\nConnection: close\r\n/)
-  assert.match(await preflighted!.request(PREFLIGHT), /^HTTP\/1\.1 200 [\s\S]*\r\nConnection: close\r\n/)
-  assert.match(await slow!.request('}'), /^HTTP\/1\.1 400 [\s\S]*\r\nConnection: close\r\n/)
+  assert.deepEqual(await asked(used!, GET), [404, 'close'])
+  assert.deepEqual(await asked(preflighted!, PREFLIGHT), [200, 'close'])
+  assert.deepEqual(await asked(slow!, '}'), [400, 'close'])
   await eventually(PATIENCE_MS, 'they end', () => used!.isClosed && preflighted!.isClosed && slow!.isClosed)
   assert.equal(await status('/healthz'), 200)
-  unused!.destroy()
+  unused!.close()
   assert.equal(await service.ended(), 0)
   assert.ok(performance.now() - askedAtMs < 40_000, 'it does not wait for what is not there')
   await service.stop()
@@ -101,7 +79,7 @@ test('SIGINT does not wait for a balancer; what is still connected at the end of
     POWGATE_UNREADY_SECONDS: '300',
     POWGATE_DRAIN_SECONDS: '2',
   })
-  const idle = new RawConnection(service.port)
+  const idle = await open(service)
   await idle.request(GET)
   const askedAtMs = performance.now()
   assert.equal(await service.end('SIGINT'), 0)
@@ -113,7 +91,7 @@ test('SIGINT does not wait for a balancer; what is still connected at the end of
 
 test('a second signal ends it at once, with exit 1; the same one delivered twice does not', async () => {
   const service = await TestService.start('embedded', { POWGATE_DRAIN_SECONDS: '300' })
-  const [idle, used] = [new RawConnection(service.port), new RawConnection(service.port)]
+  const [idle, used] = [await open(service), await open(service)]
   await Promise.all([idle.request(GET), used.request(GET)])
   const pids = childPids(service.pid)
   process.kill(service.pid, 'SIGTERM')
@@ -121,9 +99,8 @@ test('a second signal ends it at once, with exit 1; the same one delivered twice
   for (const pid of pids) process.kill(pid, 'SIGTERM') // as a service manager does
   await new Promise(resolve => setTimeout(resolve, 700))
   assert.ok(!idle.isClosed)
-  assert.match(await used.request(GET), /404/)
-  const again = new RawConnection(service.port) // nobody listens any more
-  await eventually(PATIENCE_MS, 'refused', () => again.isClosed)
+  assert.equal((await used.request(GET))?.status, 404)
+  await assert.rejects(open(service), { code: 'ECONNREFUSED' })
   process.kill(service.pid, 'SIGTERM')
   assert.equal(await service.ended(), 1)
   await eventually(PATIENCE_MS, 'workers are gone', () => pids.every(pid => !isAlive(pid)))
@@ -150,12 +127,3 @@ test('processes say what they are', async () => {
   assert.deepEqual(childPids(service.pid).map(title).sort(), ['powgate worker 0', 'powgate worker 1'])
   await service.stop()
 })
-
-/** Whoever has ended, but was not waited for by its new parent, is not alive. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
-  } catch {
-    return false
-  }
-}

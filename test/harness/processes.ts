@@ -1,4 +1,4 @@
-/** Finds the processes that serve a port, and the children of a process. */
+/** Processes that serve a port, the children of a process, and signals to them. */
 
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -29,4 +29,31 @@ export function childPids(pid: number): number[] {
     .filter(text => text.trim() !== '')
     .map(Number)
     .sort((a, b) => a - b)
+}
+
+/** @returns false if the process has ended, for instance because another part of the case killed it */
+export function signalIfThere(pid: number, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(pid, signal)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+    throw error
+  }
+}
+
+/** How many established connections at this port each process has. */
+export function connectionsPerProcess(port: number, pids: readonly number[]): number[] {
+  const table = execFileSync('ss', ['-tnpH', 'state', 'established', `sport = :${port}`], {
+    maxBuffer: 1 << 26,
+  }).toString()
+  return pids.map(pid => table.split(`pid=${pid},`).length - 1)
+}
+
+/** A process that has ended and is not yet waited for by its parent is not alive. */
+export function isAlive(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
 }

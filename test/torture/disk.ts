@@ -1,7 +1,16 @@
 /** Data directories that a case fills, damages and deletes: what case 12 does to the embedded store. */
 
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestService } from '../harness/service.ts'
@@ -72,5 +81,96 @@ export class Copy {
   putBack(): void {
     rmSync(this.#of, { recursive: true, force: true })
     cpSync(this.#path, this.#of, { recursive: true })
+  }
+}
+
+const PAGE = 4096
+
+export interface Wreck {
+  readonly words: string
+  /** Whether the service must not start. */
+  readonly mustRefuse: boolean
+  make(dataDir: string): void
+}
+
+export const SITES_FILE = join('sites', 'data.mdb')
+export const STATE_FILE = join('state', 'data.mdb')
+
+/** Ways to truncate or replace a file. */
+export function knownWrecks(): Wreck[] {
+  const cuts = (file: string, isSites: boolean): Wreck[] =>
+    [
+      { words: '0 bytes', size: () => 0, mustRefuse: isSites },
+      { words: 'one page', size: () => PAGE, mustRefuse: isSites },
+      { words: 'two pages', size: () => 2 * PAGE, mustRefuse: isSites },
+      { words: 'half of it', size: (size: number) => size / 2, mustRefuse: isSites },
+      // The last page may be one that nothing refers to.
+      { words: 'all but a page', size: (size: number) => size - PAGE, mustRefuse: false },
+      { words: 'all but a byte', size: (size: number) => size - 1, mustRefuse: false },
+    ].map(({ words, size, mustRefuse }) => ({
+      words: `${file} cut to ${words}`,
+      mustRefuse,
+      make: dataDir =>
+        truncateSync(join(dataDir, file), Math.floor(size(statSync(join(dataDir, file)).size))),
+    }))
+  const replaced = (file: string, mustRefuse: boolean): Wreck[] => {
+    const remove = (dataDir: string) => rmSync(join(dataDir, file))
+    const makeDirectory = (dataDir: string) => {
+      remove(dataDir)
+      mkdirSync(join(dataDir, file))
+    }
+    const text = (dataDir: string) => writeFileSync(join(dataDir, file), 'no such thing\n'.repeat(1000))
+    return [
+      { words: `${file} is gone`, mustRefuse, make: remove },
+      { words: `${file} is a directory`, mustRefuse, make: makeDirectory },
+      { words: `${file} is a text`, mustRefuse, make: text },
+    ]
+  }
+  const secrets: Wreck[] = [
+    { words: 'secret is empty', text: '' },
+    { words: 'secret is cut', text: 'abcdef' },
+    { words: 'secret is garbage', text: Buffer.alloc(64, 0xfe) },
+  ].map(({ words, text }) => ({
+    words,
+    mustRefuse: true,
+    make: dataDir => writeFileSync(join(dataDir, 'secret'), text),
+  }))
+  const folders: Wreck[] = ['sites', 'state'].flatMap(part => {
+    const mustRefuse = part === 'sites'
+    const remove = (dataDir: string) => rmSync(join(dataDir, part), { recursive: true })
+    const empty = (dataDir: string) => {
+      remove(dataDir)
+      mkdirSync(join(dataDir, part))
+    }
+    return [
+      { words: `${part} is gone`, mustRefuse, make: remove },
+      { words: `${part} is empty`, mustRefuse, make: empty },
+    ]
+  })
+  const files = [SITES_FILE, STATE_FILE].flatMap(file => {
+    const isSites = file === SITES_FILE
+    return [...cuts(file, isSites), ...replaced(file, isSites)]
+  })
+  return [...files, ...folders, ...secrets]
+}
+
+/** One to four pages of random bytes, or as many wrong bytes in the first two pages. */
+export function randomWreck({ random }: Run): Wreck {
+  const file = random.pick([SITES_FILE, STATE_FILE])
+  const isMeta = random.chance(0.4)
+  const count = random.between(1, 4)
+  const seed = random.fork()
+  return {
+    words: `${file}: ${count} ${isMeta ? 'wrong bytes in the first two pages' : 'pages of random bytes'}`,
+    mustRefuse: false,
+    make(dataDir) {
+      const path = join(dataDir, file)
+      const bytes = readFileSync(path)
+      for (let done = 0; done < count; done++) {
+        if (isMeta) bytes[seed.below(2) * PAGE + seed.below(168)]! ^= seed.between(1, 255)
+        else seed.bytes(PAGE).copy(bytes, seed.below(bytes.length / PAGE) * PAGE)
+      }
+      writeFileSync(path, bytes)
+    },
   }
 }

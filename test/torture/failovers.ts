@@ -3,11 +3,11 @@
 import { Redis } from 'ioredis'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/shard-tags.ts'
 import { eventually } from '../harness/eventually.ts'
+import { signalIfThere } from '../harness/processes.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { type FailoverLoad, SHARDS, type Topology } from './failover-load.ts'
-import { signalIfThere } from './processes.ts'
 import type { Random } from './random.ts'
 
 /** Causes one failover. Resolves when all servers are in order again. */

@@ -2,9 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { verdictText } from './report.ts'
+import { runCase, verdictText } from './report.ts'
 import type { TortureCase } from './run.ts'
-import { runCase } from './run-case.ts'
 
 const SEED = 1
 /** For each case; all together take less than six minutes. */

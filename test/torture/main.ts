@@ -3,8 +3,7 @@
 import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
 import { runTool, tell, tool, UsageError } from '../harness/command-line.ts'
 import { ABOUT, details, OPTIONS, type Options, tortureOptions } from './options.ts'
-import { verdictText } from './report.ts'
-import { runCase } from './run-case.ts'
+import { runCase, verdictText } from './report.ts'
 
 const BUILT = new URL('../../dist/main.js', import.meta.url)
 

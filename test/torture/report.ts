@@ -1,6 +1,6 @@
-/** The report about a case and its outcome. */
+/** Runs a case, and reports its outcome. */
 
-import type { Run, TortureCase } from './run.ts'
+import { Run, type RunOptions, type TortureCase } from './run.ts'
 
 export interface Verdict {
   readonly number: number
@@ -16,12 +16,29 @@ export interface Verdict {
   readonly command: string
 }
 
-export function verdictOf(
-  { number, name, aim }: TortureCase,
-  run: Run,
-  tookMs: number,
-  bound?: number,
-): Verdict {
+const NEVER = new Promise<never>(() => {})
+
+/**
+ * Runs one case to its end; an exception of the case is recorded as a problem.
+ * @param stopped rejects when the case must end early; everything it started is then stopped, and its records are kept
+ */
+export async function runCase(
+  one: TortureCase,
+  options: RunOptions,
+  stopped: Promise<never> = NEVER,
+): Promise<Verdict> {
+  const run = new Run(options)
+  const startedAtMs = performance.now()
+  try {
+    await Promise.race([one.run(run), stopped])
+  } catch (error) {
+    run.check(false, (error as Error).stack ?? String(error))
+  }
+  await run.end()
+  return verdictOf(one, run, performance.now() - startedAtMs, options.seconds)
+}
+
+function verdictOf({ number, name, aim }: TortureCase, run: Run, tookMs: number, bound?: number): Verdict {
   const seconds = bound === undefined ? '' : ` --seconds ${bound}`
   const repeat = run.repetitions === 1 ? '' : ` --repeat ${run.repetitions}`
   return {

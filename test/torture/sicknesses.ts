@@ -7,7 +7,7 @@ import { Redis } from 'ioredis'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
 import type { Random } from './random.ts'
-import { SickProxy } from './sick-proxy.ts'
+import { type Illness, SickProxy } from './sick-proxy.ts'
 
 export const PASSWORD = 'the password before it is rotated'
 
@@ -222,49 +222,33 @@ const misconf: Sickness = {
   },
 }
 
+/** A sickness of the way to the server. */
+function onTheWay(
+  name: string,
+  { isFatal = true, seconds = 5 },
+  illness: (random: Random) => Illness,
+): Sickness {
+  return {
+    ...{ name, isFatal, seconds },
+    strike: async ({ proxy, random }) => proxy.fall(illness(random)),
+    cure: async ({ proxy }) => proxy.heal(),
+  }
+}
+
+const late = (delayMs: () => number): Illness => ({ kind: 'slow', delayMs })
+
 const PROXY: readonly Sickness[] = [
-  {
-    name: 'every reply cut in its middle, connection reset',
-    isFatal: true,
-    seconds: 5,
-    strike: async ({ proxy, random }) => proxy.fall({ kind: 'cut', keep: bytes => random.below(bytes) }),
-    cure: async ({ proxy }) => proxy.heal(),
-  },
-  {
-    name: 'every reply byte by byte',
-    isFatal: false,
-    seconds: 5,
-    strike: async ({ proxy }) => proxy.fall({ kind: 'bytes' }),
-    cure: async ({ proxy }) => proxy.heal(),
-  },
-  {
-    name: 'every reply 1 s late',
-    isFatal: true,
-    seconds: 10,
-    strike: async ({ proxy }) => proxy.fall({ kind: 'slow', delayMs: () => 1000 }),
-    cure: async ({ proxy }) => proxy.heal(),
-  },
-  {
-    name: 'replies up to 1 s late',
-    isFatal: false,
-    seconds: 10,
-    strike: async ({ proxy, random }) => proxy.fall({ kind: 'slow', delayMs: () => random.below(1000) }),
-    cure: async ({ proxy }) => proxy.heal(),
-  },
-  {
-    name: 'black hole',
-    isFatal: true,
-    seconds: 10,
-    strike: async ({ proxy }) => proxy.fall({ kind: 'black-hole' }),
-    cure: async ({ proxy }) => proxy.heal(),
-  },
-  {
-    name: 'connections refused',
-    isFatal: true,
-    seconds: 5,
-    strike: async ({ proxy }) => proxy.fall({ kind: 'refuse' }),
-    cure: async ({ proxy }) => proxy.heal(),
-  },
+  onTheWay('every reply cut in its middle, connection reset', {}, random => ({
+    kind: 'cut',
+    keep: bytes => random.below(bytes),
+  })),
+  onTheWay('every reply byte by byte', { isFatal: false }, () => ({ kind: 'bytes' })),
+  onTheWay('every reply 1 s late', { seconds: 10 }, () => late(() => 1000)),
+  onTheWay('replies up to 1 s late', { isFatal: false, seconds: 10 }, random =>
+    late(() => random.below(1000)),
+  ),
+  onTheWay('black hole', { seconds: 10 }, () => ({ kind: 'black-hole' })),
+  onTheWay('connections refused', {}, () => ({ kind: 'refuse' })),
 ]
 
 export const SICKNESSES: readonly Sickness[] = [

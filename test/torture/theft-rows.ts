@@ -22,6 +22,7 @@ export interface SolutionTheft extends Refused {
 
 type Refusal = Omit<Refused, 'attack'>
 const refusal = (status: number, code: string): Refusal => ({ status, code })
+const INVALID_BODY = refusal(400, 'invalid-body')
 const INVALID_NONCE = refusal(400, 'invalid-nonce')
 const NONCE_USED = refusal(400, 'nonce-used')
 const IP_MISMATCH = refusal(403, 'ip-mismatch')

@@ -1,11 +1,16 @@
 /** Every token is redeemed by many requests at once, through all workers: exactly one succeeds. */
 
-import { childPids } from '../../harness/processes.ts'
-import { STORE_KINDS, type StoreKind } from '../../harness/service.ts'
-import { connectionsPerProcess } from '../processes.ts'
-import { openRaceCourse } from '../race-course.ts'
-import { type Race, raceFor, TokenMint } from '../redemptions.ts'
+import { childPids, connectionsPerProcess } from '../../harness/processes.ts'
+import {
+  STORE_KINDS,
+  type StoreKind,
+  type TestService,
+  type TestSite,
+  UNLIMITED_REDEMPTIONS,
+} from '../../harness/service.ts'
+import { EASY, type Race, raceFor, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
+import { Pool } from '../wire.ts'
 
 const TOKENS = 10_000
 const RACERS = 64
@@ -56,4 +61,29 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   )
   const { ok, 'refused token-used': used, ...others } = history.counts
   run.check(Object.keys(others).length === 0, `${kind}: other outcomes: ${JSON.stringify(others)}`)
+}
+
+const WORKERS = 4
+const TIMEOUT_MS = 20_000
+
+interface RaceCourse {
+  readonly service: TestService
+  readonly site: TestSite
+  readonly pool: Pool
+}
+
+/** A service with four workers, a site whose redemptions are unlimited, and connections to it; for cases 3 and 4. */
+export async function openRaceCourse(run: Run, kind: StoreKind, connections: number): Promise<RaceCourse> {
+  const service = await run.service(kind, {
+    ...UNLIMITED_REDEMPTIONS,
+    POWGATE_WORKERS: String(WORKERS),
+    // These cases do not check the usual deadline, which a busy machine may miss.
+    POWGATE_STORE_DEADLINE_MS: '5000',
+    // Tokens whose answers were lost are redeemed again after the race.
+    POWGATE_TOKEN_SECONDS: '3600',
+  })
+  const site = await service.createSite({ difficulty: EASY })
+  const pool = new Pool({ port: service.port, connections, timeoutMs: TIMEOUT_MS })
+  run.defer(() => pool.close())
+  return { service, site, pool }
 }

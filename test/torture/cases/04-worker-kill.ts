@@ -3,14 +3,13 @@
  * it again by repeating the request with the same idempotency key.
  */
 
-import { childPids } from '../../harness/processes.ts'
+import { childPids, signalIfThere } from '../../harness/processes.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { randomOf } from '../bad-inputs.ts'
 import type { Call, History } from '../history.ts'
-import { signalIfThere } from '../processes.ts'
-import { openRaceCourse } from '../race-course.ts'
 import { attempt, type Race, raceFor, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
+import { openRaceCourse } from './03-single-use.ts'
 
 const TOKENS = 10_000
 const RACERS = 64

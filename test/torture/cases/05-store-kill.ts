@@ -1,13 +1,12 @@
 /** Redemptions of tokens race while their store is killed and restarted; after each restart the tokens are tried again. */
 
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eventually } from '../../harness/eventually.ts'
-import { childPids } from '../../harness/processes.ts'
+import { childPids, isAlive, signalIfThere } from '../../harness/processes.ts'
 import { RedisServer } from '../../harness/redis.ts'
 import { type TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
 import type { Call, History } from '../history.ts'
-import { signalIfThere } from '../processes.ts'
 import type { Random } from '../random.ts'
 import { attempt, EASY, type Race, raceFor, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
@@ -229,15 +228,6 @@ async function killAll(service: TestService): Promise<void> {
   for (const pid of [service.pid, ...workers]) signalIfThere(pid, 'SIGKILL')
   await service.end('SIGKILL')
   await eventually(BACK_MS, 'the workers have gone', () => workers.every(pid => !isAlive(pid)))
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    // A process that has ended and is not yet reaped holds nothing.
-    return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ')
-  } catch {
-    return false
-  }
 }
 
 /** Redeemed tokens must be refused as used; unknown ones may be redeemed once. Returns how many redeemed ones were tried. */

@@ -5,12 +5,11 @@
 
 import { readFileSync } from 'node:fs'
 import { eventually } from '../../harness/eventually.ts'
-import { childPids } from '../../harness/processes.ts'
+import { childPids, connectionsPerProcess } from '../../harness/processes.ts'
 import { v2Header } from '../../harness/proxy-header.ts'
 import { type TestService, UNLIMITED_CHALLENGES } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'
 import { KeptMemory } from '../kept-memory.ts'
-import { connectionsPerProcess } from '../processes.ts'
 import type { Random } from '../random.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
 import { DEAF_KINDS, SLOW_KINDS, SlowClient } from '../slow-clients.ts'

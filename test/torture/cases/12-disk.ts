@@ -3,21 +3,30 @@
  * redeemed again. Either all sites are there, or the service does not start and prints a line that says why.
  */
 
-import { cpSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { cpSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
 import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
-import { Copy, fill, remount, smallDisk, tryBoot } from '../disk.ts'
+import {
+  Copy,
+  fill,
+  knownWrecks,
+  randomWreck,
+  remount,
+  SITES_FILE,
+  STATE_FILE,
+  smallDisk,
+  tryBoot,
+} from '../disk.ts'
 import { EASY, redemptionRequest, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { type Ending, Pool } from '../wire.ts'
 
 const SITES = 40
 const DISK_BYTES = 6 * 2 ** 20
-const PAGE = 4096
 const TRUSTING = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
 const RECOVERY_MS = 15_000
 
@@ -249,98 +258,6 @@ async function readOnly(scene: Scene, path: string): Promise<void> {
 function isLine(lines: string, word: string): boolean {
   const said = lines.split('\n').filter(line => !line.startsWith('{'))
   return said.length === 1 && said[0]!.startsWith('POWGATE_DATA_DIR: ') && said[0]!.includes(word)
-}
-
-interface Wreck {
-  readonly words: string
-  /** Whether the service must not start. */
-  readonly mustRefuse: boolean
-  make(dataDir: string): void
-}
-
-const SITES_FILE = join('sites', 'data.mdb')
-const STATE_FILE = join('state', 'data.mdb')
-
-/** Ways to truncate or replace a file. */
-function knownWrecks(): Wreck[] {
-  const cuts = (file: string, isSites: boolean): Wreck[] =>
-    [
-      { words: '0 bytes', size: () => 0, mustRefuse: isSites },
-      { words: 'one page', size: () => PAGE, mustRefuse: isSites },
-      { words: 'two pages', size: () => 2 * PAGE, mustRefuse: isSites },
-      { words: 'half of it', size: (size: number) => size / 2, mustRefuse: isSites },
-      // The last page may be one that nothing refers to.
-      { words: 'all but a page', size: (size: number) => size - PAGE, mustRefuse: false },
-      { words: 'all but a byte', size: (size: number) => size - 1, mustRefuse: false },
-    ].map(({ words, size, mustRefuse }) => ({
-      words: `${file} cut to ${words}`,
-      mustRefuse,
-      make: dataDir =>
-        truncateSync(join(dataDir, file), Math.floor(size(statSync(join(dataDir, file)).size))),
-    }))
-  const replaced = (file: string, isSites: boolean): Wreck[] => [
-    { words: `${file} is gone`, mustRefuse: isSites, make: dataDir => rmSync(join(dataDir, file)) },
-    {
-      words: `${file} is a directory`,
-      mustRefuse: isSites,
-      make: dataDir => {
-        rmSync(join(dataDir, file))
-        mkdirSync(join(dataDir, file))
-      },
-    },
-    {
-      words: `${file} is a text`,
-      mustRefuse: isSites,
-      make: dataDir => writeFileSync(join(dataDir, file), 'no such thing\n'.repeat(1000)),
-    },
-  ]
-  const secrets: Wreck[] = [
-    { words: 'secret is empty', text: '' },
-    { words: 'secret is cut', text: 'abcdef' },
-    { words: 'secret is garbage', text: Buffer.alloc(64, 0xfe) },
-  ].map(({ words, text }) => ({
-    words,
-    mustRefuse: true,
-    make: dataDir => writeFileSync(join(dataDir, 'secret'), text),
-  }))
-  const folders: Wreck[] = ['sites', 'state'].flatMap(part => {
-    const mustRefuse = part === 'sites'
-    const remove = (dataDir: string) => rmSync(join(dataDir, part), { recursive: true })
-    const empty = (dataDir: string) => {
-      remove(dataDir)
-      mkdirSync(join(dataDir, part))
-    }
-    return [
-      { words: `${part} is gone`, mustRefuse, make: remove },
-      { words: `${part} is empty`, mustRefuse, make: empty },
-    ]
-  })
-  const files = [SITES_FILE, STATE_FILE].flatMap(file => {
-    const isSites = file === SITES_FILE
-    return [...cuts(file, isSites), ...replaced(file, isSites)]
-  })
-  return [...files, ...folders, ...secrets]
-}
-
-/** One to four pages of random bytes, or as many wrong bytes in the first two pages. */
-function randomWreck({ random }: Run): Wreck {
-  const file = random.pick([SITES_FILE, STATE_FILE])
-  const isMeta = random.chance(0.4)
-  const count = random.between(1, 4)
-  const seed = random.fork()
-  return {
-    words: `${file}: ${count} ${isMeta ? 'wrong bytes in the first two pages' : 'pages of random bytes'}`,
-    mustRefuse: false,
-    make(dataDir) {
-      const path = join(dataDir, file)
-      const bytes = readFileSync(path)
-      for (let done = 0; done < count; done++) {
-        if (isMeta) bytes[seed.below(2) * PAGE + seed.below(168)]! ^= seed.between(1, 255)
-        else seed.bytes(PAGE).copy(bytes, seed.below(bytes.length / PAGE) * PAGE)
-      }
-      writeFileSync(path, bytes)
-    },
-  }
 }
 
 /** Every start ends in one of two ways: an error line, or a service that has all its sites and all redemption records. */
