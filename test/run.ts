@@ -33,6 +33,7 @@ const REST = [
   'e2e/packaging.test.ts',
   'e2e/rolling.test.ts',
   'e2e/rotation.test.ts',
+  'e2e/secrets.test.ts',
   'http/closed-connections.test.ts',
   'http/large-body.test.ts',
   'metrics/metrics.test.ts',
