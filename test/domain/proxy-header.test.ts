@@ -60,32 +60,32 @@ for (const { about, bytes, source } of GOOD) {
   })
 }
 
-const WRONG: readonly { about: string; bytes: Buffer }[] = [
-  { about: 'HTTP', bytes: Buffer.from('GET / HTTP/1.1\r\n\r\n') },
-  { about: 'one byte of HTTP', bytes: Buffer.from('G') },
-  { about: 'POST, which starts like PROXY', bytes: Buffer.from('POST') },
-  { about: 'an empty line', bytes: Buffer.from('\r\n\r\nG') },
-  { about: 'a signature with another last byte', bytes: Buffer.from('0d0a0d0a000d0a515549540b', 'hex') },
-  { about: 'version 1 in the form of 2', bytes: v2Header({ version: 1 }) },
-  { about: 'version 3', bytes: v2Header({ version: 3 }) },
-  { about: 'command 2', bytes: v2Header({ command: 2 }) },
-  { about: 'family 4', bytes: v2Header({ family: 0x41 }) },
-  { about: 'transport 3', bytes: v2Header({ family: 0x13 }) },
-  { about: 'no address', bytes: v2Header({ addresses: Buffer.alloc(0) }) },
-  { about: 'an IPv4 address cut off', bytes: v2Header({ addresses: Buffer.alloc(11) }) },
-  { about: 'IPv6 with the length of IPv4', bytes: v2Header({ family: 0x21, addresses: Buffer.alloc(12) }) },
-  { about: 'a Unix path cut off', bytes: v2Header({ family: 0x31, addresses: Buffer.alloc(100) }) },
-  { about: 'one byte too many', bytes: v2Header({ length: 16_384 - 15 }) },
-  { about: 'version 1 without an end', bytes: Buffer.from(`PROXY UNKNOWN ${'a'.repeat(100)}`) },
-  { about: 'version 1 of an octal address', bytes: Buffer.from('PROXY TCP4 010.0.0.1 10.0.0.1 1 2\r\n') },
-  { about: 'version 1 of the wrong family', bytes: Buffer.from('PROXY TCP4 2001:db8::7 ::1 1 2\r\n') },
-  { about: 'version 1 of the other wrong family', bytes: Buffer.from('PROXY TCP6 203.0.113.1 ::1 1 2\r\n') },
-  { about: 'version 1 without ports', bytes: Buffer.from('PROXY TCP4 203.0.113.1 10.0.0.1\r\n') },
-  { about: 'version 1 of UDP', bytes: Buffer.from('PROXY UDP4 203.0.113.1 10.0.0.1 1 2\r\n') },
-  { about: 'version 1 in small letters', bytes: Buffer.from('proxy TCP4 203.0.113.1 10.0.0.1 1 2\r\n') },
-]
+const WRONG: Readonly<Record<string, Buffer>> = {
+  HTTP: Buffer.from('GET / HTTP/1.1\r\n\r\n'),
+  'one byte of HTTP': Buffer.from('G'),
+  'POST, which starts like PROXY': Buffer.from('POST'),
+  'an empty line': Buffer.from('\r\n\r\nG'),
+  'a signature with another last byte': Buffer.from('0d0a0d0a000d0a515549540b', 'hex'),
+  'version 1 in the form of 2': v2Header({ version: 1 }),
+  'version 3': v2Header({ version: 3 }),
+  'command 2': v2Header({ command: 2 }),
+  'family 4': v2Header({ family: 0x41 }),
+  'transport 3': v2Header({ family: 0x13 }),
+  'no address': v2Header({ addresses: Buffer.alloc(0) }),
+  'an IPv4 address cut off': v2Header({ addresses: Buffer.alloc(11) }),
+  'IPv6 with the length of IPv4': v2Header({ family: 0x21, addresses: Buffer.alloc(12) }),
+  'a Unix path cut off': v2Header({ family: 0x31, addresses: Buffer.alloc(100) }),
+  'one byte too many': v2Header({ length: 16_384 - 15 }),
+  'version 1 without an end': Buffer.from(`PROXY UNKNOWN ${'a'.repeat(100)}`),
+  'version 1 of an octal address': Buffer.from('PROXY TCP4 010.0.0.1 10.0.0.1 1 2\r\n'),
+  'version 1 of the wrong family': Buffer.from('PROXY TCP4 2001:db8::7 ::1 1 2\r\n'),
+  'version 1 of the other wrong family': Buffer.from('PROXY TCP6 203.0.113.1 ::1 1 2\r\n'),
+  'version 1 without ports': Buffer.from('PROXY TCP4 203.0.113.1 10.0.0.1\r\n'),
+  'version 1 of UDP': Buffer.from('PROXY UDP4 203.0.113.1 10.0.0.1 1 2\r\n'),
+  'version 1 in small letters': Buffer.from('proxy TCP4 203.0.113.1 10.0.0.1 1 2\r\n'),
+}
 
-for (const { about, bytes } of WRONG) {
+for (const [about, bytes] of Object.entries(WRONG)) {
   test(`no header: ${about}`, () => {
     const header = readProxyHeader(bytes)
     assert(header.status === 'wrong', JSON.stringify(header))

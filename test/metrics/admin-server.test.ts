@@ -13,6 +13,7 @@ import { ListenError } from '../../src/config/ports.ts'
 import { isLoopback } from '../../src/domain/address.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
+import { words } from '../harness/words.ts'
 
 let isReady = true
 const supervisor = {
@@ -55,6 +56,9 @@ const routes: AdminRoute[] = [
   },
 ]
 
+const serve = (adminPort: number | undefined, paths: AdminRoute[] = []) =>
+  startAdminServer({ adminHost: '127.0.0.1', adminHosts: [], adminPort }, supervisor, paths, log)
+
 describe('the admin port', { concurrency: true }, () => {
   let port: number
   let url: string
@@ -63,12 +67,7 @@ describe('the admin port', { concurrency: true }, () => {
   before(async () => {
     port = await freePort()
     url = `http://127.0.0.1:${port}`
-    server = (await startAdminServer(
-      { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
-      supervisor,
-      routes,
-      log,
-    ))!
+    server = (await serve(port, routes))!
   })
   after(() => {
     server.closeAllConnections()
@@ -99,15 +98,7 @@ describe('the admin port', { concurrency: true }, () => {
       assert.deepEqual([answer.status, answer.json.code], [405, 'method-not-allowed'], method)
       assert.equal(answer.headers.allow, 'GET, HEAD')
     }
-    for (const path of [
-      '/',
-      '/health',
-      '/healthz/',
-      '/metrics/../healthz',
-      '//healthz',
-      '/HEALTHZ',
-      '/%68ealthz',
-    ]) {
+    for (const path of words('/ /health /healthz/ /metrics/../healthz //healthz /HEALTHZ /%68ealthz')) {
       const answer = await raw(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)
       assert.match(answer, /^HTTP\/1\.1 404 /, path)
       assert.match(answer, /"code":"not-found"/)
@@ -149,13 +140,7 @@ describe('the admin port', { concurrency: true }, () => {
       assert.equal(await statusFor(host), 403, host)
     for (const host of [
       '',
-      '0x7f000001',
-      '127.1',
-      '[::1',
-      '[evil]',
-      'localhost:80:90',
-      '127.0.0.1@evil.example',
-      '256.0.0.1',
+      ...words('0x7f000001 127.1 [::1 [evil] localhost:80:90 127.0.0.1@evil.example 256.0.0.1'),
     ])
       assert.equal(await statusFor(host), 403, host)
     assert.match(await raw('GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /)
@@ -185,12 +170,7 @@ describe('the admin port', { concurrency: true }, () => {
 
 test('more connections than it keeps are closed at once, and it answers again when they are gone', async () => {
   const port = await freePort()
-  const server = await startAdminServer(
-    { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
-    supervisor,
-    [],
-    log,
-  )
+  const server = await serve(port)
   const sockets = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').on('error', () => {}))
   let closed = 0
   for (const socket of sockets) socket.once('close', () => closed++)
@@ -211,28 +191,15 @@ test('more connections than it keeps are closed at once, and it answers again wh
 
 test('a port that is taken is a clear error; without a port there is no server', async () => {
   const port = await freePort()
-  const first = await startAdminServer(
-    { adminHost: '127.0.0.1', adminHosts: [], adminPort: port },
-    supervisor,
-    [],
-    log,
-  )
+  const first = await serve(port)
   await assert.rejects(
-    startAdminServer({ adminHost: '127.0.0.1', adminHosts: [], adminPort: port }, supervisor, [], log),
+    serve(port),
     (error: unknown) =>
       error instanceof ListenError &&
       /^POWGATE_ADMIN_PORT: cannot listen on .*: the port is taken$/.test(error.message),
   )
   first!.close()
-  assert.equal(
-    await startAdminServer(
-      { adminHost: '127.0.0.1', adminHosts: [], adminPort: undefined },
-      supervisor,
-      [],
-      log,
-    ),
-    undefined,
-  )
+  assert.equal(await serve(undefined), undefined)
 })
 
 test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {

@@ -121,15 +121,15 @@ const ROWS: readonly Row[] = [
   },
 ]
 
-const WRONG: readonly { about: string; bytes: Buffer }[] = [
-  { about: 'no header', bytes: Buffer.alloc(0) },
-  { about: 'garbage', bytes: Buffer.from('garbage\r\n\r\n') },
-  { about: 'a wrong signature', bytes: Buffer.concat([Buffer.from('0d0a0d0a000d0a515549540b', 'hex')]) },
-  { about: 'version 1 in the form of 2', bytes: v2Header({ version: 1 }) },
-  { about: 'a family that is none', bytes: v2Header({ family: 0x41 }) },
-  { about: 'no address', bytes: v2Header({ addresses: Buffer.alloc(0) }) },
-  { about: 'a length beyond all bounds', bytes: v2Header({ length: 65_535 }) },
-]
+const WRONG: Readonly<Record<string, Buffer>> = {
+  'no header': Buffer.alloc(0),
+  garbage: Buffer.from('garbage\r\n\r\n'),
+  'a wrong signature': Buffer.concat([Buffer.from('0d0a0d0a000d0a515549540b', 'hex')]),
+  'version 1 in the form of 2': v2Header({ version: 1 }),
+  'a family that is none': v2Header({ family: 0x41 }),
+  'no address': v2Header({ addresses: Buffer.alloc(0) }),
+  'a length beyond all bounds': v2Header({ length: 65_535 }),
+}
 
 test('on without trusted proxies is a mistake, named at the start', () => {
   assert.throws(
@@ -172,7 +172,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
     })
   }
 
-  for (const { about, bytes } of WRONG) {
+  for (const [about, bytes] of Object.entries(WRONG)) {
     test(`on, a trusted proxy is refused: ${about}`, async () => {
       const connection = await RawConnection.open(on.service.port, freshProxy())
       assert.equal(await connection.request(Buffer.concat([bytes, on.request()])), undefined)

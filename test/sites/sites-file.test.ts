@@ -111,114 +111,76 @@ for (const [about, bytes, line] of NO_FILES) {
   })
 }
 
-/** The first entry is good, so that the mistake is at sites[1]. */
-const MISTAKES: readonly [entry: unknown, line: string][] = [
-  [5, 'sites[1]: expected an object that describes a site, got 5'],
-  [null, 'sites[1]: expected an object that describes a site, got null'],
-  [{}, 'sites[1].name: missing; expected 1 to 100 printable characters'],
-  [{ name: '' }, 'sites[1].name: expected 1 to 100 printable characters, got ""'],
-  [{ name: '  ' }, 'sites[1].name: expected 1 to 100 printable characters, got " "'],
-  [{ name: 'a\nb' }, 'sites[1].name: expected 1 to 100 printable characters, got "a\\nb"'],
-  [{ name: 7 }, 'sites[1].name: expected 1 to 100 printable characters, got 7'],
+/** What an entry has besides its name, or instead of an object; and what is said of it, after where it stands. */
+const MISTAKES: readonly [entry: number | object | null, said: string][] = [
+  [5, ': expected an object that describes a site, got 5'],
+  [null, ': expected an object that describes a site, got null'],
+  [{ name: undefined }, '.name: missing; expected 1 to 100 printable characters'],
+  [{ name: '' }, '.name: expected 1 to 100 printable characters, got ""'],
+  [{ name: '  ' }, '.name: expected 1 to 100 printable characters, got " "'],
+  [{ name: 'a\nb' }, '.name: expected 1 to 100 printable characters, got "a\\nb"'],
+  [{ name: 7 }, '.name: expected 1 to 100 printable characters, got 7'],
+  [{ name: 'y'.repeat(101) }, `.name: expected 1 to 100 printable characters, got "${'y'.repeat(79)}...`],
+  [{ siteKey: 'shop' }, '.siteKey: expected site_ and 22 letters or digits, got "shop"'],
   [
-    { name: 'y'.repeat(101) },
-    `sites[1].name: expected 1 to 100 printable characters, got "${'y'.repeat(79)}...`,
+    { siteKey: 'site_TestAlwaysPasses000000' },
+    '.siteKey: expected a key of your own, got a published test key',
   ],
-  [{ siteKey: 'shop', name: 'y' }, 'sites[1].siteKey: expected site_ and 22 letters or digits, got "shop"'],
+  [{ siteKey: null }, '.siteKey: expected site_ and 22 letters or digits, got null'],
+  [{ siteKey: KEY }, `.siteKey: ${KEY} is the key of sites[0] too`],
+  [{ name: 'first' }, '.name: "first" is the name of sites[0] too; expected a siteKey to tell them apart'],
+  [{ active: 'yes' }, '.active: expected true or false, got "yes"'],
+  [{ plan: 'gold' }, '.plan: expected free or pro, got "gold"'],
+  [{ origins: 'https://a.example' }, '.origins: expected a list of origins, got "https://a.example"'],
   [
-    { siteKey: 'site_TestAlwaysPasses000000', name: 'y' },
-    'sites[1].siteKey: expected a key of your own, got a published test key',
+    { origins: ['https://a.example', 'b.example'] },
+    '.origins[1]: expected an origin as browsers send it, such as https://example.com or https://*.example.com, got "b.example"; did you mean https://b.example?',
   ],
-  [{ siteKey: null, name: 'y' }, 'sites[1].siteKey: expected site_ and 22 letters or digits, got null'],
-  [{ siteKey: KEY, name: 'y' }, `sites[1].siteKey: ${KEY} is the key of sites[0] too`],
+  [{ requireOrigin: 1 }, '.requireOrigin: expected true or false, got 1'],
+  [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
+  [{ threshold: '0.5' }, '.threshold: expected a number from 0 to 1, got "0.5"'],
+  [{ difficulty: 18 }, '.difficulty: expected an object with base or solveMs, min and max, got 18'],
+  [{ difficulty: { base: 15 } }, '.difficulty.base: expected an integer from 16 to 28, got 15'],
+  [{ difficulty: { max: 18.5 } }, '.difficulty.max: expected an integer from 16 to 28, got 18.5'],
+  [{ difficulty: { min: 19 } }, '.difficulty: expected min <= base <= max, got 19, 18, 28'],
+  [{ difficulty: { base: 20, max: 19 } }, '.difficulty: expected min <= base <= max, got 16, 20, 19'],
   [
-    { name: 'first' },
-    'sites[1].name: "first" is the name of sites[0] too; expected a siteKey to tell them apart',
+    { difficulty: { top: 20 } },
+    '.difficulty.top: there is no such field; expected one of base, min, max, solveMs',
   ],
-  [{ name: 'y', active: 'yes' }, 'sites[1].active: expected true or false, got "yes"'],
-  [{ name: 'y', plan: 'gold' }, 'sites[1].plan: expected free or pro, got "gold"'],
+  [{ difficulty: { solveMs: 19 } }, '.difficulty.solveMs: expected an integer from 20 to 10000, got 19'],
+  [{ difficulty: { solveMs: 300, base: 18 } }, '.difficulty: expected base or solveMs, got both'],
+  [{ difficulty: { solveMs: 300, min: 20, max: 19 } }, '.difficulty: expected min <= max, got 20, 19'],
   [
-    { name: 'y', origins: 'https://a.example' },
-    'sites[1].origins: expected a list of origins, got "https://a.example"',
-  ],
-  [
-    { name: 'y', origins: ['https://a.example', 'b.example'] },
-    'sites[1].origins[1]: expected an origin as browsers send it, such as https://example.com or https://*.example.com, got "b.example"; did you mean https://b.example?',
-  ],
-  [{ name: 'y', requireOrigin: 1 }, 'sites[1].requireOrigin: expected true or false, got 1'],
-  [{ name: 'y', threshold: 1.01 }, 'sites[1].threshold: expected a number from 0 to 1, got 1.01'],
-  [{ name: 'y', threshold: '0.5' }, 'sites[1].threshold: expected a number from 0 to 1, got "0.5"'],
-  [
-    { name: 'y', difficulty: 18 },
-    'sites[1].difficulty: expected an object with base or solveMs, min and max, got 18',
-  ],
-  [
-    { name: 'y', difficulty: { base: 15 } },
-    'sites[1].difficulty.base: expected an integer from 16 to 28, got 15',
-  ],
-  [
-    { name: 'y', difficulty: { max: 18.5 } },
-    'sites[1].difficulty.max: expected an integer from 16 to 28, got 18.5',
+    { plan: 'pro', ipRules: { allow: ['10.0.0.0/33'] } },
+    '.ipRules.allow[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "10.0.0.0/33"',
   ],
   [
-    { name: 'y', difficulty: { min: 19 } },
-    'sites[1].difficulty: expected min <= base <= max, got 19, 18, 28',
+    { plan: 'pro', ipRules: { block: ['localhost'] } },
+    '.ipRules.block[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "localhost"',
   ],
+  [{ ipRules: [] }, '.ipRules: expected an object with allow and block, got []'],
+  [{ limits: { verify: 0 } }, '.limits.verify: expected an integer from 1 to 1000000, got 0'],
+  [{ limits: { redeem: 1_000_001 } }, '.limits.redeem: expected an integer from 1 to 1000000, got 1000001'],
   [
-    { name: 'y', difficulty: { base: 20, max: 19 } },
-    'sites[1].difficulty: expected min <= base <= max, got 16, 20, 19',
+    { limits: { address: 5 } },
+    '.limits.address: there is no such field; expected one of challenge, verify, redeem',
   ],
+  [{ failOpen: { verify: 'no' } }, '.failOpen.verify: expected true or false, got "no"'],
   [
-    { name: 'y', difficulty: { top: 20 } },
-    'sites[1].difficulty.top: there is no such field; expected one of base, min, max, solveMs',
+    { failOpen: { redeem: true } },
+    '.failOpen.redeem: there is no such field; expected one of challenge, verify',
   ],
-  [
-    { name: 'y', difficulty: { solveMs: 19 } },
-    'sites[1].difficulty.solveMs: expected an integer from 20 to 10000, got 19',
-  ],
-  [
-    { name: 'y', difficulty: { solveMs: 300, base: 18 } },
-    'sites[1].difficulty: expected base or solveMs, got both',
-  ],
-  [
-    { name: 'y', difficulty: { solveMs: 300, min: 20, max: 19 } },
-    'sites[1].difficulty: expected min <= max, got 20, 19',
-  ],
-  [
-    { name: 'y', plan: 'pro', ipRules: { allow: ['10.0.0.0/33'] } },
-    'sites[1].ipRules.allow[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "10.0.0.0/33"',
-  ],
-  [
-    { name: 'y', plan: 'pro', ipRules: { block: ['localhost'] } },
-    'sites[1].ipRules.block[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "localhost"',
-  ],
-  [{ name: 'y', ipRules: [] }, 'sites[1].ipRules: expected an object with allow and block, got []'],
-  [
-    { name: 'y', limits: { verify: 0 } },
-    'sites[1].limits.verify: expected an integer from 1 to 1000000, got 0',
-  ],
-  [
-    { name: 'y', limits: { redeem: 1_000_001 } },
-    'sites[1].limits.redeem: expected an integer from 1 to 1000000, got 1000001',
-  ],
-  [
-    { name: 'y', limits: { address: 5 } },
-    'sites[1].limits.address: there is no such field; expected one of challenge, verify, redeem',
-  ],
-  [{ name: 'y', failOpen: { verify: 'no' } }, 'sites[1].failOpen.verify: expected true or false, got "no"'],
-  [
-    { name: 'y', failOpen: { redeem: true } },
-    'sites[1].failOpen.redeem: there is no such field; expected one of challenge, verify',
-  ],
-  [
-    { name: 'y', scoreWeights: { webdriver: -0.1 } },
-    'sites[1].scoreWeights.webdriver: expected a number from 0 to 1, got -0.1',
-  ],
+  [{ scoreWeights: { webdriver: -0.1 } }, '.scoreWeights.webdriver: expected a number from 0 to 1, got -0.1'],
 ]
 
-for (const [entry, line] of MISTAKES) {
-  test(`a mistake: ${line.slice(0, 70)}`, () => {
-    assert.deepEqual(problemsOf(fileOf([{ siteKey: KEY, name: 'first' }, entry])), [line])
+const entryOf = (mistake: number | object | null) =>
+  mistake !== null && typeof mistake === 'object' ? { name: 'y', ...mistake } : mistake
+
+for (const [mistake, said] of MISTAKES) {
+  test(`a mistake: sites[1]${said.slice(0, 60)}`, () => {
+    const file = fileOf([{ siteKey: KEY, name: 'first' }, entryOf(mistake)])
+    assert.deepEqual(problemsOf(file), [`sites[1]${said}`])
   })
 }
 
@@ -426,6 +388,6 @@ test('property: whatever was there, after an apply the same apply changes nothin
 
 test('the schema takes no mistake that the parser names by it, and says so too', () => {
   const check = new Ajv({ strict: true }).compile(SITES_FILE_SCHEMA)
-  const bySchema = MISTAKES.filter(([entry]) => !check(JSON.parse(fileOf([entry]).toString())))
+  const bySchema = MISTAKES.filter(([mistake]) => !check(JSON.parse(fileOf([entryOf(mistake)]).toString())))
   assert.ok(bySchema.length > 20, String(bySchema.length))
 })
