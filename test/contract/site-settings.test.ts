@@ -1,6 +1,230 @@
-/** Contract, what sites have of their own, on a service for these tests alone: one of them restarts it. */
+/**
+ * What a site has of its own, decided on top of the contract: limits, score weights; API keys that expire and tell their
+ * last use; and that a site is switched off for all at once.
+ */
 
-import { siteSettingTests } from './site-settings.ts'
-import { onEachStore } from './support.ts'
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { limitKey, parseAddress } from '../../src/domain/address.ts'
+import { VOTE_STEP } from '../../src/domain/calibrator.ts'
+import { nonceTerms } from '../../src/domain/nonce.ts'
+import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
+import { apiKeyId, type SiteSettings } from '../../src/domain/site.ts'
+import { drawOf, timingFor, wholeBits } from '../../src/domain/solve-time.ts'
+import { FIRST_COUNTER } from '../../src/protocol/ranges.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
+import { assertLimited, requestsUntilLimited } from './counting.ts'
+import {
+  assertFailedResult,
+  assertNotRedeemed,
+  assertPassed,
+  assertRedeemed,
+  assertRefused,
+  freshFingerprint,
+  keyring,
+  onEachStore,
+  type Subject,
+} from './support.ts'
 
+/** More connections than that never all end at one of two workers. */
+const CONNECTIONS = 20
+const SEEN_BY_ALL_MS = 2000
+
+function siteSettingTests(subject: Subject): void {
+  const challenge = (siteKey: string, from: string) => subject.client.challenge(siteKey, { from })
+  const verify = (siteKey: string, from: string) => subject.client.verify(siteKey, '{}', { from })
+  const redeem = (apiKey: string, from: string, body: unknown = '{}') =>
+    subject.client.verifyToken(apiKey, body, { from })
+
+  async function change(siteKey: string, options: Partial<SiteSettings>): Promise<void> {
+    const store = await subject.service.openSites()
+    await updateSite(store, siteKey, options).finally(() => store.close())
+  }
+
+  test('§8, decided: a site has limits of its own, and its headers tell them', async () => {
+    const { siteKey, apiKey } = await subject.createSite({ limits: { challenge: 5, verify: 3, redeem: 4 } })
+    const from = freshAddress()
+    const challenges = await requestsUntilLimited(() => challenge(siteKey, from), 200)
+    assert.equal(challenges.admitted, 5)
+    assertLimited(challenges.refusal, 'address-site', { address: 60, 'address-site': 5 })
+    const verifications = await requestsUntilLimited(() => verify(siteKey, from), 400)
+    assert.equal(verifications.admitted, 3)
+    assertLimited(verifications.refusal, 'address-site', { address: 30, 'address-site': 3 })
+    const redemptions = await requestsUntilLimited(() => redeem(apiKey, freshAddress()), 400)
+    assert.equal(redemptions.admitted, 4)
+    assertLimited(redemptions.refusal, 'api-key', { address: 4, 'api-key': 4 })
+    assert.equal((await challenge(subject.site.siteKey, from)).status, 200, 'another site has the usual ones')
+  })
+
+  test('§8, decided: limits of a site may be higher; those of the address hold nevertheless', async () => {
+    const { siteKey } = await subject.createSite({ limits: { challenge: 50, verify: 1000 } })
+    const from = freshAddress()
+    const challenges = await requestsUntilLimited(() => challenge(siteKey, from), 200)
+    assert.equal(challenges.admitted, 50)
+    assertLimited(challenges.refusal, 'address-site', { address: 60, 'address-site': 50 })
+    const verifications = await requestsUntilLimited(() => verify(siteKey, from), 400)
+    assert.equal(verifications.admitted, 30)
+    assertLimited(verifications.refusal, 'address', { address: 30, 'address-site': 1000 })
+  })
+
+  test('§8, decided: the redemption limit of a site holds for the address of its backend too', async () => {
+    const { siteKey, apiKey } = await subject.createSite({ limits: { redeem: 250 } })
+    const store = await subject.service.openSites()
+    const second = await createApiKey(store, siteKey).finally(() => store.close())
+    const from = freshAddress()
+    // The site's own limit neither fills nor sees what others redeem from this address.
+    const usual = await requestsUntilLimited(() => redeem(subject.site.apiKey, from), 400)
+    assert.equal(usual.admitted, 100)
+    let next = 0
+    const redemptions = await requestsUntilLimited(
+      () => redeem(next++ % 2 === 0 ? apiKey : second.apiKey, from),
+      400,
+    )
+    assert.equal(redemptions.admitted, 250)
+    assertLimited(redemptions.refusal, 'address', { address: 250, 'api-key': 250 })
+  })
+
+  test('§8, decided: what a site does not set of its own is as usual, also once it is dropped', async () => {
+    const { siteKey } = await subject.createSite({ limits: { verify: 3 } })
+    const from = freshAddress()
+    assert.equal((await requestsUntilLimited(() => challenge(siteKey, from), 200)).admitted, 30)
+    assert.equal((await requestsUntilLimited(() => verify(siteKey, from), 400)).admitted, 3)
+    await change(siteKey, { limits: {} })
+    await eventually(10_000, 'the usual limit', async () => (await verify(siteKey, from)).status === 400)
+  })
+
+  test('§2.4, decided: a site has weights of its own', async () => {
+    const { siteKey, apiKey } = await subject.createSite({
+      threshold: 0,
+      scoreWeights: { webdriver: 0, noPlugins: 0.35 },
+    })
+    const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true, chromeAbsent: true }
+    const from = freshAddress()
+    const solution = await subject.client.solved(siteKey, { from }, { environment })
+    const answer = await subject.client.verify(siteKey, solution, { from })
+    assertPassed(answer)
+    const redemption = await redeem(apiKey, from, { token: answer.json.token })
+    assert.equal(redemption.json.score, Math.round((1 - 0.35 - SCORE_WEIGHTS.chromeAbsent) * 100) / 100)
+  })
+
+  test('§2.3, decided: weights of a site decide who passes there, also for failures of before', async () => {
+    const { siteKey } = await subject.createSite({ scoreWeights: { noLanguages: 0.6, recentFailure: 0.6 } })
+    const from = freshAddress()
+    const submit = async (environment: object) => {
+      const solution = await subject.client.solved(siteKey, { from }, { environment })
+      return subject.client.verify(siteKey, solution, { from })
+    }
+    assertPassed(await submit(HONEST_ENVIRONMENT))
+    assertFailedResult(await submit({ ...HONEST_ENVIRONMENT, noLanguages: true }))
+    assertFailedResult(await submit(HONEST_ENVIRONMENT))
+  })
+
+  test('§2.1, decided: a site names a solving time; its difficulty follows, and peaceful visits teach it', async () => {
+    const timed = { solveMs: 80, min: 16, max: 28 }
+    const { siteKey } = await subject.createSite({ difficulty: { base: 16, ...timed } })
+    const visit = async (index: number, more: Partial<Solution>, asksBefore = 0) => {
+      const from = `127.200.${index}.9`
+      for (let asked = 0; asked < asksBefore; asked++) await challenge(siteKey, from)
+      const { nonce, difficulty } = (await challenge(siteKey, from)).json
+      const key = limitKey(parseAddress(from)!, 64)
+      const draw = drawOf(keyring.signing.drawMac, siteKey, key, nonceTerms(nonce).issuedAtMs)
+      const base = wholeBits(timingFor(timed, 0).exactBase, draw)
+      assert.ok(
+        asksBefore === 0 ? difficulty === base : difficulty > base,
+        `${difficulty} bits, base ${base}`,
+      )
+      const counter = solve(nonce, difficulty, FIRST_COUNTER + 2 ** 20) // so many tries, says the counter
+      await new Promise(resolve => setTimeout(resolve, 5))
+      const environment = HONEST_ENVIRONMENT
+      const solution = { nonce, counter, fingerprintHash: freshFingerprint(), environment, ...more }
+      assertPassed(await subject.client.verify(siteKey, solution, { from }))
+    }
+    const suspicious = { ...HONEST_ENVIRONMENT, noPlugins: true }
+    const voteless = [{}, { solveTimeMs: 1e6 }, { solveTimeMs: 1, environment: suspicious }]
+    for (const [index, more] of voteless.entries()) await visit(index, more)
+    await visit(9, { solveTimeMs: 1 }, 12)
+    for (let index = 10; index < 16; index++) await visit(index, { solveTimeMs: 1 })
+    const store = await subject.service.openSites()
+    try {
+      const lead = async () => (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey) ?? 0
+      await eventually(10_000, 'six votes', async () => Math.abs((await lead()) - 6 * VOTE_STEP) < 1e-9)
+    } finally {
+      await store.close()
+    }
+  })
+
+  test('§5 rule 3, decided: an API key expires by itself, and may be given more time', async () => {
+    const { siteKey, apiKey: other } = await subject.createSite()
+    const store = await subject.service.openSites()
+    try {
+      const expiresAt = Date.now() + 4000
+      const { record, apiKey } = await createApiKey(store, siteKey, { expiresAt })
+      const isRefused = (answer: Answer) => answer.status === 401
+      assert.equal((await redeem(apiKey, freshAddress())).status, 400)
+      await eventually(20_000, 'the key has expired', async () =>
+        isRefused(await redeem(apiKey, freshAddress())),
+      )
+      assert.ok(Date.now() >= expiresAt)
+      assertNotRedeemed(await redeem(apiKey, freshAddress()), 401, 'invalid-credentials')
+      assertNotRedeemed(await redeem(other, freshAddress()), 400, 'invalid-body')
+      await updateApiKey(store, record.id, { expiresAt: null })
+      await eventually(10_000, 'it works again', async () => !isRefused(await redeem(apiKey, freshAddress())))
+    } finally {
+      await store.close()
+    }
+  })
+
+  test('§5 rule 2, decided: within two seconds a disabled site is refused by every worker, its tokens too', async () => {
+    const { siteKey, apiKey } = await subject.createSite()
+    const token = await subject.client.token(siteKey, { from: freshAddress() })
+    const many = <Result>(ask: (from: string) => Promise<Result>) =>
+      Promise.all(Array.from({ length: CONNECTIONS }, () => ask(freshAddress())))
+    for (const answer of await many(from => challenge(siteKey, from))) assert.equal(answer.status, 200)
+    for (const answer of await many(from => redeem(apiKey, from))) assert.equal(answer.status, 400)
+    await change(siteKey, { active: false })
+    await new Promise(resolve => setTimeout(resolve, SEEN_BY_ALL_MS))
+    const [challenges, redemptions] = await Promise.all([
+      many(from => challenge(siteKey, from)),
+      many(from => redeem(apiKey, from, { token })),
+    ])
+    for (const answer of challenges) assertRefused(answer, 403, 'site-inactive')
+    for (const answer of redemptions) assertNotRedeemed(answer, 401, 'invalid-credentials')
+    await change(siteKey, { active: true })
+    // By challenges: redemptions would use up the API key's limit while only one of the workers has seen the change.
+    await eventually(10_000, 'it is served again', async () =>
+      (await many(from => challenge(siteKey, from))).every(({ status }) => status === 200),
+    )
+    for (const answer of await many(from => redeem(apiKey, from))) assert.equal(answer.status, 400)
+    assertRedeemed(await redeem(apiKey, freshAddress(), { token }))
+  })
+
+  test('§5, decided: the last use of an API key is known after a restart', async () => {
+    const { siteKey, apiKey } = await subject.createSite()
+    const store = await subject.service.openSites()
+    try {
+      const { apiKey: never } = await createApiKey(store, siteKey)
+      const ids = [apiKeyId(apiKey)!, apiKeyId(never)!]
+      const startedAt = Date.now()
+      assert.equal((await redeem(apiKey, freshAddress())).status, 400)
+      const wrong = `${never.slice(0, -1)}${never.endsWith('A') ? 'E' : 'A'}`
+      assert.equal((await redeem(wrong, freshAddress())).status, 401)
+      const usedBy = Date.now()
+      await subject.service.end()
+      const uses = await store.readUses(ids)
+      assert.deepEqual([...uses.keys()], [ids[0]], 'only with the right secret')
+      const [usedAt] = uses.values()
+      assert.ok(usedAt! >= startedAt && usedAt! <= usedBy, String(usedAt))
+      await subject.service.boot()
+      assert.deepEqual(await store.readUses(ids), uses)
+    } finally {
+      await store.close()
+    }
+  })
+}
+
+/** On a service for these tests alone: one of them restarts it. */
 onEachStore({ 'settings of a site': siteSettingTests })
