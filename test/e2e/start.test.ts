@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,7 +15,9 @@ import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
+import { words } from '../harness/words.ts'
 
+const UNKNOWN_SITE = 'site_0000000000000000000000'
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 
 interface Ended {
@@ -78,18 +80,10 @@ test('a misconfigured start lists every problem, each with its variable, and exi
   const lines = stderr.trim().split('\n')
   assert.deepEqual(
     lines.map(line => line.split(':')[0]),
-    [
-      'POWGATE_WORKER',
-      'PORT',
-      'LOG_LEVEL',
-      'POWGATE_WORKERS',
-      'POWGATE_LIMIT_VERIFY_ADDRESS',
-      'POWGATE_FAIL_OPEN',
-      'REDIS_URL',
-      'POWGATE_SECRETS',
-      'POWGATE_SECRETS',
-      'POWGATE_TRUSTED_PROXIES',
-    ],
+    words(
+      'POWGATE_WORKER PORT LOG_LEVEL POWGATE_WORKERS POWGATE_LIMIT_VERIFY_ADDRESS',
+      'POWGATE_FAIL_OPEN REDIS_URL POWGATE_SECRETS POWGATE_SECRETS POWGATE_TRUSTED_PROXIES',
+    ),
   )
   assert.match(lines[1]!, /expected an integer from 0 to 65535, got "eighty"/)
   assert.match(stderr, /did you mean POWGATE_WORKERS/)
@@ -281,20 +275,12 @@ test('HOST, PORT=0, POWGATE_WORKERS and POWGATE_ADMIN_PORT are honoured; health 
   await free.stop()
 })
 
-test('trusted proxies: X-Forwarded-For is believed from them only, all lines joined; of others the log tells', async () => {
+test('an X-Forwarded-For of others than the trusted proxies is ignored, of which the log tells; wide ranges too', async () => {
   const env = { POWGATE_TRUSTED_PROXIES: '127.0.0.1, 10.0.0.0/8', POWGATE_WORKERS: '1' }
   const service = await TestService.start('embedded', env)
   const client = new Client(service.url)
-  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
-  const ipBehind = async (from: string, forwarded: string[]) => {
-    const headers = { 'X-Forwarded-For': forwarded }
-    const token = await client.token(site.siteKey, { from, headers })
-    return (await client.verifyToken(site.apiKey, { token })).json.ip
-  }
-  assert.equal(await ipBehind('127.0.0.1', ['203.0.113.7']), '203.0.113.7')
-  assert.equal(await ipBehind('127.0.0.1', ['1.1.1.1', '203.0.113.7, 10.1.1.1']), '203.0.113.7')
-  assert.equal(await ipBehind('127.0.0.1', ['2001:db8::7']), '2001:db8::7')
-  for (const from of ['127.0.0.9', '127.0.0.8']) assert.equal(await ipBehind(from, ['203.0.113.7']), from)
+  for (const from of ['127.0.0.9', '127.0.0.8'])
+    await client.challenge(UNKNOWN_SITE, { from, headers: { 'X-Forwarded-For': '203.0.113.7' } })
   const told = () => service.output.split('\n').filter(line => line.includes('X-Forwarded-For is ignored'))
   await eventually(5000, 'a line of the log', () => told().length > 0)
   assert.match(
@@ -304,26 +290,4 @@ test('trusted proxies: X-Forwarded-For is believed from them only, all lines joi
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)
   assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
   await service.stop()
-})
-
-test('a secret rotates: what the old one signed still verifies beside the new one', async () => {
-  const old = 'o'.repeat(40)
-  const dataDir = tempDir()
-  const first = await TestService.start('embedded', { POWGATE_SECRETS: old, POWGATE_DATA_DIR: dataDir })
-  const site = await first.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
-  const before = new Client(first.url)
-  const token = await before.token(site.siteKey)
-  const solution = await before.solved(site.siteKey)
-  await first.end()
-  const second = await TestService.start('embedded', {
-    POWGATE_SECRETS: `${'n'.repeat(40)},${old}`,
-    POWGATE_DATA_DIR: dataDir,
-  })
-  const client = new Client(second.url)
-  assert.equal((await client.verifyToken(site.apiKey, { token })).status, 200)
-  assert.equal((await client.verify(site.siteKey, solution)).json.passed, true)
-  await second.stop()
-  await first.stop()
-  assert.ok(existsSync(dataDir))
-  rmSync(dataDir, { recursive: true, force: true })
 })
