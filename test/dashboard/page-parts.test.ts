@@ -120,7 +120,7 @@ describe('problems', () => {
     const busy = dataOf({}, ({ faults, gauges, storeLatency }) => {
       faults.verify = 2
       gauges.eventLoopLagSeconds.p99 = 0.3
-      storeLatency.counts[10] = 5
+      storeLatency.counts[18] = 5
     }).map(({ text }) => text)
     assert.match(busy[0]!, /^2 requests ran into a fault/)
     assert.match(busy[1]!, /^Workers are late by 300 ms/)

@@ -2,53 +2,18 @@
 
 import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
 import type { Histogram, SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
-import { EMPTY_SITE } from '../harness/empty-stats.ts'
+import { EMPTY_SITE, EMPTY_STATS } from '../harness/empty-stats.ts'
+import { words } from '../harness/words.ts'
 
-const LATENCY_BOUNDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1]
-const BATCH_BOUNDS = [1, 2, 4, 8, 16, 32, 64]
 const DAY_MS = 86_400_000
 const SITES = 60
 const FINE_MS = 40 * 60_000
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] extends object ? Mutable<T[K]> : T[K] }
 
-function histogram(bounds: readonly number[]): Mutable<Histogram> {
-  return { bounds: [...bounds], counts: new Array(bounds.length + 1).fill(0), sum: 0 }
-}
-
+/** To be counted on. */
 export function emptySnapshot(): Mutable<StatsSnapshot> {
-  return {
-    answers: {},
-    latencies: {
-      challenge: histogram(LATENCY_BOUNDS),
-      verify: histogram(LATENCY_BOUNDS),
-      'verify-token': histogram(LATENCY_BOUNDS),
-    },
-    aborted: {},
-    faults: {},
-    storeLatency: histogram(LATENCY_BOUNDS),
-    storeBatch: histogram(BATCH_BOUNDS),
-    storeOutages: 0,
-    connectionsRefused: 0,
-    cpuMicroseconds: 0,
-    difficulties: {},
-    scores: new Array<number>(11).fill(0),
-    scoreSum: 0,
-    reasons: {},
-    limited: {},
-    shadowChallenges: {},
-    shadowBits: {},
-    sites: {},
-    gauges: {
-      storeUp: 1,
-      underWay: 0,
-      connections: 0,
-      connectionsMax: 1000,
-      residentBytes: 0,
-      heapBytes: 0,
-      eventLoopLagSeconds: { mean: 0, p99: 0, max: 0 },
-    },
-  }
+  return structuredClone(EMPTY_STATS) as Mutable<StatsSnapshot>
 }
 
 /** The same numbers at each run. */
@@ -70,29 +35,14 @@ export function sampleSiteName(siteKey: string): string | undefined {
   return NAMES[Number(siteKey.slice(-2).replaceAll('A', '')) % 10]
 }
 
-const FAILURES = [
-  'webdriver',
-  'swiftShader',
-  'environmentMissing',
-  'proof-wrong',
-  'fingerprintSpread',
-  'solveTimeImpossible',
-  'recentFailure',
-  'noLanguages',
-  'ip-blocked',
-]
-const REFUSALS = [
-  'nonce-expired',
-  'nonce-other-address',
-  'nonce-used',
-  'origin-refused',
-  'token-used',
-  'token-expired',
-  'rate-limited',
-  'body-shape',
-  'site-unknown',
-  'not-found',
-]
+const FAILURES = words(
+  'webdriver swiftShader environmentMissing proof-wrong fingerprintSpread',
+  'hashRateImplausible recentFailure noLanguages ip-blocked',
+)
+const REFUSALS = words(
+  'nonce-expired nonce-other-address nonce-used origin-refused token-used token-expired',
+  'rate-limited body-shape site-unknown not-found',
+)
 
 /** @param endMs Unix milliseconds of the last step */
 export function sampleDay(endMs: number, lengthMs = DAY_MS): History {
