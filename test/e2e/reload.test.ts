@@ -71,7 +71,8 @@ test('a broken configuration is told problem by problem, and changes nothing', a
       metrics.value(`powgate_config_last_reload_${name}`),
     )
     const keyIds = metrics.samples('powgate_signing_key_info').map(({ labels }) => Number(labels.id))
-    return { isDone, seconds: seconds!, keyIds }
+    const restarts = ['roll', 'crash'].map(cause => metrics.value('powgate_worker_restarts_total', { cause }))
+    return { isDone, seconds: seconds!, keyIds, restarts }
   }
   const keyIdOf = (text: string) => new Keyring([text]).signing.kid
   const first = await shown()
@@ -90,7 +91,7 @@ test('a broken configuration is told problem by problem, and changes nothing', a
   await reload(service, 'all workers are new')
   assert.ok(childPids(service.pid).every(pid => !pids.includes(pid)))
   const second = await shown()
-  assert.deepEqual([second.isDone, second.keyIds], [1, [keyIdOf(after!)]])
+  assert.deepEqual([second.isDone, second.keyIds, second.restarts], [1, [keyIdOf(after!)], [2, 0]])
   assert.ok(second.seconds > first.seconds)
   await service.stop()
 })
@@ -118,10 +119,10 @@ test('changed limits hold and the number of workers follows; what needs a restar
   assert.equal(listeningPids(service.port).length, 3)
   assert.equal(await admitted(), 7)
 
-  writeFileSync(configFile, 'POWGATE_WORKERS=2\nPOWGATE_ADMIN_PORT=1\n')
+  writeFileSync(configFile, 'POWGATE_WORKERS=2\nPOWGATE_ADMIN_PORT=1\nPOWGATE_DEMO=on\n')
   const shrunk = await reload(service, 'all workers are new')
   assert.match(shrunk, /"changed":\["POWGATE_WORKERS","POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE"\]/)
-  assert.match(shrunk, /"settings":\["POWGATE_ADMIN_PORT"\]/)
+  assert.match(shrunk, /"settings":\["POWGATE_ADMIN_PORT","POWGATE_DEMO"\]/)
   assert.equal(listeningPids(service.port).length, 2)
   assert.equal(childPids(service.pid).length, 2)
   assert.equal(await admitted(), 30)
