@@ -74,7 +74,7 @@ function difficultyLines(record: LogRecord): string[] {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute`,
     failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within about ten`,
-    load: `networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; its network ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
+    load: `addresses and networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; it ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
   }
   let sum = base ?? 0
   for (const [name, cause] of Object.entries(causes)) {
