@@ -10,7 +10,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { install, type Suite } from './setup.ts'
+import { IS_ROOT, install, type Suite } from './setup.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
@@ -26,6 +26,7 @@ const REST = [
   'cli/try.test.ts',
   'client/recipes.test.ts',
   'bench',
+  'container/container.test.ts',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
   'e2e/browser-harness.test.ts',
@@ -59,7 +60,10 @@ const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
 const ENGINES = { quick: 'redis', rest: 'valkey', all: 'redis,valkey' } as const
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = ['e2e', 'torture', 'widget', 'wrappers']
+const ALONE = ['container/container.test.ts', 'e2e', 'torture', 'widget', 'wrappers']
+
+/** Files that only root can run; the rest goes without them elsewhere. */
+const FOR_ROOT = ['container/container.test.ts']
 
 interface Ended {
   readonly file: string
@@ -80,6 +84,7 @@ process.exitCode = await main()
 async function main(): Promise<number> {
   if (positionals.length > 0) return report(await runFiles(positionals.flatMap(named)))
   install(suite)
+  if (suite !== 'quick' && !IS_ROOT) process.stdout.write(`Left to root: ${FOR_ROOT.join(', ')}\n`)
   if (suite !== 'rest') {
     const checks = ['lint', 'typecheck', 'build']
     const failed = (await Promise.all(checks.map(npmRun))).filter(ended => ended.failed > 0)
@@ -98,7 +103,7 @@ async function main(): Promise<number> {
 function filesOf(suite: Suite): string[] {
   const names = readdirSync(join(ROOT, 'test'), { recursive: true, encoding: 'utf8' })
   return names
-    .filter(name => name.endsWith('.test.ts'))
+    .filter(name => name.endsWith('.test.ts') && (IS_ROOT || !isIn(FOR_ROOT, name)))
     .filter(name => {
       if (suite === 'all' || (suite === 'rest' && ON_EACH_ENGINE.includes(name))) return true
       return isIn(REST, name) === (suite === 'rest')

@@ -36,8 +36,8 @@ export function installValkey(): void {
   process.exit(1)
 }
 
-/** The mirror of this machine's Debian 12. */
-function mirror(): string | undefined {
+/** The mirror of this machine's Debian 12; undefined on another system. */
+export function mirror(): string | undefined {
   const files = existsSync(SOURCES) ? readdirSync(SOURCES).map(name => join(SOURCES, name)) : []
   for (const file of [...files, SOURCES_LIST].filter(existsSync)) {
     const text = readFileSync(file, 'utf8')

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { installValkey } from './setup-valkey.ts'
 
-/** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds. */
+/** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds, as root also what only root can run. */
 export type Suite = 'quick' | 'rest' | 'all'
 
 const NEEDED = [
@@ -26,7 +26,11 @@ const NEEDED = [
   { program: 'php', package: 'php-cli', suite: 'rest' },
   { program: 'ruby', package: 'ruby', suite: 'rest' },
   { program: 'go', package: 'golang-go', suite: 'rest' },
+  { program: 'buildah', package: 'buildah', suite: 'root' },
+  { program: 'debootstrap', package: 'debootstrap', suite: 'root' },
 ]
+
+export const IS_ROOT = process.getuid?.() === 0
 
 function isThere(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
@@ -48,16 +52,19 @@ function withoutStarting(install: () => boolean): boolean {
 
 /** Installs what the suite needs and is missing; ends the process where it cannot. */
 export function install(suite: Suite): void {
-  const missing = NEEDED.filter(need => suite !== 'quick' || need.suite === 'quick')
-    .filter(({ program }) => !isThere(program))
-    .map(need => need.package)
-  if (missing.length > 0) installPackages(missing)
+  const suites = suite === 'quick' ? ['quick'] : ['quick', 'rest', ...(IS_ROOT ? ['root'] : [])]
+  installPrograms(...NEEDED.filter(need => suites.includes(need.suite)).map(need => need.program))
   if (suite !== 'quick') installValkey()
 }
 
+/** Installs those that are missing. */
+export function installPrograms(...programs: readonly string[]): void {
+  const missing = NEEDED.filter(({ program }) => programs.includes(program) && !isThere(program))
+  if (missing.length > 0) installPackages(missing.map(need => need.package))
+}
+
 function installPackages(missing: readonly string[]): void {
-  const isRoot = process.getuid?.() === 0
-  if (!isRoot || !isThere('apt-get')) {
+  if (!IS_ROOT || !isThere('apt-get')) {
     process.stderr.write(
       `The tests need ${missing.join(', ')}: install with 'apt-get install ${missing.join(' ')}'.\n`,
     )
@@ -65,7 +72,10 @@ function installPackages(missing: readonly string[]): void {
   }
   process.stdout.write(`Installing ${missing.join(', ')} ...\n`)
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = (...args: string[]) => spawnSync('apt-get', args, { stdio: 'inherit', env }).status === 0
+  // Another program may be installing.
+  const patience = ['-o', 'DPkg::Lock::Timeout=300']
+  const apt = (...args: string[]) =>
+    spawnSync('apt-get', [...patience, ...args], { stdio: 'inherit', env }).status === 0
   const install = () => apt('install', '-q', '-y', '--no-install-recommends', ...missing)
   if (!apt('update', '-q') || !withoutStarting(install)) {
     process.stderr.write(

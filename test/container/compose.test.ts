@@ -1,0 +1,52 @@
+/**
+ * compose.yaml names settings that exist, with good values, and what it refers to is there. It leaves the service enough time
+ * to stop, and no more rights than it needs.
+ */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { type Config, loadConfig } from '../../src/config/config.ts'
+import { SETTINGS, type Setting } from '../../src/config/settings.ts'
+
+const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+/** As the service reads it, with a secret in each file that is named. */
+function configOf(environment: Readonly<Record<string, string>>): Config {
+  const dir = mkdtempSync(join(tmpdir(), 'powgate-examples-'))
+  const secret = join(dir, 'secret')
+  writeFileSync(secret, 'a'.repeat(43))
+  const settings: Record<string, Setting> = SETTINGS
+  const entries = Object.entries(environment).map(([name, value]) => {
+    if (name in settings) return [name, value.replace(/^\$\{\w+:-(.*)\}$/, '$1')]
+    assert.ok(settings[name.replace(/_FILE$/, '')]?.isSecret, `${name} is no setting`)
+    return [name, secret]
+  })
+  try {
+    return loadConfig(Object.fromEntries(entries))
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}
+
+test('compose.yaml', () => {
+  const { services, ...defined } = parse(textOf('compose.yaml'))
+  const { powgate } = services
+  const config = configOf(powgate.environment)
+  assert.ok(config.redis !== undefined && services[new URL(powgate.environment.REDIS_URL).hostname])
+  assert.ok(Number.parseInt(powgate.stop_grace_period, 10) * 1000 > config.unreadyMs + config.drainMs)
+  assert.match(powgate.ports[0], new RegExp(`:${config.port}$`))
+  for (const [name, service] of Object.entries<Record<string, string[]>>(services)) {
+    assert.deepEqual([service.read_only, service.cap_drop], [true, ['ALL']], name)
+    assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name)
+    for (const kind of ['secrets', 'networks']) {
+      for (const used of service[kind] ?? []) assert.ok(used in defined[kind], `${name}: ${kind}: ${used}`)
+    }
+    for (const volume of service.volumes ?? []) assert.ok(volume.split(':')[0]! in defined.volumes, volume)
+    for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w-]+)/g))
+      assert.ok(service.secrets!.includes(secret!), `${name} may not read ${secret}`)
+  }
+})

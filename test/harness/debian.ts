@@ -1,0 +1,64 @@
+/**
+ * Debian systems in folders, made by debootstrap, and processes in namespaces of their own. No mount of these processes is seen
+ * outside. All of them end when the process that started them ends, even if that one is killed. For root only.
+ */
+
+import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { mirror } from '../setup-valkey.ts'
+
+/** Certificate authorities, on every Debian. */
+const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
+/** Node.js needs the libraries, npm the authorities. */
+const PACKAGES = ['ca-certificates', 'libatomic1', 'libstdc++6']
+const NPM = 'npm@10'
+const ISOLATED = '--pdeathsig KILL unshare --mount --pid --fork --kill-child --mount-proc'.split(' ')
+
+type Words = readonly string[]
+
+/** @param namespaces options of unshare, besides those for mounts and processes */
+export function startIsolated(command: Words, options: SpawnOptions, namespaces: Words = []): ChildProcess {
+  return spawn('setpriv', [...ISOLATED, ...namespaces, '--', ...command], options)
+}
+
+/** Waits for the end, and returns what was printed. */
+export function runIsolated(...command: Words): string {
+  return run('setpriv', ...ISOLATED, '--', ...command)
+}
+
+/** @throws with the end of the output if the command fails */
+function run(program: string, ...args: Words): string {
+  const { status, stdout, stderr, error } = spawnSync(program, args, { encoding: 'utf8', maxBuffer: 2 ** 27 })
+  if (status === 0) return stdout
+  const end = `${stdout}${stderr}`.slice(-4000)
+  throw new Error(`${[program, ...args].join(' ')} ended with ${status}: ${error ?? ''}\n${end}`)
+}
+
+/** Makes a small system. It takes packages from where this machine does, and trusts the same authorities. */
+export function makeDebian(root: string, release: 'bookworm' | 'trixie'): void {
+  const uri = mirror() ?? 'http://deb.debian.org/debian'
+  const put = (path: string, text: string) => {
+    mkdirSync(dirname(join(root, path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  put('etc/dpkg/dpkg.cfg.d/unsafe', 'force-unsafe-io\n') // no file is worth waiting for the disk
+  runIsolated('debootstrap', '--variant=minbase', `--include=${PACKAGES.join()}`, release, root, uri)
+  for (const file of [AUTHORITIES, '/etc/hosts']) cpSync(file, join(root, file))
+  runIsolated('chroot', root, 'apt-get', 'clean')
+  put('etc/apt/apt.conf.d/99as-outside', run('apt-config', 'dump', 'Acquire')) // such as a proxy
+  put('usr/local/etc/npmrc', `cafile=${AUTHORITIES}\nregistry=${run('npm', 'config', 'get', 'registry')}`)
+}
+
+/** Puts Node.js and npm where the official image has them. Replaces another version. */
+export function putNode(root: string, line: number): void {
+  const prefix = join(root, 'usr/local')
+  const name = `node-linux-${process.arch}`
+  const node = join(prefix, 'bin/node')
+  rmSync(node, { force: true }) // npm would leave another package's file alone
+  run('npm', 'install', '--global', '--prefix', prefix, NPM, `${name}@${line}`)
+  const folder = join(prefix, 'lib/node_modules', name)
+  rmSync(node, { force: true }) // npm's link into the folder
+  renameSync(join(folder, 'bin/node'), node)
+  rmSync(folder, { recursive: true })
+}
