@@ -1,5 +1,5 @@
 #!/bin/sh
-# The native binaries that powgate can load (Linux, glibc, Node.js 20 and 22): SHA-256, bytes, path, and what each says of
+# The native binaries that powgate can load (Linux, glibc, Node.js 20, 22 and 24): SHA-256, bytes, path, and what each says of
 # its origin: version, compiler, and the folder it was built in.
 #
 #   scripts/native-binaries.sh           all that are installed
@@ -10,7 +10,7 @@ set -eu
 upstream=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."
 
-find node_modules -name '*.node' | grep -E 'linux_(x64|arm64)_(115|127)\.node|abi(115|127)\.glibc|napi\.glibc' | sort |
+find node_modules -name '*.node' | grep -E 'linux_(x64|arm64)_(115|127|137)\.node|abi(115|127)\.glibc|napi\.glibc' | sort |
   while read -r file; do
     set -- $(sha256sum "$file")
     echo "$1  $(stat -c %s "$file")  $file"

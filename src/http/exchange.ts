@@ -62,6 +62,12 @@ const TAKE_MS_MAX = 15_000
  */
 const BARE_LAST_SHARE = 1 / 64
 
+/**
+ * Whether `tryEnd` with an empty part of a body ends the answer, but not the connection. Newer builds of uWebSockets.js do
+ * so; only such builds exist for Node.js 24.
+ */
+const ENDS_WITH_HEAD = process.versions.modules === '137'
+
 /** Immediate answers in one event-loop turn, over all connections. A client that pipelines fewer requests is not delayed. */
 const ANSWERS_AT_ONCE_MAX = 64
 let answersAtOnce = 0
@@ -345,10 +351,11 @@ export class Exchange {
 
   /**
    * `endWithoutBody` with a length leaves the answer unfinished: the connection does not end, and no other request may follow.
-   * Without a length, `endWithoutBody` cannot end the connection.
+   * Without a length, `endWithoutBody` cannot end the connection. On Node.js 24 both are otherwise.
    */
   #endHead(bytes: number, closes: boolean): void {
     if (closes) this.#response.writeHeader('Connection', 'close')
+    if (closes && ENDS_WITH_HEAD) return void this.#response.endWithoutBody(bytes, true)
     const [, isEnded] = this.#response.tryEnd('', bytes) // writes the Content-Length
     if (isEnded) return
     // To close within the cork would leave the head unsent.

@@ -76,7 +76,7 @@ export async function listen(
       response.close() // the filter then counts the connection as ended
     }
   }
-  app.filter(count)
+  app.filter((response, change) => count(response, Number(change))) // builds differ in the type
   if (!proxyProtocol) {
     const sockets: object[] = []
     while (sockets.length < LISTENERS) {

@@ -4,6 +4,8 @@
  * buffers let an earlier version of this service accept a nonce twice, so untested lines are refused.
  */
 
+import { existsSync } from 'node:fs'
+
 export interface Platform {
   /** Of Node.js, such as `22.11.0`. */
   readonly version: string
@@ -11,31 +13,50 @@ export interface Platform {
   readonly processor: string
   /** Version of glibc, on Linux; undefined with another C library. */
   readonly glibc: string | undefined
+  /** Whether a build of the HTTP server for Node.js 24 is installed. */
+  readonly hasServer24: boolean
 }
 
-const LINES = [20, 22]
+const LINES = [20, 22, 24]
 const MINOR_MIN = { 20: 12 } as Readonly<Record<number, number>>
 const PROCESSORS = ['x64', 'arm64']
 /** Node.js' own minimum; uWebSockets.js needs 2.27. The embedded store needs more (store/embedded/lmdb-platform.ts). */
 const GLIBC_MINOR_MIN = 28
+/** A build of uWebSockets.js for Node.js 24 needs it. */
+const GLIBC_MINOR_MIN_24 = 38
+/** In place of the build that the lock file names, which has no binary for Node.js 24. */
+const SERVER_24 = 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'
+const TRY_22 = 'npx -y -p node@22 -c "npm start"'
 
 /** What does not fit and what would, in one line; undefined if all fits. */
-export function unsupported({ version, system, processor, glibc }: Platform): string | undefined {
+export function unsupported(platform: Platform): string | undefined {
+  const { version, system, processor, glibc, hasServer24 } = platform
   const [major = 0, minor = 0] = version.split('.').map(Number)
   if (!LINES.includes(major) || minor < (MINOR_MIN[major] ?? 0))
-    return `powgate runs on Node.js 20 (from 20.12) and 22; this is ${version}. Try: npx -y -p node@22 -c "npm start"`
+    return `powgate runs on Node.js 20 (from 20.12), 22 and 24; this is ${version}. Try: ${TRY_22}`
   if (!PROCESSORS.includes(processor))
     return `powgate runs on x64 and arm64 processors; this Node.js is for ${processor}.`
-  const isOld = glibc !== undefined && Number(glibc.split('.')[1]) < GLIBC_MINOR_MIN
-  if (system !== 'linux' || (glibc !== undefined && !isOld)) return undefined
-  const found = isOld ? `glibc ${glibc}` : 'another C library, such as musl on Alpine'
-  return `powgate runs on Linux with glibc 2.${GLIBC_MINOR_MIN} or newer; this is ${found}. Try the image node:22-bookworm-slim.`
+  const minorMin = major === 24 ? GLIBC_MINOR_MIN_24 : GLIBC_MINOR_MIN
+  const isOld = glibc !== undefined && Number(glibc.split('.')[1]) < minorMin
+  if (system === 'linux' && (glibc === undefined || isOld)) {
+    const found = isOld ? `glibc ${glibc}` : 'another C library, such as musl on Alpine'
+    const on = major === 24 ? 'on Node.js 24 needs' : 'runs on'
+    return `powgate ${on} Linux with glibc 2.${minorMin} or newer; this is ${found}. Try the image node:22-bookworm-slim.`
+  }
+  if (major === 24 && !hasServer24)
+    return `powgate on Node.js 24 needs another build of its HTTP server: npm install --no-save ${SERVER_24}. Or try: ${TRY_22}`
+  return undefined
 }
 
 function thisPlatform(): Platform {
   const { versions, platform, arch, report } = process
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } }
-  return { version: versions.node, system: platform, processor: arch, glibc: header.glibcVersionRuntime }
+  const glibc = header.glibcVersionRuntime
+  const file = `uws_${platform}_${arch}_137.node`
+  // Node.js 18 has no `resolve`.
+  const hasServer24 =
+    versions.modules === '137' && existsSync(new URL(file, import.meta.resolve('uWebSockets.js')))
+  return { version: versions.node, system: platform, processor: arch, glibc, hasServer24 }
 }
 
 const problem = unsupported(thisPlatform())

@@ -13,6 +13,10 @@ import { makeDebian, putNode, runIsolated, startIsolated } from '../harness/debi
 import { installPrograms } from '../setup.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
+/** docs/deploy.md: instead of the HTTP server that the lock file names. */
+const SERVER: Readonly<Record<number, string>> = {
+  24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
+}
 /** What `npm test` does by itself, unless files are named. */
 const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).install('quick')"`
 const ENTER = `set -e
@@ -43,7 +47,7 @@ const some = `${INSTALL} && npm run -s build && npm test -- ${positionals.join('
 const results: string[] = []
 for (const line of values.node.split(',').map(Number)) {
   putNode(root, line)
-  const script = `npm ci && ${positionals.length === 0 ? 'npm test' : some}`
+  const script = `npm ci${SERVER[line] ?? ''} && ${positionals.length === 0 ? 'npm test' : some}`
   running = startIsolated(['bash', '-c', ENTER, 'enter', root, script], { stdio: 'inherit' })
   const [code] = await once(running, 'exit')
   if (code !== 0) process.exitCode = 1

@@ -1,6 +1,6 @@
 /**
  * Node.js 24, which cuts lmdb's shared buffers at the end of their memory unless both ends are given. The embedded store must
- * hold there too. The service starts on neither Node.js 24 nor 26, since its HTTP server is not tested there.
+ * hold there too. The service starts neither on 24 as installed here, since its HTTP server has no binary for it, nor on 26.
  */
 
 import assert from 'node:assert/strict'
@@ -38,15 +38,17 @@ test('the embedded store holds on Node.js 24', () => {
   assert.equal(status, 0, stdout)
 })
 
+const REFUSALS: Readonly<Record<number, RegExp>> = {
+  // Which of the two the C library here decides.
+  24: /^powgate on Node\.js 24 needs (another build of its HTTP server|Linux with glibc 2\.38)[^\n]+\n$/,
+  26: /^powgate runs on Node\.js 20 \(from 20\.12\), 22 and 24; this is 26\.[\d.]+\. Try: npx [^\n]+\n$/,
+}
+
 for (const line of [24, 26])
   test(`the service and the command line refuse to start on Node.js ${line}, and say what fits`, () => {
     for (const entry of ['dist/main.js', 'dist/cli/main.js']) {
       const { status, stderr } = spawnSync(nodeOf(line), [entry], { encoding: 'utf8', timeout: 30_000 })
       assert.equal(status, 1)
-      const [, version] =
-        /^powgate runs on Node\.js 20 \(from 20\.12\) and 22; this is ([\d.]+)\. Try: npx [^\n]+\n$/.exec(
-          stderr,
-        ) ?? []
-      assert.equal(version?.split('.')[0], String(line), stderr)
+      assert.match(stderr, REFUSALS[line]!)
     }
   })
