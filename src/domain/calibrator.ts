@@ -4,10 +4,10 @@
  * estimate by one step. The estimate rests where as many votes say "faster" as "slower", at the median. Sums of votes may be
  * added in any order, so each worker adds up its own.
  *
- * A claim moves one step, however wrong it is. At the spread of solve-time.ts, a fifth of liars shifts the estimate by 0.37
- * bit, two fifths by 1.1. A majority of liars moves it as far as the bound allows: 1 bit a day, and 3 bits on the first day
- * with votes. The first day needs more, since the assumed speed may be four times wrong and a busy site has enough votes
- * within hours. Until then the estimate is a guess anyway. A day starts with the first vote a day after the last start.
+ * A claim moves one step, however wrong it is. Where speeds spread by sigma 0.8, a fifth of liars shifts the estimate by 0.37
+ * bit, two fifths by 1.1; with 1.2, half as much again. A majority moves it as far as the bound allows: 1 bit a day, and 3
+ * bits on the first day with votes. The first day needs more, since the assumed speed may be four times wrong and a busy
+ * site has enough votes within hours. Until then the estimate is a guess anyway. A day starts with the first vote a day after the last start.
  *
  * A vote divides the tries, which the counter tells, by the time that the client claims. Both can be invented. So the claim
  * must fit into the time that the server measured, and the tries must be likely. Clocks of browsers are too coarse for a few

@@ -2,9 +2,9 @@
  * The base of a site that names a time instead of bits: 95 of 100 visitors wait at most so long for the solver on a quiet day.
  *
  * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). Speeds
- * of devices are about log-normal. With the spread assumed here (sigma of ln h = 0.8), the mean of e^(-t h / W) over all
- * devices is 0.05 where W = 0.198 t times the median speed. So one number a site is learned, the median (calibrator.ts).
- * The spread is not learned, because few liars would decide it.
+ * of devices are about log-normal. With the spread of devices.ts (as wide as sigma of ln h = 1.2), the mean of e^(-t h / W)
+ * over all devices is 0.05 where W = 0.1224 t times the median speed. So one number a site is learned, the median
+ * (calibrator.ts). The spread is not learned, because few liars would decide it.
  *
  * The base has fractions of a bit, the difficulty of a challenge has none. With a base of b, a challenge has floor(b) bits or
  * one more. It has one more with probability 2^(b - floor(b)) - 1, so that the mean work is 2^b. The draw is a keyed hash of
@@ -17,7 +17,7 @@ import type { Hmac } from './hmac.ts'
 
 /** Hashes a second of the median device until anything is learned: an estimate from public tables of November 2026. */
 export const SPEED_ASSUMED = 12e6
-const WORK_SHARE = 0.198
+const WORK_SHARE = 0.1224
 /** Steps of a base in a bit. */
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
