@@ -149,17 +149,17 @@ const OVERLOAD_TOLD_MS = 10_000
 function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate | undefined {
   if (overloadMs === undefined) return undefined
   let toldAtMs = Number.NEGATIVE_INFINITY
-  let refusedSince = 0
+  let shedSince = 0
   return new OverloadGate({
     delayMsTarget: overloadMs,
     turnsPerRequest: redis === undefined ? 1 : 2,
     onChange: (isShedding, refused) => {
-      if (!isShedding) refusedSince += refused
+      if (!isShedding) shedSince += refused
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {
-        const about = { refusedBefore: refusedSince }
+        const about = { refusedBefore: shedSince }
         log.warn(about, 'more requests than can be answered: some are refused, challenges first')
         toldAtMs = performance.now()
-        refusedSince = 0
+        shedSince = 0
       }
     },
   })

@@ -5,12 +5,12 @@ import { isSecretToBeMade } from '../config/secrets.ts'
 import { ConfigError, type Environment } from '../config/sources.ts'
 import { isLoopback } from '../domain/address.ts'
 import { Keyring } from '../domain/keyring.ts'
-import type { Findings } from './findings.ts'
+import type { CheckResults } from './findings.ts'
 import { checkMachine } from './machine.ts'
 import { checkStore } from './store.ts'
 
-export async function check(env: Environment): Promise<Findings> {
-  const findings: Findings = { facts: [], problems: [], warnings: [], notes: [] }
+export async function check(env: Environment): Promise<CheckResults> {
+  const findings: CheckResults = { facts: [], problems: [], warnings: [], notes: [] }
   try {
     await examine(loadConfig(env), env, findings)
   } catch (error) {
@@ -20,7 +20,7 @@ export async function check(env: Environment): Promise<Findings> {
   return findings
 }
 
-async function examine(config: Config, env: Environment, findings: Findings): Promise<void> {
+async function examine(config: Config, env: Environment, findings: CheckResults): Promise<void> {
   findings.warnings.push(...config.warnings)
   describeListening(config, findings)
   describeAddresses(config, findings)
@@ -31,12 +31,12 @@ async function examine(config: Config, env: Environment, findings: Findings): Pr
   await checkMachine(config, sites, findings)
 }
 
-function describeListening({ host, port, workers }: Config, { facts }: Findings): void {
+function describeListening({ host, port, workers }: Config, { facts }: CheckResults): void {
   const where = port === 0 ? `${host}, on a free port` : `${host}:${port}`
   facts.push(['listens on', `${where}, with ${workers} worker${workers === 1 ? '' : 's'}`])
 }
 
-function describeAddresses(config: Config, { facts, warnings, notes }: Findings): void {
+function describeAddresses(config: Config, { facts, warnings, notes }: CheckResults): void {
   if (config.trustedProxies.isEmpty) {
     facts.push(['visitors are', 'whoever connects: X-Forwarded-For is ignored'])
     if (isLoopback(config.host))
@@ -53,7 +53,7 @@ function describeAddresses(config: Config, { facts, warnings, notes }: Findings)
   facts.push(['visitors are', `whom the trusted proxies name by ${protocol}; else whoever connects`])
 }
 
-function describeSecrets(config: Config, env: Environment, { facts, warnings }: Findings): void {
+function describeSecrets(config: Config, env: Environment, { facts, warnings }: CheckResults): void {
   const { secrets } = config
   if (secrets.length === 0) {
     const state = isSecretToBeMade(config) ? 'generated at the start' : 'generated, in the data directory'
@@ -66,7 +66,7 @@ function describeSecrets(config: Config, env: Environment, { facts, warnings }: 
   if (new Set(secrets).size < secrets.length) warnings.push('POWGATE_SECRETS: a secret is there twice')
 }
 
-function describeRules(config: Config, { facts, warnings }: Findings): void {
+function describeRules(config: Config, { facts, warnings }: CheckResults): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -87,7 +87,7 @@ function describeRules(config: Config, { facts, warnings }: Findings): void {
   if (config.demo === 'on') warnings.push('POWGATE_DEMO is on: /demo is public')
 }
 
-function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: Findings): void {
+function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: CheckResults): void {
   const where = adminPort === undefined ? 'none: set POWGATE_ADMIN_PORT' : `${adminHost}:${adminPort}`
   facts.push(['health, metrics', where])
   if (adminPort !== undefined && !isLoopback(adminHost))

@@ -1,6 +1,6 @@
 /** What `powgate check` prints, filled in by check.ts, store.ts and machine.ts. */
 
-export interface Findings {
+export interface CheckResults {
   /** What the service would do: names and values. */
   readonly facts: [name: string, value: string][]
   /** Why the service would not start or not work. */

@@ -10,7 +10,7 @@ import { type AddressSet, parseAddress } from '../domain/address.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
-import type { Findings } from './findings.ts'
+import type { CheckResults } from './findings.ts'
 
 /** Open files that a worker needs besides its connections: for the store, the log and libraries. */
 const FILES_MIN = 4096
@@ -19,7 +19,7 @@ const FILES_MIN = 4096
 export async function checkMachine(
   config: Config,
   sites: readonly SiteRecord[],
-  findings: Findings,
+  findings: CheckResults,
 ): Promise<void> {
   await checkPorts(config, sites, findings)
   const files = openFilesMax('self')
@@ -33,7 +33,11 @@ export async function checkMachine(
     )
 }
 
-async function checkPorts(config: Config, sites: readonly SiteRecord[], findings: Findings): Promise<void> {
+async function checkPorts(
+  config: Config,
+  sites: readonly SiteRecord[],
+  findings: CheckResults,
+): Promise<void> {
   const { adminHost: host, adminPort: port } = config
   const isRunning = await isHeld(config, '', findings, () => isThisService(config, sites))
   if (port !== undefined)
@@ -46,7 +50,7 @@ async function checkPorts(config: Config, sites: readonly SiteRecord[], findings
 async function isHeld(
   place: Place,
   prefix: '' | 'POWGATE_ADMIN_',
-  findings: Findings,
+  findings: CheckResults,
   isOurs: (place: Place) => Promise<boolean>,
 ): Promise<boolean> {
   const error = await tryPort(place).then(

@@ -10,7 +10,7 @@ import { createStore } from '../store/open.ts'
 import { openSiteStore } from '../store/open-sites.ts'
 import type { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
-import type { Findings } from './findings.ts'
+import type { CheckResults } from './findings.ts'
 
 /** Deadline of store calls, for which only the operator waits. */
 const PATIENT_MS = 2000
@@ -20,7 +20,7 @@ const KEPT_MS = 1000
 const CLOCK_SKEW_MS_MAX = 1000
 
 /** @returns the store's sites; none if the store cannot be used */
-export async function checkStore(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
+export async function checkStore(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
   try {
     return await (config.redis === undefined ? checkEmbedded : checkRedis)(config, findings)
   } catch (error) {
@@ -29,7 +29,7 @@ export async function checkStore(config: Config, findings: Findings): Promise<re
   }
 }
 
-async function checkRedis(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
+async function checkRedis(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
   const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
   try {
     findings.facts.push(['store', store.description])
@@ -47,7 +47,7 @@ async function checkRedis(config: Config, findings: Findings): Promise<readonly 
   }
 }
 
-async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise<void> {
+async function adviseOnRedis(store: RedisStore, { warnings }: CheckResults): Promise<void> {
   warnings.push(...(await store.advice()))
   const aheadMs = await store.clockAheadMs()
   if (Math.abs(aheadMs) > CLOCK_SKEW_MS_MAX)
@@ -56,7 +56,7 @@ async function adviseOnRedis(store: RedisStore, { warnings }: Findings): Promise
     )
 }
 
-async function checkEmbedded(config: Config, findings: Findings): Promise<readonly SiteRecord[]> {
+async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
   // Loaded here only: lmdb is not available on every platform, and Redis does not need it.
   const { isStateOfThisBoot, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageOfState } = await import('../store/embedded/inspection.ts')
@@ -95,7 +95,7 @@ function nearestExisting(path: string): string {
   return existsSync(path) ? path : nearestExisting(dirname(path))
 }
 
-async function countSites(store: SiteStore, findings: Findings): Promise<readonly SiteRecord[]> {
+async function countSites(store: SiteStore, findings: CheckResults): Promise<readonly SiteRecord[]> {
   const [sites, keys] = await Promise.all([store.listSites(), store.listApiKeys()])
   const active = sites.filter(site => site.active).length
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
@@ -107,7 +107,7 @@ async function countSites(store: SiteStore, findings: Findings): Promise<readonl
 }
 
 /** Runs the real operations for addresses of the documentation range (RFC 3849), which no visitor has. */
-async function tryRequests(store: Store, findings: Findings): Promise<void> {
+async function tryRequests(store: Store, findings: CheckResults): Promise<void> {
   const startMs = performance.now()
   for (let round = 0; round < ROUNDS; round++) await tryOne(store)
   const callMs = (performance.now() - startMs) / (ROUNDS * 4)

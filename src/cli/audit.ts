@@ -4,7 +4,7 @@ import type { AuditEntry } from '../domain/audit.ts'
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { whenMs } from '../sites/times.ts'
 import type { Command, Input } from './command.ts'
-import { printChanges, printJson, printLine, timeText } from './output.ts'
+import { dateText, printChanges, printJson, printLine } from './output.ts'
 import { JSON_FLAG } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 
@@ -64,6 +64,6 @@ function printEntry({ at, who, how, action, siteKey, keyId, name, changes }: Aud
     keyId === undefined ? '' : 'of',
     siteKey,
   ]
-  printLine(`${timeText(at)}  ${what.filter(Boolean).join(' ')}  by ${who} (${how})`)
+  printLine(`${dateText(at)}  ${what.filter(Boolean).join(' ')}  by ${who} (${how})`)
   printChanges(changes, action.endsWith('-created'))
 }

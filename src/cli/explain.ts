@@ -3,8 +3,8 @@
 import { formatAddress, parseAddress } from '../domain/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { statedNonce } from '../domain/token.ts'
-import { type Findings, type Query, STDIN, searchLogs, VISITS } from '../explain/search.ts'
-import { missingChallenge, momentText, type Step, stepOf } from '../explain/story.ts'
+import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../explain/search.ts'
+import { missingChallenge, momentText, stepOf, type VisitStep } from '../explain/story.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { Command, Input, Positional } from './command.ts'
@@ -68,7 +68,7 @@ async function runExplain(input: Input): Promise<void> {
 }
 
 /** One line that tells why the request may be missing from the log. */
-function notFound({ skipped, read }: Findings): string {
+function notFound({ skipped, read }: SearchResult): string {
   const unread = skipped === 0 ? '' : ` (${skipped} lines mention it but are not the JSON of powgate)`
   return (
     `the log does not mention this visitor${unread}: with LOG_LEVEL info or lower it holds failures and refusals up to a ` +
@@ -76,17 +76,17 @@ function notFound({ skipped, read }: Findings): string {
   )
 }
 
-function readText({ fromMs, toMs, hosts }: Findings['read']): string {
+function readText({ fromMs, toMs, hosts }: SearchResult['read']): string {
   if (fromMs === undefined) return 'Nothing of powgate was read'
   const where = hosts.size === 0 ? 'hosts that it does not name' : [...hosts].join(', ')
   return `Read: ${momentText(fromMs)} to ${momentText(toMs!)}, of ${where}; other hosts have logs of their own (--log for each)`
 }
 
-function noncesOf({ records }: Findings): string[] {
+function noncesOf({ records }: SearchResult): string[] {
   return [...new Set(records.flatMap(({ nonce }) => (typeof nonce === 'string' ? [nonce] : [])))]
 }
 
-function printStory(findings: Findings): void {
+function printStory(findings: SearchResult): void {
   const steps = findings.records.map(record => {
     const { time, title, lines } = stepOf(record)
     return { time: momentText(time), title, lines, record }
@@ -95,7 +95,7 @@ function printStory(findings: Findings): void {
   printJson({ nonces: noncesOf(findings), skipped, isCut, read: { ...read, hosts: [...read.hosts] }, steps })
 }
 
-function tellStory(findings: Findings, { kind }: Query): void {
+function tellStory(findings: SearchResult, { kind }: Query): void {
   const { records, skipped, isCut, read } = findings
   const nonces = noncesOf(findings)
   const others = records.filter(({ nonce }) => typeof nonce !== 'string')
@@ -117,12 +117,12 @@ function tellStory(findings: Findings, { kind }: Query): void {
   printLine(readText(read))
 }
 
-function siteOf(records: Findings['records']): string {
+function siteOf(records: SearchResult['records']): string {
   const site = records.find(({ site }) => typeof site === 'string')?.site
   return site === undefined ? 'no known site' : String(site)
 }
 
-function tellSteps(steps: readonly Step[]): void {
+function tellSteps(steps: readonly VisitStep[]): void {
   for (const { time, title, lines } of steps) {
     printLine(`${momentText(time)}  ${title}`, ...lines.map(line => `    ${line}`), '')
   }

@@ -6,7 +6,7 @@ import { NAME, UsageError } from '../sites/rules.ts'
 import { createApiKey, findSite, type KeyOptions, revokeApiKey, updateApiKey } from '../sites/sites.ts'
 import { whenMs } from '../sites/times.ts'
 import type { Command, Flag, Input, Positional } from './command.ts'
-import { printFields, printJson, printLine, timeText } from './output.ts'
+import { dateText, printFields, printJson, printLine } from './output.ts'
 import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
@@ -95,7 +95,7 @@ async function runCreate(input: Input): Promise<void> {
     ['key id', id],
     ['site key', siteKey],
     ...(name === null ? [] : [['name', name] as const]),
-    ['created', timeText(createdAt)],
+    ['created', dateText(createdAt)],
     ['expires', expiryText(expiresAt)],
   ])
 }
@@ -148,5 +148,5 @@ function keyOptions(input: Input): KeyOptions {
 }
 
 function expiryText(expiresAt: number | null): string {
-  return expiresAt === null ? 'never' : timeText(expiresAt)
+  return expiresAt === null ? 'never' : dateText(expiresAt)
 }

@@ -41,7 +41,7 @@ export function printTable(head: readonly string[], rows: readonly (readonly str
 }
 
 /** UTC, to the second. */
-export function timeText(unixMs: number): string {
+export function dateText(unixMs: number): string {
   return new Date(unixMs).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 

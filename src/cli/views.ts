@@ -4,7 +4,7 @@ import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import { type ApiKeyRecord, isExpired, type SiteDifficulty, type SiteRecord } from '../domain/site.ts'
 import { speedText, timingFor } from '../domain/solve-time.ts'
 import type { SiteStore } from '../store/store.ts'
-import { printLine, printTable, timeText } from './output.ts'
+import { dateText, printLine, printTable } from './output.ts'
 
 export type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
 
@@ -52,13 +52,13 @@ function keyState(record: ApiKeyRecord, now: number): KeyState {
 function keyStateText({ state, expiresAt, revokedAt }: PublicKey): string {
   switch (state) {
     case 'revoked':
-      return `revoked ${timeText(revokedAt!)}`
+      return `revoked ${dateText(revokedAt!)}`
     case 'expired':
-      return `expired ${timeText(expiresAt!)}`
+      return `expired ${dateText(expiresAt!)}`
     case 'expires-soon':
-      return `expires soon: ${timeText(expiresAt!)}`
+      return `expires soon: ${dateText(expiresAt!)}`
     default:
-      return expiresAt === null ? 'valid' : `valid until ${timeText(expiresAt)}`
+      return expiresAt === null ? 'valid' : `valid until ${dateText(expiresAt)}`
   }
 }
 
@@ -74,8 +74,8 @@ export function printKeys(keys: readonly PublicKey[]): void {
       key.id,
       key.siteKey,
       key.name ?? '-',
-      timeText(key.createdAt),
-      key.lastUsedAt === null ? 'never' : timeText(key.lastUsedAt),
+      dateText(key.createdAt),
+      key.lastUsedAt === null ? 'never' : dateText(key.lastUsedAt),
       keyStateText(key),
     ]),
   )
@@ -104,8 +104,8 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
     ...(allow.length > 0 ? [['allowed IPs', allow.join(', ') + asleep] as [string, string]] : []),
     ...(block.length > 0 ? [['blocked IPs', block.join(', ') + asleep] as [string, string]] : []),
     ...ownFields(site),
-    ['created', timeText(site.createdAt)],
-    ['changed', timeText(site.updatedAt)],
+    ['created', dateText(site.createdAt)],
+    ['changed', dateText(site.updatedAt)],
   ]
 }
 

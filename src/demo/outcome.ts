@@ -2,9 +2,9 @@
 
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import type { RedemptionResult } from '../protocol/wire.ts'
-import type { Redemption } from './redemption.ts'
+import type { RedemptionAnswer } from './redemption.ts'
 
-export interface Outcome {
+export interface FormDecision {
   readonly status: number
   readonly accepted: boolean
   readonly title: string
@@ -13,7 +13,7 @@ export interface Outcome {
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
   /** The answer of /verify-token; null if there was no call. */
-  readonly redemption: Redemption | null
+  readonly redemption: RedemptionAnswer | null
 }
 
 export interface Form {
@@ -38,12 +38,12 @@ export function readForm(body: string): Form {
 }
 
 /** A refusal without a call of /verify-token. */
-export function refusedForm(status: number, code: string, text: string): Outcome {
+export function refusedForm(status: number, code: string, text: string): FormDecision {
   return { status, accepted: false, title: 'Not accepted', text, code, facts: [], redemption: null }
 }
 
 /** The decision of a backend: `success` alone accepts a form, and any unclear answer refuses it. */
-export function decide({ name, solveMs }: Form, redemption: Redemption): Outcome {
+export function decide({ name, solveMs }: Form, redemption: RedemptionAnswer): FormDecision {
   const { status } = redemption
   const answer = (redemption.answer ?? {}) as Partial<Record<string, unknown>>
   const times = [...solveTime(solveMs), ['Redeeming the token took', milliseconds(redemption.ms)]] as const

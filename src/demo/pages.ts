@@ -1,6 +1,6 @@
 /** The HTML of the demo's two pages. All addresses are relative, because a proxy may put the service below another path. */
 
-import type { Outcome } from './outcome.ts'
+import type { FormDecision } from './outcome.ts'
 import { DEMO_SITE_KEY } from './site.ts'
 
 /** @param base relative path from the page to the service's root */
@@ -70,7 +70,7 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
 )
 
 /** The page that answers a form from a browser without script. */
-export function resultPage(outcome: Outcome): string {
+export function resultPage(outcome: FormDecision): string {
   const { accepted, title, text, code, facts, redemption } = outcome
   const rows = facts.map(([name, value]) => `  <dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`)
   return page(

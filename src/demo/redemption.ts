@@ -2,7 +2,7 @@
 
 import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 
-export interface Redemption {
+export interface RedemptionAnswer {
   /** HTTP status; 0 without an answer. */
   readonly status: number
   /** The answer's JSON; undefined if the answer is not JSON. */
@@ -11,7 +11,7 @@ export interface Redemption {
 }
 
 /** The address on which this service listens. */
-export interface Listener {
+export interface ServiceAddress {
   readonly host: string
   readonly port: number
 }
@@ -21,10 +21,10 @@ const ANSWER_CHARACTERS_MAX = 10_000
 
 /** Never rejects; without an answer, the status is 0. */
 export function redeem(
-  listener: Listener,
+  listener: ServiceAddress,
   apiKey: string,
   body: { readonly token: string; readonly expectedIp?: string },
-): Promise<Redemption> {
+): Promise<RedemptionAnswer> {
   const start = performance.now()
   return new Promise(resolve => {
     const finish = (status: number, text = '') =>
@@ -40,7 +40,7 @@ export function redeem(
   })
 }
 
-function optionsFor({ host, port }: Listener, apiKey: string): RequestOptions {
+function optionsFor({ host, port }: ServiceAddress, apiKey: string): RequestOptions {
   const isEverywhere = host === '0.0.0.0' || host === '::'
   return {
     host: host === '::' ? '::1' : isEverywhere ? '127.0.0.1' : host,

@@ -10,9 +10,9 @@ import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ContentReply, HeaderList } from '../http/replies.ts'
 import type { ContentRequest } from '../http/request-headers.ts'
-import { decide, type Form, type Outcome, readForm, refusedForm } from './outcome.ts'
+import { decide, type Form, type FormDecision, readForm, refusedForm } from './outcome.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
-import { type Listener, redeem } from './redemption.ts'
+import { redeem, type ServiceAddress } from './redemption.ts'
 
 /** A message has at most 1,000 characters, each of at most nine bytes. */
 const BODY_BYTES_MAX = 16_384
@@ -42,7 +42,7 @@ const PAGE_HEADERS: HeaderList = [
 ]
 const HTML = 'text/html; charset=utf-8'
 
-export function demoRoutes(listener: Listener, apiKey: string): ContentRoute[] {
+export function demoRoutes(listener: ServiceAddress, apiKey: string): ContentRoute[] {
   const form = new StaticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
   return [
     file('/demo', form, NO_STORE),
@@ -100,9 +100,9 @@ const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 function handleSubmit(
   exchange: Exchange,
   asked: ContentRequest,
-  redeemed: (form: Form) => Promise<Outcome>,
+  redeemed: (form: Form) => Promise<FormDecision>,
 ): void {
-  const answer = (outcome: Outcome) => exchange.answerContent(outcomeReply(outcome, asked))
+  const answer = (outcome: FormDecision) => exchange.answerContent(outcomeReply(outcome, asked))
   exchange.readBody(BODY_BYTES_MAX, body => {
     if (body === undefined) return answer(refusedForm(413, 'body-too-large', 'The form is too large.'))
     if (!URLENCODED.test(exchange.contentType))
@@ -120,16 +120,16 @@ function handleSubmit(
 }
 
 async function redeemForm(
-  listener: Listener,
+  listener: ServiceAddress,
   apiKey: string,
   form: Form,
   address: Address | undefined,
-): Promise<Outcome> {
+): Promise<FormDecision> {
   const expectedIp = address === undefined ? {} : { expectedIp: formatAddress(address) }
   return decide(form, await redeem(listener, apiKey, { token: form.token, ...expectedIp }))
 }
 
-function outcomeReply(outcome: Outcome, { accept }: ContentRequest): ContentReply {
+function outcomeReply(outcome: FormDecision, { accept }: ContentRequest): ContentReply {
   const isJson = accept.includes('application/json')
   return {
     status: outcome.status,

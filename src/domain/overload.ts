@@ -29,7 +29,7 @@ const INTERVALS_MS = [500, 2000]
 /** By level, how long the delay must stay within its target before the level falls. */
 const QUIET_MS = [0, 1000, 5000]
 /** Level 1 ends if no more of new work was refused: a few long turns below capacity must not keep a worker there. */
-const REFUSED_SHARE_MAX = 0.02
+const SHED_SHARE_MAX = 0.02
 
 /** Budgets as shares of the target. With 0.2 for new work, visitors wait four times as long, and no more are served. */
 const BUDGET_SHARE = { new: 0.05, begun: 0.5 }
@@ -46,7 +46,7 @@ export class Overload {
   /** Start of the time in which none was above; then the requests for new work in that time, and those refused. */
   #quietSinceMs = 0
   #newSeen = 0
-  #newRefused = 0
+  #newShed = 0
   #turnAtMs = 0
   readonly #budgetMs = { new: 0, begun: 0 }
   /** Challenges and files that were admitted in this turn, and all other requests. */
@@ -78,7 +78,7 @@ export class Overload {
     } else {
       this.#overSinceMs = undefined
       if (this.#level === 0 || nowMs - this.#quietSinceMs < QUIET_MS[this.#level]!) return
-      if (this.#level === 2 || this.#newRefused <= this.#newSeen * REFUSED_SHARE_MAX) this.#level--
+      if (this.#level === 2 || this.#newShed <= this.#newSeen * SHED_SHARE_MAX) this.#level--
       this.#startQuiet(nowMs)
     }
   }
@@ -86,7 +86,7 @@ export class Overload {
   #startQuiet(nowMs: number): void {
     this.#quietSinceMs = nowMs
     this.#newSeen = 0
-    this.#newRefused = 0
+    this.#newShed = 0
   }
 
   /** Begins a turn, at its first request. */
@@ -112,7 +112,7 @@ export class Overload {
     }
     this.#newSeen++
     if (!isInBudget && this.#newAdmitted >= this.#others * NEW_PER_OTHER) {
-      this.#newRefused++
+      this.#newShed++
       return false
     }
     this.#newAdmitted++

@@ -17,7 +17,7 @@ export interface Query {
 /** One line of a log, parsed. */
 export type LogRecord = Readonly<Record<string, unknown>>
 
-export interface Findings {
+export interface SearchResult {
   /** Ordered by time. */
   readonly records: readonly LogRecord[]
   /** Number of lines that contain the text and are not powgate's JSON. */
@@ -50,7 +50,7 @@ export const VISITS = 10
  * @param paths files, `.gz` among them, or `-` for standard input
  * @throws AdminError if one cannot be read
  */
-export async function searchLogs(paths: readonly string[], query: Query): Promise<Findings> {
+export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const hits = new Hits(query)
   const spool = new Spool()
   try {
@@ -137,7 +137,7 @@ class Hits {
     return [...nonces]
   }
 
-  findings(): Findings {
+  findings(): SearchResult {
     const records = [...this.#records.values()].sort((a, b) => Number(a.time) - Number(b.time))
     return { records, skipped: this.#skipped.size, isCut: this.#isCut, read: this.#read }
   }

@@ -10,7 +10,7 @@ import type { LogEvent } from '../log/event-log.ts'
 import { isNonceText } from '../protocol/proof.ts'
 import type { LogRecord } from './search.ts'
 
-export interface Step {
+export interface VisitStep {
   /** Unix milliseconds. */
   readonly time: number
   readonly title: string
@@ -19,7 +19,7 @@ export interface Step {
 }
 
 /** One line of a log as a step. Fields may be missing, since a log may be of another version. */
-export function stepOf(record: LogRecord): Step {
+export function stepOf(record: LogRecord): VisitStep {
   const { title, lines } = told(record)
   const worker = number(record, 'worker')
   const where = [

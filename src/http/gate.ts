@@ -8,8 +8,8 @@ export interface OverloadGateOptions {
   readonly delayMsTarget: number
   /** How many turns of the event loop a request takes: one, or two if the store answers in a later one. */
   readonly turnsPerRequest: number
-  /** @param refused the number of requests that were refused since shedding began */
-  readonly onChange: (isShedding: boolean, refused: number) => void
+  /** @param shed the number of requests that were shed since shedding began */
+  readonly onChange: (isShedding: boolean, shed: number) => void
 }
 
 export class OverloadGate implements Gate {
@@ -19,7 +19,7 @@ export class OverloadGate implements Gate {
   readonly #onChange: OverloadGateOptions['onChange']
   #timer: NodeJS.Timeout | undefined
   #lookedAtMs = 0
-  #refused = 0
+  #shed = 0
   #isInTurn = false
 
   constructor({ delayMsTarget, turnsPerRequest, onChange }: OverloadGateOptions) {
@@ -43,7 +43,7 @@ export class OverloadGate implements Gate {
     if (!this.#isInTurn) this.#beginTurn(nowMs)
     const isNew = part === 'challenge' || part === 'content'
     const isAdmitted = this.#overload.admits(isNew ? 'new' : 'begun', nowMs)
-    if (!isAdmitted) this.#refused++
+    if (!isAdmitted) this.#shed++
     return isAdmitted
   }
 
@@ -70,7 +70,7 @@ export class OverloadGate implements Gate {
     const { isShedding } = this.#overload
     if (isShedding === this.isShedding) return
     this.isShedding = isShedding
-    this.#onChange(isShedding, this.#refused)
-    if (isShedding) this.#refused = 0
+    this.#onChange(isShedding, this.#shed)
+    if (isShedding) this.#shed = 0
   }
 }

@@ -9,10 +9,10 @@
  */
 
 import { pinnedScript } from './settings.ts'
+import { ModeBlockedError, patience } from './solver/blocked.ts'
 import { openFrame } from './solver/frame-host.ts'
 import { fetchKernel } from './solver/kernel-file.ts'
 import { WorkerPool } from './solver/pool.ts'
-import { patience, RefusedError } from './solver/refused.ts'
 import { threadCount } from './solver/threads.ts'
 import type { Mode, ModeSettings, Workplace } from './solver/workplace.ts'
 
@@ -64,7 +64,7 @@ export async function openWorkplace(settings: ModeSettings): Promise<Workplace> 
     try {
       return await OPENERS[mode](settings)
     } catch (error) {
-      if (error instanceof RefusedError) refused.add(mode)
+      if (error instanceof ModeBlockedError) refused.add(mode)
       // Tells the integrator why the expected mode is not used; nothing is wrong for the visitor.
       console.info(`pow-gate: mode "${mode}" cannot be used here: ${error}`)
     }
@@ -86,7 +86,7 @@ function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
 
 const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { type: 'text/javascript' }))
 
-/** Checks that the page allows workers made of blobs, before anything is loaded for one. Throws RefusedError. */
+/** Checks that the page allows workers made of blobs, before anything is loaded for one. Throws ModeBlockedError. */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
   const worker = new Worker(trusted(url))
@@ -95,7 +95,7 @@ async function probeBlobWorker(): Promise<void> {
       worker.onmessage = resolve
       worker.onerror = event => {
         event.preventDefault()
-        reject(new RefusedError('blob workers are forbidden'))
+        reject(new ModeBlockedError('blob workers are forbidden'))
       }
     })
   } finally {

@@ -1,9 +1,9 @@
 /** The moment at which the viewer points. All plots share it, so that curves can be compared. */
 
-type Listener = (timeMs: number | null) => void
+type OnCursor = (timeMs: number | null) => void
 
 export class Cursor {
-  readonly #listeners: Listener[] = []
+  readonly #listeners: OnCursor[] = []
   #timeMs: number | null = null
 
   /** Unix milliseconds; null if the viewer points at no moment. */
@@ -17,7 +17,7 @@ export class Cursor {
     for (const listener of this.#listeners) listener(timeMs)
   }
 
-  onMove(listener: Listener): void {
+  onMove(listener: OnCursor): void {
     this.#listeners.push(listener)
   }
 }

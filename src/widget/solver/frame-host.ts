@@ -1,7 +1,7 @@
 /** The page's side of the frame: adds the hidden frame to the page, and exchanges messages with it. */
 
+import { ModeBlockedError } from './blocked.ts'
 import type { FrameJob, FrameReport, Solved } from './job.ts'
-import { RefusedError } from './refused.ts'
 import type { ModeSettings, Workplace } from './workplace.ts'
 
 /** The frame, its script and its worker come from the network the first time. */
@@ -57,7 +57,7 @@ function untilReady(
     const refused = ({ blockedURI }: SecurityPolicyViolationEvent) => {
       // Browsers give either the whole address or the origin alone.
       if (blockedURI !== '' && frame.src.startsWith(blockedURI))
-        give(new RefusedError('the page does not allow the frame'))
+        give(new ModeBlockedError('the page does not allow the frame'))
     }
     const give = (error?: Error) => {
       clearTimeout(timer)

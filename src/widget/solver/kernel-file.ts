@@ -1,6 +1,6 @@
 /** Loads the kernel for a browser. Apart from the solvers, which only workers need. */
 
-import { patience } from './refused.ts'
+import { patience } from './blocked.ts'
 
 /** The smallest module with a SIMD instruction: (func (result v128) i32.const 0 i8x16.splat). */
 const SIMD_PROBE = [

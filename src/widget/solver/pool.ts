@@ -1,8 +1,8 @@
 /** Workers that solve one puzzle together, each on its own range of counters. The first answer wins. */
 
 import { rangeStart } from '../../protocol/ranges.ts'
+import { ModeBlockedError } from './blocked.ts'
 import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } from './job.ts'
-import { RefusedError } from './refused.ts'
 
 /** Workers that send nothing for so long were refused by the page's policy, or did not load. */
 const START_MS_MAX = 8000
@@ -69,7 +69,7 @@ export class WorkerPool {
       worker.terminate()
       this.#alive--
       if (this.#alive === 0)
-        this.#onFailure(new RefusedError(event.message || 'a worker could not be loaded'))
+        this.#onFailure(new ModeBlockedError(event.message || 'a worker could not be loaded'))
     }
     this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtRenderer: index === 0 }))
   }

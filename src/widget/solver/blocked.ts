@@ -1,6 +1,6 @@
 /** The page's policy, or its browser, refuses a mode: trying again later would fail again. */
-export class RefusedError extends Error {
-  override readonly name = 'RefusedError'
+export class ModeBlockedError extends Error {
+  override readonly name = 'ModeBlockedError'
 }
 
 const LOAD_MS_MAX = 10_000
