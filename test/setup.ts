@@ -2,7 +2,7 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { installValkey } from './setup-valkey.ts'
+import { installValkey } from './harness/valkey.ts'
 
 /** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds, as root also what only root can run. */
 export type Suite = 'quick' | 'rest' | 'all'

@@ -6,7 +6,7 @@
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { mirror } from '../setup-valkey.ts'
+import { mirror } from './valkey.ts'
 
 /** Certificate authorities, on every Debian. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
