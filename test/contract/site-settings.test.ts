@@ -143,7 +143,7 @@ function siteSettingTests(subject: Subject): void {
       const solution = { nonce, counter, fingerprintHash: freshFingerprint(), environment, ...more }
       assertPassed(await subject.client.verify(siteKey, solution, { from }))
     }
-    const suspicious = { ...HONEST_ENVIRONMENT, noPlugins: true }
+    const suspicious = { ...HONEST_ENVIRONMENT, zeroScreen: true }
     const voteless = [{}, { solveTimeMs: 1e6 }, { solveTimeMs: 1, environment: suspicious }]
     for (const [index, more] of voteless.entries()) await visit(index, more)
     await visit(9, { solveTimeMs: 1 }, 12)

@@ -39,8 +39,8 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
     undefined,
     `5${'0'.repeat(400)}`,
     ...words(
-      'null true [] [5] {} {"valueOf":5} "5" "5e0" "" -1 1.5 -0 -0.0 5.0 5e2 0.5e1',
-      '9007199254740992 9007199254740993 18446744073709551621 5.00000000000000000001 1e999',
+      'null true [] [5] {} {"valueOf":5} "5" "5e0" "" -1 1.5 -0 -0.0',
+      '9007199254740992 9007199254740993 18446744073709551621 1e999',
       '-1e999',
     ),
   ],
@@ -66,6 +66,7 @@ const ALLOWED: readonly [field: keyof Solution, json: string][] = [
   ['counter', '0'],
   ['counter', '9007199254740991'],
   ['counter', '7.0'],
+  ['counter', '70e-1'],
   ['solveTimeMs', '0'],
   ['solveTimeMs', '0.25'],
   ['solveTimeMs', '1e15'],
