@@ -124,7 +124,7 @@ function siteSettingTests(subject: Subject): void {
   })
 
   test('§2.1, decided: a site names a solving time; its difficulty follows, and peaceful visits teach it', async () => {
-    const timed = { solveMs: 80, min: 16, max: 28 }
+    const timed = { solveMs: 130, min: 16, max: 28 }
     const { siteKey } = await subject.createSite({ difficulty: { base: 16, ...timed } })
     const visit = async (index: number, more: Partial<Solution>, asksBefore = 0) => {
       const from = `127.200.${index}.9`
