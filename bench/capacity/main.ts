@@ -14,7 +14,6 @@ import {
 import { OUTPUT, publish } from '../report/publish.ts'
 import { readMeasurements, SOURCES, type Source } from './inputs.ts'
 import { ASSUMED, capacityOf } from './model.ts'
-import { nativeBlocksPerSecond } from './native.ts'
 import { type CapacityPage, END_MARKER, markdownOf, reportOf, START_MARKER, withPage } from './page.ts'
 import { runBenches } from './runs.ts'
 
@@ -36,7 +35,7 @@ CPU time and money for a million verifications, and the CPU time of an attacker 
   example: '--http http.json --solver solver.json',
   details: `\
 Without any file it runs the first three itself, for some minutes. With files, what was not given is left out, but for
---http, which is needed. The native hash rate is that of the openssl program, measured here each time.`,
+--http, which is needed. The native hash rate is a published one (bench/effect/prices.json).`,
   run: main,
 })
 
@@ -79,10 +78,7 @@ async function measuredPage(pricePerHour: number): Promise<CapacityPage> {
 }
 
 async function pageOf(files: Files, pricePerHour: number): Promise<CapacityPage> {
-  const measured = readMeasurements(files)
-  tell('openssl speed')
-  const native = await nativeBlocksPerSecond()
-  const measurements = { ...measured, ...(native !== undefined && { nativeBlocksPerSecond: native }) }
+  const measurements = readMeasurements(files)
   const assumptions = { ...ASSUMED, pricePerHour }
   const surroundings = {
     cpu: cpus()[0]?.model ?? 'unknown CPU',

@@ -3,6 +3,7 @@
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Spread } from '../../test/harness/statistics.ts'
+import { PRICES } from '../effect/scenario.ts'
 
 /** CPU time of one request, microseconds. */
 export interface EndpointCost {
@@ -18,8 +19,6 @@ export interface Measurements {
   readonly http: Readonly<Partial<Record<StoreKind, StoreCosts>>>
   /** One thread of a browser with WebAssembly SIMD. */
   readonly browserHashesPerSecond?: Spread
-  /** One thread of native code, one stream. */
-  readonly nativeBlocksPerSecond?: Spread
   /** In Redis, of an address that was active in the last minute. */
   readonly bytesPerActiveAddress?: { readonly typical: number; readonly atLimits: number }
   /** The verification alone, in process, without HTTP and store: CPU time in microseconds. */
@@ -31,15 +30,14 @@ export interface Assumptions {
   readonly busyMax: number
   /** Of one core, in some unit of currency. */
   readonly pricePerHour: number
-  /** How much faster two interleaved streams of SHA-256 are than one, on one thread. */
-  readonly twoStreamFactor: number
+  /** One thread of an attacker's native code. */
+  readonly nativeHashesPerSecond: number
 }
 
 export const ASSUMED: Omit<Assumptions, 'pricePerHour'> = {
   busyMax: 0.6,
-  // Not measured here. One stream leaves the CPU's SHA unit waiting for its own results; published native code with two
-  // of them reaches 34 MH/s a thread.
-  twoStreamFactor: 1.8,
+  // Published for AVX-512 code, not measured here.
+  nativeHashesPerSecond: PRICES.threadMhs * 1e6,
 }
 
 /** Challenges per second. */
@@ -72,7 +70,8 @@ export interface MillionCost {
 export interface Defence {
   readonly difficulty: number
   readonly meanHashes: number
-  readonly attackers: Readonly<Partial<Record<'browser' | 'native', Attacker>>>
+  /** Of browsers only if they were measured. */
+  readonly attackers: { readonly browser?: Attacker; readonly native: Attacker }
 }
 
 export interface Attacker {
@@ -163,10 +162,9 @@ export function millionCost(
 export function defence(
   difficulty: number,
   ourCpuSeconds: number,
-  measurements: Pick<Measurements, 'browserHashesPerSecond' | 'nativeBlocksPerSecond'>,
-  { twoStreamFactor }: Pick<Assumptions, 'twoStreamFactor'>,
+  { browserHashesPerSecond: browser }: Pick<Measurements, 'browserHashesPerSecond'>,
+  { nativeHashesPerSecond }: Pick<Assumptions, 'nativeHashesPerSecond'>,
 ): Defence {
-  const { browserHashesPerSecond: browser, nativeBlocksPerSecond: native } = measurements
   const meanHashes = 2 ** difficulty
   const attacker = (hashesPerSecond: number): Attacker => {
     const cpuSeconds = meanHashes / hashesPerSecond
@@ -177,7 +175,7 @@ export function defence(
     meanHashes,
     attackers: {
       ...(browser !== undefined && { browser: attacker(browser.median) }),
-      ...(native !== undefined && { native: attacker(native.median * twoStreamFactor) }),
+      native: attacker(nativeHashesPerSecond),
     },
   }
 }

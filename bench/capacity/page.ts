@@ -60,7 +60,7 @@ export function reportOf(page: CapacityPage): Report {
   }
 }
 
-const ATTACKER_NAMES = { browser: 'browser, WASM SIMD', native: 'native, two streams' } as const
+const ATTACKER_NAMES = { browser: 'browser, WASM SIMD', native: 'native, AVX-512' } as const
 const STORE_NAMES: Readonly<Record<StoreKind, string>> = { embedded: 'embedded store', redis: 'Redis' }
 
 function assumptionsOf({ surroundings, assumptions, measurements, capacity }: CapacityPage): string[] {
@@ -91,18 +91,12 @@ function assumptionsOf({ surroundings, assumptions, measurements, capacity }: Ca
   return lines
 }
 
-function attackerLines(
-  { browserHashesPerSecond, nativeBlocksPerSecond }: Measurements,
-  { twoStreamFactor }: Assumptions,
-) {
+function attackerLines({ browserHashesPerSecond }: Measurements, { nativeHashesPerSecond }: Assumptions) {
   const browser =
     browserHashesPerSecond === undefined
       ? 'The rate of browsers was not measured.'
       : `A browser hashes ${millions(browserHashesPerSecond)} MH/s on one thread, by bench:solver with WASM SIMD.`
-  const native =
-    nativeBlocksPerSecond === undefined
-      ? 'The rate of native code was not measured: there is no openssl program here.'
-      : `Native code: openssl does ${millions(nativeBlocksPerSecond)} million SHA-256 blocks a second on one thread here, in one stream. Two interleaved streams are assumed to do ${twoStreamFactor} times that, which was not measured here. Published native code with two streams reaches 34 MH/s a thread. GPUs do more than either.`
+  const native = `Native code with AVX-512 does ${number(nativeHashesPerSecond / 1e6)} million hashes a second on one thread: published, not measured here. A GPU does more than two hundred times as many.`
   return [browser, native]
 }
 
@@ -165,14 +159,9 @@ function memoryTable({ redisBytesPerMillionAddresses: bytes }: Capacity): Report
   }
 }
 
-function defenceTable(
-  { defences }: Capacity,
-  { browserHashesPerSecond, nativeBlocksPerSecond }: Measurements,
-): ReportTable {
-  const names = [
-    ...(browserHashesPerSecond === undefined ? [] : (['browser'] as const)),
-    ...(nativeBlocksPerSecond === undefined ? [] : (['native'] as const)),
-  ]
+function defenceTable({ defences }: Capacity, { browserHashesPerSecond }: Measurements): ReportTable {
+  const names =
+    browserHashesPerSecond === undefined ? (['native'] as const) : (['browser', 'native'] as const)
   const columns = names.flatMap(name => [right(`${ATTACKER_NAMES[name]}: CPU-seconds`), right('times ours')])
   const row = ({ difficulty, meanHashes, attackers }: Defence) => [
     difficulty === DEFAULT_DIFFICULTY ? `${difficulty} (default)` : String(difficulty),
@@ -182,7 +171,7 @@ function defenceTable(
   return {
     kind: 'table',
     title: 'What an accepted proof costs an attacker, by mean, and how many times what it costs us',
-    columns: names.length === 0 ? [] : [right('bits'), right('hashes'), ...columns],
+    columns: [right('bits'), right('hashes'), ...columns],
     rows: defences.map(row),
   }
 }

@@ -14,7 +14,6 @@ import {
   plan,
   type StoreCosts,
 } from '../../bench/capacity/model.ts'
-import { blocksPerSecond } from '../../bench/capacity/native.ts'
 import {
   type CapacityPage,
   END_MARKER,
@@ -105,26 +104,25 @@ test('a million visitors take as many CPU-seconds as one takes microseconds', ()
 })
 
 test('an attacker pays two to the power of the difficulty', () => {
-  const rates = { browserHashesPerSecond: exactly(2 ** 24), nativeBlocksPerSecond: exactly(2 ** 23) }
-  // 2^18 hashes at 2^24/s are 1/64 s; at 2 x 2^23/s natively the same; ours 90 us.
-  const { meanHashes, attackers } = defence(18, 90e-6, rates, { twoStreamFactor: 2 })
+  // 2^18 hashes at 2^24/s are 1/64 s; ours 90 us.
+  const rates = { browserHashesPerSecond: exactly(2 ** 24) }
+  const { meanHashes, attackers } = defence(18, 90e-6, rates, { nativeHashesPerSecond: 2 ** 25 })
   assert.equal(meanHashes, 262_144)
   assert.equal(attackers.browser!.cpuSeconds, 1 / 64)
   assert.ok(Math.abs(attackers.browser!.timesOurs - 173.6111111) < 1e-6)
-  assert.deepEqual(attackers.native, attackers.browser)
-  assert.deepEqual(defence(18, 90e-6, {}, { twoStreamFactor: 2 }).attackers, {})
+  assert.equal(attackers.native.cpuSeconds, 1 / 128)
+  assert.equal(defence(18, 90e-6, {}, { nativeHashesPerSecond: 1 }).attackers.browser, undefined)
 })
 
 const MEASUREMENTS: Measurements = {
   http: { redis: COSTS },
   browserHashesPerSecond: exactly(16e6),
-  nativeBlocksPerSecond: exactly(20e6),
   bytesPerActiveAddress: { typical: 512, atLimits: 1024 },
   verificationUs: exactly(6.5),
 }
 
 function pageOf(measurements: Measurements): CapacityPage {
-  const assumptions = { ...ASSUMED, pricePerHour: 0.04 }
+  const assumptions = { ...ASSUMED, nativeHashesPerSecond: 36e6, pricePerHour: 0.04 }
   const surroundings = { cpu: 'a CPU', node: 'v20.1.2', date: '2026-01-31', sources: ['`bench:http`'] }
   return { surroundings, assumptions, measurements, capacity: capacityOf(measurements, assumptions) }
 }
@@ -153,14 +151,10 @@ test('the page has every figure, and the assumptions first', () => {
 })
 
 test('what was not measured is left out, and said to be', () => {
-  const { nativeBlocksPerSecond: _, ...others } = MEASUREMENTS
-  const browserOnly = markdownOf(pageOf(others))
-  assert.match(browserOnly, /native code was not measured: there is no openssl program here/)
-  assert.match(browserOnly, /\n\| 18 \(default\) \| 262,144 \| 0\.0164 \| 182 \|\n/)
   const least = markdownOf(pageOf({ http: { embedded: COSTS } }))
   assert.match(least, /The rate of browsers was not measured/)
   assert.match(least, /Redis memory was not measured/)
-  assert.doesNotMatch(least, /What a load takes|accepted proof costs an attacker|NaN|undefined/)
+  assert.doesNotMatch(least, /What a load takes|browser, WASM SIMD|NaN|undefined/)
   assert.throws(() => capacityOf({ http: {} }, { ...ASSUMED, pricePerHour: 1 }), RangeError)
 })
 
@@ -171,7 +165,7 @@ test('figures are read from what the benches write', () => {
     store: file('store.json', STORE),
     micro: file('micro.json', MICRO),
   }
-  const { nativeBlocksPerSecond: _, http, ...others } = MEASUREMENTS
+  const { http, ...others } = MEASUREMENTS
   const { http: readHttp, ...read } = readMeasurements(files)
   assert.deepEqual(readHttp.redis, http.redis)
   assert.deepEqual(Object.keys(readHttp), ['embedded', 'redis'])
@@ -199,13 +193,6 @@ test('a file of another shape is told in one line that names it', () => {
       assert.match(error.message, problem)
       return true
     })
-  }
-})
-
-test('the rate of openssl is read from what it prints', () => {
-  assert.equal(blocksPerSecond('+H:16384\n+F:25:sha256:1280000000.00\n'), 20e6)
-  for (const text of ['', 'sha256 1721625.16k\n', '+F:25:sha256:0.00\n', '+F:25:sha512:12.00\n']) {
-    assert.equal(blocksPerSecond(text), undefined)
   }
 })
 
