@@ -314,11 +314,11 @@ for (const kind of STORE_KINDS) {
         '300',
       )
       assert.deepEqual(created.difficulty, { base: 19, min: 16, max: 28, solveMs: 300 })
-      const assumed = { solveMs: 300, exactBase: 19.44140625, medianSpeed: 12e6, isLearned: false }
+      const assumed = { solveMs: 300, exactBase: 18.75, medianSpeed: 12e6, isLearned: false }
       assert.deepEqual((await powgate.json('site', 'show', siteKey)).timing, assumed)
       assert.match(
         await powgate.text('site', 'show', siteKey),
-        /difficulty +16 to 28 bits; 95 of .* at most 300 ms\n.*base now +19\.44 bits\n +median device +12\.0 MH\/s, assumed/s,
+        /difficulty +16 to 28 bits; 95 of .* at most 300 ms\n.*base now +18\.75 bits\n +median device +12\.0 MH\/s, assumed/s,
       )
       const { sites } = await powgate.json('site', 'export', siteKey)
       assert.deepEqual(sites[0].difficulty, { min: 16, max: 28, solveMs: 300 })
