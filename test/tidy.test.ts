@@ -73,7 +73,7 @@ const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   solver: 'disturbance.ts peers.ts report',
   compare: 'http report',
   effect: 'compare report',
-  capacity: 'compare report',
+  capacity: 'compare effect report',
   'cli.ts': 'capacity compare effect http micro solver store',
 }
 
