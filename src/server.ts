@@ -153,8 +153,8 @@ function overloadGate({ overloadMs, redis }: Config, log: Logger): OverloadGate 
   return new OverloadGate({
     delayMsTarget: overloadMs,
     turnsPerRequest: redis === undefined ? 1 : 2,
-    onChange: (isShedding, refused) => {
-      if (!isShedding) shedSince += refused
+    onChange: (isShedding, shed) => {
+      if (!isShedding) shedSince += shed
       else if (performance.now() - toldAtMs >= OVERLOAD_TOLD_MS) {
         const about = { refusedBefore: shedSince }
         log.warn(about, 'more requests than can be answered: some are refused, challenges first')

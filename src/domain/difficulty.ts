@@ -23,7 +23,7 @@ export interface DifficultyInputs {
   readonly addressFailures: number
   /** From SourceWatch. */
   readonly source: Source
-  /** Accepted proofs of networks that come again, per second at the site now. */
+  /** Accepted proofs of addresses and networks that come again, per second at the site now. */
   readonly siteRate: number
   /** The same, usually (load.ts). */
   readonly siteRateUsual: number

@@ -1,4 +1,7 @@
-/** How busy each site is. Counts in this worker the accepted proofs of networks that come again, and exchanges the counts through the store once a second. */
+/**
+ * How busy each site is. Counts in this worker the accepted proofs of addresses and networks that come again, and exchanges
+ * the counts through the store once a second.
+ */
 
 import { decayedRate } from '../domain/load.ts'
 import type { SpeedTracker } from './speed-tracker.ts'

@@ -172,7 +172,7 @@ export interface SiteStore {
 
 export interface LoadReport {
   readonly siteKey: string
-  /** Accepted proofs, of networks that come again, since the last report. */
+  /** Accepted proofs, of addresses and networks that come again, since the last report. */
   readonly proofs: number
 }
 
