@@ -255,8 +255,9 @@ export class PowGateElement extends HTMLElement implements Declared {
 
   #fail(error: PowGateError): void {
     this.#error = error
-    // A visitor who fails is no mistake of the page.
-    if (error.text !== 'rejected') console.error(`pow-gate: ${error.message} (${error.code})`, this)
+    // A visitor who fails is no mistake of the page, hence no error on its console.
+    const level = error.text === 'rejected' ? 'info' : 'error'
+    console[level](`pow-gate: ${error.message} (${error.code}) at ${location.origin}`, this)
     // After a failed renewal the old token stays, because it is still valid.
     if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error

@@ -45,9 +45,11 @@ export function targetOf(element: Element): Target {
   const siteKey = element.getAttribute('site-key')
   if (!siteKey) throw setupError('site-key-missing', 'the attribute site-key is missing')
   if (!SITE_KEY.test(siteKey)) {
+    // Only its start, because it may be an API key, which is secret.
+    const start = siteKey.slice(0, 6)
     throw setupError(
       'site-key-malformed',
-      `site-key: expected site_ and 22 letters or digits, not "${siteKey}"`,
+      `site-key: expected site_ and 22 letters or digits, not "${start}..."`,
     )
   }
   const endpoint = addressOf(element.getAttribute('endpoint') ?? scriptEndpoint)
