@@ -43,7 +43,11 @@ export class FakePowgate extends Powgate {
       case TEST_API_KEYS.used:
         return refusal(400, 'token-used', 'Token already used')
       default:
-        return refusal(401, 'invalid-credentials', 'The API key is not valid.')
+        return refusal(
+          401,
+          'invalid-credentials',
+          'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
+        )
     }
   }
 }

@@ -17,7 +17,7 @@ const INVALID_NONCE = {
 const INVALID_API_KEY = {
   status: 401,
   code: 'invalid-credentials',
-  message: 'The API key is not valid.',
+  message: 'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
 } as const
 const INVALID_TOKEN = { status: 400, code: 'invalid-token', message: 'The token is not valid.' } as const
 const TOKEN_USED = { status: 400, code: 'token-used', message: 'Token already used' } as const
