@@ -69,7 +69,10 @@ async function runExplain(input: Input): Promise<void> {
 
 /** One line that tells why the request may be missing from the log. */
 function notFound({ skipped, read }: SearchResult): string {
-  const unread = skipped === 0 ? '' : ` (${skipped} lines mention it but are not the JSON of powgate)`
+  const unread =
+    skipped === 0
+      ? ''
+      : ` (${skipped} lines mention it but are not JSON: a log for a terminal needs POWGATE_LOG_FORMAT=json)`
   return (
     `the log does not mention this visitor${unread}: with LOG_LEVEL info or lower it holds failures and refusals up to a ` +
     `bound per minute and worker, and successes beyond the first few a minute for the share POWGATE_LOG_SUCCESSES of visitors. ${readText(read)}`
@@ -113,7 +116,7 @@ function tellStory(findings: SearchResult, { kind }: Query): void {
   }
   const shown = kind === 'address' ? `its last ${VISITS} visits` : `the first ${records.length}`
   if (isCut) printLine(`More lines match; only ${shown} are shown.`)
-  if (skipped > 0) printLine(`${skipped} lines mention it but are not the JSON of powgate.`)
+  if (skipped > 0) printLine(`${skipped} lines mention it but are not JSON of powgate.`)
   printLine(readText(read))
 }
 

@@ -13,6 +13,8 @@ export function overview(commands: readonly Command[]): string {
 
 Usage: ${PROGRAM} COMMAND [flags]
 
+First steps: serve, site create, widget (the tag for a page), try (the whole flow). \`site\` or \`key\` in front is part of the name.
+
 Commands:
 ${columns(calls)}
 

@@ -58,7 +58,8 @@ export const POLICY_FILE: FlagValue = {
 export const SITE_FLAGS = {
   name: { about: 'What people call the site.', value: { placeholder: 'NAME', ...NAME } },
   origin: {
-    about: 'Origin that may use the site key; without any, every origin may.',
+    about:
+      'Origin that may use the site key; without any, every origin may. Replaces the list of an existing site.',
     value: { placeholder: 'ORIGIN', repeats: true, ...ORIGIN },
   },
   plan: {

@@ -59,7 +59,7 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
       const { site, apiKey } = await createSite(store, { name: 'demo' }, authorInService('first start'))
-      printFirstSite(site.siteKey, apiKey, demo === 'on' ? `${localUrl(config)}/demo` : undefined)
+      printFirstSite(site.siteKey, apiKey, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       process.stdout.write(`There are no sites yet. Create one: ${COMMAND} site create --name NAME\n`)
     }
@@ -84,7 +84,7 @@ function waitingLines(config: Config, log: Logger, description: () => string): (
 }
 
 /** Prints the API key, which is not shown again. */
-function printFirstSite(siteKey: string, apiKey: string, demoPage: string | undefined): void {
+function printFirstSite(siteKey: string, apiKey: string, url: string, hasDemo: boolean): void {
   process.stdout.write(`
 First start: a demo site was created, open to every origin.
 
@@ -93,7 +93,7 @@ First start: a demo site was created, open to every origin.
 
 Try the whole flow from another terminal:
 
-  ${COMMAND} try --site-key ${siteKey} --api-key ${apiKey}
+  ${COMMAND} try --site-key ${siteKey} --api-key ${apiKey} --url ${url}
 
-${demoPage === undefined ? '' : `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${demoPage}\n\n`}`)
+${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
 }

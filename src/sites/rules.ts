@@ -53,9 +53,10 @@ function isName(text: string): boolean {
   return length >= 1 && length <= NAME_CHARACTERS_MAX && !/[\p{Cc}\p{Zl}\p{Zp}]/u.test(text)
 }
 
-/** Addresses copied from a browser's address bar have a path, capitals or a default port. */
+/** Addresses copied from a browser's address bar have a path, capitals or a default port, or lack their scheme. */
 function nearestOrigin(text: string): string | undefined {
-  const address = /^https?:\/\//i.test(text) ? text : `https://${text}`
+  const scheme = /^(localhost|127\.)/i.test(text) ? 'http' : 'https'
+  const address = /^https?:\/\//i.test(text) ? text : `${scheme}://${text}`
   if (!URL.canParse(address)) return undefined
   const { origin } = new URL(address)
   return isOriginPattern(origin) ? origin : undefined

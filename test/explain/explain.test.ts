@@ -229,7 +229,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
     assert.match(
       await powgate.problem(1, 'explain', 'odd-1', '--log', broken),
-      /\(2 lines mention it but are not the JSON of powgate\)/,
+      /\(2 lines mention it but are not JSON: a log for a terminal needs POWGATE_LOG_FORMAT=json\)/,
     )
     assert.match(
       await powgate.problem(1, 'explain', 'x', '--log', join(dir, 'none')),
