@@ -136,7 +136,7 @@ for (const kind of STORE_KINDS) {
       }
     })
 
-    test('the example with curl in the README is what happens', async () => {
+    test('the examples of the README work: curl, and a backend that accepts a token once', async () => {
       const { siteKey, apiKey } = await powgate.json('site', 'create', '--name', 'by hand')
       const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
       const [, commands, shown] = /^## The three endpoints, with curl\n+```sh\n(.*?)^# (.*?)\n```$/ms.exec(
@@ -146,13 +146,24 @@ for (const kind of STORE_KINDS) {
         .replace('site_...', siteKey)
         .replace('sk_...', apiKey)
         .replace('http://localhost:8080', service.url)
-      const { stdout } = await run('bash', ['-euc', script], {
-        cwd: new URL('../..', import.meta.url).pathname,
-      })
+      const cwd = new URL('../..', import.meta.url).pathname
+      const { stdout } = await run('bash', ['-euc', script], { cwd })
       const { solvedAt, ...got } = JSON.parse(stdout)
       const { solvedAt: shownAt, ...expected } = JSON.parse(shown!)
       assert.deepEqual(got, expected)
       assert.equal(typeof solvedAt, typeof shownAt)
+
+      const [, source] = /```js\n(.*?)\n *```/s.exec(readme)!
+      const backend = source!
+        .replace('http://localhost:8080', service.url)
+        .replace('process.env.POWGATE_API_KEY', `'${apiKey}'`)
+      const { isHuman } = await import(
+        `data:text/javascript,${encodeURIComponent(`export ${backend.trim()}`)}`
+      )
+      const toToken = script.replace(/^curl .*$/m, 'echo "$token"')
+      const token = (await run('bash', ['-euc', toToken], { cwd })).stdout.trim()
+      const answers = [await isHuman(token, '127.0.0.2'), await isHuman(token, '127.0.0.1')]
+      assert.deepEqual([...answers, await isHuman(token, '127.0.0.1')], [false, true, false])
     })
 
     test('try says in one line what went wrong', async () => {
