@@ -43,7 +43,7 @@ export function writeToStore<Result>(
 async function openStore(env: NodeJS.ProcessEnv) {
   const { ConfigError, gatherSettings } = await import('../config/sources.ts')
   const { parseConfig } = await import('../config/config.ts')
-  const { openSiteStore } = await import('../store/open-sites.ts')
+  const { openSiteStore } = await import('../store/open.ts')
   try {
     const { values, problems } = gatherSettings(env)
     const config = parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)

@@ -32,7 +32,7 @@ export interface Start {
  */
 export async function prepareStart(config: Config, log: Logger): Promise<Start> {
   if (config.redis === undefined) {
-    const { prepareFiles } = await import('../store/embedded/prepare.ts')
+    const { prepareFiles } = await import('../store/embedded/inspection.ts')
     const damage = prepareFiles(config.dataDir)
     if (damage !== undefined)
       log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')

@@ -1,6 +1,48 @@
-/** How both stores name and write their configuration records: `s/<site key>` and `k/<API key id>`, as JSON. */
+/**
+ * What both stores do alike with sites and API keys. A store keeps each as JSON under a name, `s/<site key>` or
+ * `k/<API key id>`, and numbers the changes: the last one is its revision.
+ */
 
 import type { RecordChange } from '../domain/audit.ts'
+import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
+import type { SiteChanges } from './store.ts'
+
+export type MemberKind = 's/' | 'k/'
+
+export abstract class Members {
+  readSite(siteKey: string): Promise<SiteRecord | undefined> {
+    return this.readMember<SiteRecord>(`s/${siteKey}`)
+  }
+
+  readApiKey(id: string): Promise<ApiKeyRecord | undefined> {
+    return this.readMember<ApiKeyRecord>(`k/${id}`)
+  }
+
+  listSites(): Promise<SiteRecord[]> {
+    return this.listMembers<SiteRecord>('s/')
+  }
+
+  listApiKeys(): Promise<ApiKeyRecord[]> {
+    return this.listMembers<ApiKeyRecord>('k/')
+  }
+
+  async changesSince(revision: number | undefined): Promise<SiteChanges> {
+    const present = await this.revision()
+    const isReplaced = revision !== undefined && present < revision
+    const isAsked = revision !== undefined && present > revision
+    const changed = isAsked ? await this.membersAfter(revision) : []
+    const keysOf = (kind: MemberKind) =>
+      changed.filter(member => member.startsWith(kind)).map(member => member.slice(kind.length))
+    return { revision: present, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
+  }
+
+  protected abstract readMember<Stored>(member: string): Promise<Stored | undefined>
+  protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
+  /** 0 before the first change. */
+  protected abstract revision(): Promise<number>
+  /** Those that changed after that revision. */
+  protected abstract membersAfter(revision: number): Promise<string[]>
+}
 
 export function memberOf(change: RecordChange): string {
   return 'site' in change ? `s/${change.site.siteKey}` : `k/${change.apiKey.id}`
@@ -13,10 +55,4 @@ export function jsonOf(change: RecordChange): { expected: string | undefined; wr
     expected: expected === undefined ? undefined : JSON.stringify(expected),
     written: JSON.stringify('site' in change ? change.site : change.apiKey),
   }
-}
-
-export function splitMembers(members: readonly string[]): { siteKeys: string[]; apiKeyIds: string[] } {
-  const named = (kind: 's/' | 'k/') =>
-    members.filter(member => member.startsWith(kind)).map(member => member.slice(kind.length))
-  return { siteKeys: named('s/'), apiKeyIds: named('k/') }
 }

@@ -1,9 +1,12 @@
-/** Creates the configured store. Only that store's code is loaded, because ioredis takes a tenth of a worker's start. */
+/**
+ * Opens the configured store, or its sites alone. Only that store's code is loaded: ioredis takes a tenth of a worker's start,
+ * and a command does little else than loading.
+ */
 
 import type { Config } from '../config/config.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import type { RedisStore } from './redis/store.ts'
-import type { OnStoreCall } from './store.ts'
+import type { OnStoreCall, SiteStore } from './store.ts'
 
 export interface OpenOptions {
   /** Whether this process removes expired entries; one process per machine is enough. */
@@ -20,6 +23,8 @@ export interface OpenOptions {
 }
 
 const OPEN_MS = 5000
+/** For calls that no visitor waits for. */
+const PATIENT_MS = 2000
 
 /** The store is not open yet. Throws StoreSetupError if the configuration cannot work. */
 export async function createStore(config: Config, options: OpenOptions): Promise<EmbeddedStore | RedisStore> {
@@ -39,4 +44,22 @@ export async function createStore(config: Config, options: OpenOptions): Promise
   ])
   prepareDataDir(config.dataDir, true)
   return new EmbeddedStore({ dataDir: config.dataDir, bytesMax: config.stateBytesMax, ...options })
+}
+
+/**
+ * Sites and API keys alone, for commands that run beside the service. Of the embedded store only the durable part is opened;
+ * in Redis no shard is used. Throws StoreSetupError.
+ */
+export async function openSiteStore(config: Config): Promise<SiteStore & { close(): Promise<void> }> {
+  if (config.redis === undefined) {
+    const { openEmbeddedSites } = await import('./embedded/records.ts')
+    return openEmbeddedSites(config.dataDir)
+  }
+  const { openRedisSites } = await import('./redis/records.ts')
+  return openRedisSites({
+    target: config.redis,
+    keyPrefix: config.redisPrefix,
+    deadlineMs: PATIENT_MS,
+    openMs: OPEN_MS,
+  })
 }

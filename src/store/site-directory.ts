@@ -3,7 +3,8 @@
  * within two seconds. While the store is away, the last known copies are used.
  */
 
-import { type ApiKeyRecord, compileSite, type Site } from '../domain/site.ts'
+import { type ApiKeyRecord, compileSite, type Site, type TestOutcome } from '../domain/site.ts'
+import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
 const KNOWN_MAX = 100_000
@@ -72,6 +73,30 @@ export class SiteDirectory {
     if (mayAllHaveChanged) await Promise.all([this.#sites.refreshAll(), this.#apiKeys.refreshAll()])
     else await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
     this.#revision = changes.revision
+  }
+}
+
+/** A site directory that answers for the published test keys itself; the store never sees them. */
+export class TestKeyDirectory extends SiteDirectory {
+  readonly #sites = new Map<string, Site>()
+  readonly #apiKeys = new Map<string, ApiKeyRecord>()
+
+  constructor(...inputs: ConstructorParameters<typeof SiteDirectory>) {
+    super(...inputs)
+    for (const outcome of Object.keys(TEST_KEYS) as TestOutcome[]) {
+      const site = testSite(outcome)
+      const apiKey = testApiKey(outcome)
+      this.#sites.set(site.record.siteKey, site)
+      this.#apiKeys.set(apiKey.id, apiKey)
+    }
+  }
+
+  override cachedSite(siteKey: string): Site | null | undefined {
+    return this.#sites.get(siteKey) ?? super.cachedSite(siteKey)
+  }
+
+  override cachedApiKey(id: string): ApiKeyRecord | null | undefined {
+    return this.#apiKeys.get(id) ?? super.cachedApiKey(id)
   }
 }
 

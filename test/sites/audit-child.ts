@@ -2,7 +2,7 @@
 
 import { loadConfig } from '../../src/config/config.ts'
 import { AdminError, updateSite } from '../../src/sites/sites.ts'
-import { openSiteStore } from '../../src/store/open-sites.ts'
+import { openSiteStore } from '../../src/store/open.ts'
 
 const [siteKey, label, count] = process.argv.slice(2) as [string, string, string]
 const store = await openSiteStore(loadConfig(process.env))

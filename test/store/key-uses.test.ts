@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { KeyUses } from '../../src/store/key-uses.ts'
-import { openSiteStore } from '../../src/store/open-sites.ts'
+import { openSiteStore } from '../../src/store/open.ts'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
 

@@ -8,7 +8,7 @@ import { after, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { parseAddress } from '../../src/domain/address.ts'
 import { VOTE_STEP } from '../../src/domain/calibrator.ts'
-import { openSiteStore } from '../../src/store/open-sites.ts'
+import { openSiteStore } from '../../src/store/open.ts'
 import { SpeedTracker } from '../../src/store/speed-tracker.ts'
 
 const [SITE, OTHER_SITE] = ['site_0123456789ABCDEFabcdef', 'site_0123456789ABCDEFabcdeg']

@@ -1,7 +1,7 @@
 /** Ways in which one Redis server takes over from another. */
 
 import { Redis } from 'ioredis'
-import { evenlySpreadTags, slotOf } from '../../src/store/redis/shard-tags.ts'
+import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
 import { eventually } from '../harness/eventually.ts'
 import { signalIfThere } from '../harness/processes.ts'
 import type { RedisServer } from '../harness/redis.ts'

@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreSetupError } from '../store.ts'
-import { isStateOfThisBoot } from './environment.ts'
+import { discardStaleState, isStateOfThisBoot, prepareDataDir } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
 /** A start needs room for its files and its first writes; on a full disk LMDB's lock file would end the process. */
@@ -18,8 +18,23 @@ const FILE = 'data.mdb'
 const LOCKS = ['sites-lock', 'state-lock'] as const
 type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 
+/**
+ * What the primary process does with a data directory before any worker opens it.
+ *
+ * @returns what was wrong with a damaged state that was deleted
+ * @throws StoreSetupError for what cannot be repaired here
+ */
+export function prepareFiles(dataDir: string): string | undefined {
+  prepareDataDir(dataDir, true)
+  checkRoom(dataDir)
+  discardDamagedLocks(dataDir)
+  checkSites(dataDir)
+  discardStaleState(dataDir)
+  return discardDamagedState(dataDir)
+}
+
 /** @throws StoreSetupError if the disk is full */
-export function checkRoom(dataDir: string): void {
+function checkRoom(dataDir: string): void {
   const { blocks, bavail, bsize } = statfsSync(dataDir)
   const bytes = bavail * bsize
   // Some file systems do not report their size.
@@ -50,7 +65,7 @@ function lossOfSites(dataDir: string): string | undefined {
  *
  * @returns what was wrong with the state; undefined if nothing
  */
-export function discardDamagedState(dataDir: string): string | undefined {
+function discardDamagedState(dataDir: string): string | undefined {
   const damage = damageOfState(dataDir)
   if (damage === undefined) return undefined
   // The file with the boot id stays: the state is of this boot, and empty.
@@ -60,7 +75,7 @@ export function discardDamagedState(dataDir: string): string | undefined {
 }
 
 /** Deletes damaged lock files (write-lock.ts), which hold no data. No process may have them open either. */
-export function discardDamagedLocks(dataDir: string): void {
+function discardDamagedLocks(dataDir: string): void {
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
 }

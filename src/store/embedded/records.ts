@@ -14,40 +14,25 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import { type Learned, learn } from '../../domain/calibrator.ts'
-import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
-import { jsonOf, memberOf, splitMembers } from '../members.ts'
-import { type SiteChanges, type SiteStore, StoreSetupError } from '../store.ts'
-import type { SitesEnvironment } from './environment.ts'
+import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import { type SiteStore, StoreSetupError } from '../store.ts'
+import { openSites, prepareDataDir, type SitesEnvironment } from './environment.ts'
+import { checkSites } from './inspection.ts'
 
 const REVISION = 'revision'
 const REVISION_DIGITS = 15
 /** Sorts after every `at/...`: '0' follows '/'. */
 const CHANGES_END = 'at0'
 
-export class EmbeddedRecords implements SiteStore {
+export class EmbeddedRecords extends Members implements SiteStore {
   readonly #sites: SitesEnvironment
   readonly #now: () => number
 
   /** @param now Unix milliseconds */
   constructor(sites: SitesEnvironment, now: () => number = Date.now) {
+    super()
     this.#sites = sites
     this.#now = now
-  }
-
-  async readSite(siteKey: string): Promise<SiteRecord | undefined> {
-    return this.#read<SiteRecord>(`s/${siteKey}`)
-  }
-
-  async readApiKey(id: string): Promise<ApiKeyRecord | undefined> {
-    return this.#read<ApiKeyRecord>(`k/${id}`)
-  }
-
-  async listSites(): Promise<SiteRecord[]> {
-    return this.#list<SiteRecord>('s/')
-  }
-
-  async listApiKeys(): Promise<ApiKeyRecord[]> {
-    return this.#list<ApiKeyRecord>('k/')
   }
 
   async commit(recordChanges: readonly RecordChange[], author: Author): Promise<boolean> {
@@ -105,23 +90,11 @@ export class EmbeddedRecords implements SiteStore {
     })
   }
 
-  async changesSince(revision: number | undefined): Promise<SiteChanges> {
-    const { changes } = this.#sites
-    const present = Number(changes.get(REVISION) ?? 0)
-    const isReplaced = revision !== undefined && present < revision
-    if (revision === undefined || isReplaced || present === revision) {
-      return { revision: present, isReplaced, siteKeys: [], apiKeyIds: [] }
-    }
-    const range = changes.getRange({ start: changeKey(revision + 1), end: CHANGES_END })
-    const members = [...range].map(({ value }) => value)
-    return { revision: present, isReplaced, ...splitMembers(members) }
-  }
-
   close(): Promise<void> {
     return this.#sites.file.close()
   }
 
-  #read<Stored>(member: string): Stored | undefined {
+  protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
     const { file, records } = this.#sites
     let json = records.get(member)
     if (json === undefined) {
@@ -132,11 +105,20 @@ export class EmbeddedRecords implements SiteStore {
     return json === undefined ? undefined : parsed<Stored>(member, json)
   }
 
-  #list<Stored>(kind: 's/' | 'k/'): Stored[] {
+  protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
     const end = `${kind[0]}0` // '0' follows '/'
     return [...this.#sites.records.getRange({ start: kind, end })].map(({ key, value }) =>
       parsed<Stored>(key, value),
     )
+  }
+
+  protected async revision(): Promise<number> {
+    return Number(this.#sites.changes.get(REVISION) ?? 0)
+  }
+
+  protected async membersAfter(revision: number): Promise<string[]> {
+    const range = this.#sites.changes.getRange({ start: changeKey(revision + 1), end: CHANGES_END })
+    return [...range].map(({ value }) => value)
   }
 
   /** Within a transaction. */
@@ -160,6 +142,17 @@ export class EmbeddedRecords implements SiteStore {
     const lastAt = last === undefined ? 0 : (JSON.parse(last.value) as AuditEntry).at
     return Math.max(Date.now(), lastAt)
   }
+}
+
+/**
+ * Sites, API keys and the audit log alone, for commands and the dashboard; limits and used nonces stay closed.
+ *
+ * @throws StoreSetupError
+ */
+export function openEmbeddedSites(dataDir: string): EmbeddedRecords {
+  prepareDataDir(dataDir, false)
+  checkSites(dataDir)
+  return new EmbeddedRecords(openSites(dataDir))
 }
 
 /** @throws StoreSetupError if the record is damaged */

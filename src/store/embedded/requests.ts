@@ -20,7 +20,7 @@ import {
   MARKS_LIMIT_MAX,
   type Spending,
 } from '../../domain/address-log.ts'
-import { copyBytes, ReusedBytes } from '../../domain/bytes.ts'
+import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
 import { admitToWindow, type Refused, WINDOW_MS } from '../../domain/limits.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
@@ -39,11 +39,18 @@ import {
   UNAVAILABLE,
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
-import { ADDRESS, API_KEY, CALLER, markKey, REDEEMED, USED, windowKey } from './keys.ts'
+
+/** Kinds of windows, and of marks (used nonces, redemption records). */
+const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
+const [USED, REDEEMED] = [0x6e, 0x72]
 
 const IF_ABSENT = { noOverwrite: true }
 
-/** Reused buffers. Only one value and one record are in use at a time, because lmdb copies a value before it returns. */
+/**
+ * Reused buffers. Only one key, one value and one record are in use at a time, because lmdb copies keys and values before it
+ * returns.
+ */
+const keys = new ReusedBytes()
 const values = new ReusedBytes()
 const records = new ReusedBytes()
 /** Where the record of a window and the claim of a mark start. */
@@ -369,4 +376,18 @@ export class EmbeddedRequests implements RequestStore {
 
 function limited(refused: Refused): Limited {
   return { status: 'limited', retryAfterMs: refused.retryAfterMs, policy: refused.policy }
+}
+
+/** @param name the kind, then the address or key id: one-byte characters */
+function windowKey(name: string): Buffer {
+  const key = keys.ofLength(name.length)
+  writeText(key, 0, name)
+  return key
+}
+
+function markKey(kind: number, nonce: string): Buffer {
+  const key = keys.ofLength(1 + nonce.length / 2)
+  key[0] = kind
+  key.write(nonce, 1, 'hex')
+  return key
 }

@@ -1,6 +1,5 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
-import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { addLoad, type LoadState } from '../../domain/load.ts'
 import type {
   ChallengeAdmission,
@@ -45,13 +44,12 @@ const SWEEP_PAUSES_MS = [
 ] as const
 const SWEEP_IDLE_MS = 1000
 
-export class EmbeddedStore implements Store {
+export class EmbeddedStore extends EmbeddedRecords implements Store {
   readonly mayBeBridged = false
   readonly description: string
   readonly #options: EmbeddedStoreOptions
   readonly #state: StateEnvironment
   readonly #requests: EmbeddedRequests
-  readonly #records: EmbeddedRecords
   #isUp = true
   #wasOver = false
   #windowsSweptTo: Buffer | undefined
@@ -60,21 +58,21 @@ export class EmbeddedStore implements Store {
 
   /** Throws StoreSetupError. */
   constructor(options: EmbeddedStoreOptions) {
+    const { dataDir, clocks = SYSTEM_CLOCKS, onCall } = options
+    super(openSites(dataDir), clocks.wallMs)
     this.#options = options
-    this.description = `embedded store in ${options.dataDir}`
-    const { clocks = SYSTEM_CLOCKS, onCall } = options
-    this.#records = new EmbeddedRecords(openSites(options.dataDir), clocks.wallMs)
-    this.#state = openState(options.dataDir)
+    this.description = `embedded store in ${dataDir}`
+    this.#state = openState(dataDir)
     this.#requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
     this.#schedule(SWEEP_IDLE_MS)
   }
 
   async open(): Promise<void> {}
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     clearTimeout(this.#timer)
     this.#requests.flush()
-    await this.#records.close()
+    await super.close()
     await this.#state.file.close()
   }
 
@@ -97,17 +95,6 @@ export class EmbeddedStore implements Store {
     this.#requests.admitSolution(request, done)
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
     this.#requests.redeemToken(request, done)
-
-  readSite = (siteKey: string) => this.#records.readSite(siteKey)
-  readApiKey = (id: string) => this.#records.readApiKey(id)
-  listSites = () => this.#records.listSites()
-  listApiKeys = () => this.#records.listApiKeys()
-  commit = (changes: readonly RecordChange[], author: Author) => this.#records.commit(changes, author)
-  readAudit = (query: AuditQuery) => this.#records.readAudit(query)
-  noteUses = (uses: ReadonlyMap<string, number>) => this.#records.noteUses(uses)
-  readUses = (ids: readonly string[]) => this.#records.readUses(ids)
-  addVotes = (votes: ReadonlyMap<string, number>) => this.#records.addVotes(votes)
-  changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     if (reports.length === 0) return []

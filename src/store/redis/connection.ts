@@ -2,9 +2,9 @@
 
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
-import { Cluster, Command, Redis, type RedisOptions } from 'ioredis'
+import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
+import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
 import type { RedisTarget } from '../../config/redis-target.ts'
-import { QuietConnector, QuietSentinelConnector } from './connectors.ts'
 
 /**
  * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this
@@ -16,6 +16,8 @@ for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
 
 /** A class that makes sockets; ioredis passes its own options to it. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
+
+export const CLUSTER_SLOTS = 16384
 
 /** A connection to one server. An epoch that was read over a connection holds for that connection only. */
 export type Place = Redis
@@ -177,6 +179,31 @@ function stuckCheck(patience: number): (attempt: object) => boolean {
   }
 }
 
+/**
+ * Connectors, which make the sockets of ioredis, with one more error listener. ioredis listens to a socket's first error
+ * only, but a TLS socket that is closed during its handshake emits two. An error event without a listener ends the process.
+ *
+ * ioredis does not export its connector for a single server, hence the import by path. A Cluster's own subscriber connection
+ * is made without a connector, so that connection has no such listener.
+ */
+const StandaloneConnector = standalone.default
+
+class QuietConnector extends StandaloneConnector {
+  override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
+    const socket = await super.connect(...args)
+    return socket.on('error', ignore)
+  }
+}
+
+class QuietSentinelConnector extends SentinelConnector {
+  override async connect(...args: Parameters<SentinelConnector['connect']>) {
+    const socket = await super.connect(...args)
+    return socket.on('error', ignore)
+  }
+}
+
+function ignore(): void {}
+
 function dataOptions(target: RedisTarget, connectTimeout: number) {
   return {
     ...CLIENT_OPTIONS,
@@ -241,4 +268,41 @@ function briefError(error: Error & { code?: string; lastNodeError?: Error }): st
   const [line = ''] = cause.message.trim().split('\n')
   // A server that does not know a command repeats its arguments, a password among them.
   return line.replace(/,? with args beginning with:.*$/, '') || error.code || 'connection failed'
+}
+
+/** The promise's outcome, or a rejection after `ms`: for calls that are not on the request path. */
+export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      // A stalled event loop runs timers before it reads sockets, so the rejection waits until the sockets were read.
+      setImmediate(() => reject(new Error(`${what}: no answer within ${ms} ms`)))
+    }, ms)
+    promise.then(resolve, reject).finally(() => clearTimeout(timer))
+  })
+}
+
+/** Sends a command to the server that has its keys, and resolves with the reply as text. */
+export type Ask = (name: string, ...args: string[]) => Promise<unknown>
+
+export function askOver(connection: Connection, deadlineMs: number): Ask {
+  return (name, ...args) => {
+    const command = new Command(name, args, { replyEncoding: 'utf8' })
+    return withDeadline(connection.send(command), deadlineMs, name)
+  }
+}
+
+export function slotOf(key: string): number {
+  return new Command('get', [key]).getSlot() ?? 0
+}
+
+/** Hash tags whose slots lie one in each of `count` equal ranges, so that shards spread evenly over any Cluster. */
+export function evenlySpreadTags(count: number): string[] {
+  const tags: string[] = []
+  const slotsPerRange = CLUSTER_SLOTS / count
+  for (let candidate = 0; tags.filter(tag => tag !== undefined).length < count; candidate++) {
+    const tag = String(candidate)
+    const range = Math.floor(slotOf(`{${tag}}`) / slotsPerRange)
+    tags[range] ??= tag
+  }
+  return tags
 }

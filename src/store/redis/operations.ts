@@ -1,12 +1,21 @@
-/** Encodes the operations of the turn script as text of one-byte characters. Each operation's Lua file has its layout. */
+/**
+ * Encodes the operations of the turn script as text of one-byte characters, and decodes their answers. Each operation's Lua
+ * file has its layout, and says what the fields of its answer mean.
+ */
 
 import { LogKind } from '../../domain/address-log.ts'
+import { type Policy, readUInt24 } from '../../domain/limits.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
+  type ChallengeAdmission,
   type ChallengeRequest,
+  type Limited,
   MARK_MARGIN_MS,
+  type RedemptionAdmission,
+  type SolutionAdmission,
   type SolutionRequest,
   type TokenRedemption,
+  UNAVAILABLE,
 } from '../store.ts'
 
 const { fromCharCode } = String
@@ -92,4 +101,70 @@ function uint24Text(value: number): string {
 
 function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
+}
+
+/** By the numbers that the scripts use. */
+const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
+
+/** An answer: | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
+const FIRST = 1
+const SECOND = 4
+
+export function firstOf(reply: Buffer, at: number): number {
+  return readUInt24(reply, at + FIRST)
+}
+
+export function limitedAnswer(reply: Buffer, at: number): Limited {
+  return {
+    status: 'limited',
+    retryAfterMs: firstOf(reply, at),
+    policy: POLICIES[readUInt24(reply, at + SECOND)] ?? 'address',
+  }
+}
+
+export function challengeAnswer(reply: Buffer | undefined, at: number): ChallengeAdmission {
+  switch (reply?.[at]) {
+    case 0:
+      return limitedAnswer(reply!, at)
+    case 1:
+      return {
+        status: 'admitted',
+        siteCount: firstOf(reply!, at),
+        failures: readUInt24(reply!, at + SECOND),
+      }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+export function solutionAnswer(reply: Buffer | undefined, at: number): SolutionAdmission {
+  switch (reply?.[at]) {
+    case 0:
+      return limitedAnswer(reply!, at)
+    case 1:
+      return { status: 'admitted', nonce: 'spent', failures: firstOf(reply!, at) }
+    case 2:
+      return { status: 'admitted', nonce: 'used', failures: firstOf(reply!, at) }
+    case 3:
+      return { status: 'admitted', nonce: 'untouched', failures: firstOf(reply!, at) }
+    default:
+      return UNAVAILABLE
+  }
+}
+
+export function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
+  switch (reply?.[at]) {
+    case 0:
+      return limitedAnswer(reply!, at)
+    case 1:
+      return { status: 'admitted', token: 'redeemed' }
+    case 2:
+      return { status: 'admitted', token: 'used' }
+    case 3:
+      return { status: 'admitted', token: 'forgotten' }
+    case 4:
+      return { status: 'admitted', token: 'untouched' }
+    default:
+      return UNAVAILABLE
+  }
 }

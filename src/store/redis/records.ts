@@ -11,7 +11,7 @@
  *   <prefix>:{sites}:speeds                hash: what was learned of a site's visitors, by site key (lua/add-votes-1.lua)
  */
 
-import { Command } from 'ioredis'
+import type { RedisTarget } from '../../config/redis-target.ts'
 import {
   type AuditEntry,
   type AuditQuery,
@@ -20,47 +20,32 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import type { ApiKeyRecord, SiteRecord } from '../../domain/site.ts'
-import { withDeadline } from '../deadline.ts'
-import { jsonOf, memberOf, splitMembers } from '../members.ts'
-import type { SiteChanges, SiteStore } from '../store.ts'
-import type { Connection } from './connection.ts'
-import { runScript } from './run-script.ts'
-import { ADD_VOTES, NOTE_USES, type Script, WRITE_RECORDS } from './scripts.ts'
+import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import type { SiteStore } from '../store.ts'
+import { type Ask, askOver, type Connection, connect, withDeadline } from './connection.ts'
+import { checkServer, untilReached } from './inspection.ts'
+import { ADD_VOTES, NOTE_USES, runScript, type Script, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 
 /** An entry of a stream: its id, `<Unix ms>-<number>`, and its fields and values in turn. */
 type StreamEntry = readonly [id: string, fields: readonly string[]]
 
-export class RedisRecords implements SiteStore {
+export class RedisRecords extends Members implements SiteStore {
   readonly #connection: Connection
+  readonly #ask: Ask
   readonly #prefix: string
   readonly #deadlineMs: number
   readonly #clock: (() => number) | undefined
 
   /** @param clock for tests; the server's own if undefined */
   constructor(connection: Connection, prefix: string, deadlineMs: number, clock?: () => number) {
+    super()
     this.#connection = connection
+    this.#ask = askOver(connection, deadlineMs)
     this.#prefix = `${prefix}:{sites}:`
     this.#deadlineMs = deadlineMs
     this.#clock = clock
-  }
-
-  readSite(siteKey: string): Promise<SiteRecord | undefined> {
-    return this.#read<SiteRecord>(`s/${siteKey}`)
-  }
-
-  readApiKey(id: string): Promise<ApiKeyRecord | undefined> {
-    return this.#read<ApiKeyRecord>(`k/${id}`)
-  }
-
-  listSites(): Promise<SiteRecord[]> {
-    return this.#list<SiteRecord>('s/')
-  }
-
-  listApiKeys(): Promise<ApiKeyRecord[]> {
-    return this.#list<ApiKeyRecord>('k/')
   }
 
   async commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
@@ -83,7 +68,7 @@ export class RedisRecords implements SiteStore {
     let to = '+'
     while (found.length < limit) {
       const count = ['COUNT', String(LIST_CHUNK)]
-      const entries = (await this.#call('xrevrange', this.#key('audit'), to, from, ...count)) as StreamEntry[]
+      const entries = (await this.#ask('xrevrange', this.#key('audit'), to, from, ...count)) as StreamEntry[]
       const fitting = entries
         .map(auditEntryOf)
         .filter(entry => siteKey === undefined || entry.siteKey === siteKey)
@@ -103,7 +88,7 @@ export class RedisRecords implements SiteStore {
     const uses = new Map<string, number>()
     for (let start = 0; start < ids.length; start += LIST_CHUNK) {
       const some = ids.slice(start, start + LIST_CHUNK)
-      const times = (await this.#call('hmget', this.#key('uses'), ...some)) as (string | null)[]
+      const times = (await this.#ask('hmget', this.#key('uses'), ...some)) as (string | null)[]
       times.forEach((time, index) => {
         if (time !== null) uses.set(some[index]!, Number(time))
       })
@@ -123,33 +108,30 @@ export class RedisRecords implements SiteStore {
     )
   }
 
-  async changesSince(revision: number | undefined): Promise<SiteChanges> {
-    const present = Number((await this.#call('get', this.#key('revision'))) ?? 0)
-    const isReplaced = revision !== undefined && present < revision
-    if (revision === undefined || isReplaced || present === revision) {
-      return { revision: present, isReplaced, siteKeys: [], apiKeyIds: [] }
-    }
-    const from = `(${revision}`
-    const members = (await this.#call('zrangebyscore', this.#key('changes'), from, '+inf')) as string[]
-    return { revision: present, isReplaced, ...splitMembers(members) }
-  }
-
-  async #read<Stored>(member: string): Promise<Stored | undefined> {
-    const json = await this.#call('get', this.#recordKey(member))
+  protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
+    const json = await this.#ask('get', this.#recordKey(member))
     return json === null ? undefined : (JSON.parse(json as string) as Stored)
   }
 
-  async #list<Stored>(kind: string): Promise<Stored[]> {
-    const members = (await this.#call('zrange', this.#key('changes'), '0', '-1')) as string[]
+  protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
+    const members = (await this.#ask('zrange', this.#key('changes'), '0', '-1')) as string[]
     const wanted = members.filter(member => member.startsWith(kind))
     const records: Stored[] = []
     for (let start = 0; start < wanted.length; start += LIST_CHUNK) {
       const keys = wanted.slice(start, start + LIST_CHUNK).map(member => this.#recordKey(member))
-      for (const json of (await this.#call('mget', ...keys)) as (string | null)[]) {
+      for (const json of (await this.#ask('mget', ...keys)) as (string | null)[]) {
         if (json !== null) records.push(JSON.parse(json) as Stored)
       }
     }
     return records
+  }
+
+  protected async revision(): Promise<number> {
+    return Number((await this.#ask('get', this.#key('revision'))) ?? 0)
+  }
+
+  protected membersAfter(revision: number): Promise<string[]> {
+    return this.#ask('zrangebyscore', this.#key('changes'), `(${revision}`, '+inf') as Promise<string[]>
   }
 
   #key(name: string): string {
@@ -166,16 +148,53 @@ export class RedisRecords implements SiteStore {
     values: readonly string[],
     what: string,
   ): Promise<unknown> {
-    const call = runScript(this.#connection, script, [String(keys.length), ...keys, ...values])
-    return withDeadline(call, this.#deadlineMs, what)
-  }
-
-  #call(name: string, ...args: string[]): Promise<unknown> {
-    const command = new Command(name, args, { replyEncoding: 'utf8' })
-    return withDeadline(this.#connection.send(command), this.#deadlineMs, name)
+    return withDeadline(runScript(this.#connection, script, keys, values), this.#deadlineMs, what)
   }
 }
 
 function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
   return { at: Number.parseInt(id, 10), ...(JSON.parse(json!) as NewAuditEntry) }
+}
+
+interface RedisSitesOptions {
+  readonly target: RedisTarget
+  readonly keyPrefix: string
+  readonly deadlineMs: number
+  readonly openMs: number
+}
+
+/**
+ * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is used. A process that has no earlier
+ * reply of a shard cannot tell an outage of all workers from a clock that was set (lua/answers.lua). Its call would replace
+ * the shard's epoch.
+ *
+ * @throws StoreSetupError
+ */
+export async function openRedisSites(
+  options: RedisSitesOptions,
+): Promise<SiteStore & { close(): Promise<void> }> {
+  const { target, keyPrefix, deadlineMs, openMs } = options
+  const connection = connect(target, deadlineMs)
+  const records = new RedisRecords(connection, keyPrefix, deadlineMs)
+  let failure = ''
+  try {
+    await untilReached({
+      target,
+      openMs,
+      isReached: () =>
+        records.changesSince(undefined).then(
+          () => true,
+          (error: Error) => {
+            failure = error.message
+            return false
+          },
+        ),
+      cause: () => connection.lastError() ?? failure,
+    })
+    await checkServer(askOver(connection, deadlineMs), target)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+  return Object.assign(records, { close: async () => connection.close() })
 }

@@ -14,15 +14,11 @@
  * succeeds. Calls that may have run are never sent again.
  */
 
-import { withDeadline } from '../deadline.ts'
 import type { OnStoreCall } from '../store.ts'
-import { type Connection, type Place, patienceMs } from './connection.ts'
-import { LastLook } from './last-look.ts'
+import { type Connection, type Place, patienceMs, slotOf, withDeadline } from './connection.ts'
 import { PROBE } from './operations.ts'
-import { orByText } from './run-script.ts'
-import { TURN } from './scripts.ts'
-import { slotOf } from './shard-tags.ts'
-import { epochOf, isReplyTo, type Settle, settleAll, Turn } from './turn.ts'
+import { orByText, TURN } from './scripts.ts'
+import { epochOf, isReplyTo, LastLook, type Settle, settleAll, Turn } from './turn.ts'
 
 export interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */

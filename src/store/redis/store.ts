@@ -16,12 +16,9 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { Command } from 'ioredis'
 import { describeTarget, type RedisTarget } from '../../config/redis-target.ts'
 import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
-import type { AuditQuery, Author, RecordChange } from '../../domain/audit.ts'
 import { fnv1a } from '../../domain/hash.ts'
-import { withDeadline } from '../deadline.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -37,23 +34,24 @@ import {
   type Store,
   type StoreTrouble,
 } from '../store.ts'
-import { adviceOn, versionOf } from './advice.ts'
-import { type Connection, connect } from './connection.ts'
+import { type Ask, askOver, type Connection, connect, evenlySpreadTags, withDeadline } from './connection.ts'
 import { ShardHealth } from './health.ts'
+import { adviceOn, checkServer, troubleOf, untilReached, versionOf } from './inspection.ts'
 import {
+  challengeAnswer,
   challengeOperation,
+  firstOf,
+  limitedAnswer,
   peekOperation,
+  redemptionAnswer,
   redemptionOperation,
   refundOperation,
+  solutionAnswer,
   solutionOperation,
 } from './operations.ts'
-import { checkServer, troubleOf, untilReached } from './reach.ts'
 import { RedisRecords } from './records.ts'
-import { challengeAnswer, firstOf, limitedAnswer, redemptionAnswer, solutionAnswer } from './replies.ts'
-import { runScript } from './run-script.ts'
-import { EXCHANGE_LOAD } from './scripts.ts'
+import { EXCHANGE_LOAD, runScript } from './scripts.ts'
 import { Shard } from './shard.ts'
-import { evenlySpreadTags } from './shard-tags.ts'
 import type { Settle } from './turn.ts'
 
 export interface RedisStoreOptions {
@@ -75,28 +73,30 @@ export interface RedisStoreOptions {
   readonly onCall?: OnStoreCall
 }
 
-export class RedisStore implements Store {
+export class RedisStore extends RedisRecords implements Store {
   readonly mayBeBridged = true
   readonly description: string
   readonly #options: RedisStoreOptions
   readonly #connection: Connection
-  readonly #records: RedisRecords
+  readonly #ask: Ask
   readonly #shards: readonly Shard[]
   readonly #health: ShardHealth
 
   constructor(options: RedisStoreOptions) {
+    const { target, keyPrefix, deadlineMs, clock } = options
+    const connection = connect(target, deadlineMs)
+    super(connection, keyPrefix, deadlineMs, clock)
     this.#options = options
-    this.description = describeTarget(options.target)
-    this.#connection = connect(options.target, options.deadlineMs)
-    const { keyPrefix, deadlineMs, clock } = options
-    this.#records = new RedisRecords(this.#connection, keyPrefix, deadlineMs, clock)
-    const tags = this.#connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
+    this.#connection = connection
+    this.#ask = askOver(connection, deadlineMs)
+    this.description = describeTarget(target)
+    const tags = connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
     this.#shards = tags.map(
       tag =>
-        new Shard(this.#connection, {
-          keyPrefix: `${options.keyPrefix}:{${tag}}:`,
-          deadlineMs: options.deadlineMs,
-          clock: options.clock,
+        new Shard(connection, {
+          keyPrefix: `${keyPrefix}:{${tag}}:`,
+          deadlineMs,
+          clock,
           newEpoch: () => randomInt(2 ** 32),
           onChange: () => this.#health.changed(),
           onForgotten: () => this.#health.forgot(),
@@ -109,10 +109,10 @@ export class RedisStore implements Store {
       shards => options.onForgotten?.(shards, this.#shards.length),
     )
     for (const shard of this.#shards) shard.start()
-    this.#connection.onReady(() => {
+    connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
     })
-    this.#connection.onLost(place => {
+    connection.onLost(place => {
       for (const shard of this.#shards) shard.connectionLost(place)
     })
   }
@@ -123,7 +123,7 @@ export class RedisStore implements Store {
       isReached: () => this.#shards.every(shard => shard.isUp),
       cause: () => this.#cause(),
     })
-    await checkServer((name, ...args) => this.#call(name, ...args), this.#options.target)
+    await checkServer(this.#ask, this.#options.target)
   }
 
   /** A log line if the server may evict keys, since used nonces and redemption records can then vanish; undefined if not. */
@@ -133,20 +133,20 @@ export class RedisStore implements Store {
 
   /** What an operator should know or change, one line each. Commands that the server refuses are skipped. */
   advice(): Promise<string[]> {
-    return adviceOn((name, ...args) => this.#call(name, ...args), this.#options.target.kind)
+    return adviceOn(this.#ask, this.#options.target.kind)
   }
 
   /** Milliseconds by which the server's clock is ahead of this host's; the time that the call takes makes them less exact. */
   async clockAheadMs(): Promise<number> {
     const startMs = Date.now()
-    const [seconds, microseconds] = (await this.#call('time')) as [string, string]
+    const [seconds, microseconds] = (await this.#ask('time')) as [string, string]
     const hereMs = (startMs + Date.now()) / 2
     return Number(seconds) * 1000 + Number(microseconds) / 1000 - hereMs
   }
 
   /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
   version(): Promise<string | undefined> {
-    return versionOf((name, ...args) => this.#call(name, ...args))
+    return versionOf(this.#ask)
   }
 
   async close(): Promise<void> {
@@ -274,7 +274,7 @@ export class RedisStore implements Store {
     const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
     const counts = reports.map(({ proofs }) => String(proofs))
     const clock = this.#options.clock === undefined ? '' : String(this.#options.clock())
-    const call = runScript(this.#connection, EXCHANGE_LOAD, [String(keys.length), ...keys, clock, ...counts])
+    const call = runScript(this.#connection, EXCHANGE_LOAD, keys, [clock, ...counts])
     const rates = (await withDeadline(call, this.#options.deadlineMs, 'exchanging load')) as string[]
     return reports.map(({ siteKey }, index) => ({
       siteKey,
@@ -283,25 +283,9 @@ export class RedisStore implements Store {
     }))
   }
 
-  readSite = (siteKey: string) => this.#records.readSite(siteKey)
-  readApiKey = (id: string) => this.#records.readApiKey(id)
-  listSites = () => this.#records.listSites()
-  listApiKeys = () => this.#records.listApiKeys()
-  commit = (changes: readonly RecordChange[], author: Author) => this.#records.commit(changes, author)
-  readAudit = (query: AuditQuery) => this.#records.readAudit(query)
-  noteUses = (uses: ReadonlyMap<string, number>) => this.#records.noteUses(uses)
-  readUses = (ids: readonly string[]) => this.#records.readUses(ids)
-  addVotes = (votes: ReadonlyMap<string, number>) => this.#records.addVotes(votes)
-  changesSince = (revision: number | undefined) => this.#records.changesSince(revision)
-
   #shardOf(key: string): Shard {
     const shards = this.#shards
     return shards.length === 1 ? shards[0]! : shards[fnv1a(key) % shards.length]!
-  }
-
-  #call(name: string, ...args: string[]): Promise<unknown> {
-    const command = new Command(name, args, { replyEncoding: 'utf8' })
-    return withDeadline(this.#connection.send(command), this.#options.deadlineMs, name)
   }
 }
 
