@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { parseRedisUrl } from '../../src/config/redis-target.ts'
+import { parseRedisUrl } from '../../src/config/redis.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
 import { processUsage } from '../../test/harness/cpu.ts'
 import { infoField } from '../../test/harness/load/redis-counters.ts'

@@ -1,9 +1,10 @@
 /**
- * The admin port: health, readiness, and further routes. The port has no password, and listens on loopback by default. It
+ * The admin port: health, readiness, metrics, and further routes. The port has no password, and listens on loopback by default. It
  * answers only requests to an address, to localhost, to this machine's name or to a name of POWGATE_ADMIN_HOSTS. Any other
  * name may be one that a web page has pointed at this port (DNS rebinding).
  */
 
+import cluster from 'node:cluster'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
@@ -11,8 +12,11 @@ import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
 import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log/logger.ts'
+import { CONTENT_TYPE, exposition, type SettingsInUse } from '../metrics/exposition.ts'
 import type { Restarts } from '../metrics/snapshot.ts'
-import type { AdminRoute } from './admin-route.ts'
+import { cpuMicroseconds } from '../metrics/stats.ts'
+import type { Totals } from '../metrics/totals.ts'
+import { VERSION } from '../version.ts'
 
 /** What supervises the workers. */
 export interface Supervisor {
@@ -23,6 +27,13 @@ export interface Supervisor {
   restarts(): Restarts
   /** How many workers there are to be; it can change on SIGHUP. */
   workersWanted(): number
+}
+
+export interface AdminRoute {
+  /** The whole path, without a query. */
+  readonly path: string
+  /** Answers GET and HEAD; for HEAD, Node.js leaves the body out. What it throws becomes a 500. */
+  handle(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void | Promise<void>
 }
 
 /** A client that is slower than this loses its connection. */
@@ -109,6 +120,38 @@ function healthRoutes(supervisor: Supervisor): AdminRoute[] {
     },
   })
   return [check('/healthz', () => supervisor.isHealthy()), check('/readyz', () => supervisor.isReady())]
+}
+
+/** GET /metrics: what all workers have counted until now, for Prometheus. */
+export function metricsRoute(
+  totals: Totals,
+  supervisor: Pick<Supervisor, 'askStats' | 'restarts'>,
+  lifecycle: { readonly settings: SettingsInUse | undefined },
+): AdminRoute {
+  return {
+    path: '/metrics',
+    async handle(_request, response) {
+      await supervisor.askStats()
+      const { rss, heapUsed } = process.memoryUsage()
+      const text = await exposition({
+        total: totals.current(),
+        workers: totals.workers(),
+        restarts: supervisor.restarts(),
+        primary: {
+          pid: process.pid,
+          residentBytes: rss,
+          heapBytes: heapUsed,
+          cpuMicroseconds: cpuMicroseconds(),
+          startedAtSeconds: performance.timeOrigin / 1000,
+        },
+        pidOf: worker => cluster.workers?.[worker]?.process.pid,
+        settings: lifecycle.settings,
+        build: { version: VERSION, node: process.version },
+      })
+      response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })
+      response.end(text)
+    },
+  }
 }
 
 function pathOf({ url = '' }: IncomingMessage): string {

@@ -56,6 +56,6 @@ async function openStore(env: NodeJS.ProcessEnv) {
 
 async function placeOf({ redis, redisPrefix, dataDir }: Config): Promise<string> {
   if (redis === undefined) return resolve(dataDir)
-  const { describeTarget } = await import('../config/redis-target.ts')
+  const { describeTarget } = await import('../config/redis.ts')
   return `${describeTarget(redis)} (database ${redis.db}, prefix ${redisPrefix})`
 }

@@ -1,6 +1,6 @@
 /** `powgate widget`: prints the tags for a page, and the directives for its Content-Security-Policy. Calls no service. */
 
-import { findWidget, type Widget } from '../http/widget-files.ts'
+import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'

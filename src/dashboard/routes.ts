@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import type { AdminRoute } from '../admin/admin-route.ts'
+import type { AdminRoute } from '../admin/server.ts'
 import type { History } from '../metrics/history.ts'
 import { type DashboardData, RANGES, type Range, type ServiceState } from '../metrics/history-view.ts'
 import { PAGE } from './page-html.ts'

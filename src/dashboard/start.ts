@@ -1,7 +1,6 @@
 /** Starts the dashboard in the primary process: collects its history, and makes its routes. */
 
-import type { AdminRoute } from '../admin/admin-route.ts'
-import type { Supervisor } from '../admin/server.ts'
+import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'

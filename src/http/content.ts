@@ -1,8 +1,9 @@
-/** Serves files and pages: files have an ETag, and are compressed if the client accepts that. */
+/**
+ * Serves files and pages: files have an ETag (RFC 9110, 13.1.2), and are compressed if the client accepts that (12.5.3).
+ */
 
 import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
-import { CODINGS, type Coding, matchesEtag, preferredCoding } from './negotiation.ts'
 import type { HeaderList } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
@@ -14,7 +15,12 @@ export interface ContentRoute {
   handle(exchange: Exchange, asked: ContentRequest): void
 }
 
-export interface StaticFileOptions {
+/** In order of preference if the client has none: shortest first. */
+export const CODINGS = ['br', 'gzip', 'identity'] as const
+
+export type Coding = (typeof CODINGS)[number]
+
+interface StaticFileOptions {
   readonly contentType: string
   /** The same content, compressed. A coding that is not shorter is not used. */
   readonly compressed?: Partial<Readonly<Record<Coding, Buffer>>>
@@ -65,4 +71,49 @@ export class StaticFile {
     if (matchesEtag(asked.ifNoneMatch, etag)) exchange.answerContent({ status: 304, body, headers: shared })
     else exchange.answerContent({ status: 200, body, headers: [...headers, ...shared] })
   }
+}
+
+const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i
+
+/**
+ * The coding in `available` with the greatest weight. A client that accepts none of them gets `identity`, as the RFC allows,
+ * because that is more useful than 406.
+ *
+ * @param acceptEncoding the header; empty means identity alone
+ */
+export function preferredCoding(acceptEncoding: string, available: readonly Coding[]): Coding {
+  if (acceptEncoding === '') return 'identity'
+  const weights = new Map<string, number>()
+  for (const entry of acceptEncoding.toLowerCase().split(',')) {
+    const [coding = '', parameter] = entry.split(';')
+    // A weight that cannot be parsed counts as 0.
+    const weight = parameter === undefined ? 1 : Number(WEIGHT.exec(parameter)?.[1] ?? 0)
+    weights.set(coding.trim().replace(/^x-gzip$/, 'gzip'), weight)
+  }
+  // Identity that is not listed is acceptable, but never preferred.
+  const others = weights.get('*')
+  const weightOf = (coding: Coding) =>
+    weights.get(coding) ?? others ?? (coding === 'identity' ? Number.MIN_VALUE : 0)
+  let best: Coding = 'identity'
+  let bestWeight = 0
+  for (const coding of CODINGS) {
+    if (!available.includes(coding) || weightOf(coding) <= bestWeight) continue
+    best = coding
+    bestWeight = weightOf(coding)
+  }
+  return best
+}
+
+const ENTITY_TAG = /(?:W\/)?("[^"]*")/g
+
+/**
+ * Whether the client's copy is current: weak comparison, as If-None-Match requires.
+ *
+ * @param ifNoneMatch the header: `*` or a list of entity tags, which may contain commas
+ */
+export function matchesEtag(ifNoneMatch: string, etag: string): boolean {
+  if (ifNoneMatch === '') return false
+  if (ifNoneMatch.trim() === '*') return true
+  for (const [, opaque] of ifNoneMatch.matchAll(ENTITY_TAG)) if (opaque === etag) return true
+  return false
 }

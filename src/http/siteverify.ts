@@ -10,8 +10,8 @@ import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { type FormReading, parseMultipart, parseUrlencoded } from './form.ts'
+import { siteverifyMessage } from './replies.ts'
 import { ajv, EXPECTED_IP, IDEMPOTENCY_KEY, isJsonType, type Parsed, readJson, TOKEN } from './schemas.ts'
-import { siteverifyMessage } from './siteverify-codes.ts'
 
 export interface SiteverifyRequest {
   secret: string

@@ -14,9 +14,8 @@ import type { TokenClaims } from '../domain/token.ts'
 import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { LoggedExchange, Part } from '../http/exchange-host.ts'
-import { Quota } from './quota.ts'
+import { NONCE_LENGTH } from '../protocol/proof.ts'
 import { scrub } from './redaction.ts'
-import { Sample } from './sampling.ts'
 
 export type LogEvent =
   | 'challenge-issued'
@@ -276,4 +275,61 @@ const SITE_CHARACTERS_MAX = 64
 function printable(text: string, charactersMax: number): string {
   const plain = scrub(text).replace(/[^\x20-\x7e]/g, '?') // before the cut: half a secret no longer has the form of one
   return plain.length > charactersMax ? `${plain.slice(0, charactersMax)}...` : plain
+}
+
+/** Limits the lines a minute for one kind of event, so that neither traffic nor an attack fills a disk. */
+class Quota {
+  readonly #linesMax: number
+  #lines = 0
+  readonly #leftOut = new Map<string, number>()
+
+  /** @param linesMax between two calls of `renew` */
+  constructor(linesMax: number) {
+    this.#linesMax = linesMax
+  }
+
+  /** Whether one more line may be written; if not, the line is counted under this name. */
+  admits(name: string): boolean {
+    if (this.#lines < this.#linesMax) {
+      this.#lines++
+      return true
+    }
+    this.#leftOut.set(name, (this.#leftOut.get(name) ?? 0) + 1)
+    return false
+  }
+
+  /** Starts the next minute. Returns how many lines were left out in the last one, by name. */
+  renew(): ReadonlyMap<string, number> {
+    this.#lines = 0
+    const leftOut = new Map(this.#leftOut)
+    this.#leftOut.clear()
+    return leftOut
+  }
+}
+
+/** How many last digits of the nonce decide. They are from a MAC (domain/nonce.ts), so all values are equally likely. */
+const SAMPLE_DIGITS = 6
+const SAMPLE_VALUES = 16 ** SAMPLE_DIGITS
+
+/**
+ * Decides by the nonce which visitors' successes are logged. The nonce is the same at all steps of a visit and on all hosts.
+ * So of each visitor either all steps are logged or none.
+ */
+export class Sample {
+  readonly #below: number
+
+  /** @param share 0 (none) to 1 (all) */
+  constructor(share: number) {
+    this.#below = share * SAMPLE_VALUES
+  }
+
+  /** @param nonce 32 lowercase hexadecimal characters */
+  has(nonce: string): boolean {
+    let value = 0
+    for (let index = NONCE_LENGTH - SAMPLE_DIGITS; index < NONCE_LENGTH; index++) {
+      const code = nonce.charCodeAt(index)
+      value = value * 16 + (code < 0x61 ? code - 0x30 : code - 0x57)
+    }
+    return value < this.#below
+  }
 }

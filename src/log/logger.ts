@@ -4,11 +4,35 @@
  */
 
 import { hostname } from 'node:os'
+import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { safeError, scrubber, withhold } from './redaction.ts'
 
-export { EventLog } from './event-log.ts'
 export type { Logger }
+
+type LogFormat = 'auto' | 'json' | 'text'
+
+const STDOUT = 1
+
+/**
+ * Where log lines go: standard output, as JSON for programs or as text for a person at a terminal.
+ *
+ * @param format `auto` is text on a terminal and JSON elsewhere
+ */
+export async function logDestination(format: LogFormat): Promise<DestinationStream> {
+  const output = pino.destination(STDOUT)
+  const isTerminal = isatty(STDOUT)
+  if (format === 'json' || (format === 'auto' && !isTerminal)) return output
+  const { prettyFactory } = await import('pino-pretty')
+  const text = prettyFactory({
+    colorize: isTerminal,
+    ignore: 'name,hostname,pid',
+    singleLine: true,
+    translateTime: 'SYS:HH:MM:ss.l',
+  })
+  // A stream of pino-pretty would lose the last lines of a process that exits.
+  return { write: line => output.write(text(line)) }
+}
 
 /**
  * @param bindings fields of every line
@@ -19,7 +43,7 @@ export function createLogger(
   level: string,
   bindings: Record<string, unknown> = {},
   secrets: readonly string[] = [],
-  destination: DestinationStream = pino.destination(1),
+  destination: DestinationStream = pino.destination(STDOUT),
 ): Logger {
   const clean = scrubber(secrets)
   const options: LoggerOptions = {

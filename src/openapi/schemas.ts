@@ -1,8 +1,8 @@
 /** Schemas of the endpoints' answers. (The schemas of requests are in schemas.ts and siteverify.ts.) */
 
 import Type, { type TSchema } from '#typebox'
+import type { SiteverifyCode } from '../http/replies.ts'
 import { NONCE } from '../http/schemas.ts'
-import type { SiteverifyCode } from '../http/siteverify-codes.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
 
 const UNIX_MS = 'Unix time in milliseconds'

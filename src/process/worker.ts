@@ -3,8 +3,7 @@
 import cluster from 'node:cluster'
 import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
-import { logDestination } from '../log/destination.ts'
-import { createLogger, endOnFault } from '../log/logger.ts'
+import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { type Server, startServer } from '../server.ts'
 import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { WidgetManifest } from '../../src/http/widget-files.ts'
+import type { WidgetManifest } from '../../src/http/assets.ts'
 import { Powgate } from './cli-process.ts'
 
 const SITE_KEY = 'site_0123456789ABCDEFabcdef'

@@ -5,8 +5,12 @@ import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
-import { FAILURES_PER_MINUTE, REFUSALS_PER_MINUTE, SUCCESSES_PER_MINUTE } from '../../src/log/event-log.ts'
-import { Sample } from '../../src/log/sampling.ts'
+import {
+  FAILURES_PER_MINUTE,
+  REFUSALS_PER_MINUTE,
+  Sample,
+  SUCCESSES_PER_MINUTE,
+} from '../../src/log/event-log.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'

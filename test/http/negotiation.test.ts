@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CODINGS, type Coding, matchesEtag, preferredCoding } from '../../src/http/negotiation.ts'
+import { CODINGS, type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
 
 const PREFERENCES: readonly [acceptEncoding: string, coding: Coding][] = [
   ['', 'identity'],

@@ -12,8 +12,9 @@ import {
   parseRedemptionGenerally,
   parseSolution,
   parseSolutionGenerally,
+  usualRedemption,
+  usualSolution,
 } from '../../src/http/schemas.ts'
-import { usualRedemption, usualSolution } from '../../src/http/usual-body.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
 

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 
 const SECRET = 'a secret of the operator'
 const PROGRAM = `
-  import { logDestination } from './src/log/destination.ts'
+  import { logDestination } from './src/log/logger.ts'
   import { createLogger } from './src/log/logger.ts'
   const log = createLogger('info', { worker: 2 }, [${JSON.stringify(SECRET)}], await logDestination(process.env.FORMAT))
   log.info({ port: 8080 }, 'listening')

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseRedisUrl } from '../../src/config/redis-target.ts'
+import { parseRedisUrl } from '../../src/config/redis.ts'
 import { adviceOn, versionOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
 import { ENGINES, RedisServer } from '../harness/redis.ts'

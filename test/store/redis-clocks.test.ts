@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import { parseRedisUrl } from '../../src/config/redis-target.ts'
+import { parseRedisUrl } from '../../src/config/redis.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
 import { LastLook } from '../../src/store/redis/turn.ts'
 import { eventually } from '../harness/eventually.ts'

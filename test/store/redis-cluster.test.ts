@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
-import { parseRedisUrl } from '../../src/config/redis-target.ts'
+import { parseRedisUrl } from '../../src/config/redis.ts'
 import { fnv1a } from '../../src/domain/hash.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
 import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { describeTarget } from '../../src/config/redis-target.ts'
+import { describeTarget } from '../../src/config/redis.ts'
 import { ConfigError } from '../../src/config/sources.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { beforeEach, test } from 'node:test'
-import type { WidgetManifest } from '../../src/http/widget-files.ts'
+import type { WidgetManifest } from '../../src/http/assets.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'

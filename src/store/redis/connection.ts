@@ -4,7 +4,7 @@ import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
-import type { RedisTarget } from '../../config/redis-target.ts'
+import type { RedisTarget } from '../../config/redis.ts'
 
 /**
  * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this

@@ -1,6 +1,6 @@
 /** Whether a Redis can be used, and what an operator should know about it: from its errors and its own reports. */
 
-import { describeTarget, type RedisTarget } from '../../config/redis-target.ts'
+import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { StoreSetupError, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS } from './connection.ts'
 

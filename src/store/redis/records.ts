@@ -11,7 +11,7 @@
  *   <prefix>:{sites}:speeds                hash: what was learned of a site's visitors, by site key (lua/add-votes-1.lua)
  */
 
-import type { RedisTarget } from '../../config/redis-target.ts'
+import type { RedisTarget } from '../../config/redis.ts'
 import {
   type AuditEntry,
   type AuditQuery,

@@ -16,7 +16,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { describeTarget, type RedisTarget } from '../../config/redis-target.ts'
+import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { fnv1a } from '../../domain/hash.ts'
 import {

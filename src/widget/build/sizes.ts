@@ -1,6 +1,6 @@
 /** What a visitor loads, and whether the size is within its limit. */
 
-import type { WidgetManifest } from '../../http/widget-files.ts'
+import type { WidgetManifest } from '../../http/assets.ts'
 
 /** 14 KiB: about what a server may send before it waits for the first acknowledgement (RFC 6928). */
 export const VISIT_BYTES_MAX = 14_336

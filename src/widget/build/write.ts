@@ -9,7 +9,7 @@ import {
   MANIFEST_NAME,
   type WidgetFile,
   type WidgetManifest,
-} from '../../http/widget-files.ts'
+} from '../../http/assets.ts'
 import type { BuiltFile } from './bundle.ts'
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
