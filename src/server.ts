@@ -13,13 +13,13 @@ import { SourceWatch } from './domain/sources.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
+import type { Exchange } from './http/exchange.ts'
 import type { ExchangeHost } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { EventLog } from './log/event-log.ts'
 import type { Logger } from './log/logger.ts'
-import { namedSite } from './metrics/site-counters.ts'
 import { both, Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
@@ -173,6 +173,18 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
     ...(widget === undefined ? [] : widgetRoutes(widget)),
     ...(config.demo === 'on' ? demoRoutes(config, demoApiKey(resolveSecrets(config)[0]!)) : []),
   ]
+}
+
+/**
+ * The site of a refused request, for the metrics: the site of its X-Site-Key or of its API key, whose secret may be wrong.
+ * undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
+ */
+function namedSite(
+  sites: SiteDirectory,
+  { siteKey, apiKeyId }: Pick<Exchange, 'siteKey' | 'apiKeyId'>,
+): string | undefined {
+  if (siteKey !== '') return sites.cachedSite(siteKey)?.record.siteKey
+  return apiKeyId === '' ? undefined : sites.cachedApiKey(apiKeyId)?.siteKey
 }
 
 function recorderOf({ traceFile, workers }: Config, index: number, log: Logger): Recorder | undefined {

@@ -47,7 +47,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   demo: 'domain http protocol store',
   widget: 'http protocol',
   log: 'domain endpoints http protocol',
-  metrics: 'domain endpoints http store',
+  metrics: 'domain endpoints http',
   sites: 'config demo domain log protocol store version.ts',
   check: 'config demo domain http store',
   explain: 'domain log protocol sites',

@@ -115,7 +115,7 @@ function milliseconds(seconds: number | null): number | null {
 }
 
 /** Rounds to as many digits as a screen shows. */
-function rounded(value: number): number {
+export function rounded(value: number): number {
   return Number(value.toPrecision(4))
 }
 

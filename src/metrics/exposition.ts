@@ -5,8 +5,7 @@
 
 import { type JudgementReason, SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import { openFilesOf } from '../http/open-files.ts'
-import type { Histogram, StatsSnapshot } from './snapshot.ts'
-import { RESTART_CAUSES, type Restarts } from './snapshot.ts'
+import { type Histogram, RESTART_CAUSES, type Restarts, type StatsSnapshot } from './snapshot.ts'
 import type { WorkerStats } from './totals.ts'
 
 export interface ExpositionInput {

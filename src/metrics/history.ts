@@ -6,7 +6,7 @@
  * sites use each of the 80 counters in every step, and about 8 MB with fifty usual ones.
  */
 
-import { Columns } from './columns.ts'
+import { Columns, rounded } from './columns.ts'
 import {
   ENDPOINTS,
   type Endpoint,
@@ -20,9 +20,8 @@ import {
   type Traffic,
   type WorkerHistory,
 } from './history-view.ts'
-import type { Restarts } from './snapshot.ts'
-import { SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
-import { CounterNames, packStep, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
+import { type Restarts, SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
+import { CounterNames, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
 
 /** How often `add` must be called. */
 export const ADD_MS = 10_000
@@ -53,9 +52,7 @@ export class History {
    */
   constructor(startedAtMs: number, siteName: (siteKey: string) => string | undefined) {
     const ring = (stepMs: number, stepsMax: number) =>
-      new StepRing({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs, (current, before) =>
-        packStep(this.#names, OTHER_SITES, current, before),
-      )
+      new StepRing({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs, this.#names)
     this.#rings = { '30m': ring(ADD_MS, HALF_HOUR_STEPS), '24h': ring(COARSE_MS, DAY_STEPS) }
     this.#siteName = siteName
     this.#startedAtMs = startedAtMs
@@ -230,9 +227,4 @@ function byEndpoint<Value>(value: (endpoint: Endpoint) => Value): Record<Endpoin
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0)
-}
-
-/** Rounds to as many digits as a screen shows. */
-function rounded(value: number): number {
-  return Number(value.toPrecision(4))
 }

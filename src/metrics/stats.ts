@@ -3,6 +3,7 @@
  * for reading the clock. Once a second the counts become a snapshot with names, which is sent to the primary process.
  */
 
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
@@ -10,10 +11,15 @@ import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoi
 import type { Exchange } from '../http/exchange.ts'
 import type { ExchangeObserver, Part } from '../http/exchange-host.ts'
 import type { ReplyOutcome } from '../http/replies.ts'
-import { BATCH_BOUNDS, Buckets, LATENCY_BOUNDS_SECONDS, Tally } from './buckets.ts'
-import { EventLoopLag } from './event-loop-lag.ts'
-import { SiteCounters } from './site-counters.ts'
-import { type Histogram, SCORE_BUCKETS, SITES_MAX, type SiteStats, type StatsSnapshot } from './snapshot.ts'
+import { BATCH_BOUNDS, Buckets, LATENCY_BOUNDS_SECONDS, SiteCounters, Tally } from './counters.ts'
+import {
+  type Gauges,
+  type Histogram,
+  SCORE_BUCKETS,
+  SITES_MAX,
+  type SiteStats,
+  type StatsSnapshot,
+} from './snapshot.ts'
 
 const { overloaded: OVERLOADED } = OUTCOMES
 
@@ -191,7 +197,7 @@ export class Stats implements Events, ExchangeObserver {
     return { sites, difficulties, reasons, scores, scoreSum }
   }
 
-  #gauges(): StatsSnapshot['gauges'] {
+  #gauges(): Gauges {
     const { rss, heapUsed } = process.memoryUsage()
     const { open, max } = this.#sources.connections()
     return {
@@ -255,6 +261,43 @@ class PartCounters {
       counts.push({ status, count: 1 })
     } else this.answers.set(outcome, [{ status, count: 1 }])
   }
+}
+
+const SAMPLE_MS = 20
+const LAG_WINDOW_MS = 10_000
+const NS_PER_SECOND = 1e9
+
+/** How late the event loop runs its timers, over the last 10 to 20 seconds. */
+export class EventLoopLag {
+  #older = startMonitor()
+  #newer = startMonitor()
+
+  constructor() {
+    // Two overlapping windows: every stall is visible for at least 10 s, also when a window starts during it.
+    setInterval(() => {
+      this.#older.disable()
+      this.#older = this.#newer
+      this.#newer = startMonitor()
+    }, LAG_WINDOW_MS).unref()
+  }
+
+  /** Seconds. */
+  get(): Gauges['eventLoopLagSeconds'] {
+    const monitor = this.#older
+    return { mean: lag(monitor.mean), p99: lag(monitor.percentile(99)), max: lag(monitor.max) }
+  }
+}
+
+function startMonitor(): IntervalHistogram {
+  const monitor = monitorEventLoopDelay({ resolution: SAMPLE_MS })
+  monitor.enable()
+  return monitor
+}
+
+/** The histogram holds the time from one sample to the next. NaN (no samples yet) becomes 0. */
+function lag(nanoseconds: number): number {
+  const seconds = nanoseconds / NS_PER_SECOND - SAMPLE_MS / 1000
+  return seconds > 0 ? Math.round(seconds * 1e6) / 1e6 : 0
 }
 
 /** Two listeners of the same events. */

@@ -8,6 +8,7 @@
  * 32 bits each. A site that uses every counter takes 0.7 KB a step, a usual one 0.1 KB.
  */
 
+import { OTHER_SITES } from './history-view.ts'
 import type { Restarts, SiteStats, StatsSnapshot } from './snapshot.ts'
 
 /** Gauges of a step: the worst value seen during the step. */
@@ -94,17 +95,11 @@ function requestsOf(increases: Increases): number {
   return requests
 }
 
-/** @param otherSites the key for the sites that have no numbers of their own */
-export function packStep(
-  names: CounterNames,
-  otherSites: string,
-  current: Counted,
-  before: Counted | undefined,
-): Content {
+export function packStep(names: CounterNames, current: Counted, before: Counted | undefined): Content {
   const total: Increases = new Map()
   addIncreases(total, current.snapshot, before?.snapshot)
   addIncreases(total, current.restarts, before?.restarts, 'restarts')
-  const sites = siteIncreases(otherSites, current.snapshot.sites ?? {}, before?.snapshot.sites ?? {})
+  const sites = siteIncreases(current.snapshot.sites ?? {}, before?.snapshot.sites ?? {})
   const words: number[] = []
   for (const increases of [total, ...sites.values()]) {
     const start = words.push(0) - 1
@@ -121,8 +116,8 @@ export function packStep(
   }
 }
 
+/** Sites beyond STEP_SITES_MAX are added up under OTHER_SITES. */
 function siteIncreases(
-  otherSites: string,
   current: Readonly<Record<string, SiteStats>>,
   before: Readonly<Record<string, SiteStats>>,
 ): Map<string, Increases> {
@@ -139,7 +134,7 @@ function siteIncreases(
     if (siteKey !== '' && kept.size < STEP_SITES_MAX) kept.set(siteKey, increases)
     else for (const [name, count] of increases) others.set(name, (others.get(name) ?? 0) + count)
   }
-  return others.size === 0 ? kept : kept.set(otherSites, others)
+  return others.size === 0 ? kept : kept.set(OTHER_SITES, others)
 }
 
 /** Passes on the counts of a step, of the whole service or of a site; none if the site had no requests. */
@@ -156,14 +151,12 @@ export function readStep(
   for (at++; at < end; at += 2) take(packed[at]!, packed[at + 1]!)
 }
 
-type Pack = (current: Counted, before: Counted | undefined) => Content
-
 /** Steps of equal length, as many as a range needs. The last step grows until it is full. */
 export class StepRing {
   readonly #stepMs: number
   readonly #stepsMax: number
   readonly #slackMs: number
-  readonly #pack: Pack
+  readonly #names: CounterNames
   #steps: Step[] = []
   /** The end of the last full step, and what had been counted by then. */
   #fromMs: number
@@ -174,13 +167,13 @@ export class StepRing {
   constructor(
     { stepMs, stepsMax, slackMs }: { stepMs: number; stepsMax: number; slackMs: number },
     startedAtMs: number,
-    pack: Pack,
+    names: CounterNames,
   ) {
     this.#stepMs = stepMs
     this.#stepsMax = stepsMax
     this.#slackMs = slackMs
     this.#fromMs = startedAtMs
-    this.#pack = pack
+    this.#names = names
   }
 
   /** Oldest first. */
@@ -195,7 +188,7 @@ export class StepRing {
       fromMs: this.#fromMs,
       toMs: nowMs,
       gauges: worst,
-      ...this.#pack(counted, this.#before),
+      ...packStep(this.#names, counted, this.#before),
     })
     if (this.#steps.length > this.#stepsMax) this.#steps.shift()
     this.#isOpen = nowMs - this.#fromMs < this.#stepMs - this.#slackMs

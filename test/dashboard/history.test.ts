@@ -220,12 +220,7 @@ describe('sites', () => {
       const snapshot = counted(({ sites }) => {
         for (let index = 0; index < count; index++) Object.assign(sites, { [siteKeyOf(index)]: stats })
       })
-      const { packed } = packStep(
-        new CounterNames(),
-        OTHER_SITES,
-        { snapshot, restarts: FLEET.restarts },
-        undefined,
-      )
+      const { packed } = packStep(new CounterNames(), { snapshot, restarts: FLEET.restarts }, undefined)
       return packed.byteLength
     })
     const counters = 4 + 35 + 16 + 13 + 11

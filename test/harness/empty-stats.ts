@@ -1,4 +1,4 @@
-import { SiteCounters } from '../../src/metrics/site-counters.ts'
+import { SiteCounters } from '../../src/metrics/counters.ts'
 import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { Stats } from '../../src/metrics/stats.ts'
 

@@ -6,9 +6,8 @@ import { type ApiKeyRecord, compileSite, type Site } from '../../src/domain/site
 import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { EventLoopLag } from '../../src/metrics/event-loop-lag.ts'
 import { SITES_MAX } from '../../src/metrics/snapshot.ts'
-import { Stats } from '../../src/metrics/stats.ts'
+import { EventLoopLag, Stats } from '../../src/metrics/stats.ts'
 import { defaultSettings } from '../../src/sites/sites.ts'
 import { eventually } from '../harness/eventually.ts'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Buckets, LATENCY_BOUNDS_SECONDS } from '../../src/metrics/buckets.ts'
+import { Buckets, LATENCY_BOUNDS_SECONDS } from '../../src/metrics/counters.ts'
 import { SITES_MAX, type SiteStats, type StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { EMPTY_STATS } from '../harness/empty-stats.ts'
