@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseConfig } from '../src/config/config.ts'
-import { SETTING_GROUPS, SETTINGS, type Setting } from '../src/config/settings.ts'
+import { SETTINGS, type Setting } from '../src/config/settings.ts'
 import { faults } from './faults/faults.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -237,11 +237,6 @@ test('every default is what its setting expects', () => {
   assert.doesNotThrow(() =>
     parseConfig(Object.fromEntries(defaults.filter(([, fallback]) => fallback !== ''))),
   )
-})
-
-test('every setting is in one group of the help', () => {
-  const grouped = Object.values(SETTING_GROUPS).flat()
-  assert.deepEqual([...grouped].sort(), Object.keys(SETTINGS).sort())
 })
 
 test('each fault of test/faults can still be put in, and its tests are there', () => {

@@ -1,5 +1,6 @@
 /** `powgate serve`: the service itself. Its help is the table of settings. */
 
+import type { Setting } from '../config/settings.ts'
 import type { Command } from './command.ts'
 
 export const SERVE_COMMAND: Command = {
@@ -20,21 +21,15 @@ async function serve(): Promise<void> {
 const WIDTH = 100
 
 async function settingsHelp(): Promise<string> {
-  const { SETTING_GROUPS, SETTINGS } = await import('../config/settings.ts')
-  const groups = Object.entries(SETTING_GROUPS).map(([heading, names]) => {
-    const entries = names.map(name => {
-      const {
-        fallback,
-        expects,
-        about,
-        isSecret,
-      }: (typeof SETTINGS)[keyof typeof SETTINGS] & {
-        isSecret?: true
-      } = SETTINGS[name]
-      const head = `  ${name}${fallback === '' ? '' : ` = ${fallback}`}`
-      const file = isSecret ? ` Or a file that holds it: ${name}_FILE.` : ''
-      return [head, wrapped(`${about}${file} Expects ${expects}.`)].join('\n')
-    })
+  const { SETTING_GROUPS } = await import('../config/settings.ts')
+  const groups = Object.entries(SETTING_GROUPS).map(([heading, settings]) => {
+    const entries = Object.entries<Setting>(settings).map(
+      ([name, { fallback, expects, about, isSecret }]) => {
+        const head = `  ${name}${fallback === '' ? '' : ` = ${fallback}`}`
+        const file = isSecret ? ` Or a file that holds it: ${name}_FILE.` : ''
+        return [head, wrapped(`${about}${file} Expects ${expects}.`)].join('\n')
+      },
+    )
     return `${heading}:\n${entries.join('\n')}`
   })
   return `Settings are environment variables, or lines of a file (--config). All mistakes are listed at the start.

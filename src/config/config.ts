@@ -10,59 +10,13 @@ import { checkedRedis } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 import { ConfigError, type Environment, gatherSettings, type SettingValues, variableOf } from './sources.ts'
 
-export interface Config {
-  readonly host: string
-  readonly port: number
-  readonly adminHost: string
-  /** In lower case. */
-  readonly adminHosts: readonly string[]
-  /** undefined: no admin port. */
-  readonly adminPort: number | undefined
-  readonly workers: number
-  readonly logLevel: string
-  readonly logFormat: 'auto' | 'json' | 'text'
-  /** Share of the visitors whose successes are logged too, 0 to 1. */
-  readonly logSuccesses: number
-  /** Otherwise only their networks are logged. */
-  readonly logsWholeAddresses: boolean
-  /** undefined: nothing is traced. */
-  readonly traceFile: string | undefined
-  readonly dataDir: string
-  readonly stateBytesMax: number
-  /** undefined: the embedded store. */
-  readonly redis: RedisTarget | undefined
-  readonly redisPrefix: string
-  readonly redisShards: number
-  /** How long a start waits for its store. */
-  readonly storeWaitMs: number
-  /** The first secret signs. Empty: one is generated in the data directory (embedded store only). */
-  readonly secrets: readonly string[]
-  readonly trustedProxies: AddressSet
-  /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
-  readonly proxyProtocol: boolean
-  readonly ipv6PrefixBits: number
-  readonly limits: Limits
-  readonly challengeLifetimeMs: number
-  readonly tokenLifetimeMs: number
-  readonly storeDeadlineMs: number
-  readonly bodyBytesMax: number
-  /** Of each worker; 0: as many as its limit of open files allows. */
-  readonly connectionsMax: number
-  /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
-  readonly overloadMs: number | undefined
-  readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
-  readonly drainMs: number
-  /** Time between reporting "not ready" and closing the listeners. */
-  readonly unreadyMs: number
-  readonly demo: DemoMode
-  /** Whether the published test keys work. */
-  readonly testKeys: boolean
-  /** What works, and may be a mistake. */
-  readonly warnings: readonly string[]
-}
+/** How the service is configured; `configOf` says what each field means. */
+export type Config = Readonly<ReturnType<typeof configOf>>
 
 /** `auto`: on while the service that made the first start runs. The primary process decides; workers get `on` or `off`. */
 export type DemoMode = 'auto' | 'on' | 'off'
+
+type Text = (name: SettingName) => string
 
 /** Without the meta-schema, which takes longer to compile than all settings. A test checks the settings against it. */
 const ajv = new Ajv({ coerceTypes: true, strict: true, meta: false, validateSchema: false })
@@ -110,57 +64,79 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
       'POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name the proxies that send the header',
     )
   }
-  const failOpen = text('POWGATE_FAIL_OPEN').split(',')
   checkTogether(text, problems)
   if (problems.length > 0) throw new ConfigError(problems)
+  return Object.freeze(configOf(text, { redis, secrets, trustedProxies }))
+}
 
+interface Checked {
+  /** undefined: the embedded store. */
+  readonly redis: RedisTarget | undefined
+  /** The first secret signs. Empty: one is generated in the data directory (embedded store only). */
+  readonly secrets: readonly string[]
+  readonly trustedProxies: readonly string[]
+}
+
+function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
   const number = (name: SettingName) => Number(text(name))
-  return Object.freeze({
+  const failOpen = text('POWGATE_FAIL_OPEN').split(',')
+  const adminHosts = text('POWGATE_ADMIN_HOSTS').toLowerCase().split(',')
+  const limits: Limits = {
+    challengeAddress: number('POWGATE_LIMIT_CHALLENGE_ADDRESS'),
+    challengeAddressSite: number('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE'),
+    verifyAddress: number('POWGATE_LIMIT_VERIFY_ADDRESS'),
+    verifyAddressSite: number('POWGATE_LIMIT_VERIFY_ADDRESS_SITE'),
+    redeemAddress: number('POWGATE_LIMIT_REDEEM_ADDRESS'),
+    redeemApiKey: number('POWGATE_LIMIT_REDEEM_API_KEY'),
+  }
+  return {
     host: text('HOST'),
     port: number('PORT'),
     adminHost: text('POWGATE_ADMIN_HOST'),
-    adminHosts: text('POWGATE_ADMIN_HOSTS')
-      .toLowerCase()
-      .split(',')
-      .filter(name => name !== ''),
+    /** In lower case. */
+    adminHosts: adminHosts.filter(name => name !== ''),
+    /** undefined: no admin port. */
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),
     logLevel: text('LOG_LEVEL'),
-    logFormat: text('POWGATE_LOG_FORMAT') as Config['logFormat'],
+    logFormat: text('POWGATE_LOG_FORMAT') as 'auto' | 'json' | 'text',
+    /** Share of the visitors whose successes are logged too, 0 to 1. */
     logSuccesses: number('POWGATE_LOG_SUCCESSES'),
+    /** Otherwise only their networks are logged. */
     logsWholeAddresses: text('POWGATE_LOG_ADDRESSES') === 'whole',
+    /** undefined: nothing is traced. */
     traceFile: text('POWGATE_TRACE_FILE') || undefined,
     dataDir: text('POWGATE_DATA_DIR'),
     stateBytesMax: number('POWGATE_STATE_MAX_MB') * 2 ** 20,
     redis,
     redisPrefix: text('POWGATE_REDIS_PREFIX'),
     redisShards: number('POWGATE_REDIS_SHARDS'),
+    /** How long a start waits for its store. */
     storeWaitMs: number('POWGATE_STORE_WAIT_SECONDS') * 1000,
     secrets,
     trustedProxies: new AddressSet(trustedProxies),
+    /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
-    limits: {
-      challengeAddress: number('POWGATE_LIMIT_CHALLENGE_ADDRESS'),
-      challengeAddressSite: number('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE'),
-      verifyAddress: number('POWGATE_LIMIT_VERIFY_ADDRESS'),
-      verifyAddressSite: number('POWGATE_LIMIT_VERIFY_ADDRESS_SITE'),
-      redeemAddress: number('POWGATE_LIMIT_REDEEM_ADDRESS'),
-      redeemApiKey: number('POWGATE_LIMIT_REDEEM_API_KEY'),
-    },
+    limits,
     challengeLifetimeMs: number('POWGATE_CHALLENGE_SECONDS') * 1000,
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),
     bodyBytesMax: number('POWGATE_BODY_MAX_BYTES'),
+    /** Of each worker; 0: as many as its limit of open files allows. */
     connectionsMax: number('POWGATE_CONNECTIONS_MAX'),
+    /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
     overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
+    /** Time between reporting "not ready" and closing the listeners. */
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,
     demo: text('POWGATE_DEMO') as DemoMode,
+    /** Whether the published test keys work. */
     testKeys: text('POWGATE_TEST_KEYS') === 'on',
+    /** What works, and may be a mistake. */
     warnings: warningsOf(text, trustedProxies),
-  })
+  }
 }
 
 /** The URL that a person on this machine opens. */
@@ -170,7 +146,7 @@ export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string 
 }
 
 /** Problems of settings that are valid on their own, but not together. */
-function checkTogether(text: (name: SettingName) => string, problems: string[]): void {
+function checkTogether(text: Text, problems: string[]): void {
   const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
   if (adminPort !== 0 && adminPort === port)
     problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
@@ -203,7 +179,7 @@ function checkedRanges(text: string, problems: string[]): string[] {
   return ranges
 }
 
-function warningsOf(text: (name: SettingName) => string, trustedProxies: readonly string[]): string[] {
+function warningsOf(text: Text, trustedProxies: readonly string[]): string[] {
   const warnings = trustedProxies.flatMap(range => {
     const risk = riskOfTrusting(range)
     return risk === undefined ? [] : [`POWGATE_TRUSTED_PROXIES: ${range} ${risk}`]
