@@ -103,7 +103,7 @@ function uint32Text(value: number): string {
   return fromCharCode(value >>> B3, (value >>> B2) & 0xff, (value >>> B1) & 0xff, value & 0xff)
 }
 
-/** By the numbers that the scripts use. */
+/** By the numbers that the scripts use, as NONCES and TOKENS below. */
 const POLICIES: readonly Policy[] = ['address', 'address', 'address-site', 'api-key']
 
 /** An answer: | status 1 | first 3 | second 3 |. An unknown status becomes `unavailable`, which refuses. */
@@ -137,34 +137,18 @@ export function challengeAnswer(reply: Buffer | undefined, at: number): Challeng
   }
 }
 
+const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
+
 export function solutionAnswer(reply: Buffer | undefined, at: number): SolutionAdmission {
-  switch (reply?.[at]) {
-    case 0:
-      return limitedAnswer(reply!, at)
-    case 1:
-      return { status: 'admitted', nonce: 'spent', failures: firstOf(reply!, at) }
-    case 2:
-      return { status: 'admitted', nonce: 'used', failures: firstOf(reply!, at) }
-    case 3:
-      return { status: 'admitted', nonce: 'untouched', failures: firstOf(reply!, at) }
-    default:
-      return UNAVAILABLE
-  }
+  if (reply?.[at] === 0) return limitedAnswer(reply, at)
+  const nonce = NONCES[reply?.[at] ?? 0]
+  return nonce === undefined ? UNAVAILABLE : { status: 'admitted', nonce, failures: firstOf(reply!, at) }
 }
 
+const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const
+
 export function redemptionAnswer(reply: Buffer | undefined, at: number): RedemptionAdmission {
-  switch (reply?.[at]) {
-    case 0:
-      return limitedAnswer(reply!, at)
-    case 1:
-      return { status: 'admitted', token: 'redeemed' }
-    case 2:
-      return { status: 'admitted', token: 'used' }
-    case 3:
-      return { status: 'admitted', token: 'forgotten' }
-    case 4:
-      return { status: 'admitted', token: 'untouched' }
-    default:
-      return UNAVAILABLE
-  }
+  if (reply?.[at] === 0) return limitedAnswer(reply, at)
+  const token = TOKENS[reply?.[at] ?? 0]
+  return token === undefined ? UNAVAILABLE : { status: 'admitted', token }
 }
