@@ -119,10 +119,15 @@ function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)
-  const rules = { part: endpoint.name, isCrossOrigin, faultReply: endpoint.faultReply, ambiguousReply }
+  const rules = {
+    part: endpoint.name,
+    isCrossOrigin,
+    faultReply: endpoint.refusals.faultReply,
+    ambiguousReply,
+  }
   const step = (exchange: Exchange) => endpoint.handle(exchange)
   const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(step)
-  app[method](path, unlessOverloaded(handle, endpoint.overloadReply, host, rules))
+  app[method](path, unlessOverloaded(handle, endpoint.refusals.overloadReply, host, rules))
   // Preflights are not counted among the endpoint's answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))

@@ -13,7 +13,7 @@ import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply } from '../http/replies.ts'
+import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import { type Endpoint, Refusals, type Service } from './service.ts'
 import { boundsFor } from './solve-time.ts'
@@ -22,32 +22,28 @@ type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export class ChallengeEndpoint implements Endpoint {
   readonly name = 'challenge'
-  readonly faultReply: Reply
-  readonly overloadReply: Reply
+  readonly refusals: Refusals
   readonly #service: Service
-  readonly #refusals: Refusals
 
   constructor(service: Service) {
     const { limits } = service.settings
     this.#service = service
-    this.#refusals = new Refusals(service, 'challenge', 'plain', {
+    this.refusals = new Refusals(service, 'challenge', 'plain', {
       address: limits.challengeAddress,
       'address-site': limits.challengeAddressSite,
     })
-    this.faultReply = this.#refusals.faultReply
-    this.overloadReply = this.#refusals.overloadReply
   }
 
   handle(exchange: Exchange): void {
     const { siteKey } = exchange
-    if (siteKey === '') return this.#refusals.refuse(exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return this.#refusals.refuse(exchange, 'site-key-malformed')
+    if (siteKey === '') return this.refusals.refuse(exchange, 'site-key-missing')
+    if (!isSiteKey(siteKey)) return this.refusals.refuse(exchange, 'site-key-malformed')
     const cached = this.#service.sites.cachedSite(siteKey)
     if (cached !== undefined) return this.#admit(exchange, cached)
     this.#service.sites.loadSite(
       siteKey,
       exchange.guard(site => {
-        if (site === undefined) this.#refusals.refuse(exchange, 'store-unavailable')
+        if (site === undefined) this.refusals.refuse(exchange, 'store-unavailable')
         else this.#admit(exchange, site)
       }),
     )
@@ -70,17 +66,9 @@ export class ChallengeEndpoint implements Endpoint {
     this.#service.store.admitChallenge(
       request,
       exchange.guard(admission => {
-        switch (admission.status) {
-          case 'limited':
-            this.#refusals.limit(exchange, admission, ownLimit)
-            break
-          case 'admitted':
-            if (refusal === undefined) this.#issue(exchange, site!, addressKey, admission)
-            else this.#refusals.refuse(exchange, refusal)
-            break
-          default:
-            this.#refusals.unavailable(exchange, ownLimit)
-        }
+        if (!this.refusals.admits(exchange, admission, ownLimit)) return
+        if (refusal === undefined) this.#issue(exchange, site!, addressKey, admission)
+        else this.refusals.refuse(exchange, refusal)
       }),
     )
   }
@@ -89,7 +77,7 @@ export class ChallengeEndpoint implements Endpoint {
     const { siteKey, limits } = site.record
     const storeEpoch = this.#service.store.nonceEpoch(addressKey, siteKey)
     if (storeEpoch === undefined) {
-      this.#refusals.refuse(exchange, 'store-unavailable')
+      this.refusals.refuse(exchange, 'store-unavailable')
       return
     }
     const issuedAtMs = this.#service.now()

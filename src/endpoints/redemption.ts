@@ -159,16 +159,7 @@ export class RedemptionFlow<Asked> {
     this.#service.store.redeemToken(
       request,
       exchange.guard(admission => {
-        switch (admission.status) {
-          case 'limited':
-            this.refusals.limit(exchange, admission, ownLimit)
-            break
-          case 'admitted':
-            this.#conclude(exchange, attempt, admission)
-            break
-          default:
-            this.refusals.unavailable(exchange, ownLimit)
-        }
+        if (this.refusals.admits(exchange, admission, ownLimit)) this.#conclude(exchange, attempt, admission)
       }),
     )
   }

@@ -86,10 +86,8 @@ export interface Judgement {
 /** One path's handler. */
 export interface Endpoint {
   readonly name: EndpointName
+  readonly refusals: Refusals
   handle(exchange: Exchange): void
-  readonly faultReply: Reply
-  /** The answer to requests that are shed. */
-  readonly overloadReply: Reply
 }
 
 export type EndpointName = 'challenge' | 'verify' | 'verify-token' | 'siteverify'
@@ -127,6 +125,24 @@ export class Refusals {
   limit(exchange: Exchange, limited: Limited, siteLimit: number | undefined): void {
     this.#service.events.refused(exchange, this.#endpoint, 'rate-limited', limited.policy)
     exchange.answer(limitedReply(limited, this.#policiesWith(siteLimit), this.#style))
+  }
+
+  /** Whether the store has admitted the request. If not, or if the outcome is unknown, answers the request. */
+  admits<Admission extends { readonly status: string }>(
+    exchange: Exchange,
+    admission: Admission | Limited,
+    siteLimit: number | undefined,
+  ): admission is Extract<Admission, { status: 'admitted' }> {
+    switch (admission.status) {
+      case 'admitted':
+        return true
+      case 'limited':
+        this.limit(exchange, admission as Limited, siteLimit)
+        return false
+      default:
+        this.unavailable(exchange, siteLimit)
+        return false
+    }
   }
 
   #policiesWith(siteLimit: number | undefined): PolicyList {

@@ -11,18 +11,15 @@
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Reply } from '../http/replies.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
 import { RedemptionFlow } from './redemption.ts'
 import type { Endpoint, Refusals, Service } from './service.ts'
 
 export class SiteverifyEndpoint implements Endpoint {
   readonly name = 'siteverify'
-  readonly faultReply: Reply
-  readonly overloadReply: Reply
+  readonly refusals: Refusals
   readonly #bodyBytesMax: number
   readonly #redemption: RedemptionFlow<SiteverifyFields>
-  readonly #refusals: Refusals
 
   constructor(service: Service) {
     this.#bodyBytesMax = service.settings.bodyBytesMax
@@ -33,26 +30,24 @@ export class SiteverifyEndpoint implements Endpoint {
       read: (fields, _exchange, site) => parseSiteverify(fields, site),
       success: successBody,
     })
-    this.#refusals = this.#redemption.refusals
-    this.faultReply = this.#refusals.faultReply
-    this.overloadReply = this.#refusals.overloadReply
+    this.refusals = this.#redemption.refusals
   }
 
   handle(exchange: Exchange): void {
-    if (exchange.isOfPage) return this.#refusals.refuse(exchange, 'sent-by-page')
+    if (exchange.isOfPage) return this.refusals.refuse(exchange, 'sent-by-page')
     exchange.readBody(this.#bodyBytesMax, body => {
-      if (body === undefined) this.#refusals.refuse(exchange, 'body-too-large')
+      if (body === undefined) this.refusals.refuse(exchange, 'body-too-large')
       else this.#redeem(exchange, body)
     })
   }
 
   #redeem(exchange: Exchange, body: Buffer): void {
     const fields = readSiteverify(body, exchange.contentType)
-    if (!fields.ok) return this.#refusals.refuse(exchange, fields.refusal.reason, fields.refusal)
+    if (!fields.ok) return this.refusals.refuse(exchange, fields.refusal.reason, fields.refusal)
     const secret = secretOf(fields.body)
-    if (secret === undefined) return this.#refusals.refuse(exchange, 'credentials-missing')
+    if (secret === undefined) return this.refusals.refuse(exchange, 'credentials-missing')
     const keyId = typeof secret === 'string' ? apiKeyId(secret) : undefined
-    if (keyId === undefined) return this.#refusals.refuse(exchange, 'credentials-malformed')
+    if (keyId === undefined) return this.refusals.refuse(exchange, 'credentials-malformed')
     this.#redemption.redeem(exchange, secret as string, keyId, fields.body)
   }
 }

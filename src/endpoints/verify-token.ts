@@ -11,7 +11,6 @@ import { formatAddress } from '../domain/address.ts'
 import { apiKeyId } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { Reply } from '../http/replies.ts'
 import { parseRedemption } from '../http/schemas.ts'
 import { RedemptionFlow } from './redemption.ts'
 import type { Endpoint, Refusals, Service } from './service.ts'
@@ -20,11 +19,9 @@ const BEARER = /^Bearer +([^ ]+) *$/i
 
 export class VerifyTokenEndpoint implements Endpoint {
   readonly name = 'verify-token'
-  readonly faultReply: Reply
-  readonly overloadReply: Reply
+  readonly refusals: Refusals
   readonly #bodyBytesMax: number
   readonly #redemption: RedemptionFlow<Buffer>
-  readonly #refusals: Refusals
 
   constructor(service: Service) {
     this.#bodyBytesMax = service.settings.bodyBytesMax
@@ -35,19 +32,17 @@ export class VerifyTokenEndpoint implements Endpoint {
       read: (body, exchange) => parseRedemption(body, exchange.contentType),
       success: successBody,
     })
-    this.#refusals = this.#redemption.refusals
-    this.faultReply = this.#refusals.faultReply
-    this.overloadReply = this.#refusals.overloadReply
+    this.refusals = this.#redemption.refusals
   }
 
   handle(exchange: Exchange): void {
     const { authorization } = exchange
-    if (authorization === '') return this.#refusals.refuse(exchange, 'credentials-missing')
+    if (authorization === '') return this.refusals.refuse(exchange, 'credentials-missing')
     const key = BEARER.exec(authorization)?.[1] ?? ''
     const keyId = apiKeyId(key)
-    if (keyId === undefined) return this.#refusals.refuse(exchange, 'credentials-malformed')
+    if (keyId === undefined) return this.refusals.refuse(exchange, 'credentials-malformed')
     exchange.readBody(this.#bodyBytesMax, body => {
-      if (body === undefined) this.#refusals.refuse(exchange, 'body-too-large')
+      if (body === undefined) this.refusals.refuse(exchange, 'body-too-large')
       else this.#redemption.redeem(exchange, key, keyId, body)
     })
   }

@@ -27,7 +27,7 @@ import {
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { NO_HEADERS, type Reply } from '../http/replies.ts'
+import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
@@ -73,35 +73,31 @@ const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export class VerifyEndpoint implements Endpoint {
   readonly name = 'verify'
-  readonly faultReply: Reply
-  readonly overloadReply: Reply
+  readonly refusals: Refusals
   readonly #service: Service
-  readonly #refusals: Refusals
 
   constructor(service: Service) {
     const { limits } = service.settings
     this.#service = service
-    this.#refusals = new Refusals(service, 'verify', 'plain', {
+    this.refusals = new Refusals(service, 'verify', 'plain', {
       address: limits.verifyAddress,
       'address-site': limits.verifyAddressSite,
     })
-    this.faultReply = this.#refusals.faultReply
-    this.overloadReply = this.#refusals.overloadReply
   }
 
   handle(exchange: Exchange): void {
     const { siteKey } = exchange
-    if (siteKey === '') return this.#refusals.refuse(exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return this.#refusals.refuse(exchange, 'site-key-malformed')
+    if (siteKey === '') return this.refusals.refuse(exchange, 'site-key-missing')
+    if (!isSiteKey(siteKey)) return this.refusals.refuse(exchange, 'site-key-malformed')
     exchange.readBody(this.#service.settings.bodyBytesMax, body => {
-      if (body === undefined) return this.#refusals.refuse(exchange, 'body-too-large')
+      if (body === undefined) return this.refusals.refuse(exchange, 'body-too-large')
       const cached = this.#service.sites.cachedSite(siteKey)
       if (cached !== undefined) return this.#admit(exchange, cached, body)
       const kept = Buffer.from(body) // the body's memory is valid only until this callback returns
       this.#service.sites.loadSite(
         siteKey,
         exchange.guard(site => {
-          if (site === undefined) this.#refusals.refuse(exchange, 'store-unavailable')
+          if (site === undefined) this.refusals.refuse(exchange, 'store-unavailable')
           else this.#admit(exchange, site, kept)
         }),
       )
@@ -138,16 +134,8 @@ export class VerifyEndpoint implements Endpoint {
     this.#service.store.admitSolution(
       request,
       exchange.guard(admission => {
-        switch (admission.status) {
-          case 'limited':
-            this.#refusals.limit(exchange, admission, ownLimit)
-            break
-          case 'admitted':
-            this.#conclude(exchange, site, address, attempt, admission)
-            break
-          default:
-            this.#refusals.unavailable(exchange, ownLimit)
-        }
+        if (this.refusals.admits(exchange, admission, ownLimit))
+          this.#conclude(exchange, site, address, attempt, admission)
       }),
     )
   }
@@ -240,7 +228,7 @@ export class VerifyEndpoint implements Endpoint {
   ): void {
     switch (attempt.verdict) {
       case 'solved':
-        if (admitted.nonce !== 'spent') this.#refusals.refuse(exchange, 'nonce-used')
+        if (admitted.nonce !== 'spent') this.refusals.refuse(exchange, 'nonce-used')
         else this.#grade(exchange, site!, address, attempt, admitted.failures)
         break
       case 'failed':
@@ -264,8 +252,8 @@ export class VerifyEndpoint implements Endpoint {
       refusal.reason === 'nonce-forged' &&
       site !== null &&
       this.#isOfOtherShard(exchange.nonce, site.record.siteKey, address)
-    if (isElsewhere) this.#refusals.refuse(exchange, 'nonce-other-address')
-    else this.#refusals.refuse(exchange, refusal.reason, refusal)
+    if (isElsewhere) this.refusals.refuse(exchange, 'nonce-other-address')
+    else this.refusals.refuse(exchange, refusal.reason, refusal)
   }
 
   /** Adds the signals that come from the store and from other visits. */
@@ -294,7 +282,7 @@ export class VerifyEndpoint implements Endpoint {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
     } else if (storeEpoch !== this.#service.store.siteEpoch(siteKey)) {
       // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
-      this.#refusals.refuse(exchange, 'store-unavailable')
+      this.refusals.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.#service.now()
       if (!isTest && this.#service.sources.accepted(address, issuedAtMs)) this.#service.loads.count(siteKey)
