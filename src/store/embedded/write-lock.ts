@@ -20,8 +20,10 @@ const READERS_MAX = 1024
 /** ABORTABLE | SYNCHRONOUS_COMMIT | NO_SYNC_FLUSH of lmdb, which only declares them. */
 const UNFLUSHED = 0x10003 as TransactionFlags
 
+type FileOptions = RootDatabaseOptionsWithPath & { readonly path: string }
+
 /** An LMDB file that this process has open. */
-export interface OpenFile {
+interface OpenFile {
   readonly root: RootDatabase
   close(): Promise<void>
 }
@@ -32,7 +34,7 @@ const opened = new Map<string, { readonly root: RootDatabase; users: number }>()
  * Opens a file once per process, for all its users there. If a file were opened twice and closed once, the process would lose
  * its locks on the file. Other processes would then take the process for dead.
  */
-export function openFile(options: RootDatabaseOptionsWithPath & { readonly path: string }): OpenFile {
+function openFile(options: FileOptions): OpenFile {
   const { path } = options
   const entry = opened.get(path) ?? {
     root: open({ maxReaders: READERS_MAX, cache: false, ...options }),
@@ -53,19 +55,26 @@ export function openFile(options: RootDatabaseOptionsWithPath & { readonly path:
   }
 }
 
-export class WriteLock {
+/** An LMDB file with its lock, whose own file lies beside it. */
+export class LockedFile {
+  readonly root: RootDatabase
   readonly #file: OpenFile
+  readonly #lock: OpenFile
   #isHeld = false
 
-  /** @param file path of the file to lock; the lock's own file lies beside it */
-  constructor(file: string) {
-    this.#file = openFile({ path: `${file}-lock`, noSync: true, overlappingSync: false })
+  constructor(options: FileOptions) {
+    this.#lock = openFile({ path: `${options.path}-lock`, noSync: true, overlappingSync: false })
+    this.#file = this.hold(() => openFile(options))
+    this.root = this.#file.root
   }
 
-  /** Runs the action while no other process holds the lock, and returns its result. The action may hold the lock again. */
+  /**
+   * Runs the action while no other process holds the lock, and returns its result. The action may hold the lock again. For
+   * actions with write transactions of their own: opening a database that does not exist yet.
+   */
   hold<T>(action: () => T): T {
     if (this.#isHeld) return action()
-    return this.#file.root.transactionSync(() => {
+    return this.#lock.root.transactionSync(() => {
       this.#isHeld = true
       try {
         return action()
@@ -75,36 +84,14 @@ export class WriteLock {
     })
   }
 
-  close(): Promise<void> {
-    return this.#file.close()
-  }
-}
-
-/** An LMDB file with its lock. */
-export class LockedFile {
-  readonly root: RootDatabase
-  readonly #file: OpenFile
-  readonly #lock: WriteLock
-
-  constructor(options: RootDatabaseOptionsWithPath & { readonly path: string }) {
-    this.#lock = new WriteLock(options.path)
-    this.#file = this.#lock.hold(() => openFile(options))
-    this.root = this.#file.root
-  }
-
-  /** For actions with write transactions of their own: opening a database that does not exist yet. */
-  hold<T>(action: () => T): T {
-    return this.#lock.hold(action)
-  }
-
   /** The action's writes are one transaction; an exception undoes them. */
   write<T>(action: () => T): T {
-    return this.#lock.hold(() => this.root.transactionSync(action))
+    return this.hold(() => this.root.transactionSync(action))
   }
 
   /** The same without waiting for the disk, for writes that a crash of the machine may lose. */
   writeUnflushed<T>(action: () => T): T {
-    return this.#lock.hold(() => this.root.transactionSync(action, UNFLUSHED))
+    return this.hold(() => this.root.transactionSync(action, UNFLUSHED))
   }
 
   async close(): Promise<void> {
