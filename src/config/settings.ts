@@ -18,149 +18,143 @@ const WORKERS_MAX = 256
 const LIMIT_MAX = 1_000_000
 export const SECRET_CHARACTERS_MIN = 32
 
-function integer(minimum: number, maximum: number, fallback: number | string, about: string): Setting {
+type Range = readonly [minimum: number, maximum: number]
+
+function integer([minimum, maximum]: Range, fallback: number, about: string): Setting {
   const schema = Type.Integer({ minimum, maximum })
   return { schema, fallback: String(fallback), expects: `an integer from ${minimum} to ${maximum}`, about }
 }
 
 function limit(perMinute: number, about: string): Setting {
-  return integer(1, LIMIT_MAX, perMinute, `Requests per minute: ${about}.`)
+  return integer([1, LIMIT_MAX], perMinute, `Requests per minute: ${about}.`)
 }
 
 function text(fallback: string, expects: string, about: string): Setting {
   return { schema: Type.String(), fallback, expects, about }
 }
 
-const path = text
+/** Empty if it is not set. */
+function optional(expects: string, about: string): Setting {
+  return text('', expects, about)
+}
+
+function secret(expects: string, about: string): Setting {
+  return { ...optional(expects, about), isSecret: true }
+}
+
+function matching(pattern: string, fallback: string, expects: string, about: string): Setting {
+  return { ...text(fallback, expects, about), schema: Type.String({ pattern }) }
+}
+
+function choice(options: readonly string[], fallback: string, expects: string, about: string): Setting {
+  return { schema: Type.Enum([...options]), fallback, expects, about }
+}
 
 function onOff(fallback: 'on' | 'off', about: string): Setting {
-  return { schema: Type.Enum(['on', 'off']), fallback, expects: 'on or off', about }
+  return choice(['on', 'off'], fallback, 'on or off', about)
 }
 
 function address(fallback: string, about: string): Setting {
-  const schema = Type.String({ pattern: '^[0-9A-Za-z._:-]{1,255}$' })
-  return { schema, fallback, expects: 'an IP address', about }
+  return matching('^[0-9A-Za-z._:-]{1,255}$', fallback, 'an IP address', about)
 }
 
 /** By the headings below which the help lists them. */
 export const SETTING_GROUPS = {
   Listening: {
     HOST: address('0.0.0.0', 'Address to listen on.'),
-    PORT: integer(0, 65535, 8080, 'Port to listen on; 0 takes a free one.'),
+    PORT: integer([0, 65535], 8080, 'Port to listen on; 0 takes a free one.'),
     POWGATE_WORKERS: integer(
-      1,
-      WORKERS_MAX,
+      [1, WORKERS_MAX],
       Math.min(WORKERS_MAX, availableParallelism()),
       'Worker processes; by default one for each core.',
     ),
     POWGATE_CONNECTIONS_MAX: integer(
-      0,
-      1_000_000,
+      [0, 1_000_000],
       0,
       'Connections of each worker; above that new ones are closed. 0: as many as it may open files.',
     ),
-    POWGATE_CONFIG_FILE: path(
-      '',
+    POWGATE_CONFIG_FILE: optional(
       'a file of NAME=value lines',
       'Settings of this table; the environment goes before it. Read again on SIGHUP.',
     ),
   },
   'Behind a load balancer': {
-    POWGATE_TRUSTED_PROXIES: {
-      schema: Type.String(),
-      fallback: '',
-      expects: 'IP addresses and CIDRs, separated by commas',
-      about: 'Proxies whose X-Forwarded-For, X-Request-Id and PROXY protocol are believed.',
-    },
+    POWGATE_TRUSTED_PROXIES: optional(
+      'IP addresses and CIDRs, separated by commas',
+      'Proxies whose X-Forwarded-For, X-Request-Id and PROXY protocol are believed.',
+    ),
     POWGATE_PROXY_PROTOCOL: onOff(
       'off',
       'Whether trusted proxies start connections with a PROXY protocol header, version 2 (or 1).',
     ),
-    POWGATE_IPV6_PREFIX: integer(48, 128, 64, 'Bits of an IPv6 address that count as one visitor in limits.'),
+    POWGATE_IPV6_PREFIX: integer(
+      [48, 128],
+      64,
+      'Bits of an IPv6 address that count as one visitor in limits.',
+    ),
   },
   Secrets: {
-    POWGATE_SECRETS: {
-      schema: Type.String(),
-      fallback: '',
-      expects: `one or more secrets of at least ${SECRET_CHARACTERS_MIN} characters, separated by commas`,
-      about:
-        'Master secrets: the first signs, all verify. Needed with Redis; otherwise generated in the data directory.',
-      isSecret: true,
-    },
+    POWGATE_SECRETS: secret(
+      `one or more secrets of at least ${SECRET_CHARACTERS_MIN} characters, separated by commas`,
+      'Master secrets: the first signs, all verify. Needed with Redis; otherwise generated in the data directory.',
+    ),
   },
   'Embedded store': {
-    POWGATE_DATA_DIR: {
-      schema: Type.String(),
-      fallback: './data',
-      expects: 'a directory that can be written',
-      about: 'Where the embedded store and its generated secret live.',
-    },
+    POWGATE_DATA_DIR: text(
+      './data',
+      'a directory that can be written',
+      'Where the embedded store and its generated secret live.',
+    ),
     POWGATE_STATE_MAX_MB: integer(
-      16,
-      1_000_000,
+      [16, 1_000_000],
       1024,
       'Bound of the embedded store, in MiB; full, it refuses.',
     ),
   },
   Redis: {
-    REDIS_URL: {
-      schema: Type.String(),
-      fallback: '',
-      expects:
-        'redis://[user:password@]host[:port][/db], rediss:// for TLS, a comma-separated list or redis+cluster:// for a Cluster, redis+sentinel://host:port,.../name for Sentinel',
-      about: 'Redis or Valkey, 6.2 or newer. Without it the embedded store is used.',
-      isSecret: true,
-    },
-    POWGATE_REDIS_USER: text('', 'a user name', 'User of Redis, if not in REDIS_URL.'),
-    POWGATE_REDIS_PASSWORD: {
-      ...text('', 'a password', 'Password of Redis, if not in REDIS_URL.'),
-      isSecret: true,
-    },
-    POWGATE_SENTINEL_USER: text('', 'a user name', 'User of the Sentinels, if they want one.'),
-    POWGATE_SENTINEL_PASSWORD: {
-      ...text('', 'a password', 'Password of the Sentinels, if they want one.'),
-      isSecret: true,
-    },
-    POWGATE_REDIS_TLS_CA: path(
-      '',
+    REDIS_URL: secret(
+      'redis://[user:password@]host[:port][/db], rediss:// for TLS, a comma-separated list or redis+cluster:// for a Cluster, redis+sentinel://host:port,.../name for Sentinel',
+      'Redis or Valkey, 6.2 or newer. Without it the embedded store is used.',
+    ),
+    POWGATE_REDIS_USER: optional('a user name', 'User of Redis, if not in REDIS_URL.'),
+    POWGATE_REDIS_PASSWORD: secret('a password', 'Password of Redis, if not in REDIS_URL.'),
+    POWGATE_SENTINEL_USER: optional('a user name', 'User of the Sentinels, if they want one.'),
+    POWGATE_SENTINEL_PASSWORD: secret('a password', 'Password of the Sentinels, if they want one.'),
+    POWGATE_REDIS_TLS_CA: optional(
       'a PEM file',
       'Certificate authority of Redis and its Sentinels, instead of the public ones.',
     ),
-    POWGATE_REDIS_TLS_CERT: path('', 'a PEM file', 'Certificate that powgate shows to Redis.'),
-    POWGATE_REDIS_TLS_KEY: path('', 'a PEM file', 'Private key of that certificate.'),
-    POWGATE_REDIS_TLS_NAME: text(
-      '',
+    POWGATE_REDIS_TLS_CERT: optional('a PEM file', 'Certificate that powgate shows to Redis.'),
+    POWGATE_REDIS_TLS_KEY: optional('a PEM file', 'Private key of that certificate.'),
+    POWGATE_REDIS_TLS_NAME: optional(
       'a host name',
       'Name that the certificates must bear, where nodes are known by address.',
     ),
-    POWGATE_REDIS_PREFIX: {
-      schema: Type.String({ pattern: '^[A-Za-z0-9_.-]{1,32}$' }),
-      fallback: 'pg',
-      expects: '1 to 32 letters, digits, dots, dashes or underscores',
-      about: 'Starts every key in Redis.',
-    },
+    POWGATE_REDIS_PREFIX: matching(
+      '^[A-Za-z0-9_.-]{1,32}$',
+      'pg',
+      '1 to 32 letters, digits, dots, dashes or underscores',
+      'Starts every key in Redis.',
+    ),
     POWGATE_REDIS_SHARDS: integer(
-      1,
-      256,
+      [1, 256],
       16,
       'On a Cluster: over how many slots addresses and sites spread; the same on all hosts, and at least its primaries.',
     ),
   },
   'When the store is slow or away': {
-    POWGATE_STORE_DEADLINE_MS: integer(10, 10_000, 150, 'How long a store call may take.'),
-    POWGATE_FAIL_OPEN: {
-      schema: Type.String({ pattern: '^(none|(challenge|verify)(,(challenge|verify))*)$' }),
-      fallback: 'challenge,verify',
-      expects: 'challenge, verify, both separated by a comma, or none',
-      about:
-        'Endpoints that keep answering from memory while Redis is away. /verify-token and /siteverify never do.',
-    },
-    POWGATE_STORE_WAIT_SECONDS: integer(0, 3600, 30, 'How long a start waits for its store.'),
+    POWGATE_STORE_DEADLINE_MS: integer([10, 10_000], 150, 'How long a store call may take.'),
+    POWGATE_FAIL_OPEN: matching(
+      '^(none|(challenge|verify)(,(challenge|verify))*)$',
+      'challenge,verify',
+      'challenge, verify, both separated by a comma, or none',
+      'Endpoints that keep answering from memory while Redis is away. /verify-token and /siteverify never do.',
+    ),
+    POWGATE_STORE_WAIT_SECONDS: integer([0, 3600], 30, 'How long a start waits for its store.'),
   },
   'With too many requests': {
     POWGATE_OVERLOAD_MS: integer(
-      0,
-      10_000,
+      [0, 10_000],
       100,
       'Queueing delay in milliseconds above which a worker refuses requests, challenges first. 0: none are refused.',
     ),
@@ -185,46 +179,41 @@ export const SETTING_GROUPS = {
       '/verify-token and /siteverify, per API key',
     ),
     POWGATE_CHALLENGE_SECONDS: integer(
-      10,
-      600,
+      [10, 600],
       120,
       'Least lifetime of a challenge; high difficulties get more. Changed, it ends those under way.',
     ),
     POWGATE_TOKEN_SECONDS: integer(
-      1,
-      3600,
+      [1, 3600],
       300,
       'Lifetime of a token; the interface says 300. Changed, it ends challenges under way, no token.',
     ),
-    POWGATE_BODY_MAX_BYTES: integer(1024, 1_048_576, 8192, 'Longest request body.'),
+    POWGATE_BODY_MAX_BYTES: integer([1024, 1_048_576], 8192, 'Longest request body.'),
   },
   'Watching it': {
     POWGATE_ADMIN_HOST: address(
       '127.0.0.1',
       'Address of the admin port; it has no password, so keep it private.',
     ),
-    POWGATE_ADMIN_HOSTS: {
-      schema: Type.String({
-        pattern: '^$|^[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*(,[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)*$',
-      }),
-      fallback: '',
-      expects: 'host names without ports, separated by commas',
-      about:
-        "Names by which the admin port may be asked, besides addresses, localhost and the machine's own name.",
-    },
-    POWGATE_ADMIN_PORT: integer(0, 65535, 0, 'Port of health, metrics and the dashboard; 0: none.'),
-    LOG_LEVEL: {
-      schema: Type.Enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']),
-      fallback: 'info',
-      expects: 'one of trace, debug, info, warn, error, fatal, silent',
-      about: 'Least severe log lines to write.',
-    },
-    POWGATE_LOG_FORMAT: {
-      schema: Type.Enum(['auto', 'json', 'text']),
-      fallback: 'auto',
-      expects: 'one of auto, json, text',
-      about: 'JSON for programs, text for people; auto: text on a terminal.',
-    },
+    POWGATE_ADMIN_HOSTS: matching(
+      '^$|^[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*(,[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)*$',
+      '',
+      'host names without ports, separated by commas',
+      "Names by which the admin port may be asked, besides addresses, localhost and the machine's own name.",
+    ),
+    POWGATE_ADMIN_PORT: integer([0, 65535], 0, 'Port of health, metrics and the dashboard; 0: none.'),
+    LOG_LEVEL: choice(
+      ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
+      'info',
+      'one of trace, debug, info, warn, error, fatal, silent',
+      'Least severe log lines to write.',
+    ),
+    POWGATE_LOG_FORMAT: choice(
+      ['auto', 'json', 'text'],
+      'auto',
+      'one of auto, json, text',
+      'JSON for programs, text for people; auto: text on a terminal.',
+    ),
     POWGATE_LOG_SUCCESSES: {
       schema: Type.Number({ minimum: 0, maximum: 1 }),
       fallback: '0.01',
@@ -232,39 +221,36 @@ export const SETTING_GROUPS = {
       about:
         'Share of the visitors whose successes are logged too, beyond the first 60 lines a minute and worker.',
     },
-    POWGATE_LOG_ADDRESSES: {
-      schema: Type.Enum(['whole', 'network']),
-      fallback: 'whole',
-      expects: 'whole or network',
-      about: 'Whether the log has addresses, or only their networks: /24 of IPv4, /48 of IPv6.',
-    },
-    POWGATE_TRACE_FILE: path(
-      '',
+    POWGATE_LOG_ADDRESSES: choice(
+      ['whole', 'network'],
+      'whole',
+      'whole or network',
+      'Whether the log has addresses, or only their networks: /24 of IPv4, /48 of IPv6.',
+    ),
+    POWGATE_TRACE_FILE: optional(
       'the path of a file',
       'Where each worker records, under this name and its number, what the difficulty of challenges followed from.',
     ),
   },
   Stopping: {
     POWGATE_UNREADY_SECONDS: integer(
-      0,
-      300,
+      [0, 300],
       0,
       'From "not ready" to closed listeners after SIGTERM: what the load balancer needs to notice.',
     ),
     POWGATE_DRAIN_SECONDS: integer(
-      0,
-      300,
+      [0, 300],
       10,
       'Longest wait, when stopping, for requests and connections to end.',
     ),
   },
   'For trying out': {
-    POWGATE_DEMO: {
-      schema: Type.Enum(['auto', 'on', 'off']),
-      fallback: 'auto',
-      expects: 'auto, on or off',
-      about: 'Whether /demo is served; auto: only by the first start, which makes the demo site.',
-    },
+    POWGATE_DEMO: choice(
+      ['auto', 'on', 'off'],
+      'auto',
+      'auto, on or off',
+      'Whether /demo is served; auto: only by the first start, which makes the demo site.',
+    ),
     POWGATE_TEST_KEYS: onOff(
       'off',
       'Whether the published test keys work, which pass, fail or are used always.',
