@@ -29,7 +29,9 @@ export type LogEvent =
   | 'fault'
 
 /** Refusals of one kind share a quota, so a flood of one kind hides no other kind. */
-type RefusalKind = 'limits' | 'sites' | 'bodies' | 'nonces' | 'tokens' | 'credentials' | 'outages' | 'routine'
+const KINDS = ['limits', 'sites', 'bodies', 'nonces', 'tokens', 'credentials', 'outages', 'routine'] as const
+
+type RefusalKind = (typeof KINDS)[number]
 
 /** A routine refusal means a broken client, not an attack, so routine ones are logged at level debug. */
 const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
@@ -110,17 +112,8 @@ export class EventLog implements Events {
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#sample = new Sample(successShare)
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
-    const quota = () => new Quota(REFUSALS_PER_MINUTE)
-    this.#refusals = {
-      limits: quota(),
-      sites: quota(),
-      bodies: quota(),
-      nonces: quota(),
-      tokens: quota(),
-      credentials: quota(),
-      outages: quota(),
-      routine: quota(),
-    }
+    const quotas = KINDS.map(kind => [kind, new Quota(REFUSALS_PER_MINUTE)])
+    this.#refusals = Object.fromEntries(quotas)
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
 

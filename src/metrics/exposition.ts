@@ -72,7 +72,7 @@ function serviceMetrics({ build, workers, restarts }: ExpositionInput): Metric[]
     gauge('powgate_build_info', 'Version of powgate and of Node.js; always 1.', [
       { labels: { version: build.version, node: build.node }, value: 1 },
     ]),
-    gauge('powgate_workers', 'Worker processes that run and have reported.', [one(workers.length)]),
+    gauge('powgate_workers', 'Worker processes that run and have reported.', workers.length),
     counter(
       'powgate_worker_restarts_total',
       'Workers that were replaced: they ended by themselves (crash), hung and were killed (hang), or a SIGHUP replaced them (roll).',
@@ -96,7 +96,7 @@ function requestMetrics({ answers, latencies, aborted, faults, limited, gauges }
       'Time from the headers of a request to its answer.',
       Object.entries(latencies).map(([endpoint, counts]) => [{ endpoint }, counts]),
     ),
-    gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [one(gauges.underWay)]),
+    gauge('powgate_requests_under_way', 'Requests that are not answered yet.', gauges.underWay),
     counter(
       'powgate_requests_aborted_total',
       'Requests whose client went away before the answer.',
@@ -125,9 +125,11 @@ function connectionMetrics({ workers, total }: ExpositionInput): Metric[] {
       'Connections that a worker takes; new ones above that are closed.',
       ofWorkers('connectionsMax'),
     ),
-    counter('powgate_connections_refused_total', 'Connections that were closed for being one too many.', [
-      one(total.connectionsRefused),
-    ]),
+    counter(
+      'powgate_connections_refused_total',
+      'Connections that were closed for being one too many.',
+      total.connectionsRefused,
+    ),
   ]
 }
 
@@ -142,13 +144,11 @@ const LIMITS = [
 
 function storeMetrics({ storeLatency, storeBatch, storeOutages, gauges }: StatsSnapshot): Metric[] {
   return [
-    gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', [
-      one(gauges.storeUp),
-    ]),
+    gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', gauges.storeUp),
     counter(
       'powgate_store_outages_total',
       'Times that a worker lost the store; each worker counts its own.',
-      [one(storeOutages)],
+      storeOutages,
     ),
     histogram(
       'powgate_store_call_duration_seconds',
@@ -213,12 +213,16 @@ function settingsMetrics({ settings }: ExpositionInput): Metric[] {
     gauge('powgate_signing_key_info', 'Id of the key that signs challenges and tokens; always 1.', [
       { labels: { id: keyId }, value: 1 },
     ]),
-    gauge('powgate_config_last_reload_successful', 'Whether the last SIGHUP renewed all workers (1 or 0).', [
-      one(isLastReloadDone ? 1 : 0),
-    ]),
-    gauge('powgate_config_last_reload_success_timestamp_seconds', 'When settings last took effect.', [
-      one(reloadedAtSeconds),
-    ]),
+    gauge(
+      'powgate_config_last_reload_successful',
+      'Whether the last SIGHUP renewed all workers (1 or 0).',
+      isLastReloadDone ? 1 : 0,
+    ),
+    gauge(
+      'powgate_config_last_reload_success_timestamp_seconds',
+      'When settings last took effect.',
+      reloadedAtSeconds,
+    ),
   ]
 }
 
@@ -246,12 +250,12 @@ async function processMetrics({ workers, primary, pidOf, total }: ExpositionInpu
       'How much later than asked a worker ran its timers over the last 10 to 20 seconds: mean, p99 and max.',
       lags,
     ),
-    counter('process_cpu_seconds_total', 'Processor time, user and system, of all processes together.', [
-      one((total.cpuMicroseconds + primary.cpuMicroseconds) / 1e6),
-    ]),
-    gauge('process_start_time_seconds', 'When the primary started, in Unix time.', [
-      one(primary.startedAtSeconds),
-    ]),
+    counter(
+      'process_cpu_seconds_total',
+      'Processor time, user and system, of all processes together.',
+      (total.cpuMicroseconds + primary.cpuMicroseconds) / 1e6,
+    ),
+    gauge('process_start_time_seconds', 'When the primary started, in Unix time.', primary.startedAtSeconds),
     gauge('process_open_fds', 'Open files of each process, connections among them.', ofFiles('open')),
     gauge('process_max_fds', 'Files that each process may open.', ofFiles('max')),
     gauge(
@@ -280,12 +284,19 @@ function difficultyHistogram(difficulties: Readonly<Record<string, number>>): Hi
   return { bounds, counts, sum }
 }
 
-function gauge(name: string, help: string, values: readonly Sample[]): Metric {
-  return { name, help, type: 'gauge', values, aggregator: 'sum' }
+function gauge(name: string, help: string, values: Values): Metric {
+  return { name, help, type: 'gauge', values: samplesOf(values), aggregator: 'sum' }
 }
 
-function counter(name: string, help: string, values: readonly Sample[]): Metric {
-  return { name, help, type: 'counter', values, aggregator: 'sum' }
+function counter(name: string, help: string, values: Values): Metric {
+  return { name, help, type: 'counter', values: samplesOf(values), aggregator: 'sum' }
+}
+
+/** A number is the value of a metric without labels. */
+type Values = number | readonly Sample[]
+
+function samplesOf(values: Values): readonly Sample[] {
+  return typeof values === 'number' ? [{ labels: {}, value: values }] : values
 }
 
 function histogram(
@@ -310,10 +321,6 @@ function histogram(
     ]
   })
   return { name, help, type: 'histogram', values, aggregator: 'sum' }
-}
-
-function one(value: number): Sample {
-  return { labels: {}, value }
 }
 
 /** Names come from the code of powgate, perhaps of another version that a worker runs. */

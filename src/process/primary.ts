@@ -12,8 +12,6 @@ import type { Logger } from '../log/logger.ts'
 import type { RestartCause, Restarts, StatsSink } from '../metrics/snapshot.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
-export type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
-
 /** The configuration of workers. */
 export interface Plan {
   readonly config: Config

@@ -47,21 +47,12 @@ export class BridgedStore implements RequestStore {
     this.#options = options
   }
 
-  addressEpoch(addressKey: string): number | undefined {
-    return this.#store.addressEpoch(addressKey)
-  }
-
-  siteEpoch(siteKey: string): number | undefined {
-    return this.#store.siteEpoch(siteKey)
-  }
-
-  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
-    return this.#store.nonceEpoch(addressKey, siteKey)
-  }
-
-  nonceEpochs(siteKey: string): readonly number[] {
-    return this.#store.nonceEpochs(siteKey)
-  }
+  addressEpoch = (addressKey: string) => this.#store.addressEpoch(addressKey)
+  siteEpoch = (siteKey: string) => this.#store.siteEpoch(siteKey)
+  nonceEpoch = (addressKey: string, siteKey: string) => this.#store.nonceEpoch(addressKey, siteKey)
+  nonceEpochs = (siteKey: string) => this.#store.nonceEpochs(siteKey)
+  redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
+    this.#store.redeemToken(request, done)
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     this.#store.admitChallenge(request, answer => {
@@ -75,10 +66,6 @@ export class BridgedStore implements RequestStore {
       const { failOpen = this.#options.failOpen.verify } = request
       done(this.#isBridged(answer, failOpen) ? this.#solution(request) : answer)
     })
-  }
-
-  redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
-    this.#store.redeemToken(request, done)
   }
 
   #isBridged(answer: ChallengeAdmission | SolutionAdmission, failOpen: boolean): boolean {
