@@ -6,16 +6,12 @@
 import type { Config } from '../config/config.ts'
 import type { EmbeddedStore } from './embedded/store.ts'
 import type { RedisStore } from './redis/store.ts'
-import type { OnStoreCall, SiteStore } from './store.ts'
+import type { SiteStore, StoreListener } from './store.ts'
 
-export interface OpenOptions {
+export interface OpenOptions extends StoreListener {
   /** Whether this process removes expired entries; one process per machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number
-  readonly onChange?: (up: boolean, cause: string) => void
-  /** Called when a store that was up has lost the memory of `shards` of its `of` shards, or may have. */
-  readonly onForgotten?: (shards: number, of: number) => void
-  readonly onCall?: OnStoreCall
   /** How long `open` tries before it gives up; a few seconds if undefined. */
   readonly openMs?: number
   /** Called repeatedly while `open` tries. */
@@ -23,8 +19,6 @@ export interface OpenOptions {
 }
 
 const OPEN_MS = 5000
-/** For calls that no visitor waits for. */
-const PATIENT_MS = 2000
 
 /** The store is not open yet. Throws StoreSetupError if the configuration cannot work. */
 export async function createStore(config: Config, options: OpenOptions): Promise<EmbeddedStore | RedisStore> {
@@ -56,10 +50,5 @@ export async function openSiteStore(config: Config): Promise<SiteStore & { close
     return openEmbeddedSites(config.dataDir)
   }
   const { openRedisSites } = await import('./redis/records.ts')
-  return openRedisSites({
-    target: config.redis,
-    keyPrefix: config.redisPrefix,
-    deadlineMs: PATIENT_MS,
-    openMs: OPEN_MS,
-  })
+  return openRedisSites(config.redis, config.redisPrefix)
 }

@@ -109,6 +109,15 @@ export type RedemptionAdmission =
  */
 export type OnStoreCall = (operations: number, seconds: number) => void
 
+/** What a store tells its owner. */
+export interface StoreListener {
+  /** The store went away, or came back. */
+  readonly onChange?: (up: boolean, cause: string) => void
+  /** Used nonces and redemption records are lost, or may be: those of `shards` of the `of` shards. */
+  readonly onForgotten?: (shards: number, of: number) => void
+  readonly onCall?: OnStoreCall
+}
+
 export interface RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void

@@ -1,25 +1,12 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
 import { addLoad, type LoadState } from '../../domain/load.ts'
-import type {
-  ChallengeAdmission,
-  ChallengeRequest,
-  Done,
-  LoadReport,
-  OnStoreCall,
-  RedemptionAdmission,
-  RedemptionRequest,
-  SiteLoad,
-  SolutionAdmission,
-  SolutionRequest,
-  Store,
-  StoreTrouble,
-} from '../store.ts'
+import type { LoadReport, RequestStore, SiteLoad, Store, StoreListener, StoreTrouble } from '../store.ts'
 import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
 
-export interface EmbeddedStoreOptions {
+export interface EmbeddedStoreOptions extends StoreListener {
   readonly dataDir: string
   /** Bound of the state's files, in bytes. */
   readonly bytesMax: number
@@ -27,8 +14,6 @@ export interface EmbeddedStoreOptions {
   readonly sweeps: boolean
   /** For tests. */
   readonly clocks?: EmbeddedClocks
-  readonly onChange?: (up: boolean, cause: string) => void
-  readonly onCall?: OnStoreCall
 }
 
 const SWEEP_COUNT = 500
@@ -89,12 +74,11 @@ export class EmbeddedStore extends EmbeddedRecords implements Store {
   siteEpoch = () => this.#requests.siteEpoch()
   nonceEpoch = () => this.#requests.nonceEpoch()
   nonceEpochs = () => this.#requests.nonceEpochs()
-  admitChallenge = (request: ChallengeRequest, done: Done<ChallengeAdmission>) =>
+  admitChallenge: RequestStore['admitChallenge'] = (request, done) =>
     this.#requests.admitChallenge(request, done)
-  admitSolution = (request: SolutionRequest, done: Done<SolutionAdmission>) =>
+  admitSolution: RequestStore['admitSolution'] = (request, done) =>
     this.#requests.admitSolution(request, done)
-  redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
-    this.#requests.redeemToken(request, done)
+  redeemToken: RequestStore['redeemToken'] = (request, done) => this.#requests.redeemToken(request, done)
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     if (reports.length === 0) return []

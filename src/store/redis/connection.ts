@@ -19,15 +19,16 @@ type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
 export const CLUSTER_SLOTS = 16384
 
-/** A connection to one server. An epoch that was read over a connection holds for that connection only. */
+/**
+ * A connection to one server. An epoch that was read over a connection holds for that connection only. Calls go over this
+ * connection and no other: redirections of a Cluster come back as errors.
+ */
 export type Place = Redis
 
 export interface Connection {
   readonly isCluster: boolean
   /** The connection for calls of a hash slot; undefined if there is none now, or the slot's server is not known. */
   placeOf(slot: number): Place | undefined
-  /** Sends over this connection and no other: redirections of a Cluster come back as errors. */
-  sendTo(place: Place, command: Command): Promise<unknown>
   /** Sends to the server that has the keys. Redirections are followed; nothing else is sent again. */
   send(command: Command): Promise<unknown>
   /** Finds out which server of a Cluster has a key now; `placeOf` then returns the connection to that server. */
@@ -98,7 +99,6 @@ function connectRedis(target: RedisTarget, patience: number): Connection {
   return {
     isCluster: false,
     placeOf: () => (client.status === 'ready' ? client : undefined),
-    sendTo: (place, command) => place.sendCommand(command) as Promise<unknown>,
     send: command => client.sendCommand(command) as Promise<unknown>,
     locate: async () => {},
     onReady: listener => client.on('ready', listener),
@@ -143,7 +143,6 @@ function connectCluster(target: RedisTarget, patience: number): Connection {
       // A waiting connection connects when its first command is sent.
       return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
     },
-    sendTo: (place, command) => place.sendCommand(command) as Promise<unknown>,
     send: command => cluster.sendCommand(command) as Promise<unknown>,
     locate: async key => {
       if (cluster.status === 'ready') await cluster.sendCommand(new Command('get', [key]))

@@ -108,6 +108,10 @@ export class RedisRecords extends Members implements SiteStore {
     )
   }
 
+  async close(): Promise<void> {
+    this.#connection.close()
+  }
+
   protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
     const json = await this.#ask('get', this.#recordKey(member))
     return json === null ? undefined : (JSON.parse(json as string) as Stored)
@@ -156,12 +160,8 @@ function auditEntryOf([id, [, json]]: StreamEntry): AuditEntry {
   return { at: Number.parseInt(id, 10), ...(JSON.parse(json!) as NewAuditEntry) }
 }
 
-interface RedisSitesOptions {
-  readonly target: RedisTarget
-  readonly keyPrefix: string
-  readonly deadlineMs: number
-  readonly openMs: number
-}
+/** For calls that no visitor waits for. */
+const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 
 /**
  * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is used. A process that has no earlier
@@ -170,31 +170,24 @@ interface RedisSitesOptions {
  *
  * @throws StoreSetupError
  */
-export async function openRedisSites(
-  options: RedisSitesOptions,
-): Promise<SiteStore & { close(): Promise<void> }> {
-  const { target, keyPrefix, deadlineMs, openMs } = options
-  const connection = connect(target, deadlineMs)
-  const records = new RedisRecords(connection, keyPrefix, deadlineMs)
+export async function openRedisSites(target: RedisTarget, keyPrefix: string): Promise<RedisRecords> {
+  const connection = connect(target, PATIENT_MS)
+  const records = new RedisRecords(connection, keyPrefix, PATIENT_MS)
   let failure = ''
+  const isReached = () =>
+    records.changesSince(undefined).then(
+      () => true,
+      (error: Error) => {
+        failure = error.message
+        return false
+      },
+    )
   try {
-    await untilReached({
-      target,
-      openMs,
-      isReached: () =>
-        records.changesSince(undefined).then(
-          () => true,
-          (error: Error) => {
-            failure = error.message
-            return false
-          },
-        ),
-      cause: () => connection.lastError() ?? failure,
-    })
-    await checkServer(askOver(connection, deadlineMs), target)
+    await untilReached({ target, openMs: OPEN_MS, isReached, cause: () => connection.lastError() ?? failure })
+    await checkServer(askOver(connection, PATIENT_MS), target)
+    return records
   } catch (error) {
     connection.close()
     throw error
   }
-  return Object.assign(records, { close: async () => connection.close() })
 }

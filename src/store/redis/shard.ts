@@ -188,7 +188,7 @@ export class Shard {
     return orByText(async how => {
       const command = turn.call(TURN, how, shard)
       try {
-        return await this.#connection.sendTo(place, command)
+        return await place.sendCommand(command)
       } catch (error) {
         // An error that the server itself sent is a sign of life too.
         if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()

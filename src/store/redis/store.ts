@@ -25,13 +25,13 @@ import {
   type Done,
   type LoadReport,
   MARK_MARGIN_MS,
-  type OnStoreCall,
   type RedemptionAdmission,
   type RedemptionRequest,
   type SiteLoad,
   type SolutionAdmission,
   type SolutionRequest,
   type Store,
+  type StoreListener,
   type StoreTrouble,
 } from '../store.ts'
 import { type Ask, askOver, type Connection, connect, evenlySpreadTags, withDeadline } from './connection.ts'
@@ -54,7 +54,7 @@ import { EXCHANGE_LOAD, runScript } from './scripts.ts'
 import { Shard } from './shard.ts'
 import type { Settle } from './turn.ts'
 
-export interface RedisStoreOptions {
+export interface RedisStoreOptions extends StoreListener {
   readonly target: RedisTarget
   readonly keyPrefix: string
   readonly deadlineMs: number
@@ -66,11 +66,6 @@ export interface RedisStoreOptions {
   readonly onWaiting?: (cause: string) => void
   /** For tests; the server's own clock if undefined. */
   readonly clock?: () => number
-  /** Called when the store goes away and when it comes back. */
-  readonly onChange?: (up: boolean, cause: string) => void
-  /** Called when `shards` of the `of` shards have lost used nonces and redemption records, or may have. */
-  readonly onForgotten?: (shards: number, of: number) => void
-  readonly onCall?: OnStoreCall
 }
 
 export class RedisStore extends RedisRecords implements Store {
@@ -149,10 +144,10 @@ export class RedisStore extends RedisRecords implements Store {
     return versionOf(this.#ask)
   }
 
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.#health.stop()
     for (const shard of this.#shards) shard.stop()
-    this.#connection.close()
+    await super.close()
   }
 
   isReady(): boolean {
