@@ -1,6 +1,7 @@
 /**
- * The primary: forks one worker per core, replaces those that die, renews all without a gap, drains them at the end. No
- * connection passes through it: every worker listens on the same port by SO_REUSEPORT and the kernel balances.
+ * The primary process: forks one worker per core, replaces workers that end, renews all without a gap, and drains them at the
+ * end. No connection passes through this process: every worker listens on the same port (SO_REUSEPORT), and the kernel
+ * spreads connections.
  *
  *   slot   worker ─────────────── serves ───────────────┐ drains, goes
  *          successor       forked, listens, is ready ───┴─ serves ─────────
@@ -64,7 +65,7 @@ export class Primary {
   #settled: (() => void) | undefined
 
   /** @param onNativeCrash called when a worker ended by an invalid memory access */
-  constructor(log: Logger, sink: StatsSink, onNativeCrash: () => void = () => {}) {
+  constructor(log: Logger, sink: StatsSink, onNativeCrash: () => void) {
     this.#log = log
     this.#sink = sink
     this.#onNativeCrash = onNativeCrash

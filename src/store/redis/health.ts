@@ -6,6 +6,7 @@
  * serve nobody. A host that reaches less than half of the shards is probably cut off itself.
  */
 
+import type { StoreListener } from '../store.ts'
 import type { Shard } from './shard.ts'
 
 /** Shards that lose the same server do not notice in the same millisecond; one log line reports them all. */
@@ -15,26 +16,17 @@ const START_MS = 1000
 
 export class ShardHealth {
   readonly #shards: readonly Shard[]
-  readonly #tell: (up: boolean, cause: string) => void
-  readonly #tellForgotten: (shards: number) => void
+  readonly #listener: StoreListener
   #forgotten = 0
   #startedAtMs: number | undefined
   #wereAllUp = false
   #isToldDown = true
   #timer: NodeJS.Timeout | undefined
 
-  /**
-   * @param tell called when the first shard goes down, and when all are up again
-   * @param tellForgotten called with the number of shards that lost their memory, once for shards that lose it together
-   */
-  constructor(
-    shards: readonly Shard[],
-    tell: (up: boolean, cause: string) => void,
-    tellForgotten: (shards: number) => void,
-  ) {
+  /** @param listener told when the first shard goes down, when all are up again, and once of shards that forget together */
+  constructor(shards: readonly Shard[], listener: StoreListener) {
     this.#shards = shards
-    this.#tell = tell
-    this.#tellForgotten = tellForgotten
+    this.#listener = listener
   }
 
   isReady(): boolean {
@@ -65,7 +57,7 @@ export class ShardHealth {
       this.#wereAllUp = true
       clearTimeout(this.#timer)
       this.#timer = undefined
-      if (this.#isToldDown) this.#tell(true, 'the scripts run')
+      if (this.#isToldDown) this.#listener.onChange?.(true, 'the scripts run')
       this.#isToldDown = false
     } else if (!this.#isToldDown && this.#timer === undefined) {
       if (this.#shards.length === 1) this.#tellDown()
@@ -77,7 +69,7 @@ export class ShardHealth {
   forgot(): void {
     if (this.#forgotten++ > 0) return
     const tell = () => {
-      this.#tellForgotten(this.#forgotten)
+      this.#listener.onForgotten?.(this.#forgotten, this.#shards.length)
       this.#forgotten = 0
     }
     setTimeout(tell, GATHER_MS).unref()
@@ -92,7 +84,7 @@ export class ShardHealth {
     this.#isToldDown = true
     const down = this.#shards.length - this.#upCount()
     const which = this.#shards.length === 1 ? '' : `${down} of ${this.#shards.length} shards: `
-    this.#tell(false, which + this.cause())
+    this.#listener.onChange?.(false, which + this.cause())
   }
 
   #upCount(): number {

@@ -14,6 +14,7 @@
  * succeeds. Calls that may have run are never sent again.
  */
 
+import { randomInt } from 'node:crypto'
 import type { OnStoreCall } from '../store.ts'
 import { type Connection, type Place, patienceMs, slotOf, withDeadline } from './connection.ts'
 import { PROBE } from './operations.ts'
@@ -26,9 +27,8 @@ export interface ShardOptions {
   readonly deadlineMs: number
   /** For tests; the server's own clock if undefined. */
   readonly clock: (() => number) | undefined
-  /** A random unsigned 32-bit number, for a shard that has no epoch. */
-  readonly newEpoch: () => number
-  readonly onChange: (shard: Shard, up: boolean, cause: string) => void
+  /** Called when the shard went down or came up. */
+  readonly onChange: () => void
   /** Called when used nonces and redemption records may be lost: challenges and tokens under way will be refused. */
   readonly onForgotten: () => void
   readonly onCall: OnStoreCall | undefined
@@ -176,12 +176,12 @@ export class Shard {
   }
 
   #call(turn: Turn, place: Place): Promise<unknown> {
-    const { clock, newEpoch } = this.#options
+    const { clock } = this.#options
     const shard = {
       epochKey: this.#epochKey,
       lookKey: this.#lookKey,
       clock: clock === undefined ? '' : String(clock()),
-      newEpoch: String(newEpoch()),
+      newEpoch: String(randomInt(2 ** 32)),
       lookedAt: place === this.#place ? this.#lastLook.at : '',
       expected: this.#lastLook.expectedNow(),
     }
@@ -269,7 +269,7 @@ export class Shard {
       this.#cause = cause
       // The server may have had nothing to answer until now, so its silence is counted from here.
       this.#heardAtMs = performance.now()
-      this.#options.onChange(this, false, cause)
+      this.#options.onChange()
       this.#scheduleProbe(0)
     }
   }
@@ -359,7 +359,7 @@ export class Shard {
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
     const wasUp = this.#up
     this.#up = true
-    if (!wasUp) this.#options.onChange(this, true, 'the scripts run')
+    if (!wasUp) this.#options.onChange()
     const held = this.#held
     this.#held = []
     for (const flight of held) if (!flight.landed) this.#launch(flight)

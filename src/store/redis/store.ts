@@ -15,7 +15,6 @@
  * then refuses, the caller's charge is refunded.
  */
 
-import { randomInt } from 'node:crypto'
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { fnv1a } from '../../domain/hash.ts'
@@ -92,17 +91,12 @@ export class RedisStore extends RedisRecords implements Store {
           keyPrefix: `${keyPrefix}:{${tag}}:`,
           deadlineMs,
           clock,
-          newEpoch: () => randomInt(2 ** 32),
           onChange: () => this.#health.changed(),
           onForgotten: () => this.#health.forgot(),
           onCall: options.onCall,
         }),
     )
-    this.#health = new ShardHealth(
-      this.#shards,
-      (up, cause) => options.onChange?.(up, cause),
-      shards => options.onForgotten?.(shards, this.#shards.length),
-    )
+    this.#health = new ShardHealth(this.#shards, options)
     for (const shard of this.#shards) shard.start()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
