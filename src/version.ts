@@ -1,4 +1,4 @@
-/** The name and the version of this program. */
+/** The version of powgate, and the command by which it was started. */
 
 import { readFileSync } from 'node:fs'
 
@@ -6,8 +6,8 @@ const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.
   version: string
 }
 
-/** The version of this powgate, from package.json. */
+/** The version, from package.json. */
 export const VERSION = manifest.version
 
-/** How the person at the terminal called it, so that the examples can be copied. */
+/** The command by which the person at the terminal started powgate, so that the examples can be copied. */
 export const PROGRAM = process.env.npm_lifecycle_event === 'powgate' ? 'npm run -s powgate --' : 'powgate'

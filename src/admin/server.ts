@@ -25,14 +25,14 @@ export interface Supervisor {
   /** Resolves when what every worker has counted until now is in the totals. */
   askStats(): Promise<void>
   restarts(): Restarts
-  /** How many workers there are to be; it can change on SIGHUP. */
+  /** The configured number of workers, which a SIGHUP can change. */
   workersWanted(): number
 }
 
 export interface AdminRoute {
   /** The whole path, without a query. */
   readonly path: string
-  /** Answers GET and HEAD; for HEAD, Node.js leaves the body out. What it throws becomes a 500. */
+  /** Answers GET and HEAD; for HEAD, Node.js leaves the body out. An exception becomes a 500. */
   handle(request: IncomingMessage, response: ServerResponse, query: URLSearchParams): void | Promise<void>
 }
 
@@ -41,7 +41,7 @@ const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
 const CONNECTIONS_MAX = 128
 
-/** undefined without a port. */
+/** Resolves with undefined if no port is configured. */
 export function startAdminServer(
   { adminHost, adminHosts, adminPort }: Pick<Config, 'adminHost' | 'adminHosts' | 'adminPort'>,
   supervisor: Supervisor,
@@ -73,7 +73,7 @@ export function startAdminServer(
     },
   )
   server.maxConnections = CONNECTIONS_MAX
-  server.setTimeout(SLOW_MS) // also for those who do not read
+  server.setTimeout(SLOW_MS) // also for clients that do not read
   return new Promise((resolve, reject) => {
     const place = { host: adminHost, port: adminPort }
     server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))
@@ -172,7 +172,7 @@ function nameOf(host: string): string {
   return host.replace(/:\d*$/, '').toLowerCase()
 }
 
-/** A name with a port, as in a Host header, that leads to this machine whoever answers for names. */
+/** Whether a Host header names this machine by an address or as localhost, which no name server can point elsewhere. */
 export function isLocalName(host: string): boolean {
   const name = nameOf(host)
   if (name.startsWith('[')) return name.endsWith(']') && isIP(name.slice(1, -1)) === 6

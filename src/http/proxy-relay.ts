@@ -1,15 +1,14 @@
 /**
- * Listens in place of the HTTP server where proxies tell the client's address by a PROXY protocol header, reads the header,
- * and passes the rest on to the HTTP server on loopback.
+ * Listens in place of the HTTP server where proxies tell the client's address by a PROXY protocol header. The relay reads that
+ * header, and passes the rest of the connection on to the HTTP server on loopback.
  *
- * uWebSockets.js can read such headers, but it takes one before every request of a connection, so a client whose bytes
- * a proxy passes on as they are (a balancer for TCP) need only send one itself to be whoever it likes. It also gives no
- * answer where a header has more than 24 bytes of extensions, which cloud balancers add. So it is never asked.
+ * uWebSockets.js can read such headers itself, but accepts one before every request of a connection. A balancer for TCP passes
+ * its client's bytes on as they are, so a client could send a header and have any address. uWebSockets.js also gives no answer
+ * to a header with more than 24 bytes of extensions, which cloud balancers add.
  *
- * The HTTP server learns the client's address from the one that its peer has: each connection is passed on from a
- * loopback address of its own, drawn at random from 127.128.0.0/10, which takes no byte of the connection itself. Other programs
- * of the machine can connect to the HTTP server's port too, also from such an address: only the first connection from an address
- * that is awaited is let in, and nobody knows that address before.
+ * The HTTP server learns the client's address from its peer's: each connection is passed on from a loopback address of its
+ * own, drawn at random from 127.128.0.0/10. Other programs of the machine can connect to the HTTP server's port from such an
+ * address too. Only the first connection from an awaited address is let in, and nobody knows that address before.
  */
 
 import { randomInt } from 'node:crypto'
@@ -24,36 +23,36 @@ import {
 import { readProxyHeader } from '../domain/proxy-header.ts'
 
 export interface RelayOptions {
-  /** Who must send a header. Others may not: they are clients. */
+  /** Peers that must send a header. Other peers are clients, whose bytes are never read as a header. */
   readonly trustedProxies: AddressSet
   /** Where the HTTP server listens on 127.0.0.1. */
   readonly upstreamPort: number
-  /** Told of connections that a trusted proxy began wrongly. */
+  /** Called when a trusted proxy sent a wrong header, or none. */
   readonly refused: (peer: Address, why: string) => void
-  /** Above that, new ones are closed. */
+  /** Above this number, new connections are closed. */
   readonly connectionsMax: number
   readonly crowded: () => void
-  /** A connection without a byte either way for this long is ended. */
+  /** After this time without a byte either way, a connection is ended. */
   readonly silentMs: number
 }
 
-/** Proxies send it with their first segment; however slowly the rest comes. */
+/** Time for a whole header, which proxies send with their first segment. */
 const HEADER_MS = 5000
-/** When the HTTP server has ended its side: for a client to take what it was sent before that. */
+/** Time for a client to take the last bytes, once the HTTP server has ended its side. */
 const LAST_WORDS_MS = 5000
 const SLOTS = 2 ** 22
-/** For what a connection has left in the HTTP server's buffers. */
+/** A client's address is kept for this long, since the HTTP server may still hold requests of an ended connection. */
 const SLOT_KEPT_MS = 1000
 const EMPTY: Buffer = Buffer.alloc(0)
 
 export class ProxyRelay {
   readonly #options: RelayOptions
   readonly #server: Server
-  /** The loopback address that a connection is passed on from -> its client. */
+  /** Client by the loopback address from which its connection is passed on. */
   readonly #clients = new Map<Address, Address>()
-  /** Of these, those whose connection the HTTP server has not accepted yet. */
+  /** Loopback addresses whose connection the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
-  /** Of clients, those whose header is still awaited too. */
+  /** Open connections of clients, including those whose header is incomplete. */
   connections = 0
 
   constructor(options: RelayOptions) {
@@ -61,7 +60,7 @@ export class ProxyRelay {
     this.#server = createServer({ noDelay: true, pauseOnConnect: true }, client => this.#accept(client))
   }
 
-  /** Workers share the port: the primary accepts, and hands connections out in turn. */
+  /** Workers share the port: the primary process accepts, and hands connections out in turn. */
   listen(host: string, port: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
@@ -72,17 +71,17 @@ export class ProxyRelay {
     })
   }
 
-  /** Accepts no more; connections go on. */
+  /** Accepts no more connections; open ones go on. */
   close(): void {
     this.#server.close()
   }
 
-  /** Whether a new connection to the HTTP server is one of ours. */
+  /** Whether a new connection to the HTTP server comes from this relay. */
   admits(peer: Address): boolean {
     return this.#awaited.delete(peer)
   }
 
-  /** Whom the HTTP server's peer speaks for; undefined if its connection has long ended. */
+  /** The client for whom the HTTP server's peer connected; undefined if that connection has long ended. */
   clientOf(peer: Address): Address | undefined {
     return this.#clients.get(peer)
   }
@@ -108,7 +107,7 @@ export class ProxyRelay {
       this.#options.refused(peer, why)
       client.destroy()
     }
-    // Who says nothing at all is looking whether the port is open.
+    // A peer that sends nothing at all tries whether the port is open.
     const timer = setTimeout(
       () => (bytes.length > 0 ? refuse('its header does not end') : client.destroy()),
       HEADER_MS,
@@ -128,7 +127,7 @@ export class ProxyRelay {
     client.resume()
   }
 
-  /** @param first what has come from the client already */
+  /** @param first bytes that the client has sent already */
   #passOn(client: Socket, address: Address, first: Buffer): void {
     if (client.destroyed) return
     const slot = this.#freeSlot()
@@ -145,7 +144,7 @@ export class ProxyRelay {
       this.#awaited.delete(slot)
       setTimeout(() => this.#clients.delete(slot), SLOT_KEPT_MS).unref()
       if (client.destroyed) return
-      client.destroySoon() // what the server has said still goes out
+      client.destroySoon() // after the bytes that the server has sent
       const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)
       client.once('close', () => clearTimeout(timer))
     })

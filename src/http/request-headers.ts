@@ -1,7 +1,4 @@
-/**
- * What is read of a request's head. All within its handler: uWebSockets.js takes a request back when that
- * returns.
- */
+/** Reads a request's head, within the request's handler: uWebSockets.js takes a request back when its handler returns. */
 
 import type { HttpRequest } from 'uWebSockets.js'
 import type { AddressSet } from '../domain/address.ts'
@@ -9,9 +6,9 @@ import type { AddressSet } from '../domain/address.ts'
 /** Where a request's body ends, as far as servers agree on it. */
 export type Framing =
   | 'length'
-  /** Its answer is the last of the connection: see `Exchange`. */
+  /** The answer is the last of the connection: see `Exchange`. */
   | 'chunks'
-  /** Another server may understand it differently, and take for the next request what is this one's body. */
+  /** Another server may read the head differently, and take this request's body for the next request. */
   | 'ambiguous'
 
 /** uWebSockets.js takes any transfer coding for chunks. */
@@ -20,13 +17,13 @@ export function framingOf(transferEncoding: string): Framing {
 }
 
 /**
- * Header values; undefined or empty when absent. Of a header that comes twice, the first counts; but of X-Forwarded-For all
- * lines do, joined in order, and of X-Request-Id the last, since proxies add a line after the client's. These two are read
- * of a trusted proxy only.
+ * Header values; undefined or empty when absent. Of a header that comes twice, the first counts. Of X-Forwarded-For all lines
+ * count, joined in order, and of X-Request-Id the last: proxies add a line after the client's. These two are read only if a
+ * trusted proxy sent the request.
  */
 export type RequestHead = Readonly<typeof ABSENT>
 
-/** One shape, whatever headers come in which order. */
+/** All heads have this one shape, whatever headers come in which order. */
 const ABSENT = {
   siteKey: undefined as string | undefined,
   origin: undefined as string | undefined,
@@ -39,7 +36,7 @@ const ABSENT = {
   requestId: '',
 }
 
-/** Reads by name: 0.08 us for each header that is asked for, however many there are. */
+/** Reads headers by name: 0.08 us for each name, however many headers there are. */
 export function readHead(request: HttpRequest, isCrossOrigin: boolean): RequestHead {
   const coding = request.getMethod() === 'post' ? request.getHeader('transfer-encoding') : ''
   return {
@@ -59,10 +56,10 @@ let head = ABSENT
 let lengths = 0
 
 /**
- * Reads all headers, of a trusted proxy's request: `getHeader` gives only the first line of X-Forwarded-For. All
- * in one pass with one function, which takes 0.9 us less than a pass besides reads by name.
+ * Reads all headers of a trusted proxy's request, because `getHeader` gives only the first line of X-Forwarded-For. One pass
+ * with one function takes 0.9 us less than a pass beside reads by name.
  *
- * On a proxy's connection the requests of several clients follow each other, so here a second length is looked for.
+ * On a proxy's connection the requests of several clients follow each other, so a second length makes the end ambiguous.
  */
 export function readProxyHead(request: HttpRequest): RequestHead {
   lengths = 0
@@ -72,7 +69,7 @@ export function readProxyHead(request: HttpRequest): RequestHead {
   return head
 }
 
-/** By the length of the name first: a name is text that V8 has not seen before, so each comparison reads it. */
+/** Compares the length of the name first: V8 has not seen this text before, so each comparison of texts reads it. */
 function takeHeader(name: string, value: string): void {
   switch (name.length) {
     case 6:
@@ -109,7 +106,7 @@ export function hasForwardedFor(request: HttpRequest): boolean {
   return request.getHeader('x-forwarded-for') !== ''
 }
 
-/** Whether it is plain where the request ends, so that it can be answered without an exchange. */
+/** Whether the end of the request is plain, so that the request can be answered without an exchange. */
 export function endsPlainly(request: HttpRequest, trustedProxies: AddressSet): boolean {
   if (request.getHeader('transfer-encoding') !== '') return false
   if (trustedProxies.isEmpty) return true
@@ -122,7 +119,7 @@ function countLength(name: string): void {
   if (name === 'content-length') lengths++
 }
 
-/** What files and pages are chosen by. The three endpoints do without, so an exchange does not read it. */
+/** The headers by which files and pages are chosen. The endpoints need none of them, so an exchange does not read them. */
 export interface ContentRequest {
   readonly path: string
   /** Header values, empty when absent. */
