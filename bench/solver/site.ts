@@ -14,7 +14,6 @@ const MODULES = {
   '/page.js': 'browser/page.ts',
   '/worker.js': 'browser/worker.ts',
   '/pool.js': '../../src/widget/solver/pool.ts',
-  '/threads.js': '../../src/widget/solver/threads.ts',
 }
 
 /** @returns the server, whose page is at `/` */

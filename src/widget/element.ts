@@ -1,4 +1,7 @@
-/** The element <pow-gate>: states, events, renewal. flow.ts obtains the token, view.ts shows the state. */
+/**
+ * Entry of the widget: one script, classic or module, that defines the element <pow-gate>, with its states, events and
+ * renewal. flow.ts obtains the token, view.ts shows the state.
+ */
 
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
@@ -15,7 +18,7 @@ interface Verification {
 }
 
 /** powgate.d.ts declares what integrators may rely on; the compiler checks this class against that declaration. */
-export class PowGateElement extends HTMLElement implements Declared {
+class PowGateElement extends HTMLElement implements Declared {
   static readonly formAssociated = true
   static readonly observedAttributes = [
     'site-key',
@@ -302,3 +305,6 @@ export class PowGateElement extends HTMLElement implements Declared {
     this.dispatchEvent(new CustomEvent(type, { detail }))
   }
 }
+
+/** Loading the script twice does no harm. */
+if (customElements.get('pow-gate') === undefined) customElements.define('pow-gate', PowGateElement)

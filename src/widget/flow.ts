@@ -4,8 +4,7 @@ import type { Solution } from '../protocol/wire.ts'
 import { distrust, openWorkplace } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { environmentFlags, fingerprintHash } from './signals.ts'
-import type { Solved } from './solver/job.ts'
-import type { ModeSettings, Workplace } from './solver/workplace.ts'
+import type { ModeSettings, Solved, Workplace } from './solver/job.ts'
 
 /** Challenges requested in one verification. */
 const ROUNDS_MAX = 4
@@ -16,7 +15,7 @@ const ROUNDS_MAX = 4
  */
 const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
-export interface FlowSettings extends ServiceSettings, ModeSettings {
+interface FlowSettings extends ServiceSettings, ModeSettings {
   /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
   readonly onProgress: (share: number) => void
 }

@@ -3,14 +3,14 @@
  * too early as soon as the token is there.
  */
 
-export interface FormHooks {
+interface FormHooks {
   /** The visitor uses the form. */
   readonly onUse: () => void
   /** The form is being submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
 }
 
-export const FIELD = 'powgate-token'
+const FIELD = 'powgate-token'
 
 /** A click or key that submits the form, unless a handler of the page prevents it. */
 interface Submitting {

@@ -5,9 +5,7 @@
 
 import { isNonceText } from '../protocol/proof.ts'
 import type { FrameJob, FrameReport } from './solver/job.ts'
-import { fetchKernel } from './solver/kernel-file.ts'
-import { WorkerPool } from './solver/pool.ts'
-import { threadCount } from './solver/threads.ts'
+import { fetchKernel, threadCount, WorkerPool } from './solver/pool.ts'
 
 /** Sent to any origin: no report is secret, and some pages (from files, in sandboxes) have no origin to name. */
 const tell = (report: FrameReport) => parent.postMessage(report, '*')

@@ -9,12 +9,9 @@
  */
 
 import { pinnedScript } from './settings.ts'
-import { ModeBlockedError, patience } from './solver/blocked.ts'
 import { openFrame } from './solver/frame-host.ts'
-import { fetchKernel } from './solver/kernel-file.ts'
-import { WorkerPool } from './solver/pool.ts'
-import { threadCount } from './solver/threads.ts'
-import type { Mode, ModeSettings, Workplace } from './solver/workplace.ts'
+import type { Mode, ModeSettings, Workplace } from './solver/job.ts'
+import { fetchKernel, ModeBlockedError, patience, threadCount, WorkerPool } from './solver/pool.ts'
 
 type Opener = (settings: ModeSettings) => Promise<Workplace>
 

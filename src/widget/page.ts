@@ -1,9 +1,9 @@
 /** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in short slices. */
 
 import { rangeStart } from '../protocol/ranges.ts'
-import { chooseSolver } from './solver/choose.ts'
+import { slowTraits } from './signals.ts'
 import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
-import { slowTraits } from './traits.ts'
+import { chooseSolver } from './solver/solvers.ts'
 
 /** A slice leaves time for input and drawing within a frame of 16 ms. */
 const SLICE_MS = 8

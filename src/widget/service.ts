@@ -2,6 +2,15 @@
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
 
+/** Tries of one call, the first included. */
+const TRIES_MAX = 5
+const TIMEOUT_MS = 15_000
+const BACK_OFF_MS = 1000
+/** Spreads the retries of a site's visitors. */
+const JITTER_MS = 500
+/** The widget does not wait longer than this: the visitor decides. */
+const WAIT_MS_MAX = 120_000
+
 /** Why a verification ended without a token. Codes are stable; the service's own codes are passed on. */
 export class PowGateError extends Error {
   override readonly name = 'PowGateError'
@@ -19,7 +28,7 @@ export class PowGateError extends Error {
   }
 }
 
-export type FailureText = 'rejected' | 'network' | 'unavailable' | 'setup'
+type FailureText = 'rejected' | 'network' | 'unavailable' | 'setup'
 
 export type WaitReason = 'busy' | 'unavailable' | 'network' | 'offline'
 
@@ -31,15 +40,6 @@ export interface ServiceSettings {
   /** Called before each wait (offline, the length is unknown), and without a reason when the wait is over. */
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
-
-/** Tries of one call, the first included. */
-const TRIES_MAX = 5
-const TIMEOUT_MS = 15_000
-const BACK_OFF_MS = 1000
-/** Spreads the retries of a site's visitors. */
-const JITTER_MS = 500
-/** The widget does not wait longer than this: the visitor decides. */
-const WAIT_MS_MAX = 120_000
 
 export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
   call<Challenge>(settings, '/challenge', {}, answer => typeof answer.nonce === 'string')

@@ -1,7 +1,7 @@
 /** The element's attributes, checked. */
 
 import { PowGateError } from './service.ts'
-import type { Mode } from './solver/workplace.ts'
+import type { Mode } from './solver/job.ts'
 
 export type Auto = 'load' | 'focus' | 'submit' | 'off'
 
@@ -31,7 +31,7 @@ export function autoOf(element: Element): Auto {
   return auto === 'focus' || auto === 'submit' || auto === 'off' ? auto : 'load'
 }
 
-export interface Target {
+interface Target {
   readonly siteKey: string
   readonly endpoint: string
   readonly base: string

@@ -6,7 +6,33 @@
 import type { Environment } from '../protocol/wire.ts'
 import type { Traits } from './solver/job.ts'
 import { sha256Hex } from './solver/sha256.ts'
-import { timeZoneName } from './traits.ts'
+
+/** Traits that a browser reads slowly the first time. On a slow machine the time zone takes 50 ms, the renderer 100 ms. */
+export function slowTraits(): Traits {
+  return { timeZone: timeZoneName(), renderer: rendererName() }
+}
+
+function timeZoneName(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone
+}
+
+/** What draws WebGL here, for instance "ANGLE (Apple, Apple M2, ...)" or "... SwiftShader ..."; undefined if unknown. */
+function rendererName(): string | undefined {
+  const UNMASKED_RENDERER = 0x9246
+  const RENDERER = 0x1f01
+  try {
+    const canvas =
+      typeof OffscreenCanvas === 'function' ? new OffscreenCanvas(1, 1) : document.createElement('canvas')
+    const context = canvas.getContext('webgl') as WebGLRenderingContext | null
+    if (context === null) return undefined
+    const isUnmasked = context.getExtension('WEBGL_debug_renderer_info') !== null
+    const name: unknown = context.getParameter(isUnmasked ? UNMASKED_RENDERER : RENDERER)
+    context.getExtension('WEBGL_lose_context')?.loseContext()
+    return String(name)
+  } catch {
+    return undefined
+  }
+}
 
 interface Hints {
   readonly deviceMemory?: number

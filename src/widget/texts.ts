@@ -27,7 +27,7 @@ export const ENGLISH = {
 }
 
 export type TextKey = keyof typeof ENGLISH
-export type Texts = Readonly<Record<TextKey, string>>
+type Texts = Readonly<Record<TextKey, string>>
 
 /** Each has a file of texts. */
 export const LANGUAGES = 'de fr es pt it nl pl sv cs tr ru uk ar he hi zh ja ko'.split(' ')

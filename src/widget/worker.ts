@@ -1,9 +1,9 @@
 /** Entry of a worker: solves one puzzle; the page then terminates the worker. */
 
-import { chooseSolver } from './solver/choose.ts'
+import { slowTraits } from './signals.ts'
+import type { Solver } from './solver/block.ts'
 import type { WorkerOrder, WorkerReport } from './solver/job.ts'
-import type { Solver } from './solver/search.ts'
-import { slowTraits } from './traits.ts'
+import { chooseSolver } from './solver/solvers.ts'
 
 /** Counters between two readings of the clock: 1.5 ms with SIMD, 20 ms in plain JavaScript on a phone. */
 const STRIDE = 20_000

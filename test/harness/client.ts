@@ -5,7 +5,7 @@ import { COUNTER_MAX } from '../../src/protocol/proof.ts'
 import { FIRST_COUNTER } from '../../src/protocol/ranges.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
-import { wasmSolver } from '../../src/widget/solver/wasm.ts'
+import { wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { noteSecret } from './canaries.ts'
 import { type Answer, call } from './http.ts'
 

@@ -11,9 +11,8 @@ import { pathToFileURL } from 'node:url'
 import { Script } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetManifest } from '../../src/http/assets.ts'
-import { bundleWidget } from '../../src/widget/build/bundle.ts'
+import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
 import { COMPAT_BYTES_MAX, VISIT_BYTES_MAX, VISITS, visitsOf } from '../../src/widget/build/sizes.ts'
-import { writeWidget } from '../../src/widget/build/write.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-widget-'))
 const folders = ['first', 'second'].map(name => join(dir, name))

@@ -9,10 +9,9 @@ import { checkProof } from '../../src/domain/pow.ts'
 import { COUNTER_MAX } from '../../src/protocol/proof.ts'
 import { BLOCK_SIZE, FIRST_COUNTER } from '../../src/protocol/ranges.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
-import { scriptSolver } from '../../src/widget/solver/script.ts'
-import type { Solver } from '../../src/widget/solver/search.ts'
+import type { Solver } from '../../src/widget/solver/block.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS, sha256Hex } from '../../src/widget/solver/sha256.ts'
-import { wasmSolver } from '../../src/widget/solver/wasm.ts'
+import { scriptSolver, wasmSolver } from '../../src/widget/solver/solvers.ts'
 import { nonces, seeded } from '../harness/arbitraries.ts'
 
 interface GoldenProof {

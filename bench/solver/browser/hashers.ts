@@ -3,9 +3,8 @@
 import { initSync, solve_pow } from '@cap.js/wasm/browser/cap_wasm.js'
 import { createSHA256 } from 'hash-wasm'
 import { leadingZeroBits, proofInput } from '../../../src/protocol/proof.ts'
-import { scriptSolver } from '../../../src/widget/solver/script.ts'
-import type { Solver } from '../../../src/widget/solver/search.ts'
-import { wasmSolver } from '../../../src/widget/solver/wasm.ts'
+import type { Solver } from '../../../src/widget/solver/block.ts'
+import { scriptSolver, wasmSolver } from '../../../src/widget/solver/solvers.ts'
 import { CONTENDERS, type ContenderName } from '../contenders.ts'
 
 export interface Hasher {

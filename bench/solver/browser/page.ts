@@ -15,7 +15,7 @@ interface BrowserScope {
   bench: BenchPage
 }
 
-/** The widget's own modules, which are served as they are built for it. */
+/** The widget's own module, which is served as it is built for the widget. */
 interface PoolModule {
   readonly WorkerPool: new (
     start: () => BrowserWorker,
@@ -25,8 +25,6 @@ interface PoolModule {
     readonly ready: Promise<void>
     solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved>
   }
-}
-interface ThreadsModule {
   threadCount(): Promise<number>
 }
 
@@ -64,7 +62,7 @@ function answerTo<Answer>(worker: BrowserWorker, order: Order): Promise<Answer> 
 
 scope.bench = {
   async threadCount() {
-    const { threadCount } = await load<ThreadsModule>('/threads.js')
+    const { threadCount } = await load<PoolModule>('/pool.js')
     return threadCount()
   },
 

@@ -1,9 +1,20 @@
-/** The widget's sources -> the files that browsers load, in memory. The same sources give the same bytes. */
+/**
+ * The widget's sources -> the files that browsers load: in memory, then on disk, each beside its compressed forms. The same
+ * sources give the same bytes.
+ */
 
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { type BuildOptions, build } from 'esbuild'
+import {
+  BROTLI_ENDING,
+  GZIP_ENDING,
+  MANIFEST_NAME,
+  type WidgetFile,
+  type WidgetManifest,
+} from '../../http/assets.ts'
 import { buildKernel } from '../kernel/kernel.ts'
 
 export interface BuiltFile {
@@ -43,7 +54,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   await addScript('frame.js', 'frame.ts', 'iife')
   add('frame.html', frameHtml(files.find(({ name }) => name === 'frame.js')!.fileName))
   // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
-  await addScript('widget.js', 'main.ts', 'iife')
+  await addScript('widget.js', 'element.ts', 'iife')
   for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
     // A visitor loads at most one, by its stable name, so the script need not contain the hash of each.
@@ -54,7 +65,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   return files
 }
 
-export function builtFile(name: string, content: Buffer): BuiltFile {
+function builtFile(name: string, content: Buffer): BuiltFile {
   const hash = createHash('sha256').update(content).digest('hex').slice(0, HASH_LENGTH)
   const dot = name.lastIndexOf('.')
   return { name, hash, fileName: `${name.slice(0, dot)}.${hash}${name.slice(dot)}`, content }
@@ -98,4 +109,50 @@ async function bundle(
   // One of the warnings is `import.meta` outside a module, which would break the page that loads the script.
   if (warnings.length > 0) throw new Error(warnings.map(({ text }) => `${entry}: ${text}`).join('\n'))
   return outputFiles[0]!.contents
+}
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  wasm: 'application/wasm',
+  html: 'text/html; charset=utf-8',
+  json: 'application/json',
+  // Browsers show it as text; they would download a type of its own.
+  ts: 'text/plain; charset=utf-8',
+}
+
+/** Empties the folder first: a file of an earlier build would be served for ever. */
+export function writeWidget(folder: URL, files: readonly BuiltFile[]): WidgetManifest {
+  rmSync(folder, { recursive: true, force: true })
+  mkdirSync(folder, { recursive: true })
+  const written = files.map(file => writeFile(folder, file))
+  const widget = files.find(({ name }) => name === 'widget.js')!
+  const integrity = `sha384-${createHash('sha384').update(widget.content).digest('base64')}`
+  const manifest: WidgetManifest = { integrity, files: written }
+  writeFileSync(new URL(MANIFEST_NAME, folder), `${JSON.stringify(manifest, undefined, 2)}\n`)
+  return manifest
+}
+
+function writeFile(folder: URL, { name, fileName, hash, content }: BuiltFile): WidgetFile {
+  const compressed = { brotli: brotli(content), gzip: gzipSync(content, { level: 9 }) }
+  writeFileSync(new URL(fileName, folder), content)
+  writeFileSync(new URL(fileName + BROTLI_ENDING, folder), compressed.brotli)
+  writeFileSync(new URL(fileName + GZIP_ENDING, folder), compressed.gzip)
+  return {
+    name,
+    fileName,
+    hash,
+    contentType: CONTENT_TYPES[name.slice(name.lastIndexOf('.') + 1)]!,
+    bytes: content.length,
+    brotliBytes: compressed.brotli.length,
+    gzipBytes: compressed.gzip.length,
+  }
+}
+
+function brotli(content: Buffer): Buffer {
+  return brotliCompressSync(content, {
+    params: {
+      [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+      [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
+    },
+  })
 }

@@ -1,8 +1,7 @@
 /** Last step of `npm run build`: bundles the widget into dist/widget/, and fails if a visitor would load too much. */
 
-import { bundleWidget } from './bundle.ts'
+import { bundleWidget, writeWidget } from './bundle.ts'
 import { report, summary, VISIT_BYTES_MAX, visitsOf } from './sizes.ts'
-import { writeWidget } from './write.ts'
 
 const FOLDER = new URL('../../../dist/widget/', import.meta.url)
 

@@ -18,7 +18,7 @@ export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the page, no SIMD': ['widget.js', 'page.js', 'scalar.wasm'],
 }
 
-export interface Visit {
+interface Visit {
   readonly about: string
   readonly files: readonly string[]
   /** Compressed with brotli. */

@@ -1,8 +1,35 @@
-/** What the scripts in this folder share: a vendor's options and containers -> <pow-gate> elements, fields and callbacks. */
+/**
+ * What the scripts in this folder share: where the script came from, the widget that it loads from there, and a vendor's
+ * options and containers -> <pow-gate> elements, fields and callbacks.
+ */
 
 import type { PowGateElement } from '../powgate.d.ts'
 import { type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
-import { query, service } from './service.ts'
+
+/** This script's element; null in a module. Called through the getter, which `<img name="currentScript">` does not shadow. */
+const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
+const ADDRESS = /(https?:[^\s?#]*?)\/(?:compat\/|widget\/compat-)[\w.]+\.js(\?[^\s#:)]*)?/
+/** A stack trace comes first, because an injected `<base>` changes what `src` says. */
+const found = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
+/** The query of the script's address: `?render=explicit&onload=NAME`. */
+export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ?? found?.[2] ?? '')
+
+/** The page's markup is complete. */
+const domReady = new Promise<unknown>(resolve => {
+  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', resolve)
+  else setTimeout(resolve) // when the rest of this script has run
+})
+
+/** <pow-gate> is defined. `import` and not a script element, for which Trusted Types would need a policy. */
+const widget = import(`${found?.[1]}/widget/${ASSET_NAMES.widgetJs}`).then(() =>
+  customElements.whenDefined('pow-gate'),
+)
+
+/** The vendor's script would call `onload` now. */
+const ready = Promise.all([widget, domReady])
+ready.catch(error => console.error(`powgate: the widget did not load: ${error}`))
+
+export const service = { domReady, widget, ready }
 
 export interface Vendor {
   /** Containers that are rendered without a call. */

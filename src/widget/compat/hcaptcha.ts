@@ -1,8 +1,7 @@
 /** /compat/hcaptcha.js: the global `hcaptcha`, and containers of the classes `h-captcha` and `g-recaptcha`. */
 
-import { Captchas } from './captchas.ts'
+import { Captchas, query, service } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
-import { query, service } from './service.ts'
 
 /** Unless the address forbids it, the vendor's script also stands in for reCAPTCHA. */
 const isAlsoRecaptcha = query.get('recaptchacompat') !== 'off'

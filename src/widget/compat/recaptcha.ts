@@ -1,8 +1,7 @@
 /** /compat/recaptcha.js: the global `grecaptcha`, containers of the class `g-recaptcha`, and `execute(key, {action})`. */
 
-import { type Captcha, Captchas, type Vendor } from './captchas.ts'
+import { type Captcha, Captchas, query, service, type Vendor } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
-import { query, service } from './service.ts'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
 const vendor: Vendor = {

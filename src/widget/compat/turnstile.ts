@@ -1,8 +1,7 @@
 /** /compat/turnstile.js: the global `turnstile`, and containers of the class `cf-turnstile`. */
 
-import { Captchas } from './captchas.ts'
+import { Captchas, query, service } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
-import { query, service } from './service.ts'
 
 const captchas = Captchas.of({
   selector: '.cf-turnstile',

@@ -7,7 +7,7 @@ export type Code = readonly number[]
 
 export const I32 = 0x7f
 export const V128 = 0x7b
-export type ValueType = typeof I32 | typeof V128
+type ValueType = typeof I32 | typeof V128
 
 /** Unsigned LEB128. */
 function unsigned(value: number): Code {
@@ -100,7 +100,7 @@ export const i32x4 = {
   bitmask: (value: Code): Code => [...value, ...simd(0xa4)],
 } as const
 
-export interface FunctionSource {
+interface FunctionSource {
   readonly name: string
   readonly params: readonly ValueType[]
   readonly result: ValueType

@@ -10,7 +10,7 @@
 
 import { isConstant, VARYING_WORD } from '../solver/block.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS } from '../solver/sha256.ts'
-import { MEMORY } from '../solver/wasm.ts'
+import { MEMORY } from '../solver/solvers.ts'
 import {
   assemble,
   type Code,

@@ -1,5 +1,5 @@
 /**
- * What 10,000 counters have in common, computed once.
+ * What every solver shares: its type, and what 10,000 counters have in common, computed once.
  *
  * A counter may be any integer up to 2^53 - 1, but the solvers try only counters of 16 digits. Then the proof input is always
  * 48 bytes. In a block of 10,000 counters only the last four digits change, and they are one whole word:
@@ -16,8 +16,21 @@
 
 import { COUNTER_MAX, proofInput } from '../../protocol/proof.ts'
 import { BLOCK_SIZE, FIRST_COUNTER } from '../../protocol/ranges.ts'
-import type { BlockScan, Search } from './search.ts'
 import { blocksOf, digestWords, INITIAL_STATE, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
+
+/** Tries the counters start to start + count - 1 in order. Returns the first that meets the difficulty, or -1. */
+export type Search = (start: number, count: number) => number
+
+/**
+ * Makes a search for one challenge.
+ *
+ * @param nonce 32 lowercase hexadecimal characters
+ * @param difficulty leading zero bits, 0 to 32
+ */
+export type Solver = (nonce: string, difficulty: number) => Search
+
+/** Tries the counters of one block whose last four digits are `from` to `to` - 1. Returns the first that meets it, or -1. */
+export type BlockScan = (from: number, to: number) => number
 
 /** The message word that changes within a block. */
 export const VARYING_WORD = 11

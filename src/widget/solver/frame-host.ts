@@ -1,8 +1,7 @@
 /** The page's side of the frame: adds the hidden frame to the page, and exchanges messages with it. */
 
-import { ModeBlockedError } from './blocked.ts'
-import type { FrameJob, FrameReport, Solved } from './job.ts'
-import type { ModeSettings, Workplace } from './workplace.ts'
+import type { FrameJob, FrameReport, ModeSettings, Solved, Workplace } from './job.ts'
+import { ModeBlockedError } from './pool.ts'
 
 /** The frame, its script and its worker come from the network the first time. */
 const READY_MS_MAX = 10_000

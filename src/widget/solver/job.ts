@@ -1,4 +1,4 @@
-/** The messages between a widget, its frame and its workers. */
+/** Where a puzzle can be solved, and the messages between a widget, its frame and its workers. */
 
 /** From the pool to a worker: first `prepare`, while the challenge is on its way, then `solve`. */
 export type WorkerOrder =
@@ -64,3 +64,27 @@ export type FrameReport =
   | { readonly powgate: 'progress'; readonly tries: number }
   | { readonly powgate: 'solved'; readonly solved: Solved }
   | { readonly powgate: 'failed'; readonly message: string }
+
+export type Mode = 'worker' | 'frame' | 'blob' | 'page'
+
+export interface ModeSettings {
+  /** Where the service's assets are, ending in a slash. */
+  readonly base: string
+  /**
+   * The folder for scripts that run with the page's rights: the one this script came from, since the page trusts it already.
+   * `endpoint` is only markup. undefined if unknown: then only `frame` and `worker-src` are left.
+   */
+  readonly codeBase: string | undefined
+  /** A copy of the worker file on the page's own origin. */
+  readonly workerSrc: string | undefined
+  /** The only mode to use, apart from `page`, which is always the last resort. */
+  readonly mode: Mode | undefined
+}
+
+/** An opened mode, in which one puzzle is solved. */
+export interface Workplace {
+  readonly mode: Mode
+  solve(puzzle: Puzzle, onProgress: OnProgress, signal: AbortSignal): Promise<Solved>
+  /** Ends everything that still runs. */
+  close(): void
+}

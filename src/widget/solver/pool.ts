@@ -1,8 +1,47 @@
-/** Workers that solve one puzzle together, each on its own range of counters. The first answer wins. */
+/**
+ * Workers that solve one puzzle together, each on its own range of counters: the first answer wins. Also what they need: the
+ * kernel, and a number of threads.
+ */
 
 import { rangeStart } from '../../protocol/ranges.ts'
-import { ModeBlockedError } from './blocked.ts'
 import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } from './job.ts'
+
+/** The page's policy, or its browser, refuses a mode: trying again later would fail again. */
+export class ModeBlockedError extends Error {
+  override readonly name = 'ModeBlockedError'
+}
+
+/** For requests: aborts after ten seconds. */
+export function patience(): AbortSignal {
+  const controller = new AbortController()
+  setTimeout(() => controller.abort(), 10_000)
+  return controller.signal
+}
+
+/** The smallest module with a SIMD instruction: (func (result v128) i32.const 0 i8x16.splat). */
+const SIMD_PROBE = [
+  0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11,
+]
+
+/**
+ * Fetches the module of the best kernel that the browser supports; undefined if it supports none or the fetch fails. The
+ * module is never pinned: without imports (solvers.ts) it reaches only its own memory. A wrong module finds a counter that the
+ * service refuses, or none.
+ *
+ * @param base folder of the assets, ending in a slash
+ */
+export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined> {
+  if (typeof WebAssembly !== 'object') return undefined
+  const hasSimd = WebAssembly.validate(Uint8Array.from(SIMD_PROBE))
+  try {
+    const response = await fetch(base + (hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm), {
+      signal: patience(),
+    })
+    return response.ok ? await response.arrayBuffer() : undefined
+  } catch {
+    return undefined
+  }
+}
 
 /** Workers that send nothing for so long were refused by the page's policy, or did not load. */
 const START_MS_MAX = 8000
@@ -112,3 +151,33 @@ export class WorkerPool {
 }
 
 const order = (worker: Worker, message: WorkerOrder): void => worker.postMessage(message)
+
+interface Hints {
+  readonly deviceMemory?: number
+  readonly connection?: { readonly saveData?: boolean }
+  getBattery?(): Promise<{ readonly charging: boolean; readonly level: number }>
+}
+
+/** All cores of a small machine, all but one of a large one, at most 8; half of that if power or memory is short. */
+export async function threadCount(): Promise<number> {
+  const THREADS_MAX = 8
+  const cores = navigator.hardwareConcurrency || 2
+  const threads = Math.min(THREADS_MAX, cores > 4 ? cores - 1 : cores)
+  return (await isSparing()) ? Math.ceil(threads / 2) : threads
+}
+
+async function isSparing(): Promise<boolean> {
+  const SMALL_DEVICE_GIB = 2
+  const LOW_BATTERY = 0.2
+  /** The battery's state may arrive late. */
+  const BATTERY_WAIT_MS = 50
+  const hints = navigator as Navigator & Hints
+  if (hints.connection?.saveData || (hints.deviceMemory ?? 8) <= SMALL_DEVICE_GIB) return true
+  try {
+    const late = new Promise<undefined>(resolve => setTimeout(resolve, BATTERY_WAIT_MS))
+    const battery = await Promise.race([hints.getBattery?.(), late])
+    return battery !== undefined && !battery.charging && battery.level <= LOW_BATTERY
+  } catch {
+    return false
+  }
+}

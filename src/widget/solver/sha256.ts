@@ -16,7 +16,7 @@ function fractions(count: number, power: number): number[] {
   return words
 }
 
-export const rotateRight = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
+const rotateRight = (word: number, bits: number): number => (word >>> bits) | (word << (32 - bits))
 /** The schedule's functions (4.1.2). */
 export const sigma0 = (word: number): number => rotateRight(word, 7) ^ rotateRight(word, 18) ^ (word >>> 3)
 export const sigma1 = (word: number): number => rotateRight(word, 17) ^ rotateRight(word, 19) ^ (word >>> 10)

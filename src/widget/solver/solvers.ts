@@ -1,0 +1,126 @@
+/**
+ * The solvers: WebAssembly with SIMD, scalar WebAssembly, and plain synchronous JavaScript for browsers without WebAssembly.
+ * The kernel (kernel/kernel.ts) computes the hashes of the first two, and this file passes it one block at a time.
+ */
+
+import {
+  Block,
+  difficultyMask,
+  digitWords,
+  isConstant,
+  type Solver,
+  searchBlocks,
+  VARYING_WORD,
+} from './block.ts'
+import type { SolverKind } from './job.ts'
+import { INITIAL_STATE, ROUND_CONSTANTS } from './sha256.ts'
+
+export const scriptSolver: Solver = (nonce, difficulty) => {
+  const block = new Block()
+  const digits = digitWords()
+  const mask = difficultyMask(difficulty)
+  const enter = (start: number) => {
+    block.set(nonce, start)
+    return (from: number, to: number) => {
+      for (let index = from; index < to; index++) {
+        if ((firstWord(block, digits[index]!) & mask) === 0) return index
+      }
+      return -1
+    }
+  }
+  return searchBlocks(nonce, difficulty, enter, 1)
+}
+
+const schedule = new Int32Array(64)
+
+/** The digest's first word. Written out, because this is the inner loop: with calls and arrays it has a third of the speed. */
+function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number): number {
+  const W = schedule
+  W[VARYING_WORD] = varying
+  let a = (state[0]! + varying) | 0
+  let b = state[1]!
+  let c = state[2]!
+  let d = state[3]!
+  let e = (state[4]! + varying) | 0
+  let f = state[5]!
+  let g = state[6]!
+  let h = state[7]!
+  for (let t = VARYING_WORD + 1; t < 64; t++) {
+    let input = roundInputs[t]!
+    if (t > 17) {
+      const x = W[t - 15]!
+      const y = W[t - 2]!
+      const s0 = ((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3)
+      const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10)
+      const w = (scheduleSums[t]! + s0 + W[t - 7]! + s1 + W[t - 16]!) | 0
+      W[t] = isConstant[t] ? 0 : w
+      input = (input + W[t]!) | 0
+    }
+    const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7))
+    const first = (h + s1 + (g ^ (e & (f ^ g))) + input) | 0
+    const s0 = ((a >>> 2) | (a << 30)) ^ ((a >>> 13) | (a << 19)) ^ ((a >>> 22) | (a << 10))
+    const second = (s0 + ((a & b) | (c & (a | b)))) | 0
+    h = g
+    g = f
+    f = e
+    e = (d + first) | 0
+    d = c
+    c = b
+    b = a
+    a = (first + second) | 0
+  }
+  return (a + INITIAL_STATE[0]!) | 0
+}
+
+/** Layout of the kernel's memory, in bytes. */
+export const MEMORY = {
+  state: 0,
+  roundInputs: 32,
+  scheduleSums: 288,
+  roundConstants: 544,
+  digits: 1024,
+} as const
+
+/** Lanes of the SIMD kernel; the scalar one takes any number. */
+const LANES = 4
+
+interface KernelExports {
+  readonly memory: WebAssembly.Memory
+  /** Tries counters `from` to `to` - 1 of the block. Returns the first whose digest has all bits of `mask` clear, or -1. */
+  readonly scan: (from: number, to: number, mask: number) => number
+}
+
+/**
+ * @param bytes the module of either kernel; compiled synchronously, which workers may do
+ * @throws WebAssembly.CompileError if the browser lacks an instruction, or its policy forbids compiling
+ */
+export function wasmSolver(bytes: BufferSource): Solver {
+  const module = new WebAssembly.Module(bytes)
+  return (nonce, difficulty) => {
+    const { exports } = new WebAssembly.Instance(module)
+    const { memory, scan } = exports as unknown as KernelExports
+    const view = (at: number, length: number) => new Int32Array(memory.buffer, at, length)
+    view(MEMORY.digits, 10_000).set(digitWords())
+    view(MEMORY.roundConstants, 64).set(ROUND_CONSTANTS)
+    const block = new Block()
+    const mask = difficultyMask(difficulty)
+    const enter = (start: number) => {
+      block.set(nonce, start)
+      view(MEMORY.state, 8).set(block.state)
+      view(MEMORY.roundInputs, 64).set(block.roundInputs)
+      view(MEMORY.scheduleSums, 64).set(block.scheduleSums)
+      return (from: number, to: number) => scan(from, to, mask)
+    }
+    return searchBlocks(nonce, difficulty, enter, LANES)
+  }
+}
+
+/** Falls back to plain JavaScript if the policy forbids compiling WebAssembly, or the kernel did not arrive. */
+export function chooseSolver(kernel: ArrayBuffer | undefined): { solver: Solver; kind: SolverKind } {
+  try {
+    if (kernel !== undefined) return { solver: wasmSolver(kernel), kind: 'wasm' }
+  } catch {
+    // Plain JavaScript is slower, but works everywhere.
+  }
+  return { solver: scriptSolver, kind: 'script' }
+}
