@@ -1,4 +1,7 @@
-/** The moment at which the viewer points. All plots share it, so that curves can be compared. */
+/**
+ * The moment at which the viewer points, by mouse, finger or keyboard. All plots share it, so that curves can be compared.
+ * Assistive technology sees each plot as a slider over time.
+ */
 
 type OnCursor = (timeMs: number | null) => void
 
@@ -34,4 +37,84 @@ export function nearestIndex(times: readonly number[], timeMs: number): number {
     }
   }
   return nearest
+}
+
+/** What the viewer can point into. */
+export interface Explored {
+  /** Ends of the steps, oldest first. */
+  readonly times: readonly number[]
+  /** The time at a distance from the left edge, in pixels. */
+  timeAt(x: number): number
+  /** Text of a step, for assistive technology. */
+  text(index: number): string
+}
+
+const PAGE_STEPS = 10
+
+export function makeExplorable(element: HTMLElement, label: string, cursor: Cursor, plot: Explored): void {
+  element.tabIndex = 0
+  element.setAttribute('role', 'slider')
+  element.setAttribute('aria-label', `${label}: moment`)
+  describe(element, plot, cursor)
+  const moveTo = (index: number) => {
+    const time = plot.times[Math.max(0, Math.min(plot.times.length - 1, index))]
+    cursor.set(time ?? null)
+  }
+  const point = (event: PointerEvent) => {
+    const { left } = element.getBoundingClientRect()
+    moveTo(nearestIndex(plot.times, plot.timeAt(event.clientX - left)))
+  }
+  element.addEventListener('pointermove', point)
+  element.addEventListener('pointerdown', point)
+  // After a touch, the moment stays, so that its numbers can be read.
+  element.addEventListener('pointerleave', event => {
+    if (event.pointerType !== 'touch') cursor.set(null)
+  })
+  element.addEventListener('blur', () => cursor.set(null))
+  element.addEventListener('keydown', event => {
+    const target = keyTarget(event.key, currentIndex(plot, cursor), plot.times.length)
+    if (target === undefined) return
+    event.preventDefault()
+    if (target === null) cursor.set(null)
+    else moveTo(target)
+  })
+}
+
+/** Updates the slider's attributes, which assistive technology reads. */
+export function describe(element: HTMLElement, plot: Explored, cursor: Cursor): void {
+  const last = Math.max(0, plot.times.length - 1)
+  const index = currentIndex(plot, cursor)
+  element.setAttribute('aria-valuemin', '0')
+  element.setAttribute('aria-valuemax', String(last))
+  element.setAttribute('aria-valuenow', String(Math.max(0, index)))
+  element.setAttribute('aria-valuetext', plot.times.length === 0 ? 'no numbers yet' : plot.text(index))
+}
+
+/** The step at which the viewer points, otherwise the latest. */
+function currentIndex(plot: Explored, cursor: Cursor): number {
+  return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
+}
+
+/** The step to which a key moves: null for none, undefined for keys without a function. */
+function keyTarget(key: string, index: number, count: number): number | null | undefined {
+  switch (key) {
+    case 'ArrowLeft':
+    case 'ArrowDown':
+      return index - 1
+    case 'ArrowRight':
+    case 'ArrowUp':
+      return index + 1
+    case 'PageDown':
+      return index - PAGE_STEPS
+    case 'PageUp':
+      return index + PAGE_STEPS
+    case 'Home':
+      return 0
+    case 'End':
+      return count - 1
+    case 'Escape':
+      return null
+    default:
+      return undefined
+  }
 }

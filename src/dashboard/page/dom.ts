@@ -1,4 +1,4 @@
-/** Makes HTML and SVG elements. Text is always added as text, never as HTML. */
+/** Makes HTML and SVG elements, and measures texts. Text is always added as text, never as HTML. */
 
 type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 type Child = Node | string
@@ -42,4 +42,15 @@ export function byId<Kind extends Element>(id: string, kind: new () => Kind): Ki
   const element = document.getElementById(id)
   if (!(element instanceof kind)) throw new Error(`the page has no #${id}`)
   return element
+}
+
+const context = document.createElement('canvas').getContext('2d')
+const FALLBACK_WIDTH = 8
+
+/** Width in pixels, in the font of the style sheet for texts in plots. */
+export function textWidth(text: string): number {
+  if (context === null) return FALLBACK_WIDTH * text.length
+  const rootPx = Number.parseFloat(getComputedStyle(document.documentElement).fontSize)
+  context.font = `${0.75 * rootPx}px system-ui, sans-serif`
+  return context.measureText(text).width
 }

@@ -1,4 +1,8 @@
-/** Formats numbers and times for people. All functions are pure. */
+/** Adds up numbers, and formats numbers and times for people. All functions are pure. */
+
+export function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
+}
 
 const WHOLE = new Intl.NumberFormat('en')
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 3 })

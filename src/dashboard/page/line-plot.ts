@@ -1,23 +1,18 @@
 /** Curves over time, with axes. The legend shows the numbers of the moment at which the viewer points. */
 
 import type { Gaps } from '../../metrics/history-view.ts'
-import { type Cursor, nearestIndex } from './cursor.ts'
-import { h, setText, svg } from './dom.ts'
-import { describe, type Explored, makeExplorable } from './explore.ts'
+import { type Cursor, describe, type Explored, makeExplorable, nearestIndex } from './cursor.ts'
+import { h, setText, svg, textWidth } from './dom.ts'
 import { clock, clockSeconds } from './format.ts'
 import { ticksFromZero, timeTicks } from './scale.ts'
-import { textWidth } from './text-width.ts'
-
-export interface CurveSpec {
-  readonly name: string
-  /** Colour and dashes, one of the style sheet's c0 to c5. */
-  readonly look: string
-}
 
 export interface LinePlotSpec {
   /** Name of the plot, for assistive technology. */
   readonly label: string
-  readonly curves: readonly CurveSpec[]
+  /** What the viewer reads above the plot, if it is not the only one of its panel. */
+  readonly heading?: string
+  /** By name: colour and dashes, one of the style sheet's c0 to c5. */
+  readonly curves: Readonly<Record<string, string>>
   /** Formats a value with its unit. */
   readonly text: (value: number) => string
   /** Formats a value at the axis. */
@@ -55,6 +50,8 @@ let hatches = 0
 export class LinePlot implements Explored {
   readonly element: HTMLElement
   readonly #spec: LinePlotSpec
+  readonly #names: readonly string[]
+  readonly #looks: readonly string[]
   readonly #cursor: Cursor
   readonly #canvas = h('div', { class: 'canvas' })
   readonly #svg = svg('svg', { 'aria-hidden': 'true', height: HEIGHT })
@@ -69,10 +66,14 @@ export class LinePlot implements Explored {
   #left = 0
   #axisTop = 1
 
-  constructor(spec: LinePlotSpec, cursor: Cursor, heading?: string) {
+  constructor(spec: LinePlotSpec, cursor: Cursor) {
     this.#spec = spec
     this.#cursor = cursor
-    const legend = h('ul', { class: 'legend' }, ...spec.curves.map(curve => this.#legendEntry(curve)))
+    const { curves, heading } = spec
+    this.#names = Object.keys(curves)
+    this.#looks = Object.values(curves)
+    const entries = Object.entries(curves).map(([name, look]) => this.#legendEntry(name, look))
+    const legend = h('ul', { class: 'legend' }, ...entries)
     const caption =
       heading === undefined
         ? h('figcaption', {}, legend)
@@ -86,7 +87,7 @@ export class LinePlot implements Explored {
     }).observe(this.#canvas)
   }
 
-  #legendEntry({ name, look }: CurveSpec): HTMLElement {
+  #legendEntry(name: string, look: string): HTMLElement {
     const reading = h('b')
     this.#readings.push(reading)
     const mark = this.#spec.isStacked
@@ -113,7 +114,7 @@ export class LinePlot implements Explored {
   }
 
   text(index: number): string {
-    const readings = this.#spec.curves.map(({ name }, curve) => `${name} ${this.#reading(curve, index)}`)
+    const readings = this.#names.map((name, curve) => `${name} ${this.#reading(curve, index)}`)
     return `${clockSeconds(this.times[index] ?? 0)}: ${readings.join(', ')}`
   }
 
@@ -204,7 +205,7 @@ export class LinePlot implements Explored {
           ? svg('circle', { class: 'dot', cx: x, cy: y, r: 3 })
           : svg('path', { class: 'curve', d: pathOf(run) })
       })
-      return svg('g', { class: this.#spec.curves[curve]!.look }, ...marks)
+      return svg('g', { class: this.#looks[curve]! }, ...marks)
     })
   }
 
@@ -224,7 +225,7 @@ export class LinePlot implements Explored {
           svg('path', { class: 'curve', d: pathOf(run) }),
         ]
       })
-      return svg('g', { class: this.#spec.curves[curve]!.look }, ...marks)
+      return svg('g', { class: this.#looks[curve]! }, ...marks)
     })
     return [this.#hatchPattern(), ...groups.reverse()]
   }
@@ -252,7 +253,7 @@ export class LinePlot implements Explored {
       const value = values[index]
       if (value === null || value === undefined) return []
       const dot = svg('circle', { class: 'dot', cx: x, cy: this.#y(value), r: 3.5 })
-      return [svg('g', { class: this.#spec.curves[curve]!.look }, dot)]
+      return [svg('g', { class: this.#looks[curve]! }, dot)]
     })
     return [svg('line', { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM }), ...dots]
   }

@@ -1,7 +1,8 @@
 /** A part of the page with a heading, its plots, and the same numbers as a table. */
 
-import type { DashboardData } from '../../metrics/history-view.ts'
+import type { DashboardData, Gaps } from '../../metrics/history-view.ts'
 import { h } from './dom.ts'
+import { clockSeconds, moment } from './format.ts'
 import type { TimeFrame } from './line-plot.ts'
 
 /** A part of the page that shows the latest data. */
@@ -75,4 +76,23 @@ export class Panel {
     this.#holder.setAttribute('role', 'region')
     this.#holder.setAttribute('aria-label', `${this.#title}: numbers`)
   }
+}
+
+/** A row for each step, the latest first. */
+export function stepTable(
+  times: readonly number[],
+  head: readonly string[],
+  columns: readonly Gaps[],
+  text: (value: number) => string,
+): NumberTable {
+  const isLong = (times.at(-1) ?? 0) - (times[0] ?? 0) > 12 * 3_600_000
+  const rows = times.map((time, index) => [
+    isLong ? moment(time) : clockSeconds(time),
+    ...columns.map(column => cell(column[index], text)),
+  ])
+  return { head: ['Until', ...head], rows: rows.reverse() }
+}
+
+function cell(value: number | null | undefined, text: (value: number) => string): string {
+  return value === null || value === undefined ? '–' : text(value)
 }

@@ -1,8 +1,7 @@
 /** Finds the problems that a person on call must know first, worst first. All functions are pure. */
 
 import type { DashboardData } from '../../metrics/history-view.ts'
-import { clockSeconds, exact, milliseconds } from './format.ts'
-import { sum } from './sum.ts'
+import { clockSeconds, exact, milliseconds, sum } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
 
@@ -12,7 +11,7 @@ export interface Problem {
 }
 
 /** Numbers this old are stale: the service has not answered since. */
-export const STALE_MS = 25_000
+const STALE_MS = 25_000
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 

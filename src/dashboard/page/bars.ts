@@ -1,0 +1,233 @@
+/** What is drawn in bars: a list of the most frequent events, a histogram, and the funnel from challenges to tokens. */
+
+import type { Tally, Traffic } from '../../metrics/history-view.ts'
+import { h, setText, svg, textWidth } from './dom.ts'
+import { exact, percent, sum } from './format.ts'
+import type { TimeFrame } from './line-plot.ts'
+
+const ROWS_SHOWN = 7
+const SPARK_WIDTH = 88
+const SPARK_HEIGHT = 22
+
+interface Row {
+  readonly element: HTMLElement
+  readonly title: HTMLElement
+  readonly text: HTMLElement
+  readonly count: HTMLElement
+  readonly bar: SVGElement
+  readonly spark: SVGElement
+}
+
+/** The most frequent events, as rows with a bar, a share and a small curve over time. */
+export class BarList {
+  readonly element: HTMLElement
+  readonly #choose: ((name: string) => void) | undefined
+  readonly #empty: HTMLElement
+  readonly #list = h('ol', { class: 'bars' })
+  readonly #rest = h('ol', { class: 'bars' })
+  readonly #restSummary = h('summary')
+  readonly #restDetails = h('details', { hidden: true }, this.#restSummary, this.#rest)
+  readonly #rows = new Map<string, Row>()
+
+  /**
+   * @param empty text for a list without rows
+   * @param choose called with a name when its title, then a button, is clicked
+   */
+  constructor(empty: string, choose?: (name: string) => void) {
+    this.#choose = choose
+    this.#empty = h('p', { class: 'empty' }, empty)
+    this.element = h('div', {}, this.#empty, this.#list, this.#restDetails)
+  }
+
+  /** @param whole the number of which the rows show their shares */
+  update(
+    tallies: readonly Tally[],
+    whole: number,
+    explain: (name: string) => { title: string; text: string },
+    frame: TimeFrame,
+  ): void {
+    const most = Math.max(1, ...tallies.map(({ total }) => total))
+    const rows = tallies.map(tally => {
+      const row = this.#rowOf(tally.name)
+      const share = whole > 0 ? ` · ${percent(Math.min(1, tally.total / whole))}` : ''
+      const { title, text } = explain(tally.name)
+      setText(row.title, title)
+      setText(row.text, text)
+      setText(row.count, `${exact(tally.total)}${share}`)
+      row.bar.setAttribute('width', `${(100 * tally.total) / most}%`)
+      row.spark.setAttribute('d', sparkline(tally.counts, frame))
+      return row.element
+    })
+    this.#empty.hidden = rows.length > 0
+    place(this.#list, rows.slice(0, ROWS_SHOWN))
+    place(this.#rest, rows.slice(ROWS_SHOWN))
+    this.#restDetails.hidden = rows.length <= ROWS_SHOWN
+    setText(this.#restSummary, `${rows.length - ROWS_SHOWN} more`)
+  }
+
+  #rowOf(name: string): Row {
+    const known = this.#rows.get(name)
+    if (known !== undefined) return known
+    const choose = this.#choose
+    const title =
+      choose === undefined ? h('span', { class: 'title' }) : h('button', { class: 'title', type: 'button' })
+    title.addEventListener('click', () => choose?.(name))
+    const text = h('span', { class: 'text' })
+    const count = h('span', { class: 'count' })
+    const bar = svg('rect', { class: 'column', height: 5, rx: 2 })
+    const spark = svg('path', { class: 'spark' })
+    const element = h(
+      'li',
+      {},
+      title,
+      count,
+      svg('svg', { class: 'track', height: 5, 'aria-hidden': 'true' }, bar),
+      text,
+      svg('svg', { class: 'when', width: SPARK_WIDTH, height: SPARK_HEIGHT, 'aria-hidden': 'true' }, spark),
+    )
+    const row = { element, title, text, count, bar, spark }
+    this.#rows.set(name, row)
+    return row
+  }
+}
+
+/** Puts the rows into a list, and moves only those that are not yet in place. */
+function place(list: HTMLElement, rows: readonly HTMLElement[]): void {
+  for (const [index, row] of rows.entries()) {
+    if (list.children[index] !== row) list.insertBefore(row, list.children[index] ?? null)
+  }
+  while (list.children.length > rows.length) list.lastElementChild!.remove()
+}
+
+/** Path of an area whose height shows the counts over time. */
+function sparkline(counts: readonly number[], { times, fromMs, toMs }: TimeFrame): string {
+  const most = Math.max(1, ...counts)
+  const base = SPARK_HEIGHT - 1
+  const points = times.flatMap((timeMs, index) => {
+    if (timeMs < fromMs) return []
+    const x = ((timeMs - fromMs) / (toMs - fromMs)) * SPARK_WIDTH
+    return [[x, base - ((counts[index] ?? 0) / most) * (base - 2)] as const]
+  })
+  if (points.length === 0) return ''
+  const [first, last] = [points[0]!, points.at(-1)!]
+  // The area of a single step would have no width.
+  const start = Math.max(0, Math.min(first[0], last[0] - 3))
+  const line = points.map(([x, y]) => `L${x.toFixed(1)} ${y.toFixed(1)}`).join('')
+  return `M${start.toFixed(1)} ${base}${points.length === 1 ? `L${start.toFixed(1)} ${first[1].toFixed(1)}` : ''}${line}L${last[0].toFixed(1)} ${base}Z`
+}
+
+const HEIGHT = 150
+const TOP = 20
+const BOTTOM = 22
+const GAP = 3
+
+/** A histogram: columns side by side, one for the values in each bucket. */
+export class BarPlot {
+  readonly element: HTMLElement
+  readonly #label: string
+  readonly #buckets: readonly string[]
+  readonly #canvas = h('div', { class: 'canvas' })
+  readonly #svg = svg('svg', { role: 'img', height: HEIGHT })
+  #counts: readonly number[] = []
+  #width = 0
+
+  /** @param buckets labels below the columns */
+  constructor(label: string, buckets: readonly string[]) {
+    this.#label = label
+    this.#buckets = buckets
+    this.#canvas.append(this.#svg)
+    this.element = h('figure', { class: 'plot' }, this.#canvas)
+    new ResizeObserver(() => {
+      if (this.#canvas.clientWidth !== this.#width) this.#draw()
+    }).observe(this.#canvas)
+  }
+
+  update(counts: readonly number[]): void {
+    this.#counts = counts
+    const total = sum(counts)
+    const parts = counts.flatMap((count, index) =>
+      count === 0 ? [] : [`${this.#buckets[index]}: ${exact(count)} (${percent(count / total)})`],
+    )
+    this.#svg.setAttribute('aria-label', `${this.#label}. ${parts.join(', ') || 'None yet'}`)
+    this.#draw()
+  }
+
+  #draw(): void {
+    this.#width = this.#canvas.clientWidth
+    if (this.#width === 0) return
+    this.#svg.setAttribute('width', String(this.#width))
+    const base = HEIGHT - BOTTOM
+    const total = sum(this.#counts)
+    const most = Math.max(1, ...this.#counts)
+    const stride = this.#width / this.#buckets.length
+    const columns = this.#buckets.flatMap((bucket, index) => {
+      const count = this.#counts[index] ?? 0
+      const height = count === 0 ? 0 : Math.max(2, (count / most) * (base - TOP))
+      const middle = (index + 0.5) * stride
+      const label = wholePercent(count, total)
+      // The outermost labels may be wider than their columns.
+      const room = textWidth(label) / 2 + 2
+      const labelX = Math.max(room, Math.min(this.#width - room, middle))
+      const column = { x: index * stride + GAP, y: base - height, width: stride - 2 * GAP, height }
+      const share = svg('text', { class: 'label middle', x: labelX, y: base - height - 5 }, label)
+      return [
+        svg('rect', { class: 'column', ...column }),
+        ...(count === 0 ? [] : [share]),
+        svg('text', { class: 'tick middle', x: middle, y: HEIGHT - 6 }, bucket),
+      ]
+    })
+    const line = svg('line', { class: 'base', x1: 0, x2: this.#width, y1: base, y2: base })
+    this.#svg.replaceChildren(...columns, line)
+  }
+}
+
+function wholePercent(count: number, total: number): string {
+  const share = (100 * count) / total
+  return share < 1 ? '<1%' : `${share > 99 && count < total ? '>99' : Math.round(share)}%`
+}
+
+const STAGES = [
+  ['Challenges', 'issued'],
+  ['Solutions', 'of challenges'],
+  ['Passed', 'of solutions'],
+  ['Redeemed', 'of passed'],
+] as const
+
+/** The number of each stage in the whole range. */
+export class Funnel {
+  readonly element: HTMLElement
+  readonly #stages = STAGES.map(([name]) => {
+    const count = h('b')
+    const share = h('span', { class: 'share' })
+    const bar = svg('rect', { class: 'column', height: 8, rx: 2 })
+    const track = svg('svg', { class: 'track', height: 8, 'aria-hidden': 'true' }, bar)
+    const label = h('span', { class: 'stage' }, `${name} `, share)
+    return { count, share, bar, element: h('li', {}, label, count, track) }
+  })
+
+  constructor() {
+    this.element = h('ol', { class: 'funnel' }, ...this.#stages.map(({ element }) => element))
+  }
+
+  update({ challenges, passed, failed, redeemed }: Traffic): void {
+    const solved = sum(passed) + sum(failed)
+    const counts = [sum(challenges), solved, sum(passed), sum(redeemed)]
+    const most = Math.max(1, ...counts)
+    for (const [index, { count, share, bar }] of this.#stages.entries()) {
+      const value = counts[index]!
+      const before = counts[index - 1]
+      // A stage may exceed the one before: its challenges may have been issued before the range.
+      const isShare = before !== undefined && before > 0 && value <= before
+      setText(count, exact(value))
+      setText(
+        share,
+        before === undefined
+          ? STAGES[0][1]
+          : isShare
+            ? `${percent(value / before)} ${STAGES[index]![1]}`
+            : '',
+      )
+      bar.setAttribute('width', `${(100 * value) / most}%`)
+    }
+  }
+}
