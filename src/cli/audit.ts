@@ -1,15 +1,12 @@
 /** `powgate audit`: who changed which site or API key, when, and how. */
 
 import type { AuditEntry } from '../domain/audit.ts'
-import { SITE_KEY_RULE } from '../sites/rules.ts'
-import { whenMs } from '../sites/times.ts'
+import { integerRule, SITE_KEY_RULE, whenMs } from '../sites/rules.ts'
 import type { Command, Input } from './command.ts'
 import { dateText, printChanges, printJson, printLine } from './output.ts'
-import { JSON_FLAG } from './site-flags.ts'
 import { withStore } from './site-store.ts'
 
 const ENTRIES = 50
-const ENTRIES_MAX = 1_000_000
 
 export const AUDIT_COMMAND: Command = {
   name: 'audit',
@@ -22,11 +19,7 @@ export const AUDIT_COMMAND: Command = {
     },
     limit: {
       about: `How many, at most. Default: ${ENTRIES}.`,
-      value: {
-        placeholder: 'N',
-        expects: `an integer from 1 to ${ENTRIES_MAX}`,
-        accepts: text => /^[1-9]\d{0,6}$/.test(text) && Number(text) <= ENTRIES_MAX,
-      },
+      value: { placeholder: 'N', ...integerRule(1, 1_000_000) },
     },
     since: {
       about: 'Only changes from then on.',
@@ -37,7 +30,6 @@ export const AUDIT_COMMAND: Command = {
         accepts: text => whenMs(text, -1) !== undefined,
       },
     },
-    json: JSON_FLAG,
   },
   example: '--site site_0123456789ABCDEFabcdef --since 7d',
   run: runAudit,

@@ -3,13 +3,12 @@
 import { AdminError } from '../sites/sites.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'
-import { JSON_FLAG } from './site-flags.ts'
 
 export const CHECK_COMMAND: Command = {
   name: 'check',
   about: 'Check the configuration, reach the store, run its scripts, and say what serve would do.',
   positionals: [],
-  flags: { json: JSON_FLAG },
+  flags: {},
   example: '',
   run,
 }

@@ -3,6 +3,7 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { didYouMean } from '../domain/nearest.ts'
 import { UsageError, type ValueRule } from '../sites/rules.ts'
+import { PROGRAM } from '../version.ts'
 
 export interface FlagValue extends ValueRule {
   /** Stands for the value in the help. */
@@ -80,7 +81,7 @@ export function positionalWord({ name, isOptional, repeats }: Positional): strin
   return isOptional ? `[${word}]` : word
 }
 
-export function usageOf({ name, positionals, flags }: Command): string {
+function usageOf({ name, positionals, flags }: Command): string {
   const words = positionals.map(positionalWord)
   const required = Object.entries(flags)
     .filter(([, { isRequired }]) => isRequired)
@@ -194,4 +195,70 @@ function checked(name: string, rule: ValueRule, text: string): string {
   const meant = rule.suggest?.(text)
   const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`
   throw new UsageError(`${name}: expected ${rule.expects}${got}${suggestion}`)
+}
+
+const HELP_FLAG: Flag = { about: 'Print this help.' }
+
+export function overview(commands: readonly Command[]): string {
+  const calls = commands.map(({ name, positionals, about }) => {
+    return [[name, ...positionals.map(positionalWord)].join(' '), about] as const
+  })
+  return `powgate: the service, its sites and API keys, and what an operator asks of it
+
+Usage: ${PROGRAM} COMMAND [flags]
+
+First steps: serve, site create, widget (the tag for a page), try (the whole flow). \`site\` or \`key\` in front is part of the name.
+
+Commands:
+${columns(calls)}
+
+Flags:
+${columns([
+  ['--help', 'Print this help; after a command, its own.'],
+  ['--config FILE', 'Of every command: the file of settings that serve is given.'],
+  ['--version', 'Print the version.'],
+])}
+
+All but serve work beside the running service, on its store. They read the same settings: REDIS_URL, or without it
+POWGATE_DATA_DIR (./data), which only serve makes. ${PROGRAM} serve --help lists every setting. POWGATE_ACTOR is who the audit log says it was.
+
+Examples:
+  ${PROGRAM} serve
+  ${PROGRAM} site create --name shop --origin https://shop.example
+`
+}
+
+export async function commandHelp(command: Command): Promise<string> {
+  const flags = Object.entries({ ...command.flags, help: HELP_FLAG })
+  const positionals = command.positionals.map(({ name, expects }) => [name, expects] as const)
+  const { program = PROGRAM } = command
+  return `${command.about}
+
+Usage: ${program} ${usageOf(command)}
+
+${positionals.length === 0 ? '' : `Arguments:\n${columns(positionals)}\n\n`}Flags:
+${columns(flags.map(([name, flag]) => [flagCall(name, flag), flagText(flag)]))}
+
+Example:
+  ${`${program} ${command.name} ${command.example}`.trimEnd()}
+${command.details === undefined ? '' : `\n${await command.details()}`}`
+}
+
+function flagCall(name: string, { value }: Flag): string {
+  return value === undefined ? `--${name}` : `--${name} ${value.placeholder}`
+}
+
+function flagText({ about, value, short, isRequired }: Flag): string {
+  const notes = [
+    ...(short === undefined ? [] : [`Short: -${short}.`]),
+    ...(isRequired ? ['Required.'] : []),
+    ...(value?.repeats ? ['May be repeated.'] : []),
+    ...(value?.variable === undefined ? [] : [`Or ${value.variable}.`]),
+  ]
+  return [about, ...notes].join(' ')
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.max(...rows.map(([left]) => left.length))
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`).join('\n')
 }

@@ -9,7 +9,7 @@ import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { Command, Input, Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
-import { JSON_FLAG } from './site-flags.ts'
+import { fileValue } from './site-flags.ts'
 
 const VISITOR: Positional = {
   name: 'VISITOR',
@@ -25,14 +25,8 @@ export const EXPLAIN_COMMAND: Command = {
   flags: {
     log: {
       about: 'A log of the service, also .gz. Default: standard input, as with "-".',
-      value: {
-        placeholder: 'FILE',
-        expects: 'the path of a file, or - for standard input',
-        accepts: text => text !== '',
-        repeats: true,
-      },
+      value: { ...fileValue('the path of a file, or - for standard input'), repeats: true },
     },
-    json: JSON_FLAG,
   },
   example: '5f0c6b1e9a3d7721-4k --log /var/log/powgate.log',
   run: runExplain,

@@ -1,13 +1,18 @@
 /** `powgate key ...`: a site may have several API keys, so that one can be replaced with no downtime. */
 
 import { apiKeyId } from '../domain/site.ts'
-import { authorOfCommand } from '../sites/author.ts'
-import { NAME, UsageError } from '../sites/rules.ts'
-import { createApiKey, findSite, type KeyOptions, revokeApiKey, updateApiKey } from '../sites/sites.ts'
-import { whenMs } from '../sites/times.ts'
+import { NAME, UsageError, whenMs } from '../sites/rules.ts'
+import {
+  authorOfCommand,
+  createApiKey,
+  findSite,
+  type KeyOptions,
+  revokeApiKey,
+  updateApiKey,
+} from '../sites/sites.ts'
 import type { Command, Flag, Input, Positional } from './command.ts'
 import { dateText, printFields, printJson, printLine } from './output.ts'
-import { JSON_FLAG, SITE_KEY } from './site-flags.ts'
+import { SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { findKeys, type PublicKey, printKeys, publicKey } from './views.ts'
 
@@ -47,7 +52,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     name: 'key create',
     about: 'Create one more API key of a site, which is shown only now.',
     positionals: [SITE_KEY],
-    flags: { ...KEY_FLAGS, json: JSON_FLAG },
+    flags: KEY_FLAGS,
     example: 'site_0123456789ABCDEFabcdef --name backend --expires 90d',
     run: runCreate,
   },
@@ -55,7 +60,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     name: 'key list',
     about: 'List the API keys of a site, or of all: last use (to the minute), expiry, state.',
     positionals: [{ ...SITE_KEY, isOptional: true }],
-    flags: { json: JSON_FLAG },
+    flags: {},
     example: 'site_0123456789ABCDEFabcdef',
     run: runList,
   },
@@ -63,7 +68,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     name: 'key update',
     about: 'Change the name of an API key, or when it ends. Workers see it within two seconds.',
     positionals: [KEY_ID],
-    flags: { ...UPDATE_FLAGS, json: JSON_FLAG },
+    flags: UPDATE_FLAGS,
     example: `${EXAMPLE_KEY_ID} --expires 7d`,
     run: runUpdate,
   },
@@ -71,7 +76,7 @@ export const KEY_COMMANDS: readonly Command[] = [
     name: 'key revoke',
     about: 'Refuse an API key from now on; it cannot be undone. Workers see it within two seconds.',
     positionals: [KEY_ID],
-    flags: { json: JSON_FLAG },
+    flags: {},
     example: EXAMPLE_KEY_ID,
     run: runRevoke,
   },

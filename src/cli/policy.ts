@@ -8,7 +8,7 @@ import { AdminError } from '../sites/sites.ts'
 import { Replay } from '../trace/replay.ts'
 import type { Command, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
-import { JSON_FLAG, POLICY_FILE } from './site-flags.ts'
+import { fileValue, POLICY_FILE } from './site-flags.ts'
 
 export const POLICY_COMMANDS: readonly Command[] = [
   {
@@ -24,14 +24,8 @@ export const POLICY_COMMANDS: readonly Command[] = [
       trace: {
         about: 'Trace of one worker (POWGATE_TRACE_FILE).',
         isRequired: true,
-        value: {
-          placeholder: 'FILE',
-          expects: 'the path of a trace',
-          accepts: text => text !== '',
-          repeats: true,
-        },
+        value: { ...fileValue('the path of a trace'), repeats: true },
       },
-      json: JSON_FLAG,
     },
     example: '--policy gentle.json --trace /var/lib/powgate/trace.0 --trace /var/lib/powgate/trace.1',
     run: runReplay,

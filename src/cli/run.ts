@@ -1,11 +1,52 @@
-/** From the words of a call to its command: finds the command, reads its arguments, runs it. */
+/** All commands; and from the words of a call to its command: finds the command, reads its arguments, runs it. */
 
 import { didYouMean } from '../domain/nearest.ts'
 import { UsageError } from '../sites/rules.ts'
 import { VERSION } from '../version.ts'
-import { readInput } from './command.ts'
-import { COMMANDS } from './commands.ts'
-import { commandHelp, overview } from './help.ts'
+import { AUDIT_COMMAND } from './audit.ts'
+import { CHECK_COMMAND } from './check.ts'
+import { type Command, commandHelp, type Flag, overview, readInput } from './command.ts'
+import { EXPLAIN_COMMAND } from './explain.ts'
+import { KEY_COMMANDS } from './key.ts'
+import { POLICY_COMMANDS } from './policy.ts'
+import { SERVE_COMMAND } from './serve.ts'
+import { SITE_COMMANDS } from './site.ts'
+import { SITES_FILE_COMMANDS } from './sites-file.ts'
+import { SOLVE_COMMAND } from './solve.ts'
+import { TRY_COMMAND } from './try.ts'
+import { WIDGET_COMMAND } from './widget.ts'
+
+const CONFIG: Flag = {
+  about: 'File of settings, one NAME=value a line; the environment goes before it.',
+  value: {
+    placeholder: 'FILE',
+    variable: 'POWGATE_CONFIG_FILE',
+    expects: 'a file of settings',
+    accepts: text => text.trim() !== '',
+  },
+}
+
+const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
+
+/** All print JSON if asked. */
+const PRINTING: readonly Command[] = [
+  CHECK_COMMAND,
+  ...SITE_COMMANDS,
+  ...SITES_FILE_COMMANDS,
+  ...KEY_COMMANDS,
+  AUDIT_COMMAND,
+  EXPLAIN_COMMAND,
+  ...POLICY_COMMANDS,
+  TRY_COMMAND,
+  SOLVE_COMMAND,
+  WIDGET_COMMAND,
+]
+
+/** Every command takes --config, so that a command finds the store of a service that was started with --config. */
+export const COMMANDS: readonly Command[] = [
+  SERVE_COMMAND,
+  ...PRINTING.map(command => ({ ...command, flags: { ...command.flags, json: JSON_FLAG } })),
+].map(command => ({ ...command, flags: { ...command.flags, config: CONFIG } }))
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 export async function run(args: readonly string[]): Promise<number> {

@@ -8,32 +8,15 @@ import {
   type SiteLimits,
   type SiteSettings,
 } from '../domain/site.ts'
-import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
-import { CIDR, LIMIT_MAX, NAME, ORIGIN, SITE_KEY_RULE, SOLVE_MS, UsageError } from '../sites/rules.ts'
+import { BITS, CIDR, NAME, ORIGIN, PER_MINUTE, SITE_KEY_RULE, SOLVE_MS, UsageError } from '../sites/rules.ts'
 import { difficultyProblem } from '../sites/sites.ts'
 import type { Flag, FlagValue, Input, Positional } from './command.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-export const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
-
-export const BITS: FlagValue = {
-  placeholder: 'BITS',
-  expects: `an integer from ${DIFFICULTY_MIN} to ${DIFFICULTY_MAX}`,
-  accepts: text => /^\d{2}$/.test(text) && Number(text) >= DIFFICULTY_MIN && Number(text) <= DIFFICULTY_MAX,
-}
-
-const MILLISECONDS: FlagValue = {
-  placeholder: 'MS',
-  expects: SOLVE_MS.expects,
-  accepts: text => /^\d{2,5}$/.test(text) && Number(text) >= SOLVE_MS.least && Number(text) <= SOLVE_MS.most,
-}
-
-const PER_MINUTE: FlagValue = {
-  placeholder: 'N',
-  expects: `an integer from 1 to ${LIMIT_MAX}`,
-  accepts: text => /^[1-9]\d{0,6}$/.test(text) && Number(text) <= LIMIT_MAX,
-}
+const BITS_VALUE: FlagValue = { placeholder: 'BITS', ...BITS }
+const MS_VALUE: FlagValue = { placeholder: 'MS', ...SOLVE_MS }
+const LIMIT_VALUE: FlagValue = { placeholder: 'N', ...PER_MINUTE }
 
 const ENDPOINT: FlagValue = {
   placeholder: 'ENDPOINT',
@@ -49,11 +32,11 @@ const WEIGHT: FlagValue = {
   accepts: isWeight,
 }
 
-export const POLICY_FILE: FlagValue = {
-  placeholder: 'FILE',
-  expects: 'a JSON file with numbers of a policy',
-  accepts: text => text !== '',
+export function fileValue(expects: string): FlagValue {
+  return { placeholder: 'FILE', expects, accepts: text => text !== '' }
 }
+
+export const POLICY_FILE = fileValue('a JSON file with numbers of a policy')
 
 export const SITE_FLAGS = {
   name: { about: 'What people call the site.', value: { placeholder: 'NAME', ...NAME } },
@@ -74,14 +57,14 @@ export const SITE_FLAGS = {
     about: 'Lowest score that passes, 0 to 1. A new site has 0.5.',
     value: { placeholder: 'SCORE', expects: 'a number from 0 to 1', accepts: isShare },
   },
-  base: { about: 'Difficulty for a lone visitor, 16 to 28. A new site has 18.', value: BITS },
+  base: { about: 'Difficulty for a lone visitor, 16 to 28. A new site has 18.', value: BITS_VALUE },
   'solve-ms': {
     about: 'Instead of --base: milliseconds that 95 of 100 lone visitors wait for the solver at most.',
-    value: MILLISECONDS,
+    value: MS_VALUE,
     contradicts: 'base',
   },
-  min: { about: 'Lowest difficulty. A new site has 16.', value: BITS },
-  max: { about: 'Highest difficulty. A new site has 28.', value: BITS },
+  min: { about: 'Lowest difficulty. A new site has 16.', value: BITS_VALUE },
+  max: { about: 'Highest difficulty. A new site has 28.', value: BITS_VALUE },
   'require-origin': {
     about: "Refuse requests without an Origin header (a page of the service's own origin needs none).",
     contradicts: 'no-require-origin',
@@ -97,12 +80,12 @@ export const SITE_FLAGS = {
   },
   'limit-challenge': {
     about: 'Requests per minute of an address to /challenge, instead of the limit of the service.',
-    value: PER_MINUTE,
+    value: LIMIT_VALUE,
   },
-  'limit-verify': { about: 'The same for /verify.', value: PER_MINUTE },
+  'limit-verify': { about: 'The same for /verify.', value: LIMIT_VALUE },
   'limit-redeem': {
     about: 'The same for /verify-token: of each API key, and of each address of a backend.',
-    value: PER_MINUTE,
+    value: LIMIT_VALUE,
   },
   'fail-open': {
     about: 'Endpoint that keeps answering while Redis is away, whatever the service does.',

@@ -1,14 +1,14 @@
 /** `powgate site ...` */
 
 import { apiKeyId, type SiteRecord } from '../domain/site.ts'
-import { authorOfCommand } from '../sites/author.ts'
+import { inOrderOfCreation } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
-import { createSite, defaultSettings, findSite, updateSite } from '../sites/sites.ts'
+import { authorOfCommand, createSite, defaultSettings, findSite, updateSite } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { readPolicy } from './policy.ts'
-import { applyFlags, CLEARING_FLAGS, JSON_FLAG, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
+import { applyFlags, CLEARING_FLAGS, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { findKeys, findTiming, originsText, printKeys, siteFields, stateText, timingFields } from './views.ts'
 
@@ -20,7 +20,7 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site create',
     about: 'Create a site and its first API key, which is shown only now.',
     positionals: [],
-    flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name, isRequired: true }, json: JSON_FLAG },
+    flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name, isRequired: true } },
     example: '--name shop --origin https://shop.example --origin https://*.shop.example',
     run: runCreate,
   },
@@ -28,7 +28,7 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site list',
     about: 'List the sites.',
     positionals: [],
-    flags: { json: JSON_FLAG },
+    flags: {},
     example: '--json',
     run: runList,
   },
@@ -36,7 +36,7 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site show',
     about: 'Show a site, what it has learned of its visitors, and the ids of its API keys.',
     positionals: [SITE_KEY],
-    flags: { json: JSON_FLAG },
+    flags: {},
     example: EXAMPLE_SITE_KEY,
     run: runShow,
   },
@@ -44,7 +44,7 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site update',
     about: 'Change a site; what no flag names stays as it is. Workers see it within two seconds.',
     positionals: [SITE_KEY],
-    flags: { ...UPDATE_FLAGS, json: JSON_FLAG },
+    flags: UPDATE_FLAGS,
     example: `${EXAMPLE_SITE_KEY} --base 20 --plan pro --block 203.0.113.0/24`,
     run: runUpdate,
   },
@@ -52,7 +52,7 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site disable',
     about: 'Refuse every request for a site, and every API key of it.',
     positionals: [SITE_KEY],
-    flags: { json: JSON_FLAG },
+    flags: {},
     example: EXAMPLE_SITE_KEY,
     run: input => runSwitch(input, false),
   },
@@ -60,7 +60,7 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site enable',
     about: 'Let a disabled site work again.',
     positionals: [SITE_KEY],
-    flags: { json: JSON_FLAG },
+    flags: {},
     example: EXAMPLE_SITE_KEY,
     run: input => runSwitch(input, true),
   },
@@ -90,10 +90,9 @@ async function runCreate(input: Input): Promise<void> {
 
 async function runList(input: Input): Promise<void> {
   const { sites, place } = await withStore(async (store, place) => ({
-    sites: await store.listSites(),
+    sites: inOrderOfCreation(await store.listSites()),
     place,
   }))
-  sites.sort((a, b) => a.createdAt - b.createdAt || (a.siteKey < b.siteKey ? -1 : 1))
   if (input.has('json')) {
     printJson(sites)
   } else if (sites.length === 0) {

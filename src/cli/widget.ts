@@ -4,8 +4,7 @@ import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { Command, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
-import { DEFAULT_URL, SITE_KEY_FLAG, URL_FLAG } from './service-call.ts'
-import { JSON_FLAG } from './site-flags.ts'
+import { DEFAULT_URL, SITE_KEY_FLAG, URL_FLAG } from './try.ts'
 
 export const WIDGET_COMMAND: Command = {
   name: 'widget',
@@ -14,7 +13,6 @@ export const WIDGET_COMMAND: Command = {
   flags: {
     url: { ...URL_FLAG, about: `Address of the service, as browsers see it. Default: ${DEFAULT_URL}.` },
     'site-key': SITE_KEY_FLAG,
-    json: JSON_FLAG,
   },
   example: '--url https://captcha.example.com --site-key site_0123456789ABCDEFabcdef',
   run: runWidget,

@@ -6,8 +6,7 @@ import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
 import type { Logger } from '../log/logger.ts'
 import { createStore } from '../store/open.ts'
 import { PROGRAM } from '../version.ts'
-import { authorInService } from './author.ts'
-import { createSite } from './sites.ts'
+import { authorInService, createSite } from './sites.ts'
 
 /** How to call the command line from where the service was started. */
 const COMMAND = process.argv[1]?.endsWith('main.js') ? 'npm run -s powgate --' : PROGRAM

@@ -6,9 +6,8 @@ import { didYouMean } from '../domain/nearest.ts'
 import { SITE_DEFAULTS, type SiteDifficulty, type SiteSettings } from '../domain/site.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import { FILE_FORMAT, FILE_VERSION, type SiteEntry } from './file.ts'
-import { POLICY_SCHEMA } from './policy-schema.ts'
 import { CIDR, NAME, ORIGIN, type ValueRule } from './rules.ts'
-import { SITES_FILE_SCHEMA } from './schema.ts'
+import { POLICY_SCHEMA, SITES_FILE_SCHEMA } from './schema.ts'
 import { defaultSettings, difficultyProblem } from './sites.ts'
 
 /** Longest value that an error line repeats. */

@@ -1,6 +1,7 @@
-/** Creates and changes sites and API keys, for the command line and the first start. */
+/** Creates and changes sites and API keys, for the command line and the first start; and who the author of a change is. */
 
 import { randomBytes } from 'node:crypto'
+import { hostname, userInfo } from 'node:os'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
 import {
   type ApiKeyRecord,
@@ -15,7 +16,7 @@ import {
   type SiteSettings,
 } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
-import { authorOfCommand } from './author.ts'
+import { NAME, UsageError } from './rules.ts'
 
 /** Settings to change; others are kept. An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
@@ -190,4 +191,35 @@ export async function written(
 ): Promise<void> {
   if (!(await store.commit(changes, author)))
     throw new AdminError('somebody else changed this at the same moment; nothing was written, try again')
+}
+
+/**
+ * The author of a command's changes: POWGATE_ACTOR, else the user who called sudo, else the user of the process.
+ *
+ * @param how the command's name
+ * @throws UsageError if the variable's text cannot be printed in one line
+ */
+export function authorOfCommand(how: string, env: NodeJS.ProcessEnv = process.env): Author {
+  const variable = ['POWGATE_ACTOR', 'SUDO_USER'].find(name => env[name]?.trim())
+  const actor = variable === undefined ? userName() : env[variable]!.trim()
+  if (variable !== undefined && !NAME.accepts(actor))
+    throw new UsageError(`${variable}: expected ${NAME.expects}, got ${JSON.stringify(actor)}`)
+  return { who: atHost(actor), how }
+}
+
+/** For changes that the service makes by itself. */
+export function authorInService(how: string): Author {
+  return { who: atHost(`powgate (${how})`), how }
+}
+
+function atHost(who: string): string {
+  return `${who} at ${hostname()}`
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return `user ${process.getuid?.()}` // containers run as numbers that no file names
+  }
 }

@@ -5,10 +5,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
-import type { Command } from '../../src/cli/command.ts'
-import { COMMANDS as TABLE } from '../../src/cli/commands.ts'
-import { commandHelp } from '../../src/cli/help.ts'
-import { run } from '../../src/cli/run.ts'
+import { type Command, commandHelp } from '../../src/cli/command.ts'
+import { run, COMMANDS as TABLE } from '../../src/cli/run.ts'
 import { UsageError } from '../../src/sites/rules.ts'
 import { Powgate } from './cli-process.ts'
 

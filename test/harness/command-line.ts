@@ -2,8 +2,14 @@
 
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Command, type Flag, type Input, type Positional, readInput } from '../../src/cli/command.ts'
-import { commandHelp } from '../../src/cli/help.ts'
+import {
+  type Command,
+  commandHelp,
+  type Flag,
+  type Input,
+  type Positional,
+  readInput,
+} from '../../src/cli/command.ts'
 import { UsageError } from '../../src/sites/rules.ts'
 
 export { UsageError }

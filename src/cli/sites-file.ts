@@ -1,41 +1,56 @@
-/** `powgate apply`: changes the sites of a store to what a file says, in one atomic step. */
+/**
+ * Sites as a file. `powgate site export` writes such a file, `powgate site schema` tells what it may hold, and `powgate apply`
+ * changes the sites of a store to what it says, in one atomic step.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
 import { newSiteKey } from '../domain/site.ts'
-import { type ApplyPlan, type PlannedChange, planApply } from '../sites/apply.ts'
-import { authorOfCommand } from '../sites/author.ts'
-import type { SiteEntry } from '../sites/file.ts'
-import { AdminError, written } from '../sites/sites.ts'
+import { type ApplyPlan, type PlannedChange, planApply, type SiteEntry, sitesFile } from '../sites/file.ts'
+import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import type { Command, Input } from './command.ts'
 import { printChanges, printJson, printLine } from './output.ts'
-import { JSON_FLAG } from './site-flags.ts'
-import { writeToStore } from './site-store.ts'
+import { fileValue, SITE_KEY } from './site-flags.ts'
+import { withStore, writeToStore } from './site-store.ts'
 
-export const APPLY_COMMAND: Command = {
-  name: 'apply',
-  about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
-  positionals: [],
-  flags: {
-    file: {
-      about: 'File as site export writes it; - is standard input.',
-      short: 'f',
-      isRequired: true,
-      value: {
-        placeholder: 'FILE',
-        expects: 'a file, or - for standard input',
-        accepts: text => text !== '',
-      },
-    },
-    'dry-run': { about: 'Only print what would change.' },
-    'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
-    json: JSON_FLAG,
+export const SITES_FILE_COMMANDS: readonly Command[] = [
+  {
+    name: 'site export',
+    about:
+      'Print sites as a file for apply, without API keys: all, that of a first start too, but not that of /demo; or those named.',
+    positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
+    flags: {},
+    example: '> sites.json',
+    run: runExport,
   },
-  example: '-f sites.json --dry-run',
-  run: runApply,
-}
+  {
+    name: 'site schema',
+    about: 'Print the JSON Schema of such a file, for editors and checks.',
+    positionals: [],
+    flags: {},
+    example: '> sites.schema.json',
+    run: runSchema,
+  },
+  {
+    name: 'apply',
+    about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
+    positionals: [],
+    flags: {
+      file: {
+        about: 'File as site export writes it; - is standard input.',
+        short: 'f',
+        isRequired: true,
+        value: fileValue('a file, or - for standard input'),
+      },
+      'dry-run': { about: 'Only print what would change.' },
+      'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
+    },
+    example: '-f sites.json --dry-run',
+    run: runApply,
+  },
+]
 
 /** Larger than a file of a hundred thousand sites. */
 const FILE_BYTES_MAX = 64 * 2 ** 20
@@ -134,4 +149,24 @@ function printChange(change: PlannedChange, isDry: boolean): void {
   const key = isDry && change.isKeyDrawn ? 'with a new key' : after.siteKey
   printLine(`${after.name} (${key}): ${isDry ? 'would be ' : ''}${DONE[action]}`)
   printChanges(changes, action === 'create')
+}
+
+async function runExport(input: Input): Promise<void> {
+  const siteKeys = input.texts(SITE_KEY.name)
+  const sites = await withStore(async store => {
+    if (siteKeys !== undefined)
+      return Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))
+    return (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+  })
+  printDocument(input, sitesFile(sites))
+}
+
+async function runSchema(input: Input): Promise<void> {
+  const { SITES_FILE_SCHEMA } = await import('../sites/schema.ts')
+  printDocument(input, SITES_FILE_SCHEMA)
+}
+
+/** JSON in many lines, so that version control shows each change. */
+function printDocument(input: Input, document: unknown): void {
+  printJson(document, input.has('json') ? undefined : 2)
 }
