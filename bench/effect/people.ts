@@ -1,7 +1,7 @@
 /** People: they ask as the widget does, wait as they are told, and leave when it takes too long. */
 
 import type { Address } from '../../src/domain/address.ts'
-import type { DeviceClass } from '../../src/domain/devices.ts'
+import type { DeviceClass } from '../../src/domain/solve-time.ts'
 import type { Draw } from './draw.ts'
 import type { Measure } from './measure.ts'
 import type { Challenge, Policy } from './policy.ts'

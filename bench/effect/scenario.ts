@@ -1,7 +1,7 @@
 /** The form of scenarios/*.json, of populations.json and of prices.json. `--help` describes it for people. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/devices.ts'
+import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import type { AddressPlan } from './addresses.ts'
 
@@ -28,7 +28,7 @@ export interface People {
   readonly name: string
   readonly rate: Rate
   readonly addresses: AddressPlan
-  /** A class of src/domain/devices.ts; without it, all classes by their shares. */
+  /** A class of src/domain/solve-time.ts; without it, all classes by their shares. */
   readonly device?: string
   /** Mean time that the page stays open, and so renews its tokens; without it, people leave with the first. */
   readonly staysMinutes?: number

@@ -39,7 +39,7 @@ export const SITE = compileSite({
 const STORE_EPOCH = 7
 const KEYRING = new Keyring(['a secret for the bench, long enough to be accepted'])
 
-/** The widget tries counters of 16 digits only (src/protocol/ranges.ts). */
+/** The widget tries counters of 16 digits only (src/protocol/proof.ts). */
 const FIRST_COUNTER = 1e15
 
 /** One visitor: a challenge, its solution, and the token for it. */

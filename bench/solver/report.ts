@@ -1,7 +1,7 @@
 /** The figures, from what was measured, and as tables with the aims. */
 
 import { availableParallelism, cpus } from 'node:os'
-import { triesOf } from '../../src/protocol/ranges.ts'
+import { triesOf } from '../../src/protocol/proof.ts'
 import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
 import { wantedVersions } from '../peers.ts'

@@ -1,9 +1,9 @@
 /** `powgate policy ...`, and how commands read a file of a policy. */
 
 import { readFile } from 'node:fs/promises'
-import { DEVICE_CLASSES, meanSeconds } from '../domain/devices.ts'
 import type { PolicyOverrides } from '../domain/difficulty.ts'
 import { DEFAULT_POLICY } from '../domain/policy.ts'
+import { DEVICE_CLASSES, meanSeconds } from '../domain/solve-time.ts'
 import { AdminError } from '../sites/sites.ts'
 import { Replay } from '../trace/replay.ts'
 import type { Command, Input } from './command.ts'

@@ -6,7 +6,7 @@ import { speedText, timingFor } from '../domain/solve-time.ts'
 import type { SiteStore } from '../store/store.ts'
 import { dateText, printLine, printTable } from './output.ts'
 
-export type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
+type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
 
 /** Times in Unix milliseconds. */
 export interface PublicKey {

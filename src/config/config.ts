@@ -3,10 +3,9 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { AddressSet, parseRange } from '../domain/address.ts'
+import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
 import type { Limits } from '../domain/limits.ts'
-import { isEverybody, riskOfTrusting } from '../domain/trust.ts'
-import type { RedisTarget } from './redis.ts'
-import { checkedRedis } from './redis.ts'
+import { checkedRedis, type RedisTarget } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
 import { ConfigError, type Environment, gatherSettings, type SettingValues, variableOf } from './sources.ts'
 

@@ -54,7 +54,7 @@ export interface Spending {
   readonly keepMs: number
 }
 
-export type LogDecision =
+type LogDecision =
   | {
       readonly admitted: true
       /** The record to store. The next call reuses its memory. */

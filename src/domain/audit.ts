@@ -19,7 +19,7 @@ export interface Author {
   readonly how: string
 }
 
-export type AuditAction =
+type AuditAction =
   | 'site-created'
   | 'site-changed'
   | 'site-disabled'

@@ -1,6 +1,6 @@
 /**
- * Short byte strings on the request path, copied in loops. A native call, such as `Buffer.from`, `subarray` or `write`,
- * takes as long as a loop over fifty to a hundred bytes.
+ * Short byte strings, numbers in decimal and hashes of keys on the request path, by loops. A native call, such as
+ * `Buffer.from`, `subarray` or `write`, takes as long as a loop over fifty to a hundred bytes.
  */
 
 const BYTES_FIRST = 8192
@@ -43,4 +43,59 @@ export function copyBytes(from: Buffer, start: number, end: number, to: Buffer, 
 export function writeText(bytes: Uint8Array, at: number, text: string, width = text.length): void {
   if (text.length !== width) throw new RangeError(`a field of ${width} bytes cannot hold ${text.length}`)
   for (let index = 0; index < width; index++) bytes[at + index] = text.charCodeAt(index)
+}
+
+const DIGIT_ZERO = 0x30
+const INT32_MAX = 0x7fffffff
+
+/**
+ * Writes a number's decimal digits and returns the offset behind them.
+ *
+ * @param value integer, 0 to 2^53 - 1
+ */
+export function writeDecimal(bytes: Uint8Array, at: number, value: number): number {
+  const end = at + decimalDigits(value)
+  let rest = value
+  let position = end
+  while (rest > INT32_MAX) {
+    const quotient = Math.floor(rest / 10)
+    bytes[--position] = DIGIT_ZERO + (rest - quotient * 10)
+    rest = quotient
+  }
+  // 32-bit integer arithmetic takes 30 ns for six digits, floating point 50.
+  let small = rest | 0
+  do {
+    const quotient = (small / 10) | 0
+    bytes[--position] = DIGIT_ZERO + (small - quotient * 10)
+    small = quotient
+  } while (small > 0)
+  return end
+}
+
+function decimalDigits(value: number): number {
+  let digits = 1
+  for (let bound = 10; value >= bound; bound *= 10) digits++
+  return digits
+}
+
+let lastTime = 0
+let lastTimeText = '0'
+
+/** A time in decimal. Writing its 13 digits takes 0.1 us, and on a busy server many requests share a millisecond. */
+export function timeText(timeMs: number): string {
+  if (timeMs !== lastTime) {
+    lastTime = timeMs
+    lastTimeText = String(timeMs)
+  }
+  return lastTimeText
+}
+
+/** FNV-1a, 32 bits, to spread keys evenly; never for secrets. */
+export function fnv1a(text: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
+  }
+  // The low bits of FNV are its weakest.
+  return (hash ^ (hash >>> 15)) >>> 0
 }

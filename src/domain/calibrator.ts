@@ -15,7 +15,7 @@
  * tries is luck. At 18 bits every 55th proof votes, at 20 bits every third.
  */
 
-import { triesOf } from '../protocol/ranges.ts'
+import { triesOf } from '../protocol/proof.ts'
 import type { Solution } from '../protocol/wire.ts'
 import { SPEED_ASSUMED } from './solve-time.ts'
 

@@ -58,7 +58,7 @@ export function trialDifficulty(trial: Trial, ofSite: DifficultyBounds, inputs: 
 }
 
 /** Bits above the base, by cause, before the bounds. */
-export interface DifficultyClimb {
+interface DifficultyClimb {
   readonly requests: number
   readonly networks: number
   readonly failures: number

@@ -11,7 +11,7 @@ const DIGEST_BYTES = 32
 const IPAD = 0x36
 const OPAD = 0x5c
 
-export type DigestEncoding = 'binary' | 'hex' | 'base64url'
+type DigestEncoding = 'binary' | 'hex' | 'base64url'
 
 export class Hmac {
   /** The caller writes the message here before `sign`. */

@@ -91,7 +91,7 @@ export function writeUInt24(bytes: Buffer, at: number, value: number): void {
 const WINDOW_HEADER = 4
 const WINDOW_ENTRY = 5
 
-export type WindowDecision = { readonly admitted: true; readonly record: Buffer } | Refused
+type WindowDecision = { readonly admitted: true; readonly record: Buffer } | Refused
 
 /** Whether one more request fits into a window. The request is counted once the caller stores the returned `record`. */
 export function admitToWindow(

@@ -72,10 +72,7 @@ export interface NonceTerms {
   readonly difficulty: number
 }
 
-export type NonceReading =
-  | ({ readonly status: 'genuine' } & NonceTerms)
-  | typeof FORGED
-  | typeof OTHER_ADDRESS
+type NonceReading = ({ readonly status: 'genuine' } & NonceTerms) | typeof FORGED | typeof OTHER_ADDRESS
 
 const FORGED = { status: 'forged' } as const
 const OTHER_ADDRESS = { status: 'other-address' } as const

@@ -3,7 +3,7 @@
  * and a message for a person. Unexpected faults are exceptions, and are answered as `internal`.
  */
 
-export interface Outcome {
+interface Outcome {
   readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
   readonly code: string
   readonly message: string

@@ -2,8 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { COUNTER_MAX, NONCE_LENGTH, PROOF_INPUT_MAX } from '../protocol/proof.ts'
-import { writeText } from './bytes.ts'
-import { writeDecimal } from './decimal.ts'
+import { writeDecimal, writeText } from './bytes.ts'
 
 const input = Buffer.alloc(PROOF_INPUT_MAX)
 /** One view per input length, so that no call makes one. */

@@ -8,7 +8,7 @@
 
 import { type Address, addressFromBytes, parseAddress } from './address.ts'
 
-export type ProxyHeader =
+type ProxyHeader =
   | { readonly status: 'incomplete' }
   | { readonly status: 'wrong'; readonly why: string }
   | {

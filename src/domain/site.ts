@@ -9,7 +9,7 @@ import { DEFAULT_POLICY } from './policy.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason, type ScoreWeights } from './score.ts'
 import { baseAssumed } from './solve-time.ts'
 
-export type Plan = 'free' | 'pro'
+type Plan = 'free' | 'pro'
 
 /** A site as it is stored. Times are Unix milliseconds. */
 export interface SiteRecord {

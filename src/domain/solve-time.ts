@@ -1,8 +1,9 @@
 /**
  * The base of a site that names a time instead of bits: 95 of 100 visitors wait at most so long for the solver on a quiet day.
+ * Also the classes of visitors' devices, and how long they take.
  *
  * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). Speeds
- * of devices are about log-normal. With the spread of devices.ts (as wide as sigma of ln h = 1.2), the mean of e^(-t h / W)
+ * of devices are about log-normal. With the spread of DEVICE_CLASSES (as wide as sigma of ln h = 1.2), the mean of e^(-t h / W)
  * over all devices is 0.05 where W = 0.1224 t times the median speed. So one number a site is learned, the median
  * (calibrator.ts). The spread is not learned, because few liars would decide it.
  *
@@ -22,14 +23,14 @@ const WORK_SHARE = 0.1224
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
 
-export interface TimedDifficulty {
+interface TimedDifficulty {
   readonly solveMs: number
   readonly min: number
   readonly max: number
 }
 
 /** Where the base of a challenge comes from, for logs. */
-export interface Timing {
+interface Timing {
   readonly solveMs: number
   /** Bits, with a fraction. */
   readonly exactBase: number
@@ -78,4 +79,33 @@ export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: nu
   let draw = 0
   for (let index = 3; index >= 0; index--) draw = (draw + hash.charCodeAt(index)) / 256
   return draw
+}
+
+/**
+ * A class of visitors' devices. The speeds are estimates of November 2026 for SHA-256 in WebAssembly on all threads, from the
+ * public tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's survey. No phone was measured with this
+ * solver. `npm run bench:effect` and `powgate policy replay` read them here.
+ */
+export interface DeviceClass {
+  readonly name: string
+  /** Of all visitors, 0 to 1. */
+  readonly share: number
+  /** Million hashes a second. */
+  readonly medianMhs: number
+  /** Standard deviation of the speed's natural logarithm. */
+  readonly sigma: number
+}
+
+export const DEVICE_CLASSES: readonly DeviceClass[] = [
+  { name: 'low phone', share: 0.12, medianMhs: 2.5, sigma: 0.5 },
+  { name: 'mid phone', share: 0.35, medianMhs: 10, sigma: 0.4 },
+  { name: 'high phone', share: 0.18, medianMhs: 18, sigma: 0.4 },
+  { name: 'laptop', share: 0.25, medianMhs: 40, sigma: 0.5 },
+  { name: 'desktop', share: 0.08, medianMhs: 90, sigma: 0.4 },
+  { name: 'no WebAssembly', share: 0.02, medianMhs: 0.8, sigma: 0.6 },
+]
+
+/** Mean seconds of so many hashes: a log-normal speed's inverse has the mean exp(sigma^2 / 2) / median. */
+export function meanSeconds({ medianMhs, sigma }: DeviceClass, hashes: number): number {
+  return (hashes * Math.exp((sigma * sigma) / 2)) / (medianMhs * 1e6)
 }

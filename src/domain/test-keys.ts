@@ -13,7 +13,7 @@ import {
   type TestOutcome,
 } from './site.ts'
 
-export interface TestKeys {
+interface TestKeys {
   readonly siteKey: string
   /** The key is published, and therefore no secret. */
   readonly apiKey: string

@@ -23,8 +23,7 @@
  */
 
 import type { Address } from './address.ts'
-import { writeText } from './bytes.ts'
-import { writeDecimal } from './decimal.ts'
+import { writeDecimal, writeText } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'
 import type { Lifetimes } from './nonce.ts'
@@ -59,7 +58,7 @@ export interface TokenClaims {
   readonly storeEpoch: number
 }
 
-export type TokenReading =
+type TokenReading =
   | { readonly status: 'genuine'; readonly claims: TokenClaims }
   | typeof MALFORMED
   | typeof FORGED

@@ -8,7 +8,7 @@
  */
 
 import { limitKey, windowOfRefused } from '../domain/address.ts'
-import { timeText } from '../domain/decimal.ts'
+import { timeText } from '../domain/bytes.ts'
 import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'

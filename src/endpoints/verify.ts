@@ -12,7 +12,7 @@
  */
 
 import { type Address, limitKey, windowOfRefused } from '../domain/address.ts'
-import { timeText } from '../domain/decimal.ts'
+import { timeText } from '../domain/bytes.ts'
 import { isShared } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'

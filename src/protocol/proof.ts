@@ -1,26 +1,37 @@
 /**
- * The layout of the proof of work: the one definition that the server, every solver, the tests and the benches use.
+ * The layout of the proof of work, and which counters a widget tries: the one definition that the server, every solver, the
+ * tests and the benches use.
  *
  *   input  = nonce (32 lowercase hex characters, as sent) ++ counter (decimal ASCII, no leading zeros)
  *   digest = SHA-256(input)
  *   valid  = digest starts with at least `difficulty` zero bits, most significant bit of byte 0 first
  *
  * The input is 33 to 48 bytes, so it always pads to exactly one 64-byte SHA-256 block (at most 55 bytes fit).
+ *
+ * A widget tries only counters of 16 digits (widget/solver/block.ts says why), each of its threads a range of its own. A range
+ * belongs to one thread of one number of threads, so a counter tells how many hashes were made to find it.
+ *
  * This folder imports nothing: it is shared with the browser.
  */
 
 /** Length of a nonce in characters. */
 export const NONCE_LENGTH = 32
-
-/** Largest counter: 2^53 - 1, the last integer that JSON and JavaScript carry exactly (16 digits). */
-export const COUNTER_MAX = Number.MAX_SAFE_INTEGER
+/** Longest proof input in bytes: a counter has 1 to 16 digits. */
+export const PROOF_INPUT_MAX = 48
 
 export const DIFFICULTY_MIN = 16
 export const DIFFICULTY_MAX = 28
 
-/** Shortest and longest proof input in bytes: a counter has 1 to 16 digits. */
-export const PROOF_INPUT_MIN = NONCE_LENGTH + 1
-export const PROOF_INPUT_MAX = NONCE_LENGTH + 16
+/** Counters in a block. */
+export const BLOCK_SIZE = 10_000
+/** The first counter of 16 digits. */
+export const FIRST_COUNTER = 1e15
+/** Counters in a range: no thread reaches the end. 80 ranges lie below COUNTER_MAX, enough for up to 12 threads. */
+const RANGE_SIZE = 1e14
+const RANGES = 80
+
+/** Largest counter: 2^53 - 1, the last integer that JSON and JavaScript carry exactly (16 digits). */
+export const COUNTER_MAX = Number.MAX_SAFE_INTEGER
 
 /** The proof input as text; its bytes are its ASCII codes. */
 export function proofInput(nonce: string, counter: number): string {
@@ -41,4 +52,21 @@ export function leadingZeroBits(digest: ArrayLike<number>): number {
     bits += 8
   }
   return bits
+}
+
+/** The first counter of thread `index`. The only thread has range 0, two threads have 1 and 2, three have 3 to 5 ... */
+export function rangeStart(index: number, threads: number): number {
+  return FIRST_COUNTER + ((threads * (threads - 1)) / 2 + index) * RANGE_SIZE
+}
+
+/**
+ * Hashes of all threads until the counter was found, if the other threads were as fast as the one that found the counter.
+ *
+ * @returns undefined for a counter that no widget tries
+ */
+export function triesOf(counter: number): number | undefined {
+  const range = Math.floor((counter - FIRST_COUNTER) / RANGE_SIZE)
+  if (range < 0 || range >= RANGES) return undefined
+  const threads = Math.floor((1 + Math.sqrt(1 + 8 * range)) / 2)
+  return threads * (counter - FIRST_COUNTER - range * RANGE_SIZE + 1)
 }

@@ -11,7 +11,7 @@ export const FILE_FORMAT = 'powgate-sites'
 /** Raised when a file of the version before would get another meaning. */
 export const FILE_VERSION = 1
 
-export interface SitesFile {
+interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
   readonly sites: readonly (Omit<SiteSettings, 'difficulty'> & {
@@ -65,7 +65,7 @@ export interface ApplyPlan {
   readonly problems: readonly string[]
 }
 
-export interface ApplyOptions {
+interface ApplyOptions {
   /** Whether sites that the file does not name are disabled. */
   readonly disablesMissing: boolean
   /** Keys of sites that the file may leave out. */

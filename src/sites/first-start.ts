@@ -17,7 +17,7 @@ const PATIENT_MS = 2000
 const FIRST_LINE_MS = 1000
 const LINES_MS = 5000
 
-export interface Start {
+interface Start {
   /** Description of the store for the log. */
   readonly store: string
   /** Whether the demo page is on, with `auto` decided. */

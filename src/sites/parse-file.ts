@@ -13,7 +13,7 @@ import { defaultSettings, difficultyProblem } from './sites.ts'
 /** Longest value that an error line repeats. */
 const GOT_CHARACTERS_MAX = 80
 
-export type ParsedSitesFile =
+type ParsedSitesFile =
   | { readonly entries: readonly SiteEntry[] }
   /** One line for each mistake, which starts with the mistake's place. */
   | { readonly problems: readonly string[] }

@@ -21,7 +21,7 @@ import { NAME, UsageError } from './rules.ts'
 /** Settings to change; others are kept. An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
 
-export interface CreatedSite {
+interface CreatedSite {
   readonly site: SiteRecord
   /** The whole key. Only its hash is stored. */
   readonly apiKey: string

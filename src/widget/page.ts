@@ -1,6 +1,6 @@
 /** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in short slices. */
 
-import { rangeStart } from '../protocol/ranges.ts'
+import { rangeStart } from '../protocol/proof.ts'
 import { slowTraits } from './signals.ts'
 import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
 import { chooseSolver } from './solver/solvers.ts'

@@ -9,8 +9,7 @@ import { quantileOf } from '../../bench/effect/measure.ts'
 import { policyOf } from '../../bench/effect/policy.ts'
 import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
 import { simulate } from '../../bench/effect/simulate.ts'
-import type { DeviceClass } from '../../src/domain/devices.ts'
-import { SPEED_ASSUMED, timingFor } from '../../src/domain/solve-time.ts'
+import { type DeviceClass, SPEED_ASSUMED, timingFor } from '../../src/domain/solve-time.ts'
 import { UsageError } from '../harness/command-line.ts'
 
 const ROOT = new URL('../..', import.meta.url)

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Learned, learn, voteOf } from '../../src/domain/calibrator.ts'
 import { SPEED_ASSUMED } from '../../src/domain/solve-time.ts'
-import { rangeStart } from '../../src/protocol/ranges.ts'
+import { rangeStart } from '../../src/protocol/proof.ts'
 
 const DAY_MS = 86_400_000
 const SIGMA = 0.8

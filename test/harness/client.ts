@@ -1,8 +1,7 @@
 /** A client of the endpoints, with a solver. */
 
 import { createHash } from 'node:crypto'
-import { COUNTER_MAX } from '../../src/protocol/proof.ts'
-import { FIRST_COUNTER } from '../../src/protocol/ranges.ts'
+import { COUNTER_MAX, FIRST_COUNTER } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { buildKernel } from '../../src/widget/kernel/kernel.ts'
 import { wasmSolver } from '../../src/widget/solver/solvers.ts'

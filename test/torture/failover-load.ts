@@ -1,6 +1,6 @@
 /** Races of redemptions through two hosts with one Redis, for sites on all shards. Old tokens are tried again all the time. */
 
-import { fnv1a } from '../../src/domain/hash.ts'
+import { fnv1a } from '../../src/domain/bytes.ts'
 import { evenlySpreadTags } from '../../src/store/redis/connection.ts'
 import { eventually } from '../harness/eventually.ts'
 import { childPids } from '../harness/processes.ts'

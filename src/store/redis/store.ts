@@ -17,7 +17,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
-import { fnv1a } from '../../domain/hash.ts'
+import { fnv1a } from '../../domain/bytes.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,

@@ -5,7 +5,7 @@
  */
 
 import { Command } from 'ioredis'
-import { writeDecimal } from '../../domain/decimal.ts'
+import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24 } from '../../domain/limits.ts'
 import type { Script } from './scripts.ts'
 

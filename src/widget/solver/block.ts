@@ -14,8 +14,7 @@
  *   W[t] = sigma1(W[t-2]) + W[t-7] + sigma0(W[t-15]) + W[t-16]
  */
 
-import { COUNTER_MAX, proofInput } from '../../protocol/proof.ts'
-import { BLOCK_SIZE, FIRST_COUNTER } from '../../protocol/ranges.ts'
+import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, proofInput } from '../../protocol/proof.ts'
 import { blocksOf, digestWords, INITIAL_STATE, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
 
 /** Tries the counters start to start + count - 1 in order. Returns the first that meets the difficulty, or -1. */

@@ -3,7 +3,7 @@
  * kernel, and a number of threads.
  */
 
-import { rangeStart } from '../../protocol/ranges.ts'
+import { rangeStart } from '../../protocol/proof.ts'
 import type { OnProgress, Puzzle, Solved, Traits, WorkerOrder, WorkerReport } from './job.ts'
 
 /** The page's policy, or its browser, refuses a mode: trying again later would fail again. */
