@@ -9,16 +9,6 @@ import { type ContentRoute, StaticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
 import { SiteverifySchema } from '../http/siteverify.ts'
 import {
-  CHALLENGE,
-  EXAMPLE_SITE_KEY,
-  PASSED,
-  REDEEMED,
-  REDEMPTION,
-  SITEVERIFY_REQUEST,
-  SITEVERIFY_SUCCESS,
-  SOLUTION,
-} from './examples.ts'
-import {
   HEADERS,
   headerRefs,
   headersOf,
@@ -29,11 +19,19 @@ import {
   refusalResponses,
 } from './responses.ts'
 import {
+  CHALLENGE,
   ChallengeSchema,
+  EXAMPLE_SITE_KEY,
   FailedSchema,
+  PASSED,
   PassedSchema,
+  REDEEMED,
+  REDEMPTION,
   RedeemedSchema,
+  SITEVERIFY_REQUEST,
+  SITEVERIFY_SUCCESS,
   SiteverifySuccessSchema,
+  SOLUTION,
 } from './schemas.ts'
 
 /** Clients revalidate each time: an old copy could describe an old version. */

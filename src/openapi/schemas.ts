@@ -1,9 +1,14 @@
-/** Schemas of the endpoints' answers. (The schemas of requests are in schemas.ts and siteverify.ts.) */
+/**
+ * Schemas of the answers, which a test compares with real answers; and examples: one visit from challenge to redemption, whose
+ * proof is valid and whose MACs are made up.
+ */
 
 import Type, { type TSchema } from '#typebox'
+import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import type { SiteverifyCode } from '../http/replies.ts'
 import { NONCE } from '../http/schemas.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
+import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
 
 const UNIX_MS = 'Unix time in milliseconds'
 
@@ -80,7 +85,7 @@ const ERROR = {
 }
 const FIELD = Type.Optional(Type.String({ description: 'The field of the body that is wrong.' }))
 
-export interface ErrorForm {
+interface ErrorForm {
   readonly codes: readonly string[]
   /** Whether an error may name a field of the body. */
   readonly namesField: boolean
@@ -96,3 +101,55 @@ export function errorSchema({ codes, namesField, hasSuccess }: ErrorForm): TSche
     ...(namesField ? { field: FIELD } : {}),
   })
 }
+
+export const EXAMPLE_SITE_KEY = 'site_Example0Example0Exampl'
+const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-0000000000000000000'
+
+const SOLVED_AT = 1_795_235_427_055
+const EXAMPLE_NONCE = '0a9d05a605cbd13bec3ddec314598e14'
+const COUNTER = 425_969
+const CLAIMS = 'KwST4L1DoOIjysEiMAtMckrvPnfxR3-JPS6mIx5mMgE7hmo1'
+const HMAC = 'jxwvAxCwpg9g0gDj0JBHGAmC50OLEmEkQCQoQxxAaD8'
+
+export const CHALLENGE: Challenge = {
+  nonce: EXAMPLE_NONCE,
+  difficulty: 18,
+  algorithm: 'sha256',
+  expiresAt: 1_795_235_452_107,
+}
+
+export const SOLUTION: Solution = {
+  nonce: EXAMPLE_NONCE,
+  counter: COUNTER,
+  solveTimeMs: 140,
+  fingerprintHash: '66d6b265d8b46d4e5dd501c1289cc932f68e7544376b8d7034efa0477ab2de4c',
+  environment: PLAIN_ENVIRONMENT,
+}
+
+export const PASSED = {
+  token: `${SOLVED_AT}|${EXAMPLE_NONCE}|${COUNTER}|${CLAIMS}|${HMAC}`,
+  passed: true,
+  expiresAt: SOLVED_AT + 300_000,
+} as const
+
+export const REDEMPTION: Redemption = {
+  token: PASSED.token,
+  expectedIp: '203.0.113.7',
+  idempotencyKey: 'order 17',
+}
+
+export const REDEEMED = { success: true, score: 1, ip: '203.0.113.7', solvedAt: SOLVED_AT } as const
+
+export const SITEVERIFY_REQUEST = {
+  secret: EXAMPLE_API_KEY,
+  response: PASSED.token,
+  remoteip: '203.0.113.7',
+} as const
+
+export const SITEVERIFY_SUCCESS = {
+  success: true,
+  score: 1,
+  challenge_ts: new Date(SOLVED_AT).toISOString(),
+  hostname: 'shop.example',
+  'error-codes': [],
+} as const
