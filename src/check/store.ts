@@ -9,7 +9,18 @@ import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
-import type { CheckResults } from './findings.ts'
+
+/** What `powgate check` prints. */
+export interface CheckResults {
+  /** What the service would do: names and values. */
+  readonly facts: [name: string, value: string][]
+  /** Why the service would not start or not work. */
+  readonly problems: string[]
+  /** Risks, each with what to do. */
+  readonly warnings: string[]
+  /** Hints. */
+  readonly notes: string[]
+}
 
 /** Deadline of store calls, for which only the operator waits. */
 const PATIENT_MS = 2000

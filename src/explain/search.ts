@@ -28,7 +28,7 @@ export interface SearchResult {
 }
 
 /** Period and hosts of the logs, taken from samples of their lines. */
-export interface Reading {
+interface Reading {
   /** Unix milliseconds; undefined: no line was one of powgate's. */
   fromMs?: number
   toMs?: number
@@ -38,8 +38,8 @@ export interface Reading {
 export const STDIN = '-'
 const STDIN_FD = 0
 
-/** Above this number of nonces, a request id is not an id: a proxy gives the same text to all requests. */
 const RECORDS_MAX = 1000
+/** Above this number of nonces, a request id is not an id: a proxy gives the same text to all requests. */
 const NONCES_MAX = 20
 /** Visits of one address that are returned. */
 export const VISITS = 10

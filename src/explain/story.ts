@@ -166,7 +166,7 @@ function errorText(record: LogRecord): string {
   return `${text(error, 'type')}: ${text(error, 'message')}`
 }
 
-/** Characters shown of a refused visitor's nonce, which may be any text. */
+/** A nonce that was refused so may be any text. */
 const FORGED: ReadonlySet<string> = new Set(['nonce-forged', 'token-forged', 'token-malformed'])
 
 /** Issue time and difficulty from the nonce itself, if the log lacks its challenge; undefined if the nonce tells nothing. */
