@@ -1,6 +1,6 @@
 /** The HTML of the demo's two pages. All addresses are relative, because a proxy may put the service below another path. */
 
-import type { FormDecision } from './outcome.ts'
+import type { FormDecision } from './backend.ts'
 import { DEMO_SITE_KEY } from './site.ts'
 
 /** @param base relative path from the page to the service's root */

@@ -10,9 +10,16 @@ import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ContentReply, HeaderList } from '../http/replies.ts'
 import type { ContentRequest } from '../http/request-headers.ts'
-import { decide, type Form, type FormDecision, readForm, refusedForm } from './outcome.ts'
+import {
+  decide,
+  type Form,
+  type FormDecision,
+  readForm,
+  redeem,
+  refusedForm,
+  type ServiceAddress,
+} from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
-import { redeem, type ServiceAddress } from './redemption.ts'
 
 /** A message has at most 1,000 characters, each of at most nine bytes. */
 const BODY_BYTES_MAX = 16_384
