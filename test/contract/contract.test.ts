@@ -5,7 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { minuteTests } from './minute.ts'
+import { minuteTests } from './limits.ts'
 import { OF_CONTRACT, OpenapiChecker } from './openapi-checker.ts'
 import { CONTRACT } from './sections.ts'
 import { onEachStore } from './support.ts'

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { freshAddress } from '../harness/http.ts'
 import { STORE_KINDS, TestService } from '../harness/service.ts'
-import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused, QuickClient } from './support.ts'
+import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused } from './answers.ts'
+import { QuickClient } from './support.ts'
 
 const SHORT_SECONDS = 2
 const DIFFICULTY = { base: 16, min: 16, max: 16 }

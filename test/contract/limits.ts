@@ -1,10 +1,19 @@
-/** Contract, section 8: the limits of /challenge and /verify at their real values. */
+/** Contract, section 8: the limits of all endpoints at their real values. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createApiKey } from '../../src/sites/sites.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
-import { assertLimited, requestsUntilLimited } from './counting.ts'
-import { assertRefused, type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
+import {
+  assertLimited,
+  assertNotRedeemed,
+  assertNotSiteverified,
+  assertRedeemed,
+  assertRefused,
+  assertSiteverified,
+  requestsUntilLimited,
+} from './answers.ts'
+import { type Subject, UNKNOWN_SITE_KEY, wrongCounter } from './support.ts'
 
 interface LimitedEndpoint {
   readonly path: '/challenge' | '/verify'
@@ -47,20 +56,16 @@ export function limitTests(subject: Subject): void {
       assert.equal(admitted, perSite)
       assertLimited(refusal, 'address-site', policies)
       assertRefused(refusal, 429, 'rate-limited')
-      assert.equal(
-        (await ask(subject, siteKey, freshAddress())).status,
-        status,
-        'another address has its own',
-      )
+      const other = await ask(subject, siteKey, freshAddress())
+      assert.equal(other.status, status, 'another address has its own')
     })
 
     test(`§8 ${path}: ${perAddress} requests/min per IP (global), over all site keys; a refused one is not charged`, async () => {
       const from = freshAddress()
       const first = await subject.createSite()
       assert.equal((await admittedOf(first.siteKey, from)).admitted, perSite)
-      for (let count = 0; count < 10; count++) {
+      for (let count = 0; count < 10; count++)
         assertRefused(await ask(subject, first.siteKey, from), 429, 'rate-limited')
-      }
       const second = await subject.createSite()
       assert.equal((await admittedOf(second.siteKey, from)).admitted, perAddress - perSite)
       const third = await subject.createSite()
@@ -87,11 +92,8 @@ export function limitTests(subject: Subject): void {
       assert.equal(unknown.admitted, perAddress - 1)
       assertLimited(unknown.refusal, 'address', policies)
       const { siteKey } = await subject.createSite()
-      assert.equal(
-        (await admittedOf(siteKey, from)).admitted,
-        perSite,
-        'a site is served as if nothing had been',
-      )
+      const { admitted } = await admittedOf(siteKey, from)
+      assert.equal(admitted, perSite, 'a site is served as if nothing had been')
     })
 
     test(`§8 ${path}, decided: a foreign page counts apart, and learns nothing of the visitor's own requests`, async () => {
@@ -133,15 +135,160 @@ export function limitTests(subject: Subject): void {
   })
 
   test('§8 /verify: failed verifications are charged as well', async () => {
-    const { siteKey } = await subject.createSite()
-    const from = freshAddress()
-    const solution = await subject.client.solved(siteKey, { from })
+    const visitor = await subject.visitorOf()
+    const solution = await visitor.solved()
     const wrong = { ...solution, counter: wrongCounter(solution.nonce) }
-    const { admitted } = await requestsUntilLimited(
-      () => subject.client.verify(siteKey, wrong, { from }),
-      200,
-    )
-    assert.equal(admitted, 20)
-    assertRefused(await subject.client.verify(siteKey, solution, { from }), 429, 'rate-limited')
+    assert.equal((await requestsUntilLimited(() => visitor.verify(wrong), 200)).admitted, 20)
+    assertRefused(await visitor.verify(solution), 429, 'rate-limited')
   })
+}
+
+const PER_ADDRESS = 100
+const PER_API_KEY = 200
+const POLICIES = { address: PER_ADDRESS, 'api-key': PER_API_KEY }
+
+/** /verify-token and /siteverify draw on the same limits. */
+export function backendLimitTests(subject: Subject): void {
+  /** Requests as cheap as possible: their bodies are not good, and they are charged all the same. */
+  const ask = (apiKey: string, from: string) => subject.redeem('{}', apiKey, from)
+  const siteverify = (secret: string, from: string, more = {}) =>
+    subject.client.siteverify({ secret, ...more }, { from })
+  const admittedOf = (apiKey: string, from: string) => requestsUntilLimited(() => ask(apiKey, from), 400)
+  const secondKeyOf = async (siteKey: string) =>
+    (await subject.withSites(store => createApiKey(store, siteKey))).apiKey
+
+  test('§8: 100 redemptions/min per IP (global), over all API keys and both endpoints, then 429; the token is not spent', async () => {
+    const visitor = await subject.visitorOf()
+    const [{ apiKey: first }, { apiKey: second }] = [visitor.site, await subject.createSite()]
+    const token = await visitor.token()
+    const from = freshAddress()
+    for (let count = 0; count < 50; count++) assertNotRedeemed(await ask(first, from), 400, 'invalid-body')
+    for (let count = 0; count < 20; count++)
+      assertNotSiteverified(await siteverify(first, from), 'missing-input-response')
+    const { admitted, refusal } = await admittedOf(second, from)
+    assert.equal(admitted, PER_ADDRESS - 70)
+    assertNotRedeemed(refusal, 429, 'rate-limited')
+    assertLimited(refusal, 'address', POLICIES)
+    assertNotRedeemed(await subject.redeem({ token }, first, from), 429, 'rate-limited')
+    const limited = await siteverify(first, from, { response: token })
+    assertNotSiteverified(limited, 'rate-limited', 429)
+    assertLimited(limited, 'address', POLICIES)
+    assertSiteverified(await siteverify(first, freshAddress(), { response: token }))
+  })
+
+  test('§8: 200 redemptions/min per API key, over all IPs and both endpoints, then 429', async () => {
+    const { siteKey, apiKey } = await subject.createSite()
+    const second = await secondKeyOf(siteKey)
+    const [first, from] = [freshAddress(), freshAddress()]
+    for (let count = 0; count < PER_ADDRESS; count++)
+      assertNotSiteverified(await siteverify(apiKey, first), 'missing-input-response')
+    const { admitted } = await requestsUntilLimited(() => ask(apiKey, freshAddress()), 400)
+    assert.equal(admitted, PER_API_KEY - PER_ADDRESS)
+    const refusal = await ask(apiKey, from)
+    assertNotRedeemed(refusal, 429, 'rate-limited')
+    assertLimited(refusal, 'api-key', POLICIES)
+    assertLimited(await siteverify(apiKey, from), 'api-key', POLICIES)
+    // What the key's limit refused has not been charged to the address, and the site's other key has its own.
+    assert.equal((await admittedOf(second, from)).admitted, PER_ADDRESS)
+  })
+
+  test('§8 /verify-token: at once over two workers no more than 200 of 250 are admitted', async () => {
+    const { apiKey } = await subject.createSite()
+    const addresses = Array.from({ length: 5 }, freshAddress)
+    const answers = await Promise.all(
+      Array.from({ length: 250 }, (_, index) => ask(apiKey, addresses[index % 5]!)),
+    )
+    assert.equal(answers.filter(answer => answer.status === 400).length, PER_API_KEY)
+    assert.equal(answers.filter(answer => answer.status === 429).length, 50)
+  })
+
+  test('§8 /verify-token: successes are charged as well', async () => {
+    const { siteKey, apiKey } = await subject.createSite()
+    const from = freshAddress()
+    for (let count = 0; count < 3; count++) {
+      const token = await subject.client.token(siteKey, { from: freshAddress() })
+      assertRedeemed(await subject.redeem({ token }, apiKey, from))
+    }
+    assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS - 3)
+  })
+
+  test('§8, decided: missing or malformed credentials, 404, 405 and 413 are not charged', async () => {
+    const { apiKey } = await subject.createSite()
+    const from = freshAddress()
+    const url = `${subject.url}/verify-token`
+    const headers = { Authorization: `Bearer ${apiKey}` }
+    const uncharged: readonly (readonly [status: number, () => Promise<Answer>])[] = [
+      [401, () => call(url, { method: 'POST', body: '{}', from })],
+      [401, () => ask('malformed', from)],
+      [405, () => call(url, { method: 'OPTIONS', headers, from })],
+      [404, () => call(`${url}/none`, { method: 'POST', headers, from })],
+      [413, () => subject.redeem('x'.repeat(8193), apiKey, from)],
+      [200, () => subject.client.siteverify({}, { from })],
+      [200, () => siteverify('malformed', from)],
+      [200, () => subject.client.siteverify('{', { from })],
+      [200, () => subject.client.siteverify(new URLSearchParams('secret=%'), { from })],
+    ]
+    for (const [status, send] of uncharged)
+      for (let count = 0; count < PER_ADDRESS + 5; count++) assert.equal((await send()).status, status)
+    assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
+  })
+
+  test('§8, decided: callers without a valid key count apart, at both endpoints', async () => {
+    const { apiKey } = await subject.createSite()
+    const from = freshAddress()
+    const wrongKey = `${apiKey.slice(0, -2)}${apiKey.endsWith('AA') ? 'BB' : 'AA'}`
+    for (let count = 0; count < 50; count++)
+      assertNotSiteverified(await siteverify(`sk_00000000_${'A'.repeat(43)}`, from), 'invalid-input-secret')
+    const wrong = await requestsUntilLimited(() => ask(wrongKey, from), 401)
+    assert.equal(wrong.admitted, PER_ADDRESS - 50)
+    assertLimited(wrong.refusal, 'address', POLICIES)
+    assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
+  })
+
+  test("§8: a backend's requests and a browser's from one address are counted apart", async () => {
+    const visitor = await subject.visitorOf()
+    assert.equal((await admittedOf(visitor.site.apiKey, visitor.from)).admitted, PER_ADDRESS)
+    assert.equal((await visitor.challenge()).status, 200)
+  })
+}
+
+const WINDOW_MS = 60_000
+const POLL_MS = 3000
+
+/** Takes a minute for each test, and all wait at once. */
+export function minuteTests(subject: Subject): void {
+  for (const { path, perSite, ask, status } of ENDPOINTS) {
+    test(`§8 ${path}: limits are counted per minute; who waits for Retry-After is admitted`, async () => {
+      const { siteKey } = await subject.createSite()
+      const from = freshAddress()
+      await waitsAMinute(() => ask(subject, siteKey, from), perSite, status)
+    })
+  }
+
+  test('§8 /verify-token: limits are counted per minute; who waits for Retry-After is admitted', async () => {
+    const { apiKey } = await subject.createSite()
+    const from = freshAddress()
+    await waitsAMinute(() => subject.redeem('{}', apiKey, from), PER_ADDRESS, 400)
+  })
+}
+
+/** Goes on asking while it is refused, which must not put the end off. */
+async function waitsAMinute(ask: () => Promise<Answer>, limit: number, status: number): Promise<void> {
+  const startedAt = performance.now()
+  const { admitted, refusal } = await requestsUntilLimited(ask, status)
+  const mayReturnAt = performance.now() + Number(refusal.headers['retry-after']) * 1000
+  assert.equal(admitted, limit)
+  while (performance.now() + POLL_MS < mayReturnAt) {
+    await sleep(POLL_MS)
+    const answer = await ask()
+    const elapsedMs = performance.now() - startedAt
+    if (elapsedMs < WINDOW_MS) assert.equal(answer.status, 429, `admitted after ${elapsedMs} ms`)
+  }
+  await sleep(mayReturnAt - performance.now())
+  const answer = await ask()
+  assert.equal(answer.status, status, answer.text)
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise(resolve => setTimeout(resolve, Math.max(0, ms)))
 }

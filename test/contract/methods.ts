@@ -1,26 +1,52 @@
-/** Contract, section 4, decided: 404 for other paths, 405 with Allow for other methods, 413 for bodies over 8 KiB. */
+/**
+ * Contract, section 4: CORS for any origin on /challenge and /verify, on every status, and never on the endpoints of backends.
+ * Decided: 404 for other paths, 405 with Allow for other methods, 413 for bodies over 8 KiB.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, freshAddress } from '../harness/http.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { words } from '../harness/words.ts'
-import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused, type Subject } from './support.ts'
+import {
+  assertNotRedeemed,
+  assertNotSiteverified,
+  assertPassed,
+  assertRedeemed,
+  assertRefused,
+} from './answers.ts'
+import { type Subject, UNKNOWN_SITE_KEY, type Visitor, wrongCounter } from './support.ts'
 
 const BODY_BYTES_MAX = 8192
+const METHODS = words('GET HEAD POST PUT PATCH DELETE TRACE OPTIONS')
 
-const PATHS = [
+interface Path {
+  readonly path: string
+  readonly allow: readonly string[]
+  readonly assertWrongMethod: (answer: Answer) => void
+}
+
+const PATHS: readonly Path[] = [
   {
     path: '/challenge',
     allow: ['GET', 'OPTIONS'],
-    wrong: ['HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE'],
+    assertWrongMethod: answer => assertRefused(answer, 405, 'method-not-allowed'),
   },
-  { path: '/verify', allow: ['POST', 'OPTIONS'], wrong: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'TRACE'] },
+  {
+    path: '/verify',
+    allow: ['POST', 'OPTIONS'],
+    assertWrongMethod: answer => assertRefused(answer, 405, 'method-not-allowed'),
+  },
   {
     path: '/verify-token',
     allow: ['POST'],
-    wrong: ['GET', 'HEAD', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'OPTIONS'],
+    assertWrongMethod: answer => assertNotRedeemed(answer, 405, 'method-not-allowed'),
   },
-] as const
+  {
+    path: '/siteverify',
+    allow: ['POST'],
+    assertWrongMethod: answer => assertNotSiteverified(answer, 'bad-request', 405),
+  },
+]
 
 const OTHER_PATHS = words(
   '/ /challenge/ /challenges /Challenge /challenge/1 /verify/ /verify-token/',
@@ -51,69 +77,163 @@ export function methodTests(subject: Subject): void {
     }
   }
 
-  for (const { path, allow, wrong } of PATHS) {
-    for (const method of wrong.filter(method => arrives(subject, method))) {
+  for (const { path, allow, assertWrongMethod } of PATHS) {
+    for (const method of METHODS.filter(name => !allow.includes(name) && arrives(subject, name))) {
       test(`§4, decided: ${method} ${path} gives 405 with Allow`, async () => {
         const headers = { 'X-Site-Key': subject.site.siteKey, Authorization: `Bearer ${subject.site.apiKey}` }
         const answer = await call(subject.url + path, { method, headers, from: freshAddress() })
         assert.equal(answer.status, 405)
         assert.deepEqual(String(answer.headers.allow).split(/, */).sort(), [...allow].sort())
         if (method === 'HEAD') assert.equal(answer.text, '')
-        else if (path === '/verify-token') assertNotRedeemed(answer, 405, 'method-not-allowed')
-        else assertRefused(answer, 405, 'method-not-allowed')
+        else assertWrongMethod(answer)
       })
     }
   }
 
-  test('§4.2 request body, decided: 8192 bytes are taken, 8193 give 413 and spend nothing', async () => {
-    const { siteKey } = subject.site
-    const from = freshAddress()
-    const solution = await subject.client.solved(siteKey, { from })
-    const tooLarge = padded(solution, BODY_BYTES_MAX + 1)
-    assert.equal(Buffer.byteLength(tooLarge), 8193)
-    assertRefused(await subject.client.verify(siteKey, tooLarge, { from }), 413, 'body-too-large')
-    const largest = padded(solution, BODY_BYTES_MAX)
-    assert.equal(Buffer.byteLength(largest), 8192)
-    assertPassed(await subject.client.verify(siteKey, largest, { from }))
-  })
-
-  test('§4.3 request body, decided: 8192 bytes are taken, 8193 give 413 and spend nothing', async () => {
-    const { siteKey, apiKey } = subject.site
-    const from = freshAddress()
-    const token = await subject.client.token(siteKey, { from })
-    const tooLarge = padded({ token }, BODY_BYTES_MAX + 1)
-    assertNotRedeemed(await subject.client.verifyToken(apiKey, tooLarge, { from }), 413, 'body-too-large')
-    assertRedeemed(await subject.client.verifyToken(apiKey, padded({ token }, BODY_BYTES_MAX), { from }))
-  })
+  for (const [how, headers] of [
+    ['', {}],
+    [', also of unannounced length', { 'Transfer-Encoding': 'chunked' }],
+  ] as const) {
+    test(`§4.2, §4.3 request body, decided: 8192 bytes are taken, 8193 give 413 and spend nothing${how}`, async () => {
+      const visitor = subject.visitor()
+      const solution = await visitor.solved()
+      const tooLarge = await visitor.verify(padded(solution, BODY_BYTES_MAX + 1), headers)
+      assertRefused(tooLarge, 413, 'body-too-large')
+      const passed = await visitor.verify(padded(solution, BODY_BYTES_MAX), headers)
+      assertPassed(passed)
+      const { token } = passed.json
+      const redeem = (bytes: number) =>
+        subject.client.verifyToken(visitor.site.apiKey, padded({ token }, bytes), { headers })
+      assertNotRedeemed(await redeem(BODY_BYTES_MAX + 1), 413, 'body-too-large')
+      assertRedeemed(await redeem(BODY_BYTES_MAX))
+    })
+  }
 
   test('§4.2 request body, decided: a body of 8192 bytes that is wrong gives 400', async () => {
-    const from = freshAddress()
     const body = 'x'.repeat(BODY_BYTES_MAX)
-    assertRefused(await subject.client.verify(subject.site.siteKey, body, { from }), 400, 'invalid-body')
-    const answer = await subject.client.verifyToken(subject.site.apiKey, body, { from })
-    assertNotRedeemed(answer, 400, 'invalid-body')
+    assertRefused(await subject.visitor().verify(body), 400, 'invalid-body')
+    assertNotRedeemed(await subject.redeem(body), 400, 'invalid-body')
   })
 
-  test('§4.2 request body, decided: the cap counts bytes, not characters', async () => {
-    const body = `"${'é'.repeat(4096)}"`
-    assert.ok(body.length < BODY_BYTES_MAX)
-    const answer = await subject.client.verify(subject.site.siteKey, body, { from: freshAddress() })
-    assertRefused(answer, 413, 'body-too-large')
+  test('§4.2 request body, decided: the cap counts bytes, not characters; a much larger body gives 413 as well', async () => {
+    for (const body of [`"${'é'.repeat(4096)}"`, 'x'.repeat(100_000)])
+      assertRefused(await subject.visitor().verify(body), 413, 'body-too-large')
   })
+}
 
-  test('§4.2 request body, decided: the cap holds for a body of unannounced length too', async () => {
-    const { siteKey } = subject.site
-    const from = freshAddress()
-    const headers = { 'Transfer-Encoding': 'chunked' }
-    const solution = await subject.client.solved(siteKey, { from })
-    const tooLarge = padded(solution, BODY_BYTES_MAX + 1)
-    assertRefused(await subject.client.verify(siteKey, tooLarge, { from, headers }), 413, 'body-too-large')
-    assertPassed(await subject.client.verify(siteKey, padded(solution, BODY_BYTES_MAX), { from, headers }))
-  })
+const ORIGIN = { Origin: 'https://any.example' }
+const EXPOSED = words('retry-after ratelimit ratelimit-policy')
 
-  test('§4.2 request body, decided: a much larger one gives 413 as well', async () => {
-    const body = 'x'.repeat(100_000)
-    const answer = await subject.client.verify(subject.site.siteKey, body, { from: freshAddress() })
-    assertRefused(answer, 413, 'body-too-large')
+type Ask = (visitor: Visitor, subject: Subject) => Promise<Answer>
+
+const challenge: Ask = visitor => visitor.challenge(ORIGIN)
+const verify =
+  (body: string): Ask =>
+  visitor =>
+    visitor.verify(body, ORIGIN)
+const redeem =
+  (body: string, apiKey?: string): Ask =>
+  (visitor, { client }) =>
+    client.verifyToken(apiKey ?? visitor.site.apiKey, body, { from: visitor.from, headers: ORIGIN })
+const other =
+  (method: string, path: string, headers: Record<string, string> = {}): Ask =>
+  ({ from }, { url }) =>
+    call(url + path, { method, headers: { ...ORIGIN, ...headers }, from })
+const preflight = (path: string, method: string, headers: string): Ask =>
+  other('OPTIONS', path, {
+    'Access-Control-Request-Method': method,
+    'Access-Control-Request-Headers': headers,
   })
+/** The answer after so many others. */
+const after =
+  (count: number, ask: Ask): Ask =>
+  async (visitor, subject) => {
+    for (let index = 0; index < count; index++) await ask(visitor, subject)
+    return ask(visitor, subject)
+  }
+const at =
+  (siteKey: string, ask: Ask): Ask =>
+  (visitor, subject) =>
+    ask(visitor.at({ ...visitor.site, siteKey }), subject)
+
+const passedVerify: Ask = async visitor => visitor.verify(await visitor.solved(), ORIGIN)
+const failedVerify: Ask = async visitor => {
+  const solution = await visitor.solved()
+  return visitor.verify({ ...solution, counter: wrongCounter(solution.nonce) }, ORIGIN)
+}
+const verifyElsewhere: Ask = async (visitor, subject) =>
+  visitor.verify(await subject.visitor().solved(), ORIGIN)
+const redeemGood: Ask = async (visitor, subject) =>
+  redeem(JSON.stringify({ token: await visitor.token() }))(visitor, subject)
+
+type Rows = readonly (readonly [about: string, status: number, ask: Ask])[]
+
+const CROSS_ORIGIN: Rows = [
+  ['/challenge', 200, challenge],
+  ['/challenge without a site key', 400, at('', challenge)],
+  ['/challenge of an unknown site', 403, at(UNKNOWN_SITE_KEY, challenge)],
+  ['DELETE /challenge', 405, other('DELETE', '/challenge')],
+  ['/challenge over the limit', 429, after(30, challenge)],
+  ['/verify, passed', 200, passedVerify],
+  ['/verify, failed', 200, failedVerify],
+  ['/verify with a wrong body', 400, verify('{}')],
+  ['/verify without a site key', 400, at('', verify('{}'))],
+  ['/verify of an unknown site', 403, at(UNKNOWN_SITE_KEY, verify('{}'))],
+  ['/verify from another address', 403, verifyElsewhere],
+  ['/verify with a body too large', 413, verify(' '.repeat(8193))],
+  ['/verify over the limit', 429, after(20, verify('{}'))],
+  ['GET /verify', 405, other('GET', '/verify')],
+]
+
+const SAME_ORIGIN: Rows = [
+  ['/verify-token: a good token', 200, redeemGood],
+  ['/verify-token: a bad token', 400, redeem('{"token":"x"}')],
+  ['/verify-token: wrong credentials', 401, redeem('{}', 'x')],
+  ['/verify-token: a body too large', 413, redeem(' '.repeat(8193))],
+  ['/verify-token: over the limit', 429, after(100, redeem('{}'))],
+  ['/verify-token: GET', 405, other('GET', '/verify-token')],
+  ['/verify-token: a preflight', 405, preflight('/verify-token', 'POST', 'Authorization, Content-Type')],
+  ['/siteverify: a page', 400, other('POST', '/siteverify')],
+  ['/siteverify: a preflight', 405, preflight('/siteverify', 'POST', 'Content-Type')],
+]
+
+function wordsOf(header: unknown): string[] {
+  return String(header).toLowerCase().split(/ *, */)
+}
+
+export function corsTests(subject: Subject): void {
+  for (const [about, status, ask] of CROSS_ORIGIN) {
+    test(`§4.4: any origin (*) on ${status} of ${about}`, async () => {
+      const answer = await ask(subject.visitor(), subject)
+      assert.equal(answer.status, status, answer.text)
+      assert.equal(answer.headers['access-control-allow-origin'], '*')
+      const exposed = wordsOf(answer.headers['access-control-expose-headers'])
+      for (const name of EXPOSED) assert.ok(exposed.includes(name), `${name} is not exposed`)
+    })
+  }
+
+  for (const [path, method] of [
+    ['/challenge', 'GET'],
+    ['/verify', 'POST'],
+  ] as const) {
+    test(`§4.4: the preflight of ${method} ${path} is answered`, async () => {
+      const answer = await preflight(path, method, 'x-site-key, content-type')(subject.visitor(), subject)
+      assert.equal(answer.status, 200)
+      assert.equal(answer.text, '{}')
+      assert.equal(answer.headers['access-control-allow-origin'], '*')
+      assert.ok(wordsOf(answer.headers['access-control-allow-methods']).includes(method.toLowerCase()))
+      const allowed = wordsOf(answer.headers['access-control-allow-headers'])
+      for (const name of ['x-site-key', 'content-type']) assert.ok(allowed.includes(name))
+      assert.equal(answer.headers['access-control-allow-credentials'], undefined)
+    })
+  }
+
+  for (const [about, status, ask] of SAME_ORIGIN) {
+    test(`§4.4: CORS headers are not sent on ${status} of ${about}`, async () => {
+      const answer = await ask(subject.visitor(), subject)
+      assert.equal(answer.status, status, answer.text)
+      const sent = Object.keys(answer.headers).filter(name => name.startsWith('access-control-'))
+      assert.deepEqual(sent, [])
+    })
+  }
 }

@@ -8,9 +8,15 @@ import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { TestService } from '../harness/service.ts'
+import {
+  assertNotRedeemed,
+  assertNotSiteverified,
+  assertPassed,
+  assertRefused,
+  assertSiteverified,
+} from './answers.ts'
 import { OF_OUTAGES, OpenapiChecker } from './openapi-checker.ts'
-import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'
-import { assertNotRedeemed, assertPassed, assertRefused, Subject } from './support.ts'
+import { Subject } from './support.ts'
 
 const checker = new OpenapiChecker()
 checker.listen()

@@ -1,20 +1,16 @@
 /** The whole contract, sections 1 to 8, but for what takes a minute. */
 
+import { hostileBodyTests, solutionFieldTests } from './bodies.ts'
 import { challengeTests } from './challenge.ts'
-import { corsTests } from './cors.ts'
-import { credentialTests } from './credentials.ts'
-import { hostileBodyTests } from './hostile-bodies.ts'
-import { limitTests } from './limits.ts'
-import { backendLimitTests } from './limits-backend.ts'
-import { methodTests } from './methods.ts'
+import { backendLimitTests, limitTests } from './limits.ts'
+import { corsTests, methodTests } from './methods.ts'
 import { scoreTests } from './score.ts'
 import { siteTests } from './sites.ts'
-import { siteverifyLimitTests, siteverifyTests } from './siteverify.ts'
+import { siteverifyTests } from './siteverify.ts'
 import type { Sections } from './support.ts'
 import { tokenTests } from './token.ts'
 import { verifyTests } from './verify.ts'
-import { solutionFieldTests } from './verify-bodies.ts'
-import { verifyTokenTests } from './verify-token.ts'
+import { credentialTests, verifyTokenTests } from './verify-token.ts'
 
 export const CONTRACT: Sections = {
   'GET /challenge': challengeTests,
@@ -31,5 +27,4 @@ export const CONTRACT: Sections = {
   'limits for browsers': limitTests,
   'limits for backends': backendLimitTests,
   'POST /siteverify': siteverifyTests,
-  'limits of /siteverify': siteverifyLimitTests,
 }

@@ -6,18 +6,15 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { TEST_SECRET } from '../harness/service.ts'
-import { requestsUntilLimited } from './counting.ts'
-import { deepBodyTests } from './hostile-bodies.ts'
-import { LARGE_BODY_BYTES_MAX } from './malformed.ts'
 import {
   assertNotRedeemed,
   assertPassed,
   assertRedeemed,
   assertRefused,
-  freshFingerprint,
-  onEachStore,
-  type Subject,
-} from './support.ts'
+  requestsUntilLimited,
+} from './answers.ts'
+import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
+import { freshFingerprint, onEachStore, type Subject } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'

@@ -17,18 +17,16 @@ import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts
 import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
-import { assertLimited, requestsUntilLimited } from './counting.ts'
 import {
   assertFailedResult,
+  assertLimited,
   assertNotRedeemed,
   assertPassed,
   assertRedeemed,
   assertRefused,
-  freshFingerprint,
-  keyring,
-  onEachStore,
-  type Subject,
-} from './support.ts'
+  requestsUntilLimited,
+} from './answers.ts'
+import { freshFingerprint, keyring, onEachStore, type Subject } from './support.ts'
 
 /** More connections than that never all end at one of two workers. */
 const CONNECTIONS = 20

@@ -3,31 +3,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { SiteOptions } from '../../src/sites/sites.ts'
-import { updateSite } from '../../src/sites/sites.ts'
-import { eventually } from '../harness/eventually.ts'
-import { type Answer, freshAddress } from '../harness/http.ts'
-import { assertRefused, type Subject, UNKNOWN_SITE_KEY } from './support.ts'
+import type { Answer } from '../harness/http.ts'
+import { assertPassed, assertRefused } from './answers.ts'
+import { type Subject, UNKNOWN_SITE_KEY, type Visitor } from './support.ts'
 
-type Ask = (
-  subject: Subject,
-  siteKey: string,
-  headers?: Record<string, string>,
-  from?: string,
-) => Promise<Answer>
+type Ask = (visitor: Visitor, headers?: Record<string, string>) => Promise<Answer>
 
 /** One good request to each endpoint, as far as site and origin allow it. */
 const ENDPOINTS: readonly { path: string; ask: Ask }[] = [
-  {
-    path: '/challenge',
-    ask: (subject, siteKey, headers = {}, from = freshAddress()) =>
-      subject.client.challenge(siteKey, { from, headers }),
-  },
+  { path: '/challenge', ask: (visitor, headers) => visitor.challenge(headers) },
   {
     path: '/verify',
-    ask: async (subject, siteKey, headers = {}, from = freshAddress()) => {
-      const solution = await subject.agedSolution(siteKey, from, 1000)
-      return subject.client.verify(siteKey, solution, { from, headers })
-    },
+    ask: async (visitor, headers) => visitor.verify(await visitor.agedSolution(1000), headers),
   },
 ]
 
@@ -39,6 +26,7 @@ interface OriginCase {
 }
 
 const SHOP = { origins: ['https://shop.example'] }
+const STRICT = { ...SHOP, requireOrigin: true }
 const LISTED = { origins: ['https://shop.example', 'http://localhost:3000'] }
 const WILDCARD = { origins: ['https://*.shop.example'] }
 
@@ -58,49 +46,25 @@ const ORIGIN_CASES: readonly OriginCase[] = [
   { about: 'its name as a suffix', site: WILDCARD, origin: 'https://evilshop.example', isAllowed: false },
   { about: "the pattern's other scheme", site: WILDCARD, origin: 'http://a.shop.example', isAllowed: false },
   { about: 'no Origin header', site: SHOP, origin: undefined, isAllowed: true },
-  {
-    about: 'no Origin header, but requireOrigin',
-    site: { ...SHOP, requireOrigin: true },
-    origin: undefined,
-    isAllowed: false,
-  },
-  {
-    about: 'the listed origin with requireOrigin',
-    site: { ...SHOP, requireOrigin: true },
-    origin: 'https://shop.example',
-    isAllowed: true,
-  },
+  { about: 'no Origin header, but requireOrigin', site: STRICT, origin: undefined, isAllowed: false },
+  { about: 'the listed one, requireOrigin', site: STRICT, origin: 'https://shop.example', isAllowed: true },
   { about: 'any origin where none is listed', site: {}, origin: 'https://any.example', isAllowed: true },
 ]
 
 export function siteTests(subject: Subject): void {
   for (const { path, ask } of ENDPOINTS) {
-    test(`§5 rule 2: a valid key of an active site is served on ${path}`, async () => {
-      assert.equal((await ask(subject, subject.site.siteKey)).status, 200)
-    })
-
-    test(`§5 rule 2: an invalid site key gives 403 on ${path}`, async () => {
-      assertRefused(await ask(subject, UNKNOWN_SITE_KEY), 403, 'site-unknown')
-    })
-
-    test(`§5 rule 2: a site key that differs in the case of one letter gives 403 on ${path}`, async () => {
-      const { siteKey } = subject.site
-      const index = 5 + siteKey.slice(5).search(/[a-zA-Z]/)
-      const letter = siteKey[index]!
-      const swapped = letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()
-      const other = siteKey.slice(0, index) + swapped + siteKey.slice(index + 1)
-      assertRefused(await ask(subject, other), 403, 'site-unknown')
-    })
-
-    test(`§5 rule 2: an inactive site gives 403 on ${path}`, async () => {
-      const { siteKey } = await subject.createSite({ active: false })
-      assertRefused(await ask(subject, siteKey), 403, 'site-inactive')
+    test(`§5 rule 2: only the key of an active site is served on ${path}; any other gives 403`, async () => {
+      const { site } = subject
+      assert.equal((await ask(subject.visitor())).status, 200)
+      for (const siteKey of [UNKNOWN_SITE_KEY, oneCaseSwapped(site.siteKey)])
+        assertRefused(await ask(subject.visitor({ ...site, siteKey })), 403, 'site-unknown')
+      assertRefused(await ask(await subject.visitorOf({ active: false })), 403, 'site-inactive')
     })
 
     for (const { about, site, origin, isAllowed } of ORIGIN_CASES) {
       test(`§5 rule 2: ${path} ${isAllowed ? 'serves' : 'refuses with 403'}: ${about}`, async () => {
-        const { siteKey } = await subject.createSite(site)
-        const answer = await ask(subject, siteKey, origin === undefined ? {} : { Origin: origin })
+        const visitor = await subject.visitorOf(site)
+        const answer = await ask(visitor, origin === undefined ? {} : { Origin: origin })
         if (isAllowed) assert.equal(answer.status, 200, answer.text)
         else assertRefused(answer, 403, 'origin-not-allowed')
       })
@@ -108,40 +72,28 @@ export function siteTests(subject: Subject): void {
   }
 
   test('§5 rule 2: a page of the own origin, of which browsers send none with a GET, needs none', async () => {
-    const { siteKey } = await subject.createSite({ ...SHOP, requireOrigin: true })
-    const challengeOf = (site: string) =>
-      subject.client.challenge(siteKey, { from: freshAddress(), headers: { 'Sec-Fetch-Site': site } })
-    assert.equal((await challengeOf('same-origin')).status, 200)
-    for (const site of ['same-site', 'cross-site', 'none', ''])
-      assertRefused(await challengeOf(site), 403, 'origin-not-allowed')
-    const headers = { 'Sec-Fetch-Site': 'same-origin', Origin: 'https://other.example' }
-    const other = await subject.client.challenge(siteKey, { from: freshAddress(), headers })
-    assertRefused(other, 403, 'origin-not-allowed')
+    const { site } = await subject.visitorOf(STRICT)
+    const challengeOf = (headers: Record<string, string>) => subject.visitor(site).challenge(headers)
+    assert.equal((await challengeOf({ 'Sec-Fetch-Site': 'same-origin' })).status, 200)
+    for (const headers of [
+      ...['same-site', 'cross-site', 'none', ''].map(text => ({ 'Sec-Fetch-Site': text })),
+      { 'Sec-Fetch-Site': 'same-origin', Origin: 'https://other.example' },
+    ])
+      assertRefused(await challengeOf(headers), 403, 'origin-not-allowed')
   })
 
   test('§5 rule 2: a refused origin spends nothing: the same solution passes from the allowed one', async () => {
-    const { siteKey } = await subject.createSite(SHOP)
-    const from = freshAddress()
-    const solution = await subject.agedSolution(siteKey, from, 1000)
-    const submit = (origin: string) =>
-      subject.client.verify(siteKey, solution, { from, headers: { Origin: origin } })
-    assertRefused(await submit('https://other.example'), 403, 'origin-not-allowed')
-    assert.equal((await submit('https://shop.example')).json.passed, true)
+    const visitor = await subject.visitorOf(SHOP)
+    const solution = await visitor.agedSolution(1000)
+    const foreign = await visitor.verify(solution, { Origin: 'https://other.example' })
+    assertRefused(foreign, 403, 'origin-not-allowed')
+    assertPassed(await visitor.verify(solution, { Origin: 'https://shop.example' }))
   })
+}
 
-  test('§5 rule 2: a site that is switched off while in use gives 403 in every worker', async () => {
-    const { siteKey } = await subject.createSite()
-    const [challenge] = ENDPOINTS
-    const askTen = () => Promise.all(Array.from({ length: 10 }, () => challenge!.ask(subject, siteKey)))
-    for (const answer of await askTen()) assert.equal(answer.status, 200)
-    const store = await subject.service.openSites()
-    try {
-      await updateSite(store, siteKey, { active: false })
-    } finally {
-      await store.close()
-    }
-    await eventually(10_000, 'ten new connections get 403', async () =>
-      (await askTen()).every(answer => answer.status === 403),
-    )
-  })
+function oneCaseSwapped(siteKey: string): string {
+  const index = 5 + siteKey.slice(5).search(/[a-zA-Z]/)
+  const letter = siteKey[index]!
+  const swapped = letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase()
+  return siteKey.slice(0, index) + swapped + siteKey.slice(index + 1)
 }

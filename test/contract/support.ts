@@ -1,4 +1,4 @@
-/** What the contract's tests share: one service per store, sites that are quick to solve for, the forms of answers. */
+/** What the contract's tests share: one service for each store, sites that are quick to solve for, visitors. */
 
 import assert from 'node:assert/strict'
 import { hash, randomInt } from 'node:crypto'
@@ -7,16 +7,19 @@ import { loadConfig } from '../../src/config/config.ts'
 import { limitKey, parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce, NONCE_RANDOM_BITS } from '../../src/domain/nonce.ts'
+import type { SiteSettings } from '../../src/domain/site.ts'
 import { readToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import type { SiteOptions } from '../../src/sites/sites.ts'
+import { type SiteOptions, updateSite } from '../../src/sites/sites.ts'
 import { createStore } from '../../src/store/open.ts'
+import type { SiteStore } from '../../src/store/store.ts'
 import { Client, type From, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { lifetimesOf } from '../harness/lifetimes.ts'
 import { BEHIND, FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { STORE_KINDS, type StoreKind, TEST_SECRET, TestService, type TestSite } from '../harness/service.ts'
+import { assertPassed, assertRedeemed } from './answers.ts'
 
 export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
 /** However busy the site of a whole section gets. */
@@ -159,6 +162,30 @@ export class Subject {
     return this.service.createSite({ difficulty: QUICK_DIFFICULTY, ...options })
   }
 
+  /** Somebody at an address that no earlier request came from. */
+  visitor(site = this.site, from = freshAddress()): Visitor {
+    return new Visitor(this, site, from)
+  }
+
+  /** A visitor of a new site. */
+  async visitorOf(options: SiteOptions = {}): Promise<Visitor> {
+    return this.visitor(await this.createSite(options))
+  }
+
+  /** Does something with the sites of the running service. */
+  async withSites<Result>(use: (store: SiteStore) => Promise<Result>): Promise<Result> {
+    const store = await this.service.openSites()
+    return use(store).finally(() => store.close())
+  }
+
+  changeSite(siteKey: string, settings: Partial<SiteSettings>): Promise<unknown> {
+    return this.withSites(store => updateSite(store, siteKey, settings))
+  }
+
+  redeem(body: unknown, apiKey = this.site.apiKey, from = freshAddress()): Promise<Answer> {
+    return this.client.verifyToken(apiKey, body, { from })
+  }
+
   /** A solution for a challenge that was issued `ageMs` ago. */
   async agedSolution(siteKey: string, from: string, ageMs: number): Promise<Solution> {
     const difficulty = QUICK_DIFFICULTY.base
@@ -192,6 +219,64 @@ export class Subject {
       await this.client.token(this.site.siteKey, { from: freshAddress() }),
     ).storeEpoch
     return this.#storeEpoch
+  }
+}
+
+/** One visitor of one site, and the backend of that site. */
+export class Visitor {
+  readonly site: TestSite
+  readonly from: string
+  readonly #subject: Subject
+
+  constructor(subject: Subject, site: TestSite, from: string) {
+    this.#subject = subject
+    this.site = site
+    this.from = from
+  }
+
+  /** The same person at another site. */
+  at(site: TestSite): Visitor {
+    return new Visitor(this.#subject, site, this.from)
+  }
+
+  challenge(headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#subject.client.challenge(this.site.siteKey, { from: this.from, headers })
+  }
+
+  solved(more: Partial<Solution> = {}): Promise<Solution> {
+    return this.#subject.client.solved(this.site.siteKey, { from: this.from }, more)
+  }
+
+  /** A solution for a challenge that was issued `ageMs` ago. */
+  agedSolution(ageMs: number): Promise<Solution> {
+    return this.#subject.agedSolution(this.site.siteKey, this.from, ageMs)
+  }
+
+  verify(body: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#subject.client.verify(this.site.siteKey, body, { from: this.from, headers })
+  }
+
+  /** Passes with a new solution. */
+  async passed(more: Partial<Solution> = {}): Promise<Answer> {
+    const answer = await this.verify(await this.solved(more))
+    assertPassed(answer)
+    return answer
+  }
+
+  async token(more: Partial<Solution> = {}): Promise<string> {
+    return (await this.passed(more)).json.token
+  }
+
+  /** By the backend, from an address of its own. */
+  redeem(body: unknown): Promise<Answer> {
+    return this.#subject.redeem(body, this.site.apiKey)
+  }
+
+  /** The score that the backend learns of a new visit. */
+  async score(more: Partial<Solution> = {}): Promise<number> {
+    const redemption = await this.redeem({ token: await this.token(more) })
+    assertRedeemed(redemption)
+    return redemption.json.score
   }
 }
 
@@ -257,58 +342,29 @@ export function refusesAndSpendsNothing<Case>(
   subject: Subject,
   cases: readonly Case[],
   nameOf: (one: Case) => string,
-  check: (one: Case, solution: Solution, from: string) => Promise<void>,
+  check: (one: Case, solution: Solution, visitor: Visitor) => Promise<void>,
 ): void {
   for (let start = 0; start < cases.length; start += SHARING_MAX) {
-    const from = freshAddress()
-    let solution: Solution | undefined
-    const shared = async () => (solution ??= await subject.client.solved(subject.site.siteKey, { from }))
+    let made: Promise<{ visitor: Visitor; solution: Solution }> | undefined
+    const shared = () => (made ??= newSolution(subject))
     const some = cases.slice(start, start + SHARING_MAX)
-    for (const one of some) test(nameOf(one), async () => check(one, await shared(), from))
+    for (const one of some) {
+      test(nameOf(one), async () => {
+        const { visitor, solution } = await shared()
+        await check(one, solution, visitor)
+      })
+    }
     test(`§4.2: the solution that came with these ${some.length} still passes`, async () => {
-      assertPassed(await subject.client.verify(subject.site.siteKey, await shared(), { from }))
+      const { visitor, solution } = await shared()
+      assertPassed(await visitor.verify(solution))
     })
   }
 }
 
+async function newSolution(subject: Subject) {
+  const visitor = subject.visitor()
+  return { visitor, solution: await visitor.solved() }
+}
+
 /** A key of the right form that nobody was given. */
 export const UNKNOWN_SITE_KEY = `site_${'0'.repeat(22)}`
-
-export function assertPassed(answer: Answer): void {
-  assert.equal(answer.status, 200, answer.text)
-  assert.equal(answer.json.passed, true, answer.text)
-}
-
-/** The failed result of §2.3, to the byte: whatever the cause, it says the same. */
-export function assertFailedResult(answer: Answer): void {
-  assert.equal(answer.status, 200, answer.text)
-  assert.deepEqual(answer.json, { token: null, passed: false, expiresAt: null })
-}
-
-/** `{error, code}`; a body's refusal may name its field besides. */
-export function assertRefused(answer: Answer, status: number, code: string): void {
-  assert.equal(answer.status, status, answer.text)
-  assert.equal(answer.json?.code, code, answer.text)
-  assertErrorBody(answer, ['code', 'error'])
-}
-
-/** The failure body of §2.4. */
-export function assertNotRedeemed(answer: Answer, status: number, code: string): void {
-  assert.equal(answer.status, status, answer.text)
-  assert.equal(answer.json?.code, code, answer.text)
-  assert.equal(answer.json.success, false)
-  assertErrorBody(answer, ['code', 'error', 'success'])
-}
-
-function assertErrorBody(answer: Answer, keys: readonly string[]): void {
-  assert.match(String(answer.headers['content-type']), /^application\/json\b/)
-  assert.equal(typeof answer.json.error, 'string')
-  assert.notEqual(answer.json.error, '')
-  const present = Object.keys(answer.json).filter(key => key !== 'field')
-  assert.deepEqual(present.sort(), [...keys].sort())
-}
-
-export function assertRedeemed(answer: Answer): void {
-  assert.equal(answer.status, 200, answer.text)
-  assert.equal(answer.json.success, true)
-}

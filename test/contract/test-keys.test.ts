@@ -5,19 +5,17 @@ import { after, before, describe, test } from 'node:test'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
-import { requestsUntilLimited } from './counting.ts'
-import { assertNotSiteverified, assertSiteverified } from './siteverify.ts'
 import {
   assertFailedResult,
   assertNotRedeemed,
+  assertNotSiteverified,
   assertPassed,
   assertRedeemed,
   assertRefused,
-  claimsOf,
-  onEachStore,
-  Subject,
-  wrongCounter,
-} from './support.ts'
+  assertSiteverified,
+  requestsUntilLimited,
+} from './answers.ts'
+import { claimsOf, onEachStore, Subject, wrongCounter } from './support.ts'
 
 const { passes, fails, used } = TEST_KEYS
 

@@ -1,14 +1,15 @@
-/** Contract, sections 2.4, 3 and 4.3: POST /verify-token. Credentials are in credentials.test.ts, tokens in token.test.ts. */
+/** Contract, sections 2.4, 3, 4.3 and 5: POST /verify-token and who may call it. Tokens are in token.ts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Keyring } from '../../src/domain/keyring.ts'
-import { mintToken, readToken } from '../../src/domain/token.ts'
-import { createApiKey } from '../../src/sites/sites.ts'
-import { freshAddress } from '../harness/http.ts'
-import { TEST_SECRET, type TestSite } from '../harness/service.ts'
+import { apiKeyId } from '../../src/domain/site.ts'
+import { mintToken } from '../../src/domain/token.ts'
+import { createApiKey, revokeApiKey } from '../../src/sites/sites.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { words } from '../harness/words.ts'
-import { assertNotRedeemed, assertRedeemed, type Subject } from './support.ts'
+import { assertNotRedeemed, assertOneOf, assertRedeemed, assertUnauthorized } from './answers.ts'
+import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
 const WRONG: Readonly<Record<string, readonly (string | undefined)[]>> = {
@@ -44,21 +45,18 @@ function withField(token: string, field: string, json: string | undefined): stri
 }
 
 export function verifyTokenTests(subject: Subject): void {
-  const redeem = (body: unknown, { apiKey }: TestSite = subject.site, from = freshAddress()) =>
-    subject.client.verifyToken(apiKey, body, { from })
-
-  const freshToken = (from = freshAddress()) => subject.client.token(subject.site.siteKey, { from })
+  const redeem = (body: unknown) => subject.redeem(body)
+  const freshToken = () => subject.visitor().token()
 
   test('§2.4 on success: success true, score, ip and solvedAt, and no other field', async () => {
-    const from = freshAddress()
-    const token = await freshToken(from)
+    const visitor = subject.visitor()
+    const token = await visitor.token()
     const answer = await redeem({ token })
     assertRedeemed(answer)
     assert.match(String(answer.headers['content-type']), /^application\/json\b/)
-    assert.deepEqual(Object.keys(answer.json).sort(), ['ip', 'score', 'solvedAt', 'success'])
-    assert.ok(answer.json.score >= 0 && answer.json.score <= 1)
-    assert.equal(answer.json.ip, from)
-    assert.equal(answer.json.solvedAt, Number(token.split('|')[0]))
+    const { success: _, score, ...rest } = answer.json
+    assert.ok(score >= 0 && score <= 1)
+    assert.deepEqual(rest, { ip: visitor.from, solvedAt: Number(token.split('|')[0]) })
   })
 
   test('§3 fact 3: a token is single-use: a second validation fails with 400 "Token already used"', async () => {
@@ -74,14 +72,13 @@ export function verifyTokenTests(subject: Subject): void {
   test('§4.3 rule 1: of 20 validations at once, over two workers, one succeeds', async () => {
     const token = await freshToken()
     const answers = await Promise.all(Array.from({ length: 20 }, () => redeem({ token })))
-    assert.equal(answers.filter(answer => answer.status === 200).length, 1)
-    for (const answer of answers) if (answer.status !== 200) assertNotRedeemed(answer, 400, 'token-used')
+    assertOneOf(answers, answer => assertNotRedeemed(answer, 400, 'token-used'))
   })
 
   test('§3 fact 4: a token is valid only for its site: 400 "site mismatch"; decided: it is not spent', async () => {
     const other = await subject.createSite()
     const token = await freshToken()
-    const answer = await redeem({ token }, other)
+    const answer = await subject.redeem({ token }, other.apiKey)
     assertNotRedeemed(answer, 400, 'site-mismatch')
     assert.match(answer.json.error, /site mismatch/i)
     assertRedeemed(await redeem({ token }))
@@ -89,26 +86,19 @@ export function verifyTokenTests(subject: Subject): void {
 
   test('§4.3 rule 2: expectedIp is matched against the IP that solved the challenge, however it is spelled', async () => {
     for (const spell of SPELLINGS) {
-      const from = freshAddress()
-      const token = await freshToken(from)
-      const answer = await redeem({ token, expectedIp: spell(from) })
+      const visitor = subject.visitor()
+      const answer = await redeem({ token: await visitor.token(), expectedIp: spell(visitor.from) })
       assertRedeemed(answer)
-      assert.equal(answer.json.ip, from)
+      assert.equal(answer.json.ip, visitor.from)
     }
   })
 
   test('§4.3 rule 2, decided: a mismatch is 400 and does not spend the token', async () => {
-    const from = freshAddress()
-    const token = await freshToken(from)
-    for (const expectedIp of ['192.0.2.1', '::1', `::${from}`, freshAddress()]) {
+    const visitor = subject.visitor()
+    const token = await visitor.token()
+    for (const expectedIp of ['192.0.2.1', '::1', `::${visitor.from}`, freshAddress()])
       assertNotRedeemed(await redeem({ token, expectedIp }), 400, 'ip-mismatch')
-    }
-    assertRedeemed(await redeem({ token, expectedIp: from }))
-  })
-
-  test("§4.3 rule 2: without expectedIp the caller's own address does not matter", async () => {
-    const token = await freshToken()
-    assertRedeemed(await redeem({ token }, subject.site, freshAddress()))
+    assertRedeemed(await redeem({ token, expectedIp: visitor.from }))
   })
 
   for (const [field, values] of Object.entries(WRONG)) {
@@ -130,24 +120,23 @@ export function verifyTokenTests(subject: Subject): void {
     assertRedeemed(await redeem({ token, success: false, siteKey: 5, extra: { deep: [1] } }))
   })
 
-  test('§4.3, decided: a retry with the same idempotencyKey gets the first answer again', async () => {
+  idempotencyTests(subject)
+}
+
+function idempotencyTests(subject: Subject): void {
+  const redeem = (body: unknown) => subject.redeem(body)
+  const freshToken = () => subject.visitor().token()
+
+  test('§4.3, decided: retries with the same idempotencyKey get the first answer again; with another or none the token is used', async () => {
     const token = await freshToken()
-    const body = { token, idempotencyKey: 'order 17' }
-    const first = await redeem(body)
+    const first = await redeem({ token, idempotencyKey: 'order 17' })
     assertRedeemed(first)
-    for (let attempt = 0; attempt < 3; attempt++) {
-      const again = await redeem(body)
+    for (const more of [{ idempotencyKey: 'order 18' }, {}]) {
+      assertNotRedeemed(await redeem({ token, ...more }), 400, 'token-used')
+      const again = await redeem({ token, idempotencyKey: 'order 17' })
       assertRedeemed(again)
       assert.equal(again.text, first.text)
     }
-  })
-
-  test('§4.3, decided: with another idempotencyKey or none the token is used', async () => {
-    const token = await freshToken()
-    assertRedeemed(await redeem({ token, idempotencyKey: 'one' }))
-    assertNotRedeemed(await redeem({ token, idempotencyKey: 'two' }), 400, 'token-used')
-    assertNotRedeemed(await redeem({ token }), 400, 'token-used')
-    assertRedeemed(await redeem({ token, idempotencyKey: 'one' }))
   })
 
   test('§4.3, decided: an idempotencyKey does not open a token that was redeemed without', async () => {
@@ -166,21 +155,16 @@ export function verifyTokenTests(subject: Subject): void {
   })
 
   test('§4.3, decided: the same idempotencyKey with another API key of the site does not', async () => {
-    const store = await subject.service.openSites()
-    const { apiKey } = await createApiKey(store, subject.site.siteKey).finally(() => store.close())
-    const token = await freshToken()
-    const body = { token, idempotencyKey: 'shared' }
+    const { apiKey } = await subject.withSites(store => createApiKey(store, subject.site.siteKey))
+    const body = { token: await freshToken(), idempotencyKey: 'shared' }
     assertRedeemed(await redeem(body))
-    assertNotRedeemed(await redeem(body, { ...subject.site, apiKey }), 400, 'token-used')
-    assertRedeemed(await redeem({ token: await freshToken() }, { ...subject.site, apiKey }))
+    assertNotRedeemed(await subject.redeem(body, apiKey), 400, 'token-used')
+    assertRedeemed(await subject.redeem({ token: await freshToken() }, apiKey))
   })
 
   test('§4.3, decided: an idempotencyKey counts for the token as it is, not for another one of its nonce', async () => {
-    const keyring = new Keyring([TEST_SECRET])
     const token = await freshToken()
-    const reading = readToken(keyring, token)
-    assert(reading.status === 'genuine')
-    const other = mintToken(keyring, { ...reading.claims, score: 0.9 })
+    const other = mintToken(keyring, { ...claimsOf(token), score: 0.9 })
     assertRedeemed(await redeem({ token, idempotencyKey: 'constant' }))
     assertNotRedeemed(await redeem({ token: other, idempotencyKey: 'constant' }), 400, 'token-used')
     assertRedeemed(await redeem({ token, idempotencyKey: 'constant' }))
@@ -189,10 +173,10 @@ export function verifyTokenTests(subject: Subject): void {
   test('§4.3, decided: one idempotencyKey may be used for many tokens', async () => {
     const idempotencyKey = 'k'.repeat(64)
     for (let count = 0; count < 2; count++) {
-      const from = freshAddress()
-      const answer = await redeem({ token: await freshToken(from), idempotencyKey })
+      const visitor = subject.visitor()
+      const answer = await redeem({ token: await visitor.token(), idempotencyKey })
       assertRedeemed(answer)
-      assert.equal(answer.json.ip, from)
+      assert.equal(answer.json.ip, visitor.from)
     }
   })
 
@@ -204,9 +188,98 @@ export function verifyTokenTests(subject: Subject): void {
   })
 
   test('§4.3, decided: an idempotencyKey excuses no mismatch of expectedIp', async () => {
-    const from = freshAddress()
-    const body = { token: await freshToken(from), idempotencyKey: 'again' }
-    assertRedeemed(await redeem({ ...body, expectedIp: from }))
+    const visitor = subject.visitor()
+    const body = { token: await visitor.token(), idempotencyKey: 'again' }
+    assertRedeemed(await redeem({ ...body, expectedIp: visitor.from }))
     assertNotRedeemed(await redeem({ ...body, expectedIp: '192.0.2.1' }), 400, 'ip-mismatch')
+  })
+}
+
+/** API keys of a wrong form or of nobody, made from a good one. */
+export const WRONG_KEYS: Readonly<Record<string, (key: string) => string>> = {
+  'a word': () => 'secret',
+  'cut off': key => key.slice(0, -1),
+  'one character more': key => `${key}A`,
+  'an id that nobody has': key => `sk_00000000${key.slice(11)}`,
+  'a wrong secret': key => `${key.slice(0, 12)}${'A'.repeat(43)}`,
+  'the last character of the secret wrong': key => key.slice(0, -1) + neighbour(key.at(-1)!),
+}
+
+/** Authorization headers that name nobody. */
+const WRONG_HEADERS: Readonly<Record<string, (key: string) => string>> = {
+  'the key without Bearer': key => key,
+  Basic: key => `Basic ${Buffer.from(`${key}:`).toString('base64')}`,
+  'another scheme': key => `Token ${key}`,
+  'Bearer alone': () => 'Bearer',
+  'Bearer without a space': key => `Bearer${key}`,
+  'two keys': key => `Bearer ${key} ${key}`,
+  'a list of keys': key => `Bearer ${key},${key}`,
+  'a key in quotes': key => `Bearer "${key}"`,
+}
+
+export function credentialTests(subject: Subject): void {
+  function redeem(authorization: string | undefined, token: string, more = {}): Promise<Answer> {
+    const credentials = authorization === undefined ? {} : { Authorization: authorization }
+    const headers = { 'Content-Type': 'application/json', ...credentials, ...more }
+    const body = JSON.stringify({ token })
+    return call(`${subject.url}/verify-token`, { method: 'POST', headers, body, from: freshAddress() })
+  }
+
+  const asBearer = Object.entries(WRONG_KEYS).map(
+    ([about, make]) => [about, (key: string) => `Bearer ${make(key)}`] as const,
+  )
+  for (const [about, header] of [
+    ['missing', () => undefined],
+    ['empty', () => ''],
+    ...Object.entries(WRONG_HEADERS),
+    ...asBearer,
+  ] as const) {
+    test(`§5 rule 3: a missing or invalid Authorization header gives 401: ${about}`, async () => {
+      const token = await subject.visitor().token()
+      const sent = header(subject.site.apiKey)
+      assertUnauthorized(await redeem(sent, token), sent ? 'invalid-credentials' : 'missing-credentials')
+      assertRedeemed(await subject.redeem({ token }))
+    })
+  }
+
+  test('§5 rule 4: the public site key is no credential', async () => {
+    const { siteKey } = subject.site
+    const token = await subject.visitor().token()
+    assertUnauthorized(await redeem(`Bearer ${siteKey}`, token), 'invalid-credentials')
+    assertUnauthorized(await redeem(undefined, token, { 'X-Site-Key': siteKey }), 'missing-credentials')
+  })
+
+  test('§5 Bearer: the name of the scheme is case-insensitive (RFC 9110)', async () => {
+    for (const scheme of ['bearer', 'BEARER'])
+      assertRedeemed(await redeem(`${scheme} ${subject.site.apiKey}`, await subject.visitor().token()))
+  })
+
+  test('§5, decided: a site has several API keys, each of them revocable while the others go on', async () => {
+    const visitor = await subject.visitorOf()
+    const { siteKey, apiKey } = visitor.site
+    const second = await subject.withSites(store => createApiKey(store, siteKey))
+    for (const key of [apiKey, second.apiKey])
+      assertRedeemed(await subject.redeem({ token: await visitor.token() }, key))
+    await subject.withSites(store => revokeApiKey(store, apiKeyId(apiKey)!))
+    await eventually(10_000, 'both workers refuse the revoked key', async () => {
+      const tries = Array.from({ length: 10 }, () => subject.redeem({ token: 'none' }, apiKey))
+      return (await Promise.all(tries)).every(answer => answer.status === 401)
+    })
+    const token = await visitor.token()
+    assertUnauthorized(await subject.redeem({ token }, apiKey), 'invalid-credentials')
+    assertRedeemed(await subject.redeem({ token }, second.apiKey))
+  })
+
+  test('§5 rule 3, §7: a key that was revoked before its first use, or of an inactive site, gives 401', async () => {
+    const [revoked, inactive] = [await subject.createSite(), await subject.createSite({ active: false })]
+    await subject.withSites(store => revokeApiKey(store, apiKeyId(revoked.apiKey)!))
+    for (const { apiKey } of [revoked, inactive])
+      assertUnauthorized(await subject.redeem({ token: 'none' }, apiKey), 'invalid-credentials')
+  })
+
+  test('§4.3, decided: credentials come before the body', async () => {
+    const headers = { 'Content-Type': 'text/plain' }
+    const answer = await subject.client.verifyToken('x', 'not JSON', { headers, from: freshAddress() })
+    assertUnauthorized(answer, 'invalid-credentials')
   })
 }

@@ -1,0 +1,106 @@
+/** What the contract says of answers, and how its tests count admitted requests. */
+
+import assert from 'node:assert/strict'
+import type { Answer } from '../harness/http.ts'
+
+export function assertPassed(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.equal(answer.json.passed, true, answer.text)
+}
+
+/** The failed result of §2.3, to the byte: whatever the cause, it says the same. */
+export function assertFailedResult(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.deepEqual(answer.json, { token: null, passed: false, expiresAt: null })
+}
+
+/** `{error, code}`; a body's refusal may name its field besides. */
+export function assertRefused(answer: Answer, status: number, code: string): void {
+  assert.equal(answer.status, status, answer.text)
+  assert.equal(answer.json?.code, code, answer.text)
+  assertErrorBody(answer, ['code', 'error'])
+}
+
+/** The failure body of §2.4. */
+export function assertNotRedeemed(answer: Answer, status: number, code: string): void {
+  assert.equal(answer.status, status, answer.text)
+  assert.equal(answer.json?.code, code, answer.text)
+  assert.equal(answer.json.success, false)
+  assertErrorBody(answer, ['code', 'error', 'success'])
+}
+
+function assertErrorBody(answer: Answer, keys: readonly string[]): void {
+  assert.match(String(answer.headers['content-type']), /^application\/json\b/)
+  assert.equal(typeof answer.json.error, 'string')
+  assert.notEqual(answer.json.error, '')
+  const present = Object.keys(answer.json).filter(key => key !== 'field')
+  assert.deepEqual(present.sort(), [...keys].sort())
+}
+
+export function assertRedeemed(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.equal(answer.json.success, true)
+}
+
+export function assertUnauthorized(answer: Answer, code: string): void {
+  assertNotRedeemed(answer, 401, code)
+  assert.match(String(answer.headers['www-authenticate']), /^Bearer\b/)
+}
+
+/** Every verdict is 200, as those services have it. */
+export function assertSiteverified(answer: Answer): void {
+  assert.equal(answer.status, 200, answer.text)
+  assert.match(String(answer.headers['content-type']), /^application\/json\b/)
+  assert.equal(answer.json?.success, true, answer.text)
+  assert.deepEqual(answer.json['error-codes'], [])
+}
+
+export function assertNotSiteverified(answer: Answer, code: string, status = 200): void {
+  assert.equal(answer.status, status, answer.text)
+  assert.match(String(answer.headers['content-type']), /^application\/json\b/)
+  assert.equal(answer.json?.success, false, answer.text)
+  assert.deepEqual(answer.json['error-codes'], [code], answer.text)
+  assert.deepEqual(Object.keys(answer.json).sort(), ['error-codes', 'messages', 'success'])
+  assert.equal(answer.json.messages.length, 1)
+  assert.match(
+    answer.json.messages[0],
+    /^[A-Z].*[.a-z]$|^(secret|response|remoteip|sitekey|idempotency_key) /,
+  )
+}
+
+/** One of several answers is a success; `assertOther` holds for each of the others. */
+export function assertOneOf(answers: readonly Answer[], assertOther: (answer: Answer) => void): void {
+  const others = answers.filter(({ json }) => json.passed !== true && json.success !== true)
+  assert.equal(others.length, answers.length - 1)
+  for (const other of others) assertOther(other)
+}
+
+const REQUESTS_MAX = 300
+
+/** Asks one after the other until a 429; all before it must have the status given. */
+export async function requestsUntilLimited(
+  ask: () => Promise<Answer>,
+  status: number,
+): Promise<{ admitted: number; refusal: Answer }> {
+  for (let admitted = 0; admitted < REQUESTS_MAX; admitted++) {
+    const answer = await ask()
+    if (answer.status === 429) return { admitted, refusal: answer }
+    assert.equal(answer.status, status, answer.text)
+  }
+  throw new Error(`no limit within ${REQUESTS_MAX} requests`)
+}
+
+/** A 429 with Retry-After in whole seconds and the headers of draft-ietf-httpapi-ratelimit-headers. */
+export function assertLimited(
+  answer: Answer,
+  policy: string,
+  policies: Readonly<Record<string, number>>,
+): void {
+  assert.equal(answer.status, 429, answer.text)
+  const retryAfter = String(answer.headers['retry-after'])
+  assert.match(retryAfter, /^\d+$/)
+  assert.ok(Number(retryAfter) >= 1 && Number(retryAfter) <= 60, `Retry-After is ${retryAfter}`)
+  assert.equal(answer.headers.ratelimit, `"${policy}";r=0;t=${retryAfter}`)
+  const listed = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=60`)
+  assert.equal(answer.headers['ratelimit-policy'], listed.join(', '))
+}

@@ -1,0 +1,302 @@
+/**
+ * Contract, sections 2.2, 4.2, 4.3 and 7: request bodies that are no JSON object, and wrong fields of a solution, give 400.
+ * Nothing else happens: the nonce or token that they came with is still good.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { FLAGS } from '../harness/client.ts'
+import { call } from '../harness/http.ts'
+import { words } from '../harness/words.ts'
+import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused } from './answers.ts'
+import { refusesAndSpendsNothing, type Subject } from './support.ts'
+
+const BODY_BYTES_MAX = 8192
+export const LARGE_BODY_BYTES_MAX = 65_536
+
+/** What each body is, and how it is made from the JSON text of a good one. */
+type Bodies = Readonly<Record<string, (good: string) => string | Buffer>>
+
+/** The good body with one more member, of which the name and value are given as bytes. */
+function withMember(good: string, ...member: (string | Buffer)[]): Buffer {
+  return Buffer.concat([`${good.slice(0, -1)},`, ...member, '}'].map(part => Buffer.from(part)))
+}
+
+function nested(open: string, middle: string, close: string, depth: number): string {
+  return open.repeat(depth) + middle + close.repeat(depth)
+}
+
+export const HOSTILE: Bodies = {
+  empty: () => '',
+  'white space': () => ' \n',
+  'not JSON': () => 'nonce=1&counter=2',
+  'cut off': good => good.slice(0, -1),
+  'followed by another': good => good + good,
+  'with a trailing comma': good => `${good.slice(0, -1)},}`,
+  'with single quotes': good => good.replaceAll('"', "'"),
+  'with a NaN': good => withMember(good, '"extra":NaN'),
+  'with a raw control character': good => withMember(good, '"extra":"\n"'),
+  'after a byte order mark': good => `\uFEFF${good}`,
+  'in UTF-16': good => Buffer.from(good, 'utf16le'),
+  'an array': () => '[]',
+  'an array around a good one': good => `[${good}]`,
+  'a string': good => JSON.stringify(good),
+  'a number': () => '5',
+  'a boolean': () => 'true',
+  null: () => 'null',
+  'an empty object': () => '{}',
+  'with a byte that is not UTF-8': good => withMember(good, '"extra":"', bytes(0xff), '"'),
+  'with an overlong form': good => withMember(good, '"extra":"', bytes(0xc0, 0x80), '"'),
+  'with an encoded surrogate': good => withMember(good, '"extra":"', bytes(0xed, 0xa0, 0x80), '"'),
+  'with UTF-8 cut off': good => withMember(good, '"extra":"', bytes(0xe2, 0x82), '"'),
+  'with __proto__': good => withMember(good, '"__proto__":{}'),
+  'with __proto__ null': good => withMember(good, '"__proto__":null'),
+  'with __proto__ in escapes': good => withMember(good, '"\\u005f_proto\\u005F_":{}'),
+  'with __proto__ inside environment': good =>
+    withMember(good, '"environment":{"__proto__":{"webdriver":false}}'),
+  'with __proto__ in escapes inside environment': good =>
+    withMember(good, '"environment":{"__pr\\u006fto__":{"webdriver":false}}'),
+  'with __proto__ inside an array of an unknown field': good =>
+    withMember(good, '"extra":[1,[{"__proto__":1}]]'),
+  'arrays as deep as fit': () => nested('[', '', ']', BODY_BYTES_MAX / 2),
+  'open arrays as deep as fit': () => '['.repeat(BODY_BYTES_MAX),
+  'objects as deep as fit': () => nested('{"a":', '0', '}', Math.floor((BODY_BYTES_MAX - 1) / 6)),
+  'with __proto__ at the bottom of 1000 objects': good =>
+    withMember(good, '"extra":', nested('{"a":', '{"__proto__":0}', '}', 1000)),
+}
+
+/** For the larger cap. */
+const DEEP: Bodies = {
+  '10,000 arrays': () => nested('[', '', ']', 10_000),
+  '10,000 objects': () => nested('{"a":', '0', '}', 10_000),
+  'with __proto__ below 10,000 objects': good =>
+    withMember(good, '"extra":', nested('{"a":', '{"__proto__":0}', '}', 10_000)),
+  'with __proto__ in escapes below 10,000 arrays': good =>
+    withMember(good, '"extra":', nested('[', '{"__\\u0070roto__":0}', ']', 10_000)),
+}
+
+/** Good bodies in which a field's last value is an array, nested. */
+function deepFields(fields: readonly string[], depth: number): Bodies {
+  const make = (field: string) => (good: string) =>
+    withMember(good, `"${field}":`, nested('[', '', ']', depth))
+  return Object.fromEntries(fields.map(field => [`with ${field} nested ${depth} deep`, make(field)]))
+}
+
+function bytes(...values: number[]): Buffer {
+  return Buffer.from(values)
+}
+
+const SOLUTION_FIELDS = ['environment', 'nonce', 'counter']
+const REDEMPTION_FIELDS = ['token', 'expectedIp', 'idempotencyKey']
+
+const WRONG_CONTENT_TYPES = [
+  undefined,
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=a',
+  'application/jsonp',
+  'application/json-patch+json',
+  'text/plain; application/json',
+]
+const RIGHT_CONTENT_TYPES = ['application/json; charset=utf-8', 'Application/JSON', 'application/json ;q=1']
+
+export function hostileBodyTests(subject: Subject): void {
+  verifyRefuses(subject, { ...HOSTILE, ...deepFields(SOLUTION_FIELDS, 3000) }, BODY_BYTES_MAX)
+  verifyTokenRefuses(subject, { ...HOSTILE, ...deepFields(REDEMPTION_FIELDS, 3000) }, BODY_BYTES_MAX)
+
+  for (const contentType of WRONG_CONTENT_TYPES) {
+    test(`§4.2, §4.3 Content-Type is required, application/json: ${contentType ?? 'none'} gives 400`, async () => {
+      const visitor = subject.visitor()
+      const { siteKey, apiKey } = visitor.site
+      const headers: Record<string, string> = contentType === undefined ? {} : { 'Content-Type': contentType }
+      const post = (path: string, more: Record<string, string>, body: unknown) =>
+        call(subject.url + path, {
+          method: 'POST',
+          headers: { ...headers, ...more },
+          body: JSON.stringify(body),
+          from: visitor.from,
+        })
+      const solution = await visitor.solved()
+      assertRefused(await post('/verify', { 'X-Site-Key': siteKey }, solution), 400, 'content-type')
+      const passed = await visitor.verify(solution)
+      assertPassed(passed)
+      const { token } = passed.json
+      const redemption = await post('/verify-token', { Authorization: `Bearer ${apiKey}` }, { token })
+      assertNotRedeemed(redemption, 400, 'content-type')
+      assertRedeemed(await visitor.redeem({ token }))
+    })
+  }
+
+  for (const contentType of RIGHT_CONTENT_TYPES) {
+    test(`§4.2, §4.3 Content-Type: ${contentType} is application/json`, async () => {
+      const visitor = subject.visitor()
+      const headers = { 'Content-Type': contentType }
+      const passed = await visitor.verify(await visitor.solved(), headers)
+      assertPassed(passed)
+      const { token } = passed.json
+      assertRedeemed(await subject.client.verifyToken(visitor.site.apiKey, { token }, { headers }))
+    })
+  }
+}
+
+/** For a service that takes bodies of 64 KiB. */
+export function deepBodyTests(subject: Subject): void {
+  verifyRefuses(subject, { ...DEEP, ...deepFields(SOLUTION_FIELDS, 10_000) }, LARGE_BODY_BYTES_MAX)
+  verifyTokenRefuses(subject, { ...DEEP, ...deepFields(REDEMPTION_FIELDS, 10_000) }, LARGE_BODY_BYTES_MAX)
+
+  test('§2.2, decided: an unknown field is ignored, however deep it nests', async () => {
+    const visitor = subject.visitor()
+    const good = JSON.stringify(await visitor.solved())
+    // The escape makes the reader look for hidden names all the way down.
+    const deep = nested('{"\\u0061":', '0', '}', 5000)
+    assertPassed(await visitor.verify(withMember(good, '"extra":', deep)))
+  })
+}
+
+function verifyRefuses(subject: Subject, bodies: Bodies, bytesMax: number): void {
+  refusesAndSpendsNothing(
+    subject,
+    Object.entries(bodies),
+    ([about]) => `§7 /verify 400, invalid body: ${about}`,
+    async ([, make], solution, visitor) => {
+      const body = make(JSON.stringify(solution))
+      assert.ok(Buffer.byteLength(body) <= bytesMax)
+      assertRefused(await visitor.verify(body), 400, 'invalid-body')
+    },
+  )
+}
+
+function verifyTokenRefuses(subject: Subject, bodies: Bodies, bytesMax: number): void {
+  let token: string | undefined
+  const shared = async () => (token ??= await subject.visitor().token())
+  for (const [about, make] of Object.entries(bodies)) {
+    test(`§7 /verify-token 400, failure body: a body ${about}`, async () => {
+      const body = make(JSON.stringify({ token: await shared() }))
+      assert.ok(Buffer.byteLength(body) <= bytesMax)
+      assertNotRedeemed(await subject.redeem(body), 400, 'invalid-body')
+    })
+  }
+  test('§4.3 rule 1: the token that came with these bodies is still good', async () => {
+    assertRedeemed(await subject.redeem({ token: await shared() }))
+  })
+}
+
+/** JSON text of a wrong value; undefined leaves the field out. */
+type WrongValues = readonly (string | undefined)[]
+
+const HEX_32 = '0123456789abcdef0123456789abcdef'
+const HEX_64 = HEX_32 + HEX_32
+
+const WRONG: Readonly<Record<string, WrongValues>> = {
+  nonce: [
+    undefined,
+    'null',
+    '5',
+    '[]',
+    '{}',
+    '""',
+    `"${HEX_32.toUpperCase()}"`,
+    `"${HEX_32.slice(1)}"`,
+    `"${HEX_32}0"`,
+    `"${HEX_32.slice(1)}g"`,
+    `"${HEX_32.slice(1)} "`,
+    `"${HEX_32}\\n"`,
+    `"${HEX_32}\\u0000"`,
+    `" ${HEX_32.slice(1)}"`,
+    `"${HEX_32.slice(0, -1)}F"`,
+    `"${HEX_32.slice(1)}\uff10"`,
+    `"0x${HEX_32.slice(2)}"`,
+    `["${HEX_32}"]`,
+  ],
+  counter: [
+    undefined,
+    `5${'0'.repeat(400)}`,
+    ...words(
+      'null true [] [5] {} {"valueOf":5} "5" "5e0" "" -1 1.5 -0 -0.0',
+      '9007199254740992 9007199254740993 18446744073709551621 1e999',
+      '-1e999',
+    ),
+  ],
+  solveTimeMs: ['null', '-1', '-0.5', '"1"', 'true', '[]', '{}', '1e999'],
+  fingerprintHash: [
+    undefined,
+    'null',
+    '5',
+    '[]',
+    '""',
+    `"${HEX_64.slice(1)}"`,
+    `"${HEX_64}0"`,
+    `"${HEX_64.slice(1)}g"`,
+    `"${HEX_64}\\n"`,
+  ],
+  environment: ['null', '[]', '[true]', '"webdriver"', 'true', '0'],
+}
+
+const WRONG_FLAGS = ['null', '1', '0', '"true"', '[]', '{}']
+
+/** Values at the bounds, which the body's form allows; whether they verify is another matter. */
+const ALLOWED: readonly [field: keyof Solution, json: string][] = [
+  ['counter', '0'],
+  ['counter', '9007199254740991'],
+  ['counter', '7.0'],
+  ['counter', '70e-1'],
+  ['solveTimeMs', '0'],
+  ['solveTimeMs', '0.25'],
+  ['solveTimeMs', '1e15'],
+  ['fingerprintHash', `"${HEX_64.toUpperCase()}"`],
+  ['environment', '{}'],
+  ['environment', '{"webdriver":false}'],
+  ['environment', '{"somethingNew":[1,{}]}'],
+]
+
+function withField(solution: Solution, field: string, json: string | undefined): string {
+  const rest = Object.entries(solution).filter(([name]) => name !== field)
+  const text = JSON.stringify(Object.fromEntries(rest))
+  return json === undefined ? text : `${text.slice(0, -1)},"${field}":${json}}`
+}
+
+interface WrongField {
+  readonly field: string
+  readonly json: string | undefined
+  /** How the refusal names it. */
+  readonly name: string
+}
+
+const WRONG_FIELDS: readonly WrongField[] = [
+  ...Object.entries(WRONG).flatMap(([field, values]) => values.map(json => ({ field, json, name: field }))),
+  ...FLAGS.flatMap(flag =>
+    WRONG_FLAGS.map(json => ({
+      field: 'environment',
+      json: `{"${flag}":${json}}`,
+      name: `environment.${flag}`,
+    })),
+  ),
+]
+
+export function solutionFieldTests(subject: Subject): void {
+  refusesAndSpendsNothing(
+    subject,
+    WRONG_FIELDS,
+    ({ name, json }) => `§2.2 ${name}: ${json ?? 'missing'} gives 400 and names the field`,
+    async ({ field, json, name }, solution, visitor) => {
+      const answer = await visitor.verify(withField(solution, field, json))
+      assertRefused(answer, 400, 'invalid-body')
+      assert.ok(answer.json.error.includes(name), `"${answer.json.error}" does not name ${name}`)
+    },
+  )
+
+  for (const [field, json] of ALLOWED) {
+    test(`§2.2 ${field}: ${json} is of the right form`, async () => {
+      const visitor = subject.visitor()
+      const answer = await visitor.verify(withField(await visitor.solved(), field, json))
+      assert.equal(answer.status, 200, answer.text)
+    })
+  }
+
+  test('§2.2, decided: fields that are not in the table are ignored', async () => {
+    const visitor = subject.visitor()
+    const extra = { extra: 1, token: null, passed: true, constructor: { prototype: {} } }
+    assertPassed(await visitor.verify({ ...(await visitor.solved()), ...extra }))
+  })
+}
