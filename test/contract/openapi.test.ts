@@ -58,12 +58,11 @@ function documentTests(subject: Subject): void {
   })
 
   test('GET /openapi.json, compressed, is the same; HEAD is it without a body', async () => {
-    const response = await fetch(`${subject.service.url}/openapi.json`, {
-      headers: { 'Accept-Encoding': 'gzip' },
-    })
+    const headers = { 'Accept-Encoding': 'gzip' }
+    const response = await fetch(`${subject.service.url}/openapi.json`, { headers })
     assert.equal(response.headers.get('content-encoding'), 'gzip')
     assert.deepEqual(await response.json(), document)
-    const head = await ask({ 'Accept-Encoding': 'gzip' }, 'HEAD')
+    const head = await ask(headers, 'HEAD')
     assert.equal(head.status, 200)
     assert.equal(head.text, '')
   })
@@ -76,16 +75,9 @@ function documentTests(subject: Subject): void {
       assert.notEqual((await call(subject.service.url + path, { from: freshAddress() })).status, 404, path)
   })
 
-  for (const path of Object.keys(document.paths)) {
-    test(`${path}: other methods are refused as documented`, async () => {
-      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE']) {
-        if (method.toLowerCase() in document.paths[path]) continue
-        if (path === '/openapi.json' && method === 'HEAD') continue
-        const answer = await call(subject.service.url + path, { method, from: freshAddress() })
-        assert.equal(answer.status, 405)
-      }
-    })
-  }
+  test('/openapi.json: other methods are refused as documented', async () => {
+    for (const method of ['POST', 'PUT', 'DELETE']) assert.equal((await ask({}, method)).status, 405)
+  })
 
   test('a body whose end two servers may read differently is refused as documented', async () => {
     const headers = { 'Transfer-Encoding': 'gzip, chunked' }

@@ -7,7 +7,7 @@ import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
-import { TestService } from '../harness/service.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
 import {
   assertNotRedeemed,
   assertNotSiteverified,
@@ -35,16 +35,15 @@ function hasCors(answer: Answer): boolean {
 }
 
 /** A site that both workers have seen. */
-async function warmSite(subject: Subject, failOpen: SiteFailPolicy): Promise<string> {
-  const { siteKey } = await subject.createSite({ failOpen, limits: { challenge: 21 } })
-  for (let count = 0; count < CONNECTIONS; count++) {
-    assert.equal((await subject.client.challenge(siteKey, { from: freshAddress() })).status, 200)
-  }
-  return siteKey
+async function warmSite(subject: Subject, failOpen: SiteFailPolicy): Promise<TestSite> {
+  const site = await subject.createSite({ failOpen, limits: { challenge: 21 } })
+  for (let count = 0; count < CONNECTIONS; count++)
+    assert.equal((await subject.visitor(site).challenge()).status, 200)
+  return site
 }
 
 /** How many challenges one visitor gets over one connection, which one worker has; a refusal must follow. */
-async function admittedByOneWorker({ service }: Subject, siteKey: string): Promise<number> {
+async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite): Promise<number> {
   const connection = await RawConnection.open(service.port, freshAddress())
   try {
     for (let admitted = 0; ; admitted++) {
@@ -62,33 +61,27 @@ async function admittedByOneWorker({ service }: Subject, siteKey: string): Promi
 /** A service on a Redis that runs, of which both workers have seen the site and its API key. */
 async function prepareWarm(subject: Subject, env: Record<string, string> = {}): Promise<void> {
   await subject.prepare(await TestService.start('redis', env))
-  for (let count = 0; count < CONNECTIONS; count++) {
-    const answer = await subject.client.verifyToken(subject.site.apiKey, '{}', { from: freshAddress() })
-    assertNotRedeemed(answer, 400, 'invalid-body')
-  }
+  for (let count = 0; count < CONNECTIONS; count++)
+    assertNotRedeemed(await subject.redeem('{}'), 400, 'invalid-body')
 }
 
 describe('Redis is away', () => {
   const subject = new Subject()
   let token: string
-  let closedSite: string
-  let halfOpenSite: string
+  let closedSite: TestSite
+  let halfOpenSite: TestSite
   before(async () => {
     await prepareWarm(subject)
     closedSite = await warmSite(subject, { challenge: false, verify: false })
     halfOpenSite = await warmSite(subject, { challenge: false })
-    token = await subject.client.token(subject.site.siteKey, { from: freshAddress() })
+    token = await subject.visitor().token()
     await subject.service.redis!.kill()
   })
   after(() => subject.service.stop())
 
-  test('§7 /verify-token: 503, the endpoint fails closed, with the failure body and Retry-After', async () => {
-    for (let count = 0; count < CONNECTIONS; count++) {
-      const answer = await subject.client.verifyToken(
-        subject.site.apiKey,
-        { token },
-        { from: freshAddress() },
-      )
+  test('§7 /verify-token: 503, the endpoint fails closed, with the failure body and Retry-After; also if the body is wrong', async () => {
+    for (const body of [...Array.from({ length: CONNECTIONS }, () => ({ token })), '{}']) {
+      const answer = await subject.redeem(body)
       assertNotRedeemed(answer, 503, 'unavailable')
       assertUnavailableHeaders(answer)
       assert.ok(!hasCors(answer))
@@ -97,21 +90,14 @@ describe('Redis is away', () => {
 
   test('/siteverify: 503, it fails closed, with its own words and Retry-After', async () => {
     const { apiKey: secret } = subject.site
+    const siteverify = (body: object) => subject.client.siteverify(body, { from: freshAddress() })
     for (const body of [{ secret, response: token }, { secret }]) {
-      const answer = await subject.client.siteverify(body, { from: freshAddress() })
+      const answer = await siteverify(body)
       assertNotSiteverified(answer, 'internal-error', 503)
       assertUnavailableHeaders(answer)
       assert.ok(!hasCors(answer))
     }
-    assertNotSiteverified(
-      await subject.client.siteverify({ response: token }, { from: freshAddress() }),
-      'missing-input-secret',
-    )
-  })
-
-  test('§8 fail-closed: a request that could not be counted is refused even if its body is wrong', async () => {
-    const answer = await subject.client.verifyToken(subject.site.apiKey, '{}', { from: freshAddress() })
-    assertNotRedeemed(answer, 503, 'unavailable')
+    assertNotSiteverified(await siteverify({ response: token }), 'missing-input-secret')
   })
 
   test('§5 rule 3: a missing Authorization header is 401 nevertheless', async () => {
@@ -120,43 +106,38 @@ describe('Redis is away', () => {
   })
 
   test('§7, decided: /challenge and /verify fail open', async () => {
-    const { siteKey } = subject.site
     for (let count = 0; count < 5; count++) {
-      const from = freshAddress()
-      const solution = await subject.client.solved(siteKey, { from })
-      assertPassed(await subject.client.verify(siteKey, solution, { from }))
-      assertRefused(await subject.client.verify(siteKey, solution, { from }), 400, 'nonce-used')
+      const visitor = subject.visitor()
+      const solution = await visitor.solved()
+      assertPassed(await visitor.verify(solution))
+      assertRefused(await visitor.verify(solution), 400, 'nonce-used')
     }
   })
 
   test('§7, decided: a site that fails closed gets 503, with its own limits in the headers', async () => {
     for (let count = 0; count < 5; count++) {
-      const challenge = await subject.client.challenge(closedSite, { from: freshAddress() })
+      const visitor = subject.visitor(closedSite)
+      const challenge = await visitor.challenge()
       assertRefused(challenge, 503, 'unavailable')
       assertUnavailableHeaders(challenge)
       assert.match(String(challenge.headers['ratelimit-policy']), /"address-site";q=21;w=60$/)
-      const verification = await subject.client.verify(closedSite, '{}', { from: freshAddress() })
-      assertRefused(verification, 503, 'unavailable')
+      assertRefused(await visitor.verify('{}'), 503, 'unavailable')
     }
   })
 
   test('§7, decided: each endpoint of a site has a policy of its own', async () => {
-    const from = freshAddress()
-    assertRefused(await subject.client.challenge(halfOpenSite, { from }), 503, 'unavailable')
-    assertPassed(
-      await subject.client.verify(halfOpenSite, await subject.agedSolution(halfOpenSite, from, 1000), {
-        from,
-      }),
-    )
+    const visitor = subject.visitor(halfOpenSite)
+    assertRefused(await visitor.challenge(), 503, 'unavailable')
+    assertPassed(await visitor.verify(await visitor.agedSolution(1000)))
   })
 
   test('§8, decided: meanwhile each of the two workers admits half of what an address may have', async () => {
-    assert.equal(await admittedByOneWorker(subject, subject.site.siteKey), 15)
+    assert.equal(await admittedByOneWorker(subject, subject.site), 15)
   })
 
   test('a worker that has never reached the store answers 503', async () => {
     for (const pid of childPids(subject.service.pid)) process.kill(pid, 'SIGKILL')
-    const ask = () => subject.client.challenge(subject.site.siteKey, { from: freshAddress() })
+    const ask = () => subject.visitor().challenge()
     await eventually(60_000, 'new workers', async () => (await ask().catch(() => undefined))?.status === 503)
     for (let count = 0; count < CONNECTIONS; count++) {
       const answer = await ask()
@@ -168,7 +149,7 @@ describe('Redis is away', () => {
 
 describe('Redis is away and nothing fails open', () => {
   const subject = new Subject()
-  let openSite: string
+  let openSite: TestSite
   before(async () => {
     await prepareWarm(subject, { POWGATE_FAIL_OPEN: 'none' })
     openSite = await warmSite(subject, { challenge: true, verify: true })
@@ -176,35 +157,30 @@ describe('Redis is away and nothing fails open', () => {
   })
   after(() => subject.service.stop())
 
-  for (const path of ['/challenge', '/verify']) {
-    test(`§7 ${path}: 503, with an error body, Retry-After and CORS`, async () => {
-      const { siteKey } = subject.site
+  for (const [path, ask] of Object.entries({
+    '/challenge': () => subject.visitor().challenge(),
+    '/verify': () => subject.visitor().verify('{}'),
+  })) {
+    test(`§7 ${path}: 503, with an error body, Retry-After and CORS; decided: the preflight does not need the store`, async () => {
       for (let count = 0; count < CONNECTIONS; count++) {
-        const from = freshAddress()
-        const answer = await (path === '/challenge'
-          ? subject.client.challenge(siteKey, { from })
-          : subject.client.verify(siteKey, '{}', { from }))
+        const answer = await ask()
         assertRefused(answer, 503, 'unavailable')
         assertUnavailableHeaders(answer)
         assert.equal(answer.headers['access-control-allow-origin'], '*')
       }
-    })
-
-    test(`§4.4 ${path}, decided: the preflight does not need the store`, async () => {
-      const url = subject.url + path
-      assert.equal((await call(url, { method: 'OPTIONS', from: freshAddress() })).status, 200)
+      const preflight = await call(subject.url + path, { method: 'OPTIONS', from: freshAddress() })
+      assert.equal(preflight.status, 200)
     })
   }
 
   test('§7, decided: a site of its own policy fails open, its limits divided among the workers', async () => {
-    const from = freshAddress()
-    const solution = await subject.client.solved(openSite, { from })
-    assertPassed(await subject.client.verify(openSite, solution, { from }))
+    await subject.visitor(openSite).passed()
     assert.equal(await admittedByOneWorker(subject, openSite), 10)
   })
 
   test('§5 rule 1: a missing site key is 400 nevertheless', async () => {
-    assertRefused(await subject.client.challenge('', { from: freshAddress() }), 400, 'site-key-missing')
+    const nobody = subject.visitor({ ...subject.site, siteKey: '' })
+    assertRefused(await nobody.challenge(), 400, 'site-key-missing')
   })
 })
 
@@ -217,11 +193,12 @@ describe('Redis is frozen', () => {
   })
 
   test('/siteverify fails closed; a retry with its idempotency_key is sure to get the answer when Redis is back', async () => {
-    const { siteKey, apiKey: secret } = subject.site
-    const redeem = (response: string, more: Record<string, string> = {}) =>
-      subject.client.siteverify(new URLSearchParams({ secret, response, ...more }), { from: freshAddress() })
+    const redeem = (response: string, more: Record<string, string> = {}) => {
+      const fields = new URLSearchParams({ secret: subject.site.apiKey, response, ...more })
+      return subject.client.siteverify(fields, { from: freshAddress() })
+    }
     const key = { idempotency_key: 'order 17' }
-    const token = await subject.client.token(siteKey, { from: freshAddress() })
+    const token = await subject.visitor().token()
     subject.service.redis!.freeze()
     for (let count = 0; count < 5; count++) {
       const answer = await redeem(token, key)
@@ -230,10 +207,8 @@ describe('Redis is frozen', () => {
     }
     subject.service.redis!.thaw()
     await eventually(20_000, 'the service answers again', async () => {
-      const answers = await Promise.all(
-        Array.from({ length: CONNECTIONS }, () => redeem('a token of nobody')),
-      )
-      return answers.every(({ status }) => status === 200)
+      const tries = Array.from({ length: CONNECTIONS }, () => redeem('a token of nobody'))
+      return (await Promise.all(tries)).every(({ status }) => status === 200)
     })
     // Redis may have run what it was sent, or not: nobody can tell, and it does not matter.
     assertSiteverified(await redeem(token, key))

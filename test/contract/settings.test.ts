@@ -1,11 +1,14 @@
-/** Contract, what is decided on top, with settings: trusted proxies, rotating master secrets, a larger body cap. */
+/**
+ * Contract, what is decided on top, with settings: trusted proxies, rotating master secrets, a larger body cap, and lifetimes that
+ * an operator changes.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
-import { TEST_SECRET } from '../harness/service.ts'
+import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
   assertNotRedeemed,
   assertPassed,
@@ -14,7 +17,7 @@ import {
   requestsUntilLimited,
 } from './answers.ts'
 import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
-import { freshFingerprint, onEachStore, type Subject } from './support.ts'
+import { CONSTANT_DIFFICULTY, freshFingerprint, onEachStore, QuickClient, type Subject } from './support.ts'
 
 const PROXY = '127.255.255.254'
 const NEW_SECRET = 'the secret that took over from the test secret'
@@ -94,10 +97,7 @@ function settingTests(subject: Subject): void {
   })
 
   test('§2.4 score, decided: the addresses of one /48 do not make a fingerprint common', async () => {
-    const { siteKey, apiKey } = await subject.createSite({
-      difficulty: { base: 16, min: 16, max: 16 },
-      threshold: 0,
-    })
+    const { siteKey, apiKey } = await subject.createSite({ difficulty: CONSTANT_DIFFICULTY, threshold: 0 })
     const fingerprintHash = freshFingerprint()
     const submit = async (visitor: ReturnType<typeof through>) => {
       const solution = await subject.client.solved(siteKey, visitor, { fingerprintHash })
@@ -126,15 +126,12 @@ function settingTests(subject: Subject): void {
   })
 
   test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {
-    const { siteKey, apiKey } = subject.site
-    const token = await subject.client.token(siteKey, { from: freshAddress() })
-    const reading = readToken(new Keyring([NEW_SECRET]), token)
+    const reading = readToken(new Keyring([NEW_SECRET]), await subject.visitor().token())
     assert(reading.status === 'genuine')
-    const stranger = mintToken(new Keyring(['a secret that was never in the list']), reading.claims)
-    const refused = await subject.client.verifyToken(apiKey, { token: stranger })
-    assertNotRedeemed(refused, 400, 'invalid-token')
-    const old = mintToken(new Keyring([TEST_SECRET]), reading.claims)
-    assertRedeemed(await subject.client.verifyToken(apiKey, { token: old }))
+    const signedBy = (secret: string) => mintToken(new Keyring([secret]), reading.claims)
+    const stranger = await subject.redeem({ token: signedBy('a secret that was never in the list') })
+    assertNotRedeemed(stranger, 400, 'invalid-token')
+    assertRedeemed(await subject.redeem({ token: signedBy(TEST_SECRET) }))
   })
 }
 
@@ -151,3 +148,76 @@ onEachStore(
     },
   },
 )
+
+/** The same store with other settings, once the service has ended. */
+async function restarted(service: TestService, env: Record<string, string>): Promise<TestService> {
+  await service.end()
+  const { POWGATE_DATA_DIR, REDIS_URL } = service.env
+  const store = REDIS_URL === undefined ? {} : { REDIS_URL }
+  return TestService.start('embedded', { POWGATE_DATA_DIR: POWGATE_DATA_DIR!, ...store, ...env })
+}
+
+async function visit({ url }: TestService, siteKey: string): Promise<{ token: string; expiresAt: number }> {
+  const from = { from: freshAddress() }
+  const client = new QuickClient(url)
+  const answer = await client.verify(siteKey, await client.solved(siteKey, from), from)
+  assertPassed(answer)
+  return answer.json
+}
+
+const redeem = ({ url }: TestService, apiKey: string, token: string) =>
+  new QuickClient(url).verifyToken(apiKey, { token })
+
+for (const kind of STORE_KINDS) {
+  test(`store ${kind}: a longer lifetime of tokens brings none back, a shorter one ends none`, async t => {
+    const short = await TestService.start(kind, { POWGATE_TOKEN_SECONDS: '2' })
+    t.after(() => short.stop())
+    const { siteKey, apiKey } = await short.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const [used, unused] = [await visit(short, siteKey), await visit(short, siteKey)]
+    assertRedeemed(await redeem(short, apiKey, used.token))
+    const long = await restarted(short, { POWGATE_TOKEN_SECONDS: '3600' })
+    t.after(() => long.stop())
+    const lasting = await visit(long, siteKey)
+    await new Promise(resolve => setTimeout(resolve, unused.expiresAt - Date.now() + 10))
+    for (const { token } of [used, unused])
+      assertNotRedeemed(await redeem(long, apiKey, token), 400, 'token-expired')
+    const again = await restarted(long, { POWGATE_TOKEN_SECONDS: '1' })
+    t.after(() => again.stop())
+    await new Promise(resolve => setTimeout(resolve, 1100))
+    assertRedeemed(await redeem(again, apiKey, lasting.token))
+    assertNotRedeemed(await redeem(again, apiKey, lasting.token), 400, 'token-used')
+  })
+
+  test(`store ${kind}: a challenge holds under the lifetimes that it was issued under, and no others`, async t => {
+    const first = await TestService.start(kind, { POWGATE_CHALLENGE_SECONDS: '10' })
+    t.after(() => first.stop())
+    const { siteKey } = await first.createSite({ difficulty: CONSTANT_DIFFICULTY })
+    const from = { from: freshAddress() }
+    const client = new QuickClient(first.url)
+    const [spent, unspent] = [await client.solved(siteKey, from), await client.solved(siteKey, from)]
+    assertPassed(await client.verify(siteKey, spent, from))
+    const second = await restarted(first, { POWGATE_CHALLENGE_SECONDS: '600' })
+    t.after(() => second.stop())
+    for (const solution of [spent, unspent]) {
+      const answer = await new QuickClient(second.url).verify(siteKey, solution, from)
+      assertRefused(answer, 400, 'invalid-nonce')
+    }
+  })
+}
+
+test('a redemption is remembered for as long as its challenge could yield another token, whatever the host that redeems has set', async t => {
+  const long = await TestService.start('redis', { POWGATE_CHALLENGE_SECONDS: '600' })
+  t.after(() => long.stop())
+  const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
+  const { token } = await visit(long, siteKey)
+  const short = await TestService.start('embedded', {
+    REDIS_URL: long.env.REDIS_URL!,
+    POWGATE_CHALLENGE_SECONDS: '10',
+    POWGATE_TOKEN_SECONDS: '1',
+  })
+  t.after(() => short.stop())
+  assertRedeemed(await redeem(short, apiKey, token))
+  const [mark] = (await long.redis!.ask('keys', '*:r:*')) as string[]
+  const leftSeconds = Number(await long.redis!.ask('ttl', mark!))
+  assert.ok(leftSeconds >= 600 + 300, `${mark} is kept for ${leftSeconds} s`)
+})

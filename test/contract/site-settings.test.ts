@@ -9,14 +9,14 @@ import { limitKey, parseAddress } from '../../src/domain/address.ts'
 import { VOTE_STEP } from '../../src/domain/calibrator.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
-import { apiKeyId, type SiteSettings } from '../../src/domain/site.ts'
+import { apiKeyId } from '../../src/domain/site.ts'
 import { drawOf, timingFor, wholeBits } from '../../src/domain/solve-time.ts'
 import { FIRST_COUNTER } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { createApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { createApiKey, updateApiKey } from '../../src/sites/sites.ts'
 import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, freshAddress } from '../harness/http.ts'
+import { freshAddress } from '../harness/http.ts'
 import {
   assertFailedResult,
   assertLimited,
@@ -37,11 +37,6 @@ function siteSettingTests(subject: Subject): void {
   const verify = (siteKey: string, from: string) => subject.client.verify(siteKey, '{}', { from })
   const redeem = (apiKey: string, from: string, body: unknown = '{}') =>
     subject.client.verifyToken(apiKey, body, { from })
-
-  async function change(siteKey: string, options: Partial<SiteSettings>): Promise<void> {
-    const store = await subject.service.openSites()
-    await updateSite(store, siteKey, options).finally(() => store.close())
-  }
 
   test('§8, decided: a site has limits of its own, and its headers tell them', async () => {
     const { siteKey, apiKey } = await subject.createSite({ limits: { challenge: 5, verify: 3, redeem: 4 } })
@@ -71,8 +66,7 @@ function siteSettingTests(subject: Subject): void {
 
   test('§8, decided: the redemption limit of a site holds for the address of its backend too', async () => {
     const { siteKey, apiKey } = await subject.createSite({ limits: { redeem: 250 } })
-    const store = await subject.service.openSites()
-    const second = await createApiKey(store, siteKey).finally(() => store.close())
+    const second = await subject.withSites(store => createApiKey(store, siteKey))
     const from = freshAddress()
     // The site's own limit neither fills nor sees what others redeem from this address.
     const usual = await requestsUntilLimited(() => redeem(subject.site.apiKey, from), 400)
@@ -91,34 +85,25 @@ function siteSettingTests(subject: Subject): void {
     const from = freshAddress()
     assert.equal((await requestsUntilLimited(() => challenge(siteKey, from), 200)).admitted, 30)
     assert.equal((await requestsUntilLimited(() => verify(siteKey, from), 400)).admitted, 3)
-    await change(siteKey, { limits: {} })
+    await subject.changeSite(siteKey, { limits: {} })
     await eventually(10_000, 'the usual limit', async () => (await verify(siteKey, from)).status === 400)
   })
 
   test('§2.4, decided: a site has weights of its own', async () => {
-    const { siteKey, apiKey } = await subject.createSite({
-      threshold: 0,
-      scoreWeights: { webdriver: 0, noPlugins: 0.35 },
-    })
+    const scoreWeights = { webdriver: 0, noPlugins: 0.35 }
+    const visitor = await subject.visitorOf({ threshold: 0, scoreWeights })
     const environment = { ...HONEST_ENVIRONMENT, webdriver: true, noPlugins: true, chromeAbsent: true }
-    const from = freshAddress()
-    const solution = await subject.client.solved(siteKey, { from }, { environment })
-    const answer = await subject.client.verify(siteKey, solution, { from })
-    assertPassed(answer)
-    const redemption = await redeem(apiKey, from, { token: answer.json.token })
-    assert.equal(redemption.json.score, Math.round((1 - 0.35 - SCORE_WEIGHTS.chromeAbsent) * 100) / 100)
+    const score = await visitor.score({ environment })
+    assert.equal(score, Math.round((1 - 0.35 - SCORE_WEIGHTS.chromeAbsent) * 100) / 100)
   })
 
   test('§2.3, decided: weights of a site decide who passes there, also for failures of before', async () => {
-    const { siteKey } = await subject.createSite({ scoreWeights: { noLanguages: 0.6, recentFailure: 0.6 } })
-    const from = freshAddress()
-    const submit = async (environment: object) => {
-      const solution = await subject.client.solved(siteKey, { from }, { environment })
-      return subject.client.verify(siteKey, solution, { from })
+    const visitor = await subject.visitorOf({ scoreWeights: { noLanguages: 0.6, recentFailure: 0.6 } })
+    await visitor.passed()
+    for (const noLanguages of [true, false]) {
+      const solution = await visitor.solved({ environment: { ...HONEST_ENVIRONMENT, noLanguages } })
+      assertFailedResult(await visitor.verify(solution))
     }
-    assertPassed(await submit(HONEST_ENVIRONMENT))
-    assertFailedResult(await submit({ ...HONEST_ENVIRONMENT, noLanguages: true }))
-    assertFailedResult(await submit(HONEST_ENVIRONMENT))
   })
 
   test('§2.1, decided: a site names a solving time; its difficulty follows, and peaceful visits teach it', async () => {
@@ -146,34 +131,24 @@ function siteSettingTests(subject: Subject): void {
     for (const [index, more] of voteless.entries()) await visit(index, more)
     await visit(9, { solveTimeMs: 1 }, 12)
     for (let index = 10; index < 16; index++) await visit(index, { solveTimeMs: 1 })
-    const store = await subject.service.openSites()
-    try {
+    await subject.withSites(async store => {
       const lead = async () => (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey) ?? 0
       await eventually(10_000, 'six votes', async () => Math.abs((await lead()) - 6 * VOTE_STEP) < 1e-9)
-    } finally {
-      await store.close()
-    }
+    })
   })
 
   test('§5 rule 3, decided: an API key expires by itself, and may be given more time', async () => {
     const { siteKey, apiKey: other } = await subject.createSite()
-    const store = await subject.service.openSites()
-    try {
-      const expiresAt = Date.now() + 4000
-      const { record, apiKey } = await createApiKey(store, siteKey, { expiresAt })
-      const isRefused = (answer: Answer) => answer.status === 401
-      assert.equal((await redeem(apiKey, freshAddress())).status, 400)
-      await eventually(20_000, 'the key has expired', async () =>
-        isRefused(await redeem(apiKey, freshAddress())),
-      )
-      assert.ok(Date.now() >= expiresAt)
-      assertNotRedeemed(await redeem(apiKey, freshAddress()), 401, 'invalid-credentials')
-      assertNotRedeemed(await redeem(other, freshAddress()), 400, 'invalid-body')
-      await updateApiKey(store, record.id, { expiresAt: null })
-      await eventually(10_000, 'it works again', async () => !isRefused(await redeem(apiKey, freshAddress())))
-    } finally {
-      await store.close()
-    }
+    const expiresAt = Date.now() + 4000
+    const { record, apiKey } = await subject.withSites(store => createApiKey(store, siteKey, { expiresAt }))
+    const isRefused = async () => (await redeem(apiKey, freshAddress())).status === 401
+    assert.equal((await redeem(apiKey, freshAddress())).status, 400)
+    await eventually(20_000, 'the key has expired', isRefused)
+    assert.ok(Date.now() >= expiresAt)
+    assertNotRedeemed(await redeem(apiKey, freshAddress()), 401, 'invalid-credentials')
+    assertNotRedeemed(await redeem(other, freshAddress()), 400, 'invalid-body')
+    await subject.withSites(store => updateApiKey(store, record.id, { expiresAt: null }))
+    await eventually(10_000, 'it works again', async () => !(await isRefused()))
   })
 
   test('§5 rule 2, decided: within two seconds a disabled site is refused by every worker, its tokens too', async () => {
@@ -183,7 +158,7 @@ function siteSettingTests(subject: Subject): void {
       Promise.all(Array.from({ length: CONNECTIONS }, () => ask(freshAddress())))
     for (const answer of await many(from => challenge(siteKey, from))) assert.equal(answer.status, 200)
     for (const answer of await many(from => redeem(apiKey, from))) assert.equal(answer.status, 400)
-    await change(siteKey, { active: false })
+    await subject.changeSite(siteKey, { active: false })
     await new Promise(resolve => setTimeout(resolve, SEEN_BY_ALL_MS))
     const [challenges, redemptions] = await Promise.all([
       many(from => challenge(siteKey, from)),
@@ -191,7 +166,7 @@ function siteSettingTests(subject: Subject): void {
     ])
     for (const answer of challenges) assertRefused(answer, 403, 'site-inactive')
     for (const answer of redemptions) assertNotRedeemed(answer, 401, 'invalid-credentials')
-    await change(siteKey, { active: true })
+    await subject.changeSite(siteKey, { active: true })
     // By challenges: redemptions would use up the API key's limit while only one of the workers has seen the change.
     await eventually(10_000, 'it is served again', async () =>
       (await many(from => challenge(siteKey, from))).every(({ status }) => status === 200),
@@ -202,8 +177,7 @@ function siteSettingTests(subject: Subject): void {
 
   test('§5, decided: the last use of an API key is known after a restart', async () => {
     const { siteKey, apiKey } = await subject.createSite()
-    const store = await subject.service.openSites()
-    try {
+    await subject.withSites(async store => {
       const { apiKey: never } = await createApiKey(store, siteKey)
       const ids = [apiKeyId(apiKey)!, apiKeyId(never)!]
       const startedAt = Date.now()
@@ -218,9 +192,7 @@ function siteSettingTests(subject: Subject): void {
       assert.ok(usedAt! >= startedAt && usedAt! <= usedBy, String(usedAt))
       await subject.service.boot()
       assert.deepEqual(await store.readUses(ids), uses)
-    } finally {
-      await store.close()
-    }
+    })
   })
 }
 

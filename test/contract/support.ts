@@ -22,8 +22,8 @@ import { STORE_KINDS, type StoreKind, TEST_SECRET, TestService, type TestSite } 
 import { assertPassed, assertRedeemed } from './answers.ts'
 
 export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }
-/** However busy the site of a whole section gets. */
-const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
+/** However busy a site gets. */
+export const CONSTANT_DIFFICULTY = { base: 16, min: 16, max: 16 }
 
 export const keyring = new Keyring([TEST_SECRET])
 
