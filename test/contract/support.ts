@@ -43,11 +43,18 @@ export function onEachStore(sections: Sections, options: SuiteOptions = {}): voi
   onHosts(STORE_KINDS.map(kind => ({ kind, sections, ...options })))
 }
 
+interface Topology {
+  readonly url: string
+  stop(): Promise<void>
+}
+
 export interface HostOptions extends SuiteOptions {
   readonly kind: StoreKind
   readonly sections: Sections
   /** What stands before the service, and passes on from where it was called. */
   readonly front?: ProxyKind
+  /** Servers of Redis that the service uses, by a name. */
+  readonly topology?: readonly [name: string, start: () => Promise<Topology>]
 }
 
 /**
@@ -81,18 +88,22 @@ class Host {
   readonly name: string
   #service: TestService | undefined
   #proxy: FrontProxy | undefined
+  #topology: Topology | undefined
 
   constructor(options: HostOptions) {
+    const { kind, front, topology } = options
     this.options = options
-    this.name = `store ${options.kind}${options.front === undefined ? '' : ` behind ${options.front}`}`
+    this.name = topology?.[0] ?? `store ${kind}${front === undefined ? '' : ` behind ${front}`}`
   }
 
   async start(): Promise<void> {
-    const { kind, front, env } = this.options
+    const { kind, front, topology, env } = this.options
+    this.#topology = await topology?.[1]()
     this.#service = await TestService.start(kind, {
       // Whether a busy machine keeps the store's usual deadline is not what these tests are about.
       POWGATE_STORE_DEADLINE_MS: '5000',
       ...(front === undefined ? {} : BEHIND[front]),
+      ...(this.#topology === undefined ? {} : { REDIS_URL: this.#topology.url }),
       ...env,
     })
     if (front !== undefined) this.#proxy = await FrontProxy.start(front, this.#service)
@@ -101,6 +112,7 @@ class Host {
   async stop(): Promise<void> {
     await this.#proxy?.stop()
     await this.#service?.stop()
+    await this.#topology?.stop()
   }
 
   run(section: Section): void {
@@ -293,7 +305,7 @@ export class QuickClient extends Client {
   }
 }
 
-function solutionOf(nonce: string, counter: number): Solution {
+export function solutionOf(nonce: string, counter: number): Solution {
   return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
 }
 

@@ -2,33 +2,24 @@
 
 import assert from 'node:assert/strict'
 import { parseAddress } from '../../src/domain/address.ts'
-import { Keyring } from '../../src/domain/keyring.ts'
 import { readNonce } from '../../src/domain/nonce.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
-import { claimsOf, freshFingerprint } from '../contract/support.ts'
-import { Client, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { CONSTANT_DIFFICULTY, claimsOf, keyring, solutionOf } from '../contract/support.ts'
+import { Client, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { lifetimesOf } from '../harness/lifetimes.ts'
-import { TEST_SECRET, type TestService, type TestSite } from '../harness/service.ts'
-
-const DIFFICULTY = 16
-
-/** Solved so quickly that no test waits, and the same for every address. */
-const SITE_OPTIONS: SiteOptions = { difficulty: { base: DIFFICULTY, min: DIFFICULTY, max: DIFFICULTY } }
+import type { TestSite } from '../harness/service.ts'
 
 /** A request for a challenge, in bytes. */
 export function challengeRequest(siteKey: string, lines: readonly string[] = []): string {
   return ['GET /challenge HTTP/1.1', 'Host: powgate', `X-Site-Key: ${siteKey}`, ...lines, '', ''].join('\r\n')
 }
 
+/** For a challenge of a site with `CONSTANT_DIFFICULTY`. */
 export function solutionFor(nonce: string): Solution {
-  const counter = solve(nonce, DIFFICULTY)
-  return { nonce, counter, fingerprintHash: freshFingerprint(), environment: HONEST_ENVIRONMENT }
+  return solutionOf(nonce, solve(nonce, CONSTANT_DIFFICULTY.base))
 }
-
-const keyring = new Keyring([TEST_SECRET])
 
 /** Checks, without a request, whom a challenge was given to. */
 export class NonceObserver {
@@ -59,26 +50,14 @@ export class NonceObserver {
   }
 }
 
-/** Makes sites whose challenges are quick to solve, with one store client for all of them. */
-export class SiteMaker {
-  readonly #store: Awaited<ReturnType<TestService['openSites']>>
+/** Each test has a proxy of its own, so that none counts on the limit of another. */
+export const PROXIES = '127.66.0.0/16'
 
-  private constructor(store: Awaited<ReturnType<TestService['openSites']>>) {
-    this.#store = store
-  }
+let lastProxy = 0
 
-  static async open(service: TestService): Promise<SiteMaker> {
-    return new SiteMaker(await service.openSites())
-  }
-
-  async create(): Promise<TestSite> {
-    const { site, apiKey } = await createSite(this.#store, { name: 'test', ...SITE_OPTIONS })
-    return { siteKey: site.siteKey, apiKey }
-  }
-
-  close(): Promise<void> {
-    return this.#store.close()
-  }
+export function freshProxy(): string {
+  lastProxy++
+  return `127.66.${lastProxy >> 8}.${lastProxy & 0xff}`
 }
 
 /** Resolves when no worker answers 503 any more, as one does that has not reached the store yet. */

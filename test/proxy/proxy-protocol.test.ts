@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
+import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -12,9 +13,8 @@ import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite, UNLIMITED_CHALLENGES } from '../harness/service.ts'
-import { challengeRequest, NonceObserver, SiteMaker, untilReady } from './observer.ts'
+import { challengeRequest, freshProxy, NonceObserver, PROXIES, untilReady } from './observer.ts'
 
-const PROXIES = '127.66.0.0/16'
 const ENV = {
   POWGATE_TRUSTED_PROXIES: `${PROXY_ADDRESS},${PROXIES},10.0.0.0/8`,
   POWGATE_STORE_DEADLINE_MS: '5000',
@@ -23,13 +23,6 @@ const ENV = {
 const SOURCE = '203.0.113.1'
 const V6_SOURCE = '20010db8000000000000000000000007'
 const FORGED = v2Header({ source: '198.51.100.66' })
-
-let lastProxy = 0
-
-function freshProxy(): string {
-  lastProxy++
-  return `127.66.${lastProxy >> 8}.${lastProxy & 0xff}`
-}
 
 /** A service, its site, and who its challenges are for. */
 class Stage {
@@ -45,9 +38,7 @@ class Stage {
   async start(): Promise<void> {
     const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: this.#protocol })
     this.#service = service
-    const sites = await SiteMaker.open(service)
-    this.#site = await sites.create()
-    await sites.close()
+    this.#site = await service.createSite({ difficulty: CONSTANT_DIFFICULTY })
     await untilReady(service.url, this.#site)
     this.#observer = await NonceObserver.create(service.url, this.#site)
   }
