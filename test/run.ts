@@ -36,7 +36,6 @@ const REST = [
   'e2e/rotation.test.ts',
   'e2e/secrets.test.ts',
   'http/closed-connections.test.ts',
-  'http/large-body.test.ts',
   'metrics/metrics.test.ts',
   'proxy',
   'store/node-24.test.ts',

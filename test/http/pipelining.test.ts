@@ -1,9 +1,10 @@
-/** One connection gets no more than its share of an event-loop turn, whatever it pipelines and whether or not it reads. */
+/** One connection gets no more than its share of an event-loop turn and of memory, whatever it asks and whether or not it reads. */
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
 import { eventually } from '../harness/eventually.ts'
+import { call } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService } from '../harness/service.ts'
@@ -15,6 +16,9 @@ const JSON_HEAD = 'Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}
 const ANSWERED_MAX = 65
 /** As many of the shortest answers as 16 KiB hold. */
 const LAST_MAX = 128
+const LONG_ANSWER = 'GET /openapi.json HTTP/1.1\r\n\r\n'
+/** More of these answers than any system's buffers hold. */
+const REQUESTS_MAX = 2000
 /** Head or all of a request, by what answers. */
 const REQUESTS = [
   'GET /widget.js HTTP/1.1\r\nIf-None-Match: *\r\n\r\n',
@@ -23,7 +27,7 @@ const REQUESTS = [
   'POST /widget.js HTTP/1.1\r\nContent-Length: 0\r\n\r\n',
   'HEAD /demo HTTP/1.1\r\n\r\n',
   'POST /demo/submit HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}',
-  'GET /openapi.json HTTP/1.1\r\n\r\n',
+  LONG_ANSWER,
   'GET /challenge HTTP/1.1\r\n\r\n',
   'HEAD /challenge HTTP/1.1\r\n\r\n',
   'OPTIONS /challenge HTTP/1.1\r\n\r\n',
@@ -125,4 +129,55 @@ test('a body in tens of thousands of chunks is cut off', async () => {
   const chunks = '1\r\n \r\n'.repeat(80_000)
   const answers = await answersTo(service.port, `${head}Transfer-Encoding: chunked\r\n\r\n${chunks}`)
   assert.equal(answers, 0)
+})
+
+/** @returns what came after so many requests had been sent one after the other; undefined if the connection was cut */
+function askedThenRead(requests: number, answerBody: string): Promise<string | undefined> {
+  return new Promise(resolve => {
+    const socket = connect({ port: service.port, host: '127.0.0.1' })
+    let text = ''
+    let isOver = false
+    const end = (result: string | undefined) => {
+      isOver = true
+      socket.destroy()
+      resolve(result)
+    }
+    socket.on('error', () => {})
+    socket.once('close', () => end(undefined))
+    socket.setEncoding('latin1')
+    socket.once('connect', async () => {
+      for (let sent = 0; sent < requests && !isOver; sent++) {
+        socket.write(withHost(LONG_ANSWER))
+        // So that the server sees them one by one: several that come at once are another matter.
+        await new Promise(next => setTimeout(next, 2))
+      }
+      await new Promise(next => setTimeout(next, 100))
+      socket.on('data', chunk => {
+        text += chunk
+        if (text.split('HTTP/1.1 200 OK').length - 1 === requests && text.endsWith(answerBody.slice(-200)))
+          end(text)
+      })
+    })
+  })
+}
+
+/** As long as no answer is pending, all arrive. Of a client that goes on asking only one pending answer is ever kept. */
+test('answers that are taken late are whole; who asks again while one is pending is cut off', async () => {
+  const answerBody = (await call(`${service.url}/openapi.json`)).text
+  let [most, cut] = [1, REQUESTS_MAX]
+  for (let requests = 8; cut - most > 1; requests = cut === REQUESTS_MAX ? most * 2 : (most + cut) >> 1) {
+    const text = await askedThenRead(requests, answerBody)
+    if (text === undefined) {
+      cut = requests
+      continue
+    }
+    most = requests
+    const bodies = text.split(/HTTP\/1\.1 200 OK[\s\S]*?\r\n\r\n/).slice(1)
+    assert.equal(bodies.length, requests)
+    assert.ok(
+      bodies.every(body => body === answerBody),
+      `${requests} answers, but not all of them whole`,
+    )
+  }
+  assert.ok(cut < REQUESTS_MAX, 'nobody was cut off')
 })

@@ -1,9 +1,8 @@
-/** What a programming error would let into the log, with errors as ioredis and a real Redis make them. */
+/** The forms of the log, and what a programming error would let into it, with errors as ioredis and a real Redis make them. */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -93,7 +92,7 @@ describe('errors of a real Redis', () => {
     const lines = linesOf('trace', log => careless(log, error))
     assertClean(lines)
     assert.match(lines[0]!, /WRONGTYPE/)
-    assert.match(lines[1]!, /redaction\.test|ioredis|redis-parser/, 'the stack is there')
+    assert.match(lines[1]!, /log\.test|ioredis|redis-parser/, 'the stack is there')
   })
 
   test('an unknown command, whose message repeats its arguments', async () => {
@@ -187,7 +186,18 @@ test('what remains tells what it was', () => {
   )
 })
 
-test('an exception that nobody caught ends the process with a clean line', async () => {
+/** Runs a program that imports from this tree. */
+function run(program: string, env: Record<string, string>) {
+  const { PATH, HOME } = process.env
+  return spawnSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
+    cwd: new URL('../..', import.meta.url).pathname,
+    env: { PATH, HOME, ...env },
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+}
+
+test('an exception that nobody caught ends the process with a clean line', () => {
   const program = `
     import { Redis } from 'ioredis'
     import { createLogger, endOnFault } from './src/log/logger.ts'
@@ -196,20 +206,42 @@ test('an exception that nobody caught ends the process with a clean line', async
     await client.set('text', 'x')
     client.hset('text', process.env.TOKEN, process.env.PASSWORD) // nobody waits for it
     setInterval(() => {}, 1000)`
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-    cwd: new URL('../..', import.meta.url).pathname,
-    env: { PATH: process.env.PATH, HOME: process.env.HOME, PASSWORD, TOKEN },
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 60_000,
-  })
-  const out: string[] = []
-  child.stdout.on('data', chunk => out.push(String(chunk)))
-  child.stderr.on('data', chunk => out.push(String(chunk)))
-  const [code] = await once(child, 'close')
-  const text = out.join('')
-  assert.equal(code, 1, text)
+  const { status, stdout, stderr } = run(program, { PASSWORD, TOKEN })
+  const text = stdout + stderr
+  assert.equal(status, 1, text)
   assertClean(text.trim().split('\n'))
   const { event, level, err } = JSON.parse(text)
   assert.deepEqual([event, level], ['fault', 'fatal'])
   assert.match(err.message, /WRONGTYPE/)
+})
+
+/** Lines of a process that logs two and exits at once, which may change their order. */
+function logged(format: string): string[] {
+  const program = `
+    import { logDestination } from './src/log/logger.ts'
+    import { createLogger } from './src/log/logger.ts'
+    const destination = await logDestination(process.env.FORMAT)
+    const log = createLogger('info', { worker: 2 }, [process.env.PASSWORD], destination)
+    log.info({ port: 8080 }, 'listening')
+    log.fatal('gone with ' + process.env.PASSWORD)
+    process.exit(1)`
+  const { stdout, stderr } = run(program, { FORMAT: format, PASSWORD: MASTER_SECRET })
+  assert.equal(stderr, '')
+  assert.ok(!stdout.includes(MASTER_SECRET), stdout)
+  return stdout.trimEnd().split('\n').sort()
+}
+
+test('text is for people: time, level, message and fields, up to the last line before an exit', () => {
+  const lines = logged('text')
+  assert.equal(lines.length, 2)
+  const [first, last] = lines
+  assert.match(first!, /^\[\d\d:\d\d:\d\d\.\d{3}\] INFO: listening \{"worker":2,"port":8080\}$/)
+  assert.match(last!, /^\[[\d:.]+\] FATAL: gone with \S/)
+})
+
+test('JSON goes where no terminal is, by default too', () => {
+  for (const format of ['json', 'auto']) {
+    const levels = logged(format).map(line => JSON.parse(line).level)
+    assert.deepEqual(levels.sort(), ['fatal', 'info'])
+  }
 })

@@ -1,22 +1,83 @@
 /**
- * Bodies as the widget and most backends write them are read a way of their own: what comes out must be what the general
- * way makes of them, however a body is changed. POWGATE_TEST_BODIES says how many are tried at each endpoint.
+ * Bodies: how they come in pieces, the schemas that they are held against, and the two ways in which they are read. Bodies as
+ * the widget and most backends write them are read a way of their own: what comes out must be what the general way makes of
+ * them, however a body is changed. POWGATE_TEST_BODIES says how many are tried at each endpoint.
  */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Ajv } from 'ajv'
 import fc from 'fast-check'
+import { SETTINGS } from '../../src/config/settings.ts'
+import { BodyBytes } from '../../src/http/body.ts'
 import {
   type Parsed,
   parseRedemption,
   parseRedemptionGenerally,
   parseSolution,
   parseSolutionGenerally,
+  RedemptionSchema,
+  SolutionSchema,
   usualRedemption,
   usualSolution,
 } from '../../src/http/schemas.ts'
+import { SiteverifySchema } from '../../src/http/siteverify.ts'
+import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
+import { Random } from '../torture/random.ts'
+
+test('property: a body is its chunks, however it was cut, or none if it is too long', () => {
+  const random = new Random(5)
+  for (let round = 0; round < 500; round++) {
+    const whole = random.bytes(random.below(200))
+    const bytesMax = random.chance(0.5) ? whole.length : random.below(200)
+    const body = new BodyBytes(bytesMax)
+    let at = 0
+    let hasRoom = true
+    while (at < whole.length && random.chance(0.9)) {
+      const to = Math.min(whole.length, at + random.below(20))
+      // uWebSockets.js writes the next chunk to the same place.
+      const chunk = copyOf(whole.subarray(at, to))
+      hasRoom = hasRoom && body.add(chunk)
+      new Uint8Array(chunk).fill(0)
+      at = to
+    }
+    const bytes = hasRoom ? body.with(copyOf(whole.subarray(at))) : undefined
+    assert.deepEqual(bytes, whole.length <= bytesMax ? whole : undefined)
+  }
+})
+
+test('a body that comes byte by byte is not copied anew for each', () => {
+  const bytesMax = 2 ** 16
+  const body = new BodyBytes(bytesMax)
+  const chunk = new ArrayBuffer(1)
+  const buffers = new Set<ArrayBufferLike>()
+  for (let count = 1; count < bytesMax; count++) {
+    assert.ok(body.add(chunk))
+    buffers.add(body.with(new ArrayBuffer(0))!.buffer)
+  }
+  assert.equal(body.with(chunk)!.length, bytesMax)
+  assert.equal(body.add(chunk), false)
+  assert.ok(buffers.size <= 17, `${buffers.size} buffers`)
+})
+
+function copyOf(bytes: Uint8Array): ArrayBuffer {
+  const copy = new ArrayBuffer(bytes.length)
+  new Uint8Array(copy).set(bytes)
+  return copy
+}
+
+/** The service compiles its schemas without a look at the meta-schema, which takes long. Here it is taken. */
+test('each schema is one, and what is no schema is found', () => {
+  const ajv = new Ajv({ strict: true })
+  const settings = Object.entries(SETTINGS).map(([name, { schema }]) => [name, schema] as const)
+  const own = Object.entries({ SolutionSchema, RedemptionSchema, SiteverifySchema, SITES_FILE_SCHEMA })
+  for (const [name, schema] of [...own, ...settings])
+    assert.equal(ajv.validateSchema(schema), true, `${name}: ${ajv.errorsText(ajv.errors)}`)
+  const wrong = { type: 'object', properties: { value: { minimum: 'zero' } } }
+  assert.equal(ajv.validateSchema(wrong), false)
+})
 
 const BODIES = Number(process.env.POWGATE_TEST_BODIES ?? 12_000)
 const JSON_TYPE = 'application/json'

@@ -1,8 +1,9 @@
-/** Accept-Encoding and If-None-Match, by tables. */
+/** Headers by tables: Accept-Encoding and If-None-Match of requests, Retry-After of answers. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CODINGS, type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
+import { limitedReply } from '../../src/http/replies.ts'
 
 const PREFERENCES: readonly [acceptEncoding: string, coding: Coding][] = [
   ['', 'identity'],
@@ -61,4 +62,19 @@ const MATCHES: readonly [ifNoneMatch: string, isMatch: boolean][] = [
 
 test('an entity tag in a list, by weak comparison', () => {
   for (const [header, isMatch] of MATCHES) assert.equal(matchesEtag(header, '"a,b"'), isMatch, header)
+})
+
+test('Retry-After is never too short: parts of a second count as a whole one', () => {
+  for (const [retryAfterMs, seconds] of [
+    [1, '1'],
+    [1000, '1'],
+    [1001, '2'],
+    [60_000, '60'],
+  ] as const) {
+    const limited = { status: 'limited', retryAfterMs, policy: 'address' } as const
+    const headers = new Map(limitedReply(limited, { address: 30 }, 'plain').headers)
+    assert.equal(headers.get('Retry-After'), seconds)
+    assert.equal(headers.get('RateLimit'), `"address";r=0;t=${seconds}`)
+    assert.equal(headers.get('RateLimit-Policy'), '"address";q=30;w=60')
+  }
 })
