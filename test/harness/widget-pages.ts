@@ -18,6 +18,9 @@ export function formPage(
 <pow-gate ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
 }
 
+/** For tests that move the page's clock on. (Within a task, and in workers, that clock stands still or is the real one.) */
+export const WITH_CLOCK: VisitOptions = { prepare: page => page.clock.install() }
+
 /** Opens a page, and records what goes wrong in it. */
 export async function visit(
   browser: Browser,

@@ -1,11 +1,13 @@
 /** Everything that a browser test of the widget needs: a browser, a service, a proxy before it, and a site with the widget. */
 
+import { afterEach } from 'node:test'
 import type { Browser } from 'playwright-core'
 import type { SiteOptions } from '../../src/sites/sites.ts'
 import { openBrowser } from './browser.ts'
 import { PageServer } from './browser-pages.ts'
 import { FaultyProxy } from './browser-proxy.ts'
 import { TestService, type TestSite } from './service.ts'
+import { closePage } from './widget-pages.ts'
 
 /** All but the browser. */
 export interface Surroundings {
@@ -22,9 +24,17 @@ export interface Stage extends Surroundings {
   readonly browser: Browser
 }
 
-/** @param env settings of the service, which trusts the gateway's X-Forwarded-For */
+/**
+ * Closes all pages after each test.
+ *
+ * @param env settings of the service, which trusts the gateway's X-Forwarded-For
+ */
 export async function startStage(env: Record<string, string> = {}): Promise<Stage> {
-  return { ...(await startSurroundings(env)), browser: await openBrowser() }
+  const browser = await openBrowser()
+  afterEach(async () => {
+    for (const page of browser.contexts().flatMap(context => context.pages())) await closePage(page)
+  })
+  return { ...(await startSurroundings(env)), browser }
 }
 
 export async function startSurroundings(

@@ -7,16 +7,16 @@ import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
-import { assertAccessible, closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { GATE } from '../harness/widget-modes.ts'
+import { assertAccessible, formPage, untilState, visit, WITH_CLOCK } from '../harness/widget-pages.ts'
 import { startStage } from '../harness/widget-stage.ts'
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
 const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS
+/** For the page's clock: a token lives five minutes. */
+const EXPIRED_MS = 350_000
 
-const { browser, service, site, gateway, pages } = await startStage({
-  POWGATE_TOKEN_SECONDS: '8',
-  POWGATE_DEMO: 'on',
-})
+const { browser, service, site, gateway, pages } = await startStage({ POWGATE_DEMO: 'on' })
 
 let lastAddress = 0
 
@@ -34,14 +34,22 @@ const LOOKS: readonly Look[] = [
   { name: 'long-words', options: { viewport: { width: 320, height: 300 } }, lang: 'de' },
 ]
 
-async function open({ options, lang }: Look, attributes = '', faults: readonly Fault[] = []) {
+/** Opens a page whose element verifies on request, unless other attributes are given. */
+async function open(every: Look, attributes = 'auto="off"', fault?: Fault): Promise<Page> {
+  const { options, lang } = every
   gateway.clientAddress = `198.51.100.${1 + (lastAddress++ % 250)}`
-  for (const fault of faults) gateway.fail(fault)
+  if (fault !== undefined) gateway.fail(fault)
   const script = `<script src="${gateway.origin()}/widget.js"></script>`
   const siteKey = attributes.includes('site-key') ? '' : `site-key="${site.siteKey}"`
   pages.add('/form', formPage(`${siteKey} ${attributes}`, { script, lang }))
-  const viewport = { viewport: { width: 420, height: 300 } }
-  return visit(browser, `${pages.origin()}/form`, { ...viewport, ...options })
+  const { page } = await visit(browser, `${pages.origin()}/form`, {
+    viewport: { width: 420, height: 300 },
+    ...WITH_CLOCK,
+    ...options,
+  })
+  // The texts of a language come a moment after the element.
+  if (LOOKS.includes(every) && lang !== 'en') await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
+  return page
 }
 
 async function look(page: Page, name: string): Promise<void> {
@@ -60,49 +68,38 @@ const limited = {
 }
 const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: null } }
 
+/** States after the load of the page: name, attributes, fault, and what shows that it is there. */
+const LOADED: readonly [name: string, attributes: string, fault: Fault | undefined, shown: string][] = [
+  ['failed', '', { path: '/verify', answer: notPassed }, 'pow-gate[state=failed]'],
+  ['setup', 'site-key="site_0000000000000000000000"', undefined, 'pow-gate[state=failed]'],
+  ['busy', '', { path: '/challenge', answer: limited }, 'pow-gate .detail:not(:empty)'],
+]
+
 for (const every of LOOKS) {
   test(`axe-core finds nothing in any state: ${every.name}`, async () => {
-    const idle = await open(every, 'auto="off"')
-    await untilText(idle.page)
-    await look(idle.page, `${every.name}-idle`)
-    gateway.fail({ path: '/verify', times: 1, delayMs: 1500 })
-    await idle.page.locator('pow-gate button').click()
-    await untilState(idle.page, 'working')
-    await look(idle.page, `${every.name}-working`)
-    await untilState(idle.page, 'verified')
-    await look(idle.page, `${every.name}-verified`)
-    assert.equal(await idle.page.evaluate(`document.querySelector('pow-gate').state`), 'verified')
-    await untilState(idle.page, 'expired', 'pow-gate', 15_000)
-    await look(idle.page, `${every.name}-expired`)
-    await closePage(idle.page)
-
-    const failed = await open(every, '', [{ path: '/verify', times: 1, answer: notPassed }])
-    await untilState(failed.page, 'failed')
-    await untilText(failed.page)
-    await look(failed.page, `${every.name}-failed`)
-    await closePage(failed.page)
-
-    const setup = await open(every, 'site-key="site_0000000000000000000000"')
-    await untilState(setup.page, 'failed')
-    await untilText(setup.page)
-    await look(setup.page, `${every.name}-setup`)
-    await closePage(setup.page)
-
-    const busy = await open(every, '', [{ path: '/challenge', times: 1, answer: limited }])
-    await busy.page.locator('pow-gate .detail:not(:empty)').waitFor()
-    await look(busy.page, `${every.name}-busy`)
-    await closePage(busy.page)
+    const page = await open(every)
+    await look(page, `${every.name}-idle`)
+    gateway.fail({ path: '/verify', delayMs: 1500 })
+    await page.locator('pow-gate button').click()
+    await untilState(page, 'working')
+    await look(page, `${every.name}-working`)
+    await untilState(page, 'verified')
+    await look(page, `${every.name}-verified`)
+    await page.clock.fastForward(EXPIRED_MS)
+    await untilState(page, 'expired')
+    await look(page, `${every.name}-expired`)
+    for (const [name, attributes, fault, shown] of LOADED) {
+      const loaded = await open(every, attributes, fault)
+      await loaded
+        .locator(`pow-gate${shown.startsWith('[') ? '' : ' '}${shown}`)
+        .waitFor({ state: 'attached' })
+      await look(loaded, `${every.name}-${name}`)
+    }
   })
 }
 
-/** The texts of a language come a moment after the element. */
-async function untilText(page: Page): Promise<void> {
-  const lang = (await page.evaluate('document.documentElement.lang')) as string
-  if (lang !== 'en') await page.locator(`pow-gate .box[lang=${lang}]`).waitFor()
-}
-
 test('by keyboard: the button is reached, works, and hands the focus on instead of losing it', async () => {
-  const { page } = await open(LOOKS[0]!, 'auto="off"')
+  const page = await open(LOOKS[0]!)
   await page.locator('input[name=name]').focus()
   await page.keyboard.press('Tab')
   const focused = `document.activeElement.localName + ' ' + (document.activeElement.shadowRoot?.activeElement?.className ?? '')`
@@ -112,11 +109,10 @@ test('by keyboard: the button is reached, works, and hands the focus on instead 
   assert.match((await page.evaluate(focused)) as string, /^pow-gate box/)
   await page.keyboard.press('Tab')
   assert.equal(await page.evaluate('document.activeElement.textContent'), 'Send')
-  await closePage(page)
 })
 
 test('assistive technology is told name, role and state, politely', async () => {
-  const { page } = await open(LOOKS[0]!, 'auto="off"')
+  const page = await open(LOOKS[0]!)
   const group = page.getByRole('group', { name: 'Human verification' })
   await group.waitFor()
   const status = group.getByRole('status')
@@ -126,7 +122,6 @@ test('assistive technology is told name, role and state, politely', async () => 
   await untilState(page, 'verified')
   // The same node has a new text: only then is it announced.
   assert.equal(await node!.textContent(), 'Verified')
-  await closePage(page)
 })
 
 test('nothing moves where reduced motion is wanted', async () => {
@@ -134,36 +129,32 @@ test('nothing moves where reduced motion is wanted', async () => {
     ['no-preference', 1],
     ['reduce', 0],
   ] as const) {
-    const { page } = await open({ ...LOOKS[0]!, options: { reducedMotion } }, '', [
-      { path: '/verify', times: 1, delayMs: 1000 },
-    ])
+    const slow = { path: '/verify', delayMs: 1000 }
+    const page = await open({ ...LOOKS[0]!, options: { reducedMotion } }, '', slow)
     await untilState(page, 'working')
-    const running = await page.evaluate(
-      `document.querySelector('pow-gate').shadowRoot.getAnimations().filter(a => a instanceof CSSAnimation).length`,
-    )
-    assert.equal(running, animations)
-    await closePage(page)
+    const running = `${GATE}.shadowRoot.getAnimations().filter(each => each instanceof CSSAnimation).length`
+    assert.equal(await page.evaluate(running), animations)
   }
 })
 
 test('the target of the button is large enough, also at twice the text size', async () => {
-  const { page } = await open(LOOKS[0]!, 'auto="off"')
+  const page = await open(LOOKS[0]!)
   await page.evaluate(`document.documentElement.style.fontSize = '200%'`)
   const box = (await page.locator('pow-gate button').boundingBox())!
   assert.ok(box.width >= 24 && box.height >= 24)
   await look(page, 'text-200-percent')
-  await closePage(page)
 })
 
+const TEXTS = new URL('../../src/widget/texts/', import.meta.url)
+const textsOf = (language: string): Record<string, string> =>
+  JSON.parse(readFileSync(new URL(`${language}.json`, TEXTS), 'utf8'))
+
 test('every language has every text, and no other', () => {
-  const folder = new URL('../../src/widget/texts/', import.meta.url)
-  const files = readdirSync(folder).map(name => name.replace('.json', ''))
+  const files = readdirSync(TEXTS).map(name => name.replace('.json', ''))
   assert.deepEqual(files.sort(), [...LANGUAGES].sort())
   assert.ok(files.length >= 12)
   for (const language of files) {
-    const texts: Record<string, string> = JSON.parse(
-      readFileSync(new URL(`${language}.json`, folder), 'utf8'),
-    )
+    const texts = textsOf(language)
     assert.deepEqual(Object.keys(texts).sort(), Object.keys(ENGLISH).sort(), language)
     for (const [key, text] of Object.entries(texts)) {
       assert.ok(text.trim() !== '' && text.length < 80, `${language} ${key}`)
@@ -173,25 +164,28 @@ test('every language has every text, and no other', () => {
 })
 
 test('the language is the page’s, or the visitor’s; texts can be replaced; English is there without any file', async () => {
-  const texts = (language: string): Record<string, string> =>
-    JSON.parse(readFileSync(new URL(`../../src/widget/texts/${language}.json`, import.meta.url), 'utf8'))
-  const shown = async (look: Look, attributes = 'auto="off"') => {
-    const { page } = await open(look, attributes)
-    await page.waitForLoadState('networkidle')
-    const text = await page.locator('pow-gate .text').textContent()
-    const direction = await page.locator('pow-gate .box').getAttribute('dir')
-    await closePage(page)
-    return [text, direction]
-  }
-  const page = (lang: string, locale = 'en-GB') => ({ name: '', lang, options: { locale } })
-  assert.deepEqual(await shown(page('he-IL')), [texts('he').idle, 'rtl'])
-  assert.deepEqual(await shown(page('ja')), [texts('ja').idle, 'ltr'])
-  assert.deepEqual(await shown(page('xx', 'fr-CA')), [texts('fr').idle, 'ltr'])
-  assert.deepEqual(await shown(page('xx')), [ENGLISH.idle, 'ltr'])
-  assert.deepEqual(await shown(page('de'), 'auto="off" lang="es"'), [texts('es').idle, 'ltr'])
-  assert.deepEqual(await shown(page('de'), 'auto="off" text-idle="Gleich"'), ['Gleich', 'ltr'])
   gateway.fail({ path: '/widget/texts-ko.json', isDropped: true })
-  assert.deepEqual(await shown(page('ko')), [ENGLISH.idle, 'ltr'])
+  const rows: [
+    lang: string,
+    locale: string,
+    attributes: string,
+    text: string | undefined,
+    direction: string,
+  ][] = [
+    ['he-IL', 'en-GB', '', textsOf('he').idle, 'rtl'],
+    ['ja', 'en-GB', '', textsOf('ja').idle, 'ltr'],
+    ['xx', 'fr-CA', '', textsOf('fr').idle, 'ltr'],
+    ['xx', 'en-GB', '', ENGLISH.idle, 'ltr'],
+    ['de', 'en-GB', 'lang="es"', textsOf('es').idle, 'ltr'],
+    ['de', 'en-GB', 'text-idle="Gleich"', 'Gleich', 'ltr'],
+    ['ko', 'en-GB', '', ENGLISH.idle, 'ltr'],
+  ]
+  for (const [lang, locale, attributes, text, direction] of rows) {
+    const page = await open({ name: '', lang, options: { locale } }, `auto="off" ${attributes}`)
+    await page.waitForLoadState('networkidle')
+    assert.equal(await page.locator('pow-gate .text').textContent(), text, lang)
+    assert.equal(await page.locator('pow-gate .box').getAttribute('dir'), direction, lang)
+  }
 })
 
 test('the demo page: from the form to the score, in light and dark, without a fault or a violation', async () => {
@@ -223,6 +217,5 @@ test('the demo page: from the form to the score, in light and dark, without a fa
       notes.consoleErrors.every(line => /status of 403/.test(line)),
       notes.consoleErrors.join('\n'),
     )
-    await closePage(page)
   }
 })

@@ -1,18 +1,14 @@
 /** The scripts that replace a vendor's: a page written for the vendor, under a strict policy, before a running service. */
 
 import assert from 'node:assert/strict'
-import { afterEach, test } from 'node:test'
+import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { assertQuiet, closePage, visit } from '../harness/widget-pages.ts'
+import { assertQuiet, visit, WITH_CLOCK } from '../harness/widget-pages.ts'
 import { startStage } from '../harness/widget-stage.ts'
 
 const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
-
-afterEach(async () => {
-  for (const context of browser.contexts()) await context.close()
-})
 
 const SITE_KEY = site.siteKey
 /** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
@@ -41,7 +37,7 @@ async function open(vendor: string, body: string, options: { script?: string; qu
     },
   )
   pages.forms.length = 0
-  return visit(browser, `${pages.origin()}/form`, { prepare: page => page.clock.install() })
+  return visit(browser, `${pages.origin()}/form`, WITH_CLOCK)
 }
 
 /** Not by waitForFunction, which needs `unsafe-eval`. */
@@ -92,7 +88,6 @@ test('Turnstile, implicit: callback by name, the field, and a form that the back
   const response = await posted('cf-turnstile-response')
   assert.equal((await redeem(response)).success, true)
   assert.deepEqual((await redeem(response))['error-codes'], ['timeout-or-duplicate'])
-  await closePage(page)
 })
 
 test('Turnstile, explicit: onload, functions, reset, remove, a field of its own name, and a later token', async () => {
@@ -128,7 +123,6 @@ test('Turnstile, explicit: onload, functions, reset, remove, a field of its own 
   assert.deepEqual(await callsOf(page, 'expired'), [], 'nothing more of the removed widget')
   assert.equal((await callsOf(page, 'passed')).length, 3)
   assert.deepEqual(notes.violations, [])
-  await closePage(page)
 })
 
 test('Turnstile, execution on demand: nothing before execute(), expiry, and the form is not held back', async () => {
@@ -150,7 +144,6 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   assert.equal(await evaluate(page, 'turnstile.isExpired()'), true)
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), '')
   assertQuiet(notes)
-  await closePage(page)
 })
 
 test('a widget that left the page with its container renews nothing', async () => {
@@ -162,7 +155,6 @@ test('a widget that left the page with its container renews nothing', async () =
   await page.clock.fastForward(RENEWED_MS)
   await called(page, 'passed', 3)
   assert.equal(gateway.count('GET /challenge'), 1)
-  await closePage(page)
 })
 
 test('an error calls error-callback; what cannot be mapped is warned of once', async () => {
@@ -177,7 +169,6 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
   )
   assert.equal(await called(page, 'failed', 2), 'site-unknown')
   assert.deepEqual(warnings.map(text => /"\w+"/.exec(text)?.[0]).sort(), ['"cdata"', '"size"'])
-  await closePage(page)
 })
 
 test('hCaptcha, implicit: both fields, and a page that keeps the token hears of its renewal', async () => {
@@ -203,7 +194,6 @@ test('hCaptcha, implicit: both fields, and a page that keeps the token hears of 
   const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
   assert.deepEqual([...fields.keys()], ['name', 'h-captcha-response', 'g-recaptcha-response'])
   assert.equal((await redeem(fields.get('h-captcha-response')!)).success, true)
-  await closePage(page)
 })
 
 test('hCaptcha, invisible: execute with a promise and without, each with a new token; errors reject', async () => {
@@ -233,7 +223,6 @@ test('hCaptcha, invisible: execute with a promise and without, each with a new t
     await evaluate(page, 'hcaptcha.execute(id, { async: true }).catch(code => code)'),
     'missing-captcha',
   )
-  await closePage(page)
 })
 
 test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container emptied and drawn again', async () => {
@@ -254,7 +243,6 @@ test('hCaptcha in place of reCAPTCHA: its class, the script twice, a container e
   assert.equal(await called(page, 'passed', 2), await evaluate(page, 'hcaptcha.getResponse()'))
   assert.equal(await page.locator('pow-gate').count(), 1)
   assertQuiet(notes)
-  await closePage(page)
 })
 
 test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async () => {
@@ -277,7 +265,6 @@ test('reCAPTCHA v2: a checkbox by class, one by render(), numbers as ids', async
   assertQuiet(notes)
   await page.click('text=Send')
   assert.equal((await redeem(await posted('g-recaptcha-response'))).success, true)
-  await closePage(page)
 })
 
 test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback sends the form', async () => {
@@ -290,7 +277,6 @@ test('reCAPTCHA v2, invisible: a button of the class verifies, then its callback
   assertQuiet(notes)
   await page.click('text=Send')
   assert.equal((await redeem(await posted('g-recaptcha-response'))).success, true)
-  await closePage(page)
 })
 
 test('reCAPTCHA v3: functions that came early, and a token of its own for each execute()', async () => {
@@ -305,5 +291,4 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   assert.equal(new Set(tokens).size, 2)
   for (const token of tokens) assert.equal((await redeem(token)).success, true)
   assertQuiet(notes)
-  await closePage(page)
 })

@@ -6,7 +6,7 @@ import { beforeEach, test } from 'node:test'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
-import { closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
+import { formPage, untilState, visit } from '../harness/widget-pages.ts'
 import { startStage } from '../harness/widget-stage.ts'
 
 const { browser, service, site, gateway, pages } = await startStage()
@@ -51,7 +51,6 @@ async function modeOf(attributes: string, script: string, policy?: string): Prom
   const page = await open(attributes, script, policy)
   await untilState(page, 'verified').catch(() => assert.fail(`not verified: ${attributes} ${script}`))
   const mode = (await page.evaluate('window.mode')) as string
-  await closePage(page)
   return mode
 }
 
@@ -60,7 +59,6 @@ async function failureOf(attributes: string, script: string, policy?: string): P
   const page = await open(attributes, script, policy)
   await untilState(page, 'failed').catch(() => assert.fail(`not failed: ${attributes} ${script}`))
   const code = (await page.evaluate("document.querySelector('pow-gate').error.code")) as string
-  await closePage(page)
   return code
 }
 
@@ -133,11 +131,10 @@ test('worker-src: only a file of the worker’s own name', async () => {
 })
 
 test('an endpoint on the page’s own origin brings in no worker from there', async () => {
-  const page = await open('endpoint="/uploads" solver="worker"', tag())
+  await open('endpoint="/uploads" solver="worker"', tag())
   // The last resort: by then the worker was tried.
   await eventually(10_000, 'the page script', () => codeFrom(gateway).find(asked => asked.includes('/page.')))
   assert.deepEqual(codeFrom(pages), [])
-  await closePage(page)
 })
 
 /** As from a service that somebody has taken over: the script does what it should, and something else before. */
