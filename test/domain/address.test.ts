@@ -1,8 +1,11 @@
+/** Addresses: their text, networks, ranges and pseudonyms. */
+
 import assert from 'node:assert/strict'
 import { BlockList, isIPv4 } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import {
+  type Address,
   AddressSet,
   addressFromBytes,
   formatAddress,
@@ -12,8 +15,9 @@ import {
   parseAddress,
   parseRange,
 } from '../../src/domain/address.ts'
+import { isOwnPseudonym, Pseudonyms, parsePseudonym, pseudonymText } from '../../src/domain/pseudonyms.ts'
+import { isOperatorsOwn } from '../../src/domain/sources.ts'
 import { addresses, seeded } from '../harness/arbitraries.ts'
-import { clientAddress } from '../harness/client-address.ts'
 import { words } from '../harness/words.ts'
 
 test('parsing and formatting', () => {
@@ -28,18 +32,9 @@ test('parsing and formatting', () => {
     ['2001:db8:0:1:1:1:1:1', '2001:db8:0:1:1:1:1:1'],
     ['1:2:3:4:5:6:7::', '1:2:3:4:5:6:7:0'],
     ['64:ff9b::192.0.2.33', '64:ff9b::c000:221'],
-    ['', undefined],
-    ['1.2.3', undefined],
-    ['1.2.3.256', undefined],
-    ['01.2.3.4', undefined],
-    ['0x7f.0.0.1', undefined],
-    ['1.2.3.4 ', undefined],
-    ['1.2.3.4:80', undefined],
-    ['[::1]', undefined],
-    ['fe80::1%eth0', undefined],
-    [':::', undefined],
-    ['12345::', undefined],
   ]
+  const none = words('1.2.3 1.2.3.256 01.2.3.4 0x7f.0.0.1 1.2.3.4:80 [::1] fe80::1%eth0 ::: 12345::')
+  for (const text of ['', '1.2.3.4 ', ...none]) rows.push([text, undefined])
   for (const [text, canonical] of rows) {
     const address = parseAddress(text)
     assert.equal(address === undefined ? undefined : formatAddress(address), canonical, text)
@@ -63,6 +58,22 @@ test('property: parsing agrees with the bytes that a URL parser sees', () => {
       assert.equal(parseAddress(text), parseAddress(viaUrl))
     }),
     seeded(3000),
+  )
+})
+
+test('property: dotted text is an IPv4 address exactly if node:net says so', () => {
+  const octet = fc.oneof(
+    fc.nat(300).map(String),
+    fc.constantFrom('', '0', '00', '01', '255', '256', ' 1', '1e1', '-1'),
+  )
+  const dotted = fc.array(octet, { minLength: 1, maxLength: 5 }).map(octets => octets.join('.'))
+  fc.assert(
+    fc.property(fc.oneof(dotted, fc.stringMatching(/^[0-9.]{0,16}$/)), text => {
+      const address = parseAddress(text)
+      assert.equal(address !== undefined, isIPv4(text), text)
+      if (address !== undefined) assert.equal(formatAddress(address), text)
+    }),
+    seeded(2000),
   )
 })
 
@@ -98,16 +109,11 @@ test('limit keys: whole IPv4 addresses, prefixes of IPv6', () => {
 })
 
 test('ranges: bad texts', () => {
-  for (const text of [
-    '',
-    '1.2.3.4/ 8',
-    ...words(
-      '/ 1.2.3.4/ 1.2.3.4/33 ::/129 1.2.3.4/-1 1.2.3.4/8/8 a/8 ::ffff:203.0.113.0/24',
-      '::ffff:cb00:7100/32 ::ffff:203.0.113.7/95',
-    ),
-  ]) {
-    assert.equal(parseRange(text), undefined, text)
-  }
+  const bad = words(
+    '/ 1.2.3.4/ 1.2.3.4/33 ::/129 1.2.3.4/-1 1.2.3.4/8/8 a/8 ::ffff:203.0.113.0/24',
+    '::ffff:cb00:7100/32 ::ffff:203.0.113.7/95',
+  )
+  for (const text of ['', '1.2.3.4/ 8', ...bad]) assert.equal(parseRange(text), undefined, text)
 })
 
 const ranges = fc.oneof(
@@ -158,75 +164,51 @@ test('a range of IPv6 contains no IPv4, unless it is one of mapped addresses', (
     assert.equal(has([range], '203.0.113.7'), true, range)
 })
 
-const trusted = new AddressSet(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])
-const proxy = parseAddress('10.0.0.1')!
-const stranger = parseAddress('203.0.113.9')!
+const hexOf = (address: Address) => Buffer.from(address.slice(0, 16), 'latin1').toString('hex')
 
-test('client address behind trusted proxies', () => {
-  const rows: [forwardedFor: string, client: string][] = [
-    ['', '10.0.0.1'],
-    ['198.51.100.1', '198.51.100.1'],
-    ['1.1.1.1, 198.51.100.1', '198.51.100.1'],
-    ['1.1.1.1, 198.51.100.1, 10.9.9.9', '198.51.100.1'],
-    ['1.1.1.1,198.51.100.1 ,\t10.9.9.9', '198.51.100.1'],
-    ['10.5.5.5, 10.6.6.6', '10.5.5.5'],
-    ['::ffff:198.51.100.1', '198.51.100.1'],
-    ['2001:db8::7', '2001:db8::7'],
-    ['[2001:db8::7]:443', '2001:db8::7'],
-    ['198.51.100.1:1234', '198.51.100.1'],
-    // Not believed: the peer.
-    ['198.51.100.1, unknown', '10.0.0.1'],
-    ['198.51.100.1,', '10.0.0.1'],
-    [',', '10.0.0.1'],
-    ['198.51.100.1, 0x0a.1.1.1', '10.0.0.1'],
-    ['fe80::1%eth0', '10.0.0.1'],
-    ['198.51.100.001', '10.0.0.1'],
-    // Garbage left of the first untrusted address is never read.
-    ['garbage, 198.51.100.1', '198.51.100.1'],
-  ]
-  for (const [forwardedFor, client] of rows) {
-    assert.equal(formatAddress(clientAddress(proxy, forwardedFor, trusted)), client, forwardedFor)
+/** Leading half bytes that two addresses have in common: all 32 if they are equal. */
+function common(one: Address, other: Address): number {
+  const [a, b] = [hexOf(one), hexOf(other)]
+  const first = [...a].findIndex((digit, index) => digit !== b[index])
+  return first < 0 ? 32 : first
+}
+
+/** As a pseudonym stands for it: an IPv6 address for its /64. */
+const meant = (address: Address) => (isV4(address) ? address : `${address.slice(0, 8)}${'\0'.repeat(8)}`)
+
+const near = fc
+  .tuple(addresses, fc.nat(15), fc.nat(255))
+  .map(([address, at, code]) => [
+    address,
+    address.slice(0, at) + String.fromCharCode(code) + address.slice(at + 1),
+  ])
+
+test('property: two pseudonyms have in common what their addresses have, and are of the same family', () => {
+  fc.assert(
+    fc.property(near, fc.uint8Array({ minLength: 16, maxLength: 16 }), ([one, other], key) => {
+      const pseudonyms = new Pseudonyms(key)
+      const [a, b] = [pseudonyms.of(one!), pseudonyms.of(other!)]
+      assert.equal(isV4(a), isV4(one!))
+      if (isV4(one!) === isV4(other!)) assert.equal(common(a, b), common(meant(one!), meant(other!)))
+      assert.equal(isOwnPseudonym(a), isOperatorsOwn(one!))
+      assert.equal(pseudonyms.of(one!), a)
+      assert.equal(parsePseudonym(pseudonymText(a)), a)
+    }),
+    seeded(3000),
+  )
+})
+
+test('pseudonyms depend on the key in every half byte', () => {
+  const address = parseAddress('203.0.113.7')!
+  const seen = Array.from({ length: 8 }, () => new Set<string>())
+  for (let key = 0; key < 200; key++) {
+    const hex = hexOf(new Pseudonyms(Buffer.alloc(16, key)).of(address)).slice(24)
+    for (const [at, digit] of [...hex].entries()) seen[at]!.add(digit)
   }
+  for (const digits of seen) assert.equal(digits.size, 16)
 })
 
-test('property: nothing that an untrusted peer sends changes its address', () => {
-  fc.assert(
-    fc.property(
-      fc.oneof(
-        fc.string(),
-        fc.ipV4(),
-        fc.ipV6(),
-        fc.array(fc.ipV4()).map(list => list.join(', ')),
-      ),
-      header => {
-        assert.equal(clientAddress(stranger, header, trusted), stranger)
-      },
-    ),
-    seeded(5000),
-  )
-})
-
-test('property: what stands left of the address that the trusted proxy saw changes nothing', () => {
-  fc.assert(
-    fc.property(fc.string(), claim => {
-      assert.equal(clientAddress(proxy, `${claim},203.0.113.9`, trusted), stranger)
-    }),
-    seeded(5000),
-  )
-})
-
-test('property: dotted text is an IPv4 address exactly if node:net says so', () => {
-  const octet = fc.oneof(
-    fc.nat(300).map(String),
-    fc.constantFrom('', '0', '00', '01', '255', '256', ' 1', '1e1', '-1'),
-  )
-  const dotted = fc.array(octet, { minLength: 1, maxLength: 5 }).map(octets => octets.join('.'))
-  fc.assert(
-    fc.property(fc.oneof(dotted, fc.stringMatching(/^[0-9.]{0,16}$/)), text => {
-      const address = parseAddress(text)
-      assert.equal(address !== undefined, isIPv4(text), text)
-      if (address !== undefined) assert.equal(formatAddress(address), text)
-    }),
-    seeded(2000),
-  )
+test('what is no pseudonym', () => {
+  for (const text of ['', '203.0.113.7', 'AAAAA', 'AAAAAAA', 'AAAAAA!!', 'AAAA A', 'AAAAAAAAAAAA'])
+    assert.equal(parsePseudonym(text), undefined, text)
 })

@@ -82,6 +82,34 @@ function clientByTheBook(peer: string, header: string): string {
   return client
 }
 
+test('the client address behind trusted proxies', () => {
+  const rows: [forwardedFor: string, client: string][] = [
+    ['', '10.0.0.1'],
+    ['198.51.100.1', '198.51.100.1'],
+    ['1.1.1.1, 198.51.100.1', '198.51.100.1'],
+    ['1.1.1.1, 198.51.100.1, 10.9.9.9', '198.51.100.1'],
+    ['1.1.1.1,198.51.100.1 ,\t10.9.9.9', '198.51.100.1'],
+    ['10.5.5.5, 10.6.6.6', '10.5.5.5'],
+    ['::ffff:198.51.100.1', '198.51.100.1'],
+    ['2001:db8::7', '2001:db8::7'],
+    ['[2001:db8::7]:443', '2001:db8::7'],
+    ['198.51.100.1:1234', '198.51.100.1'],
+    // Not believed: the peer.
+    ['198.51.100.1, unknown', '10.0.0.1'],
+    ['198.51.100.1,', '10.0.0.1'],
+    [',', '10.0.0.1'],
+    ['198.51.100.1, 0x0a.1.1.1', '10.0.0.1'],
+    ['fe80::1%eth0', '10.0.0.1'],
+    ['198.51.100.001', '10.0.0.1'],
+    // Garbage left of the first untrusted address is never read.
+    ['garbage, 198.51.100.1', '198.51.100.1'],
+  ]
+  for (const [forwardedFor, client] of rows) {
+    assert.equal(formatAddress(clientAddress(PROXY, forwardedFor, TRUSTED)), client, forwardedFor)
+    assert.equal(client, clientByTheBook('10.0.0.1', forwardedFor), 'the second reading')
+  }
+})
+
 test(`property: of ${RUNS} headers none changes the address of an untrusted peer`, () => {
   fc.assert(
     fc.property(headers, header => clientAddress(STRANGER, header, TRUSTED) === STRANGER),
