@@ -229,7 +229,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
   }
 
   test('as JSON', async () => {
-    const run = await powgate.with({ PORT: 'x' }).run('check', '--json')
+    const run = await powgate.with({ PORT: 'x' }).run('check --json')
     assert.equal(run.code, 1)
     const report = JSON.parse(run.out)
     assert.equal(report.ok, false)
@@ -258,7 +258,7 @@ describe('good configurations', () => {
   test('trusted ranges that many others can send from are warned of', async () => {
     const ranges = Object.entries(RISKS)
     const env = { POWGATE_TRUSTED_PROXIES: ranges.map(([range]) => range).join(',') }
-    const { warnings } = JSON.parse(await powgate.with(env).text('check', '--json'))
+    const { warnings } = JSON.parse(await powgate.with(env).text('check --json'))
     for (const [range, risk] of ranges) {
       const warning = warnings.find((text: string) => text.startsWith(`POWGATE_TRUSTED_PROXIES: ${range} `))
       if (risk === undefined) assert.equal(warning, undefined)
@@ -284,7 +284,7 @@ describe('good configurations', () => {
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
     await service.createSite()
-    const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
+    const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.equal(report.ok, true)
     assert.deepEqual(report.problems, [])
     assert.match(report.facts.scripts, /^run: /)
@@ -300,7 +300,7 @@ describe('good configurations', () => {
   test('beside the running service on Redis, which has no site yet', async () => {
     const service = await TestService.start('redis')
     try {
-      const report = JSON.parse(await new Powgate(service.env).text('check', '--json'))
+      const report = JSON.parse(await new Powgate(service.env).text('check --json'))
       assert.deepEqual(report.problems, [])
       assert.ok(report.notes.includes(`port ${service.port} is in use by this service, which runs already`))
     } finally {
@@ -319,7 +319,7 @@ describe('good configurations', () => {
         'powgate.conf',
         `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=9090\n`,
       )
-      const report = JSON.parse(await powgate.text('check', '--config', config, '--json'))
+      const report = JSON.parse(await powgate.text('check --config', config, '--json'))
       assert.match(report.facts.secrets, /^2 from a file; the first signs/)
       assert.match(report.facts.store, /^Redis at 127\.0\.0\.1:\d+/)
       assert.match(report.facts.scripts, /^run: /)

@@ -42,44 +42,49 @@ export class Powgate {
     return new Powgate({ ...this.#env, ...env }, { isFromSource: this.#program === FROM_SOURCE })
   }
 
-  run(...args: readonly string[]): Promise<Run> {
-    return runProgram(process.execPath, [...this.#program, ...args], this.#env)
+  /** @param call words between spaces; each of `args` stands for itself */
+  run(call = '', ...args: readonly string[]): Promise<Run> {
+    return runProgram(process.execPath, this.#words(call, args), this.#env)
   }
 
   /** The same with this text on standard input, as through a pipe. */
-  runWithInput(input: string, ...args: readonly string[]): Promise<Run> {
-    return runProgram(process.execPath, [...this.#program, ...args], this.#env, input)
+  runWithInput(input: string, call: string, ...args: readonly string[]): Promise<Run> {
+    return runProgram(process.execPath, this.#words(call, args), this.#env, input)
   }
 
   /** The same with a terminal as stderr and stdout, both of which end up in `out`. */
-  runOnTerminal(...args: readonly string[]): Promise<Run> {
-    const command = [process.execPath, ...this.#program, ...args].map(word => `'${word}'`).join(' ')
+  runOnTerminal(call: string, ...args: readonly string[]): Promise<Run> {
+    const command = [process.execPath, ...this.#words(call, args)].map(word => `'${word}'`).join(' ')
     return runProgram('script', ['-qec', command, '/dev/null'], this.#env)
   }
 
   /** What a run that must succeed prints. */
-  async text(...args: readonly string[]): Promise<string> {
-    const run = await this.run(...args)
-    assert.deepEqual({ code: run.code, err: run.err }, { code: 0, err: '' }, args.join(' '))
-    return run.out
+  async text(call: string, ...args: readonly string[]): Promise<string> {
+    const { code, err, out } = await this.run(call, ...args)
+    assert.deepEqual({ code, err }, { code: 0, err: '' }, [call, ...args].join(' '))
+    return out
   }
 
   /** The one JSON value, on one line, that a run that must succeed prints. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into whatever was printed
-  async json(...args: readonly string[]): Promise<any> {
-    const text = await this.text(...args, '--json')
+  async json(call: string, ...args: readonly string[]): Promise<any> {
+    const text = await this.text(call, ...args, '--json')
     assert.match(text, /^[^\n]+\n$/)
     return JSON.parse(text)
   }
 
   /** The one line that a run that must fail prints, on stderr only. */
-  async problem(code: 1 | 2, ...args: readonly string[]): Promise<string> {
-    const run = await this.run(...args)
-    const call = `${args.join(' ')}: ${run.err}`
-    assert.equal(run.code, code, call)
-    assert.equal(run.out, '', call)
-    assert.equal(run.problems.length, 1, call)
+  async problem(code: 1 | 2, call: string, ...args: readonly string[]): Promise<string> {
+    const run = await this.run(call, ...args)
+    const about = `${[call, ...args].join(' ')}: ${run.err}`
+    assert.equal(run.code, code, about)
+    assert.equal(run.out, '', about)
+    assert.equal(run.problems.length, 1, about)
     return run.problems[0]!
+  }
+
+  #words(call: string, args: readonly string[]): string[] {
+    return [...this.#program, ...call.split(' ').filter(word => word !== ''), ...args]
   }
 }
 

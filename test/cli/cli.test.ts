@@ -19,6 +19,30 @@ const UNKNOWN_SITE = 'site_0123456789ABCDEFabcdef'
 const dir = mkdtempSync(join(tmpdir(), 'powgate-cli-'))
 after(() => rmSync(dir, { recursive: true, force: true }))
 
+/** Flags of one update after the other, and what they change. */
+const UPDATES: readonly [flags: string, change: object][] = [
+  ['--name renamed', { name: 'renamed' }],
+  [
+    '--origin https://b.example --origin http://localhost:3000',
+    { origins: ['https://b.example', 'http://localhost:3000'] },
+  ],
+  ['--no-origins --no-require-origin', { origins: [], requireOrigin: false }],
+  ['--allow 198.51.100.0/24 --no-block', { ipRules: { allow: ['198.51.100.0/24'], block: [] } }],
+  ['--base 22 --threshold 1', { difficulty: { base: 22, min: 16, max: 28 }, threshold: 1 }],
+  ['--plan free --threshold 0', { plan: 'free', threshold: 0 }],
+  ['--limit-verify 3 --weight webdriver=0.1', { limits: { verify: 3 }, scoreWeights: { webdriver: 0.1 } }],
+  [
+    '--limit-redeem 9 --weight noPlugins=0 --fail-closed challenge',
+    {
+      limits: { verify: 3, redeem: 9 },
+      scoreWeights: { webdriver: 0.1, noPlugins: 0 },
+      failOpen: { challenge: false },
+    },
+  ],
+  ['--fail-open verify', { failOpen: { challenge: false, verify: true } }],
+  ['--no-limits --limit-challenge 5 --no-weights', { limits: { challenge: 5 }, scoreWeights: undefined }],
+]
+
 for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store`, () => {
     let redis: RedisServer | undefined
@@ -36,19 +60,15 @@ for (const kind of STORE_KINDS) {
     after(() => redis?.stop())
 
     test('a store without sites', async () => {
-      assert.deepEqual(await powgate.json('site', 'list'), [])
-      assert.match(await powgate.text('site', 'list'), /^There are no sites in .+\. Create one: .+\n$/)
-      assert.deepEqual(await powgate.json('key', 'list'), [])
-      assert.equal(await powgate.text('key', 'list'), 'There are no API keys.\n')
+      assert.deepEqual(await powgate.json('site list'), [])
+      assert.match(await powgate.text('site list'), /^There are no sites in .+\. Create one: .+\n$/)
+      assert.deepEqual(await powgate.json('key list'), [])
+      assert.equal(await powgate.text('key list'), 'There are no API keys.\n')
     })
 
     test('a site with defaults, as JSON', async () => {
-      const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, ...rest } = await powgate.json(
-        'site',
-        'create',
-        '--name',
-        ' first ',
-      )
+      const first = await powgate.json('site create --name', ' first ')
+      const { siteKey, apiKey, apiKeyId, createdAt, updatedAt, store, ...rest } = first
       assert.equal(store, place)
       assert.match(siteKey, SITE_KEY)
       assert.match(apiKey, API_KEY)
@@ -65,53 +85,48 @@ for (const kind of STORE_KINDS) {
         difficulty: { base: 18, min: 16, max: 28 },
         ipRules: { allow: [], block: [] },
       })
-      const shown = await powgate.json('site', 'show', siteKey)
+      const shown = await powgate.json('site show', siteKey)
       assert.deepEqual(shown.apiKeys, [
         {
-          id: apiKeyId,
-          name: null,
-          state: 'valid',
-          createdAt,
-          expiresAt: null,
-          revokedAt: null,
-          lastUsedAt: null,
+          ...{ id: apiKeyId, name: null, state: 'valid', createdAt },
+          ...{ expiresAt: null, revokedAt: null, lastUsedAt: null },
         },
       ])
       assert.doesNotMatch(JSON.stringify(shown), /sk_|secret|[0-9a-f]{64}/i)
       const { apiKeys: _, ...site } = shown
       assert.deepEqual(site, { siteKey, createdAt, updatedAt, ...rest })
-      assert.deepEqual(await powgate.json('site', 'list'), [site])
+      assert.deepEqual(await powgate.json('site list'), [site])
     })
 
     test('disable and enable, also twice', async () => {
-      const { siteKey } = await powgate.json('site', 'create', '--name', 'fourth')
-      assert.equal((await powgate.json('site', 'disable', siteKey)).active, false)
+      const { siteKey } = await powgate.json('site create --name fourth')
+      assert.equal((await powgate.json('site disable', siteKey)).active, false)
       assert.ok(
-        (await powgate.text('site', 'disable', siteKey)).startsWith(`The site is disabled in ${place}.\n`),
+        (await powgate.text('site disable', siteKey)).startsWith(`The site is disabled in ${place}.\n`),
       )
-      assert.equal((await powgate.json('site', 'show', siteKey)).active, false)
-      assert.match(await powgate.text('site', 'enable', siteKey), /^The site is active in /)
-      assert.equal((await powgate.json('site', 'enable', siteKey)).active, true)
+      assert.equal((await powgate.json('site show', siteKey)).active, false)
+      assert.match(await powgate.text('site enable', siteKey), /^The site is active in /)
+      assert.equal((await powgate.json('site enable', siteKey)).active, true)
     })
 
     test('API keys: created, listed, revoked once', async () => {
-      const site = await powgate.json('site', 'create', '--name', 'fifth')
+      const site = await powgate.json('site create --name fifth')
       const { siteKey } = site
-      const second = await powgate.json('key', 'create', siteKey)
+      const second = await powgate.json('key create', siteKey)
       assert.match(second.apiKey, API_KEY)
       assert.deepEqual([second.siteKey, second.id], [siteKey, second.apiKey.slice(3, 11)])
       assert.deepEqual([second.name, second.expiresAt], [null, null])
-      const created = await powgate.text('key', 'create', siteKey)
+      const created = await powgate.text('key create', siteKey)
       assert.match(created, /not shown again/)
       assert.ok(created.startsWith(`The API key was created in ${place}. `))
       const third = /API key +(sk_\S+)/.exec(created)![1]!
       assert.match(third, API_KEY)
       const ids = [site.apiKeyId, second.id, third.slice(3, 11)]
 
-      const revoked = await powgate.json('key', 'revoke', second.id)
+      const revoked = await powgate.json('key revoke', second.id)
       assert.equal(revoked.id, second.id)
       assert.ok(revoked.revokedAt >= revoked.createdAt)
-      const listed = await powgate.json('key', 'list', siteKey)
+      const listed = await powgate.json('key list', siteKey)
       assert.deepEqual(
         listed.map((key: { id: string; revokedAt: number | null }) => [key.id, key.revokedAt]),
         [
@@ -121,20 +136,20 @@ for (const kind of STORE_KINDS) {
         ],
       )
       assert.doesNotMatch(JSON.stringify(listed), /sk_|secret|[0-9a-f]{64}/i)
-      const text = await powgate.text('key', 'list', siteKey)
+      const text = await powgate.text('key list', siteKey)
       assert.deepEqual(
         text.split('\n').map(line => /^(\S+).* never +(valid|revoked .*Z)$/.exec(line)?.[1]),
         [undefined, ...ids, undefined],
       )
-      const all = await powgate.json('key', 'list')
+      const all = await powgate.json('key list')
       assert.ok(all.length > ids.length)
       for (const id of ids) assert.ok(all.some((key: { id: string }) => key.id === id))
 
       assert.equal(
-        await powgate.text('key', 'revoke', ids[2]!),
+        await powgate.text('key revoke', ids[2]!),
         `In ${place} the API key ${ids[2]} of ${siteKey} is revoked.\n`,
       )
-      assert.match(await powgate.problem(1, 'key', 'revoke', ids[2]!), /is revoked already/)
+      assert.match(await powgate.problem(1, 'key revoke', ids[2]!), /is revoked already/)
     })
 
     // What follows is the same code on either store: test/store/site-conformance.ts tests the stores.
@@ -142,20 +157,21 @@ for (const kind of STORE_KINDS) {
 
     test('a site with every flag, as text; its API key is shown once', async () => {
       const created = await powgate.text(
-        ...['site', 'create', '--name', 'second', '--plan', 'pro', '--threshold', '0.75', '--require-origin'],
-        ...words('--origin https://a.example --origin https://*.b.example --origin https://a.example'),
-        ...['--base', '20', '--min', '17', '--max=24', '--allow', '10.0.0.0/8', '--block', '2001:db8::/32'],
-        ...['--limit-challenge', '11', '--limit-verify', '12', '--limit-redeem', '1000000'],
-        ...['--fail-open', 'challenge', '--fail-closed', 'verify'],
-        ...['--weight', 'webdriver=1', '--weight', 'noPlugins=.05'],
+        'site create --name second --plan pro --threshold 0.75 --require-origin',
+        ...words(
+          '--origin https://a.example --origin https://*.b.example --origin https://a.example',
+          '--base 20 --min 17 --max=24 --allow 10.0.0.0/8 --block 2001:db8::/32',
+          '--limit-challenge 11 --limit-verify 12 --limit-redeem 1000000',
+          '--fail-open challenge --fail-closed verify --weight webdriver=1 --weight noPlugins=.05',
+        ),
       )
       const siteKey = /site_\w+/.exec(created)![0]
       const apiKey = /API key +(sk_\S+)/.exec(created)![1]!
       assert.match(apiKey, API_KEY)
       assert.match(created, /not shown again/)
       assert.ok(created.startsWith(`The site was created in ${place}. `))
-      const shown = await powgate.text('site', 'show', siteKey)
-      const listed = await powgate.text('site', 'list')
+      const shown = await powgate.text('site show', siteKey)
+      const listed = await powgate.text('site list')
       for (const value of [
         'https://a.example, https://*.b.example',
         '20 bits, 17 to 24',
@@ -183,168 +199,100 @@ for (const kind of STORE_KINDS) {
         store: ____,
         ...created
       } = await powgate.json(
-        ...['site', 'create', '--name', 'third', '--plan', 'pro', '--origin', 'https://a.example'],
-        ...['--block', '192.0.2.1', '--require-origin'],
+        'site create --name third --plan pro --origin https://a.example --block 192.0.2.1 --require-origin',
       )
-      const update = async (...flags: string[]) => {
-        const { updatedAt, store, ...site } = await powgate.json('site', 'update', siteKey, ...flags)
+      const update = async (flags: string) => {
+        const { updatedAt, store, ...site } = await powgate.json(`site update ${siteKey} ${flags}`)
         assert.equal(store, place)
-        const { apiKeys: _, ...shown } = await powgate.json('site', 'show', siteKey)
-        assert.deepEqual(shown, { ...site, updatedAt })
         assert.ok(updatedAt > created.createdAt)
         return site
       }
       const { updatedAt: ___, ...expected } = { siteKey, ...created }
-      const expect = (change: object) => Object.assign(expected, change)
-      assert.deepEqual(await update('--name', 'renamed'), expect({ name: 'renamed' }))
-      assert.deepEqual(
-        await update('--origin', 'https://b.example', '--origin', 'http://localhost:3000'),
-        expect({ origins: ['https://b.example', 'http://localhost:3000'] }),
-      )
-      assert.deepEqual(
-        await update('--no-origins', '--no-require-origin'),
-        expect({ origins: [], requireOrigin: false }),
-      )
-      assert.deepEqual(
-        await update('--allow', '198.51.100.0/24', '--no-block'),
-        expect({ ipRules: { allow: ['198.51.100.0/24'], block: [] } }),
-      )
-      assert.deepEqual(
-        await update('--base', '22', '--threshold', '1'),
-        expect({ difficulty: { base: 22, min: 16, max: 28 }, threshold: 1 }),
-      )
-      assert.deepEqual(
-        await update('--plan', 'free', '--threshold', '0'),
-        expect({ plan: 'free', threshold: 0 }),
-      )
-      assert.deepEqual(
-        await update('--limit-verify', '3', '--fail-closed', 'challenge', '--weight', 'webdriver=0.1'),
-        expect({ limits: { verify: 3 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 0.1 } }),
-      )
-      assert.deepEqual(
-        await update('--limit-redeem', '9', '--fail-open', 'verify', '--weight', 'noPlugins=0'),
-        expect({
-          limits: { verify: 3, redeem: 9 },
-          failOpen: { challenge: false, verify: true },
-          scoreWeights: { webdriver: 0.1, noPlugins: 0 },
-        }),
-      )
-      assert.deepEqual(
-        await update('--no-limits', '--limit-challenge', '5', '--no-weights'),
-        (() => {
-          const { scoreWeights: _, ...rest } = expected as typeof expected & { scoreWeights?: object }
-          return { ...rest, limits: { challenge: 5 } }
-        })(),
-      )
-      await update('--no-limits', '--no-fail-policy')
-      const text = await powgate.text('site', 'update', siteKey, '--name', 'again')
+      for (const [flags, change] of UPDATES) {
+        Object.assign(expected, change)
+        assert.deepEqual(await update(flags), JSON.parse(JSON.stringify(expected)), flags)
+      }
+      const { apiKeys, updatedAt, ...shown } = await powgate.json('site show', siteKey)
+      assert.deepEqual(shown, JSON.parse(JSON.stringify(expected)))
+      await update('--no-limits --no-fail-policy')
+      const text = await powgate.text(`site update ${siteKey} --name again`)
       assert.ok(text.startsWith(`The site was changed in ${place}.\n`))
       assert.match(text, /again.*198\.51\.100\.0\/24 \(not used on plan free\)/s)
 
-      const stored = await powgate.json('site', 'show', siteKey)
-      const refuse = (...flags: string[]) => powgate.problem(2, 'site', 'update', siteKey, ...flags)
-      assert.match(await refuse('--name', 'no', '--min', '23'), /^--min, --base, --max: .*got 23, 22, 28$/)
-      assert.match(await refuse('--name', 'no', '--allow', '10.0.0.1'), /^--allow, --block: .*--plan pro/)
-      assert.deepEqual(await powgate.json('site', 'show', siteKey), stored, 'nothing half-applied')
+      const stored = await powgate.json('site show', siteKey)
+      const refuse = (flags: string) => powgate.problem(2, `site update ${siteKey} --name no ${flags}`)
+      assert.match(await refuse('--min 23'), /^--min, --base, --max: .*got 23, 22, 28$/)
+      assert.match(await refuse('--allow 10.0.0.1'), /^--allow, --block: .*--plan pro/)
+      assert.deepEqual(await powgate.json('site show', siteKey), stored, 'nothing half-applied')
       assert.deepEqual((await update('--no-allow')).ipRules, { allow: [], block: [] })
     })
 
     test('API keys that expire', async () => {
-      const { siteKey } = await powgate.json('site', 'create', '--name', 'sixth')
-      const soon = await powgate.json('key', 'create', siteKey, '--expires', '90m', '--name', ' backend ')
+      const { siteKey } = await powgate.json('site create --name sixth')
+      const soon = await powgate.json('key create', siteKey, '--expires', '90m', '--name', ' backend ')
       assert.equal(soon.name, 'backend')
       assert.ok(Math.abs(soon.expiresAt - Date.now() - 90 * 60_000) < 60_000, String(soon.expiresAt))
-      const later = await powgate.text('key', 'create', siteKey, '--expires', '9998-12-31')
+      const later = await powgate.text(`key create ${siteKey} --expires 9998-12-31`)
       assert.match(later, /^ {2}expires +9998-12-31T00:00:00Z$/m)
-      const list = async () => (await powgate.text('key', 'list', siteKey)).trimEnd().split('\n').slice(1)
+      const list = async () => (await powgate.text('key list', siteKey)).trimEnd().split('\n').slice(1)
       const [first, second, third] = await list()
       assert.match(first!, / - +\S+Z +never +valid$/)
       assert.match(second!, / backend +\S+Z +never +expires soon: \S+Z$/)
       assert.match(third!, / never +valid until 9998-12-31T00:00:00Z$/)
 
-      const updated = await powgate.json('key', 'update', soon.id, '--no-expiry', '--name', 'front end')
+      const updated = await powgate.json('key update', soon.id, '--no-expiry', '--name', 'front end')
       const { createdAt } = updated
       assert.deepEqual(updated, {
         ...{ id: soon.id, siteKey, name: 'front end', state: 'valid', createdAt },
         ...{ expiresAt: null, revokedAt: null, lastUsedAt: null, store: place },
       })
-      const ends = await powgate.text('key', 'update', soon.id, '--expires', '9998-12-31T12:30+02:00')
+      const ends = await powgate.text(`key update ${soon.id} --expires 9998-12-31T12:30+02:00`)
       assert.equal(ends, `In ${place} the API key ${soon.id} of ${siteKey} ends: 9998-12-31T10:30:00Z.\n`)
-      await powgate.text('key', 'revoke', soon.id)
-      assert.match(await powgate.problem(1, 'key', 'update', soon.id, '--no-expiry'), /is revoked already$/)
+      await powgate.text('key revoke', soon.id)
+      assert.match(await powgate.problem(1, `key update ${soon.id} --no-expiry`), /is revoked already$/)
     })
 
     test('what does not exist', async () => {
-      const sites = await powgate.json('site', 'list')
-      const keys = await powgate.json('key', 'list')
-      for (const args of [
-        ['site', 'show', UNKNOWN_SITE],
-        ['site', 'update', UNKNOWN_SITE, '--name', 'x'],
-        ['site', 'disable', UNKNOWN_SITE],
-        ['site', 'enable', UNKNOWN_SITE],
-        ['key', 'create', UNKNOWN_SITE],
-        ['key', 'list', UNKNOWN_SITE],
-      ]) {
-        assert.equal(await powgate.problem(1, ...args), `there is no site ${UNKNOWN_SITE}`)
-      }
-      assert.equal(
-        await powgate.problem(1, 'key', 'revoke', 'AAAAAAAA'),
-        'there is no API key with the id AAAAAAAA',
-      )
-      assert.match(
-        await powgate.problem(1, 'key', 'update', 'AAAAAAAA', '--no-expiry'),
-        /^there is no API key/,
-      )
-      assert.equal(
-        await powgate.problem(1, 'site', 'export', UNKNOWN_SITE),
-        `there is no site ${UNKNOWN_SITE}`,
-      )
-      assert.deepEqual(await powgate.json('audit', '--site', UNKNOWN_SITE), [])
-      assert.deepEqual(await powgate.json('site', 'list'), sites)
-      assert.deepEqual(await powgate.json('key', 'list'), keys)
+      const sites = await powgate.json('site list')
+      const keys = await powgate.json('key list')
+      const calls = ['site show', 'site update --name x', 'site disable', 'site enable', 'site export']
+      for (const call of [...calls, 'key create', 'key list'])
+        assert.equal(await powgate.problem(1, call, UNKNOWN_SITE), `there is no site ${UNKNOWN_SITE}`)
+      for (const call of ['key revoke AAAAAAAA', 'key update AAAAAAAA --no-expiry'])
+        assert.equal(await powgate.problem(1, call), 'there is no API key with the id AAAAAAAA')
+      assert.deepEqual(await powgate.json('audit --site', UNKNOWN_SITE), [])
+      assert.deepEqual(await powgate.json('site list'), sites)
+      assert.deepEqual(await powgate.json('key list'), keys)
     })
 
     test('a solving time in place of a base, what follows from it, and back', async () => {
-      const { siteKey, ...created } = await powgate.json(
-        'site',
-        'create',
-        '--name',
-        'timed',
-        '--solve-ms',
-        '300',
-      )
+      const { siteKey, ...created } = await powgate.json('site create --name timed --solve-ms 300')
       assert.deepEqual(created.difficulty, { base: 19, min: 16, max: 28, solveMs: 300 })
       const assumed = { solveMs: 300, exactBase: 18.75, medianSpeed: 12e6, isLearned: false }
-      assert.deepEqual((await powgate.json('site', 'show', siteKey)).timing, assumed)
+      assert.deepEqual((await powgate.json('site show', siteKey)).timing, assumed)
       assert.match(
-        await powgate.text('site', 'show', siteKey),
+        await powgate.text('site show', siteKey),
         /difficulty +16 to 28 bits; 95 of .* at most 300 ms\n.*base now +18\.75 bits\n +median device +12\.0 MH\/s, assumed/s,
       )
-      const { sites } = await powgate.json('site', 'export', siteKey)
+      const { sites } = await powgate.json('site export', siteKey)
       assert.deepEqual(sites[0].difficulty, { min: 16, max: 28, solveMs: 300 })
-      const narrow = await powgate.json('site', 'update', siteKey, '--min', '20')
+      const narrow = await powgate.json(`site update ${siteKey} --min 20`)
       assert.deepEqual(narrow.difficulty, { base: 20, min: 20, max: 28, solveMs: 300 })
-      const back = await powgate.json('site', 'update', siteKey, '--base', '21')
+      const back = await powgate.json(`site update ${siteKey} --base 21`)
       assert.deepEqual(back.difficulty, { base: 21, min: 20, max: 28 })
-      assert.equal((await powgate.json('site', 'show', siteKey)).timing, undefined)
-      assert.doesNotMatch(await powgate.text('site', 'show', siteKey), /median device/)
+      assert.equal((await powgate.json('site show', siteKey)).timing, undefined)
+      assert.doesNotMatch(await powgate.text('site show', siteKey), /median device/)
     })
   })
 }
 
 describe('the settings of a service in a file, as a service manager gives them', () => {
   const none = join(dir, 'none')
-  const calls = [
-    ['site', 'create', '--name', 'x'],
-    ['site', 'list'],
-    ['site', 'export'],
-    ['key', 'create', UNKNOWN_SITE],
-    ['audit'],
-  ]
+  const calls = ['site create --name x', 'site list', 'site export', `key create ${UNKNOWN_SITE}`, 'audit']
 
   test('without them a command says that there is no store, and makes none', async () => {
     for (const call of calls) {
-      const line = await new Powgate({ POWGATE_DATA_DIR: none }).problem(1, ...call)
+      const line = await new Powgate({ POWGATE_DATA_DIR: none }).problem(1, call)
       assert.ok(line.startsWith(`POWGATE_DATA_DIR: there is no ${none}, and only serve makes it: `), line)
     }
     assert.ok(!existsSync(none))
@@ -356,18 +304,18 @@ describe('the settings of a service in a file, as a service manager gives them',
     mkdirSync(store)
     writeFileSync(config, `POWGATE_DATA_DIR=${store}\n`)
     const powgate = new Powgate({})
-    const created = await powgate.json('site', 'create', '--name', 'x', '--config', config)
+    const created = await powgate.json('site create --name x --config', config)
     assert.equal(created.store, store)
-    const [site] = await powgate.json('site', 'list', '--config', config)
+    const [site] = await powgate.json('site list --config', config)
     assert.equal(site.siteKey, created.siteKey)
-    assert.match(await powgate.problem(1, 'audit', '--config', none), /^POWGATE_CONFIG_FILE: cannot read /)
+    assert.match(await powgate.problem(1, 'audit --config', none), /^POWGATE_CONFIG_FILE: cannot read /)
   })
 })
 
 describe('a store that cannot be used', () => {
   test('Redis that is not there', async () => {
     const powgate = new Powgate({ REDIS_URL: `redis://user:hunter2@127.0.0.1:${await freePort()}` })
-    const line = await powgate.problem(1, 'site', 'create', '--name', 'x')
+    const line = await powgate.problem(1, `site create --name x`)
     assert.match(line, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED/)
     assert.doesNotMatch(line, /hunter2/)
   })
@@ -377,7 +325,7 @@ describe('a store that cannot be used', () => {
     const client = new Redis(redis.url)
     try {
       await client.rpush(`pg:{sites}:record:s/${UNKNOWN_SITE}`, 'no record')
-      const line = await new Powgate({ REDIS_URL: redis.url }).problem(1, 'site', 'show', UNKNOWN_SITE)
+      const line = await new Powgate({ REDIS_URL: redis.url }).problem(1, 'site show', UNKNOWN_SITE)
       assert.match(line, /^the store failed: WRONGTYPE/)
     } finally {
       client.disconnect()
@@ -388,13 +336,13 @@ describe('a store that cannot be used', () => {
   test('a data directory that is a file', async () => {
     const file = join(dir, 'a-file')
     writeFileSync(file, '')
-    const line = await new Powgate({ POWGATE_DATA_DIR: file }).problem(1, 'site', 'list')
+    const line = await new Powgate({ POWGATE_DATA_DIR: file }).problem(1, 'site list')
     assert.match(line, /^POWGATE_DATA_DIR: cannot use the directory /)
   })
 
   test('settings that are wrong: a line each', async () => {
     const powgate = new Powgate({ PORT: 'http', POWGATE_WORKER: '2', REDIS_URL: 'localhost' })
-    const run = await powgate.run('site', 'list')
+    const run = await powgate.run('site list')
     assert.equal(run.code, 1)
     assert.equal(run.out, '')
     assert.deepEqual(run.problems.map(line => line.split(':')[0]).sort(), [

@@ -18,7 +18,7 @@ for (const isFromSource of [true, false]) {
   const powgate = new Powgate({}, { isFromSource })
 
   test(`as JSON, from the ${isFromSource ? 'source' : 'build'}`, async () => {
-    assert.deepEqual(await powgate.json('widget', '--url', `${URL_TEXT}/`, '--site-key', SITE_KEY), {
+    assert.deepEqual(await powgate.json('widget --url', `${URL_TEXT}/`, '--site-key', SITE_KEY), {
       url: `${URL_TEXT}/`,
       script: `<script src="${URL_TEXT}/widget.js" async></script>`,
       pinnedScript: `<script src="${URL_TEXT}/widget/${fileName}" integrity="${manifest.integrity}" crossorigin="anonymous" async></script>`,
@@ -49,13 +49,13 @@ test('without flags: a placeholder, and the default address', async () => {
 
 test('an address below a path, with what HTML would take for its own', async () => {
   const powgate = new Powgate({})
-  const { script, csp } = await powgate.json('widget', '--url', `https://a.example:8443/a&b/"c'>/`)
+  const { script, csp } = await powgate.json('widget --url', `https://a.example:8443/a&b/"c'>/`)
   assert.equal(script, '<script src="https://a.example:8443/a&amp;b/%22c&#39;%3E/widget.js" async></script>')
   assert.equal(csp[0], 'script-src https://a.example:8443')
 })
 
 test('values that are wrong', async () => {
   const powgate = new Powgate({})
-  assert.match(await powgate.problem(2, 'widget', '--url', 'captcha.example.com'), /^--url: expected http/)
-  assert.match(await powgate.problem(2, 'widget', '--site-key', 'shop'), /^--site-key: expected site_/)
+  assert.match(await powgate.problem(2, 'widget --url captcha.example.com'), /^--url: expected http/)
+  assert.match(await powgate.problem(2, 'widget --site-key shop'), /^--site-key: expected site_/)
 })

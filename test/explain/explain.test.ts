@@ -218,7 +218,7 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('what is not there, and what cannot be read: one line, exit code 1', async () => {
-    const unknown = await powgate.problem(1, 'explain', 'no-such-request', '--log', log)
+    const unknown = await powgate.problem(1, 'explain no-such-request --log', log)
     assert.match(
       unknown,
       /^the log does not mention this visitor: with LOG_LEVEL info .* POWGATE_LOG_SUCCESSES of visitors\. Read: \S+ \S+ to /,
@@ -228,20 +228,20 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     assert.ok(!line.includes('0000') && !line.includes(token.slice(-43)))
     const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
     assert.match(
-      await powgate.problem(1, 'explain', 'odd-1', '--log', broken),
+      await powgate.problem(1, 'explain odd-1 --log', broken),
       /\(2 lines mention it but are not JSON: a log for a terminal needs POWGATE_LOG_FORMAT=json\)/,
     )
     assert.match(
-      await powgate.problem(1, 'explain', 'x', '--log', join(dir, 'none')),
+      await powgate.problem(1, 'explain x --log', join(dir, 'none')),
       /^--log: cannot read .*none: ENOENT/,
     )
-    assert.match(await powgate.problem(1, 'explain', 'x', '--log', dir), /^--log: cannot read .*EISDIR/)
+    assert.match(await powgate.problem(1, 'explain x --log', dir), /^--log: cannot read .*EISDIR/)
     const notGzip = file('plain.gz', service.output)
     assert.match(
-      await powgate.problem(1, 'explain', 'x', '--log', notGzip),
+      await powgate.problem(1, 'explain x --log', notGzip),
       /^--log: cannot read .*incorrect header check/,
     )
-    assert.match(await powgate.problem(1, 'explain', 'x'), /does not mention/) // an empty standard input
+    assert.match(await powgate.problem(1, 'explain x'), /does not mention/) // an empty standard input
   })
 
   test('calls that cannot be understood: one line, exit code 2, and no secret in it', async () => {
@@ -249,11 +249,8 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     for (const wrong of [apiKey, 'two words', '', 'x'.repeat(129), token.slice(0, -1)])
       assert.match(await powgate.problem(2, 'explain', wrong, '--log', log), expected)
     assert.match(await powgate.problem(2, 'explain'), /^VISITOR: missing; expected a request id/)
-    assert.match(await powgate.problem(2, 'explain', 'x', '--log', ''), /^--log: expected the path of a file/)
-    assert.match(
-      await powgate.problem(2, 'explain', 'x', '--log', '-', '--log', '-'),
-      /^--log: expected - once$/,
-    )
+    assert.match(await powgate.problem(2, 'explain x --log', ''), /^--log: expected the path of a file/)
+    assert.match(await powgate.problem(2, 'explain x --log - --log -'), /^--log: expected - once$/)
     const twice = await powgate.problem(2, 'explain', token, token)
     assert.match(
       twice,
@@ -313,15 +310,12 @@ describe('on logs of any kind', () => {
       assert.ok(isCut)
       assert.deepEqual([read.fromMs, read.toMs, [...read.hosts].sort()], [10_000, 12_999, ['web1', 'web2']])
     }
-    const text = await powgate.text('explain', '2001:DB8:0::1', '--log', first!)
+    const text = await powgate.text('explain 2001:DB8:0::1 --log', first!)
     assert.match(
       text,
       /\nMore lines match; only its last 10 visits are shown\.\nRead: .* of web1; other hosts /,
     )
-    assert.match(
-      await powgate.problem(1, 'explain', '2001:db8::2', '--log', second!),
-      /, of web2; other hosts/,
-    )
+    assert.match(await powgate.problem(1, 'explain 2001:db8::2 --log', second!), /, of web2; other hosts/)
   })
 
   test('an id that thousands of requests bear is cut off', async () => {
@@ -345,7 +339,7 @@ describe('on logs of any kind', () => {
       { event: 'token-redeemed', time: 'soon' },
       { event: 'fault' },
     ].map(fields => line({ requestId: 'odd', ...fields }))
-    const text = await powgate.text('explain', 'odd', '--log', file('odd.log', odd.join('\n')))
+    const text = await powgate.text('explain odd --log', file('odd.log', odd.join('\n')))
     assert.match(text, /^[\x20-\x7e\n]*$/)
     assert.equal(text.match(/^\d{4}-/gm)?.length, odd.length)
     assert.match(text, /newReason/)

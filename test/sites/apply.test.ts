@@ -73,7 +73,7 @@ describe('apply', { concurrency: true }, () => {
       after(() => redis?.stop())
 
       test('an export has all but the demo page, is by the schema, and applying it changes nothing', async () => {
-        const text = await powgate.text('site', 'export')
+        const text = await powgate.text('site export')
         exported = JSON.parse(text)
         assert.equal(text, `${JSON.stringify(exported, undefined, 2)}\n`)
         const { siteKey, createdAt: _, updatedAt: __, ...settings } = shop
@@ -84,21 +84,21 @@ describe('apply', { concurrency: true }, () => {
           ['shop', 'blog'],
         )
         assert.doesNotMatch(text, /sk_|[0-9a-f]{64}/)
-        const schema = await powgate.json('site', 'schema')
+        const schema = await powgate.json('site schema')
         const check = new Ajv({ strict: true }).compile(schema)
         assert.ok(check(exported), JSON.stringify(check.errors))
         assert.ok(!check({ ...exported, sites: [{ ...exported.sites[0], threshold: 2 }] }))
 
         const [sites, entries] = [await allSites(), await audit()]
-        const plan = await powgate.json('apply', '-f', fileOf(text), '--disable-missing')
+        const plan = await powgate.json('apply -f', fileOf(text), '--disable-missing')
         assert.deepEqual(plan, { dryRun: false, changed: [], unchanged: 2, store: place })
-        const said = await powgate.text('apply', '-f', fileOf(text))
+        const said = await powgate.text('apply -f', fileOf(text))
         assert.match(said, /^There is nothing to change in .+: 2 sites are as the file says\.\n$/)
         assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
       })
 
       test('an export of some sites', async () => {
-        const some = await powgate.json('site', 'export', DEMO_SITE_KEY, shop.siteKey, shop.siteKey)
+        const some = await powgate.json('site export', DEMO_SITE_KEY, shop.siteKey, shop.siteKey)
         assert.deepEqual(
           some.sites.map(({ name }: { name: string }) => name),
           ['demo page', 'shop'],
@@ -119,7 +119,7 @@ describe('apply', { concurrency: true }, () => {
         }
         const file = fileOf(wanted)
         const [sites, entries] = [await allSites(), await audit()]
-        const said = await powgate.text('apply', '--file', file, '--dry-run')
+        const said = await powgate.text('apply --file', file, '--dry-run')
         for (const line of [
           `shop (${shop.siteKey}): would be changed`,
           '    origins: [https://shop.example] -> [https://shop.example, https://b.example]',
@@ -130,10 +130,10 @@ describe('apply', { concurrency: true }, () => {
         ]) {
           assert.ok(said.split('\n').includes(line), line)
         }
-        const dry = await powgate.json('apply', '--file', file, '--dry-run')
+        const dry = await powgate.json('apply --file', file, '--dry-run')
         assert.deepEqual([await allSites(), await audit()], [sites, entries], 'nothing was written')
 
-        const done = await powgate.json('apply', '--file', file)
+        const done = await powgate.json('apply --file', file)
         assert.deepEqual(done.changed[0].changes, [
           {
             field: 'origins',
@@ -164,7 +164,7 @@ describe('apply', { concurrency: true }, () => {
           added.map(({ changes }) => changes),
           done.changed.map(({ changes }: { changes: FieldChange[] }) => changes),
         )
-        assert.deepEqual(await powgate.json('apply', '--file', file), {
+        assert.deepEqual(await powgate.json('apply --file', file), {
           dryRun: false,
           changed: [],
           unchanged: 2,
@@ -190,7 +190,7 @@ describe('apply', { concurrency: true }, () => {
         )
         const states = Object.fromEntries(sites.map(({ name, active }) => [name, active]))
         assert.deepEqual(states, { shop: true, more: true, blog: false, news: false, 'demo page': true })
-        const keyList = await powgate.json('key', 'list', more.siteKey)
+        const keyList = await powgate.json('key list', more.siteKey)
         assert.deepEqual(keyList, [])
       })
 
@@ -198,7 +198,7 @@ describe('apply', { concurrency: true }, () => {
         const [sites, entries] = [await allSites(), await audit()]
         const good = { name: 'would be new' }
         const refused = async (document: unknown) => {
-          const run = await powgate.run('apply', '-f', fileOf(document))
+          const run = await powgate.run('apply -f', fileOf(document))
           assert.deepEqual([run.code, run.out], [1, ''])
           return run.problems
         }
@@ -220,36 +220,36 @@ describe('apply', { concurrency: true }, () => {
         const many = await refused({ ...HEAD, sites: Array.from({ length: 150 }, () => 5) })
         assert.deepEqual([many.length, many.at(-1)], [101, 'and 50 more'])
         assert.match(
-          await powgate.problem(1, 'apply', '-f', join(dir, 'none.json')),
+          await powgate.problem(1, 'apply -f', join(dir, 'none.json')),
           /^--file: cannot read .*none\.json: ENOENT/,
         )
-        assert.match(await powgate.problem(1, 'apply', '-f', dir), /^--file: cannot read .*: EISDIR/)
+        assert.match(await powgate.problem(1, 'apply -f', dir), /^--file: cannot read .*: EISDIR/)
         assert.deepEqual([await allSites(), await audit()], [sites, entries])
       })
 
       test('what somebody has written to the store stays in its line, and commands no terminal', async () => {
         const odd = { who: 'eve\n2026-01-01T00:00:00Z  site disabled by root\x1b[2K', how: '\u009b1A\u202e' }
         const { siteKey } = (await onStore(store => createSite(store, { name: 'a\nb\x1b[1A' }, odd))).site
-        const said = (await powgate.text('audit', '--site', siteKey)).split('\n')
+        const said = (await powgate.text('audit --site', siteKey)).split('\n')
         assert.equal(said.filter(line => /^\d{4}-/.test(line)).length, 2)
         assert.match(said.at(-2)!, / by eve\?2026-01-01T00:00:00Z {2}site disabled by root\?\[2K \(\?1A\?\)$/)
-        const shown = [await powgate.text('site', 'list'), await powgate.text('site', 'show', siteKey)]
-        const json = await powgate.text('audit', '--site', siteKey, '--json')
+        const shown = [await powgate.text('site list'), await powgate.text('site show', siteKey)]
+        const json = await powgate.text(`audit --site ${siteKey} --json`)
         for (const text of [...said, ...shown, json]) assert.doesNotMatch(text, /[^\P{Cc}\n]|\u202e/u)
         assert.equal(JSON.parse(json)[0].how, odd.how)
       })
 
       test('every change has its entry: by every command, with who and how', async () => {
-        const { siteKey, apiKeyId } = await powgate.json('site', 'create', '--name', 'fresh')
+        const { siteKey, apiKeyId } = await powgate.json('site create --name fresh')
         const by = (actor: string) => powgate.with({ POWGATE_ACTOR: actor })
-        await by('alice').text('site', 'update', siteKey, '--threshold', '0.7')
-        await by('alice').text('site', 'update', siteKey, '--threshold', '0.7')
-        await by('alice').text('site', 'disable', siteKey)
-        await by('').with({ SUDO_USER: 'bob' }).text('site', 'enable', siteKey)
-        const { id } = await by('').json('key', 'create', siteKey, '--name', 'backend')
-        await powgate.text('key', 'update', id, '--name', 'front end')
-        await powgate.text('key', 'revoke', id)
-        const entries: AuditEntry[] = await powgate.json('audit', '--site', siteKey)
+        await by('alice').text(`site update ${siteKey} --threshold 0.7`)
+        await by('alice').text(`site update ${siteKey} --threshold 0.7`)
+        await by('alice').text('site disable', siteKey)
+        await by('').with({ SUDO_USER: 'bob' }).text('site enable', siteKey)
+        const { id } = await by('').json(`key create ${siteKey} --name backend`)
+        await powgate.text('key update', id, '--name', 'front end')
+        await powgate.text('key revoke', id)
+        const entries: AuditEntry[] = await powgate.json('audit --site', siteKey)
         const user = userInfo().username
         assert.deepEqual(
           entries.map(({ who, how, action, keyId = '-' }) => [who.split(' at ')[0], how, action, keyId]),
@@ -264,7 +264,7 @@ describe('apply', { concurrency: true }, () => {
             [ACTOR, 'key revoke', 'key-revoked', id],
           ],
         )
-        const text = await powgate.text('audit', '--site', siteKey, '--limit', '2', '--since', '1h')
+        const text = await powgate.text(`audit --site ${siteKey} --limit 2 --since 1h`)
         const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ'
         assert.match(
           text,
@@ -275,7 +275,7 @@ describe('apply', { concurrency: true }, () => {
               `    revokedAt: - -> \\S+Z\n$`,
           ),
         )
-        const none = await powgate.text('audit', '--site', siteKey, '--since', '9998-01-01')
+        const none = await powgate.text(`audit --site ${siteKey} --since 9998-01-01`)
         assert.equal(none, 'There are no such changes.\n')
         const everything = JSON.stringify(await audit())
         assert.ok(!everything.includes(apiKey.slice(12)) && !/[0-9a-f]{64}/.test(everything))

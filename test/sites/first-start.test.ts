@@ -43,14 +43,11 @@ describe('a first start', () => {
   test('an export has its site, and not that of the demo page, as the help says', async () => {
     const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
     const powgate = new Powgate(service.env)
-    const { sites } = await powgate.json('site', 'export')
+    const { sites } = await powgate.json('site export')
     assert.deepEqual(
       sites.map((site: { siteKey: string; name: string }) => [site.siteKey, site.name]),
       [[siteKey, 'demo']],
     )
-    assert.match(
-      await powgate.text('site', 'export', '--help'),
-      /^.*all, .*first start too, .*not .* \/demo;/,
-    )
+    assert.match(await powgate.text('site export --help'), /^.*all, .*first start too, .*not .* \/demo;/)
   })
 })

@@ -92,7 +92,7 @@ before(async () => {
   })
   powgate = new Powgate(service.env)
   ;({ siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: MAX } }))
-  await powgate.text('site', 'update', siteKey, '--shadow', file('shadow.json', SHADOW))
+  await powgate.text('site update', siteKey, '--shadow', file('shadow.json', SHADOW))
   const client = new Client(service.url)
   for (let index = 0; index < VISITS.length; index += AT_ONCE) {
     await Promise.all(VISITS.slice(index, index + AT_ONCE).map(each => visit(client, each)))
@@ -110,7 +110,7 @@ before(async () => {
 after(() => service.stop())
 
 const replay = (policy: unknown) =>
-  powgate.json('policy', 'replay', '--policy', file('policy.json', policy), ...TRACE_FLAGS)
+  powgate.json('policy replay --policy', file('policy.json', policy), ...TRACE_FLAGS)
 
 /** How many of each, as JSON has them. */
 function countsOf(values: readonly number[]): Record<string, number> {
@@ -153,7 +153,7 @@ test('another policy is told by its differences, and by what people would have w
   for (const { recorded, replayed, device } of delays) assert.ok(recorded > replayed && replayed > 0, device)
   const lowPhone = delays.find(({ device }: { device: string }) => device === 'low phone')
   assert.ok(Math.abs(lowPhone.replayed - (2 ** BASE / 2.5e6) * Math.exp(0.5 ** 2 / 2)) < 1e-3)
-  const text = await powgate.text('policy', 'replay', '--policy', file('flat.json', FLAT), ...TRACE_FLAGS)
+  const text = await powgate.text('policy replay --policy', file('flat.json', FLAT), ...TRACE_FLAGS)
   assert.match(
     text,
     /^310 challenges, 270 accepted proofs, 12 failed verifications\n\nBITS +CHALLENGES +SHARE\n-\d/,
@@ -211,11 +211,11 @@ test('a trace has no address, no nonce and no token, and is small', () => {
 })
 
 test('a site shows its shadow, and loses it on request', async () => {
-  assert.deepEqual((await powgate.json('site', 'show', siteKey)).shadow, SHADOW)
-  assert.match(await powgate.text('site', 'show', siteKey), /shadow policy +\{"base":17,/)
-  const exported = await powgate.text('site', 'export', siteKey)
+  assert.deepEqual((await powgate.json('site show', siteKey)).shadow, SHADOW)
+  assert.match(await powgate.text('site show', siteKey), /shadow policy +\{"base":17,/)
+  const exported = await powgate.text('site export', siteKey)
   assert.deepEqual(JSON.parse(exported).sites[0].shadow, SHADOW)
-  assert.equal('shadow' in (await powgate.json('site', 'update', siteKey, '--no-shadow')), false)
+  assert.equal('shadow' in (await powgate.json(`site update ${siteKey} --no-shadow`)), false)
 })
 
 test('all mistakes of a policy are listed, each with its name and what was expected', async () => {
@@ -226,7 +226,7 @@ test('all mistakes of a policy are listed, each with its name and what was expec
     loadBitsMax: '4',
     networksV4: [{ prefixBits: 22 }],
   }
-  const run = await powgate.run('site', 'update', siteKey, '--shadow', file('wrong.json', wrong))
+  const run = await powgate.run('site update', siteKey, '--shadow', file('wrong.json', wrong))
   assert.deepEqual([run.code, run.out], [1, ''])
   assert.deepEqual([...run.problems].sort(), [
     'addressBitMax: there is no such field (did you mean addressBitsMax?); expected one of base, min, max, quietShare, addressBitsMax, failuresPerBit, failureBitsMax, neighbourBitsMax, loadBitsMax, loadBitsOnceMax, loadTolerated, usualRateMin, addressProofsFree, ownerProofsFree, networkBitsMax, networksV4, networksV6',
@@ -237,19 +237,16 @@ test('all mistakes of a policy are listed, each with its name and what was expec
     'networksV4[0].slope: missing; expected a number from 0 to 1000000',
     'quietShare: expected a number from 0 to 0.99, got 1',
   ])
-  const list = await powgate.problem(1, 'site', 'update', siteKey, '--shadow', file('list.json', []))
+  const list = await powgate.problem(1, 'site update', siteKey, '--shadow', file('list.json', []))
   assert.equal(list, 'the file: expected an object with numbers of a policy, got []')
-  assert.match(
-    await powgate.problem(1, 'site', 'update', siteKey, '--shadow', dir),
-    /^--shadow: cannot read /,
-  )
+  assert.match(await powgate.problem(1, 'site update', siteKey, '--shadow', dir), /^--shadow: cannot read /)
 })
 
 test('a file that is no trace', async () => {
   const policy = file('policy.json', {})
   const read = (path: string) => new Replay(DEFAULT_POLICY).read(path)
   assert.match(
-    await powgate.problem(1, 'policy', 'replay', '--policy', policy, '--trace', policy),
+    await powgate.problem(1, `policy replay --policy ${policy} --trace ${policy}`),
     /policy\.json: expected a file of POWGATE_TRACE_FILE/,
   )
   assert.throws(() => read(join(dir, 'none')), /^AdminError: --trace: cannot read .*ENOENT/)
