@@ -10,7 +10,7 @@ import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
 import { type Expected, LOAD_ENV, SiteLoad, strayRequests, sumOf } from './load.ts'
-import { LOOKS, lookAt } from './looks.ts'
+import { LOOKS, lookAt } from './stage.ts'
 
 /** Numbers come every ten seconds; a busy machine gets some more. */
 const PATIENCE_MS = 60_000

@@ -12,6 +12,8 @@ import { emptySnapshot, siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000
 const FLEET: Fleet = { running: 2, restarts: { crash: 0, hang: 0, roll: 0 } }
+/** At the end of so many steps. */
+const timeOf = (step: number) => START_MS + step * ADD_MS
 
 function startHistory(): History {
   return new History(START_MS, siteKey => (siteKey === siteKeyOf(0) ? 'shop' : undefined))
@@ -35,28 +37,25 @@ describe('steps', () => {
   test('each keeps what was counted in it, not before; the first what was counted since the start', () => {
     const history = startHistory()
     for (const [index, count] of [5, 5, 12].entries())
-      history.add(START_MS + (index + 1) * ADD_MS, challenges(count), FLEET)
+      history.add(timeOf(index + 1), challenges(count), FLEET)
     const { traffic, times, seconds, nowMs, startedAtMs } = history.view('30m', null)
     assert.deepEqual(traffic.challenges, [5, 0, 7])
-    assert.deepEqual(
-      times,
-      [1, 2, 3].map(step => START_MS + step * ADD_MS),
-    )
+    assert.deepEqual(times, [1, 2, 3].map(timeOf))
     assert.deepEqual(seconds, [10, 10, 10])
-    assert.deepEqual([nowMs, startedAtMs], [START_MS + 3 * ADD_MS, START_MS])
+    assert.deepEqual([nowMs, startedAtMs], [timeOf(3), START_MS])
   })
 
   test('counters that start anew are counted from zero, so nothing is ever negative', () => {
     const history = startHistory()
     for (const [index, count] of [100, 30, 40].entries())
-      history.add(START_MS + (index + 1) * ADD_MS, challenges(count), FLEET)
+      history.add(timeOf(index + 1), challenges(count), FLEET)
     assert.deepEqual(history.view('30m', null).traffic.challenges, [100, 30, 10])
   })
 
   test('half an hour is kept in steps of 10 s and a day in steps of 2 min, no more', () => {
     const history = startHistory()
     const adds = 25 * 360
-    for (let add = 1; add <= adds; add++) history.add(START_MS + add * ADD_MS, challenges(add), FLEET)
+    for (let add = 1; add <= adds; add++) history.add(timeOf(add), challenges(add), FLEET)
     const fine = history.view('30m', null)
     assert.equal(fine.times.length, 180)
     assert.ok(fine.traffic.challenges.every(count => count === 1))
@@ -64,7 +63,7 @@ describe('steps', () => {
     assert.equal(coarse.times.length, 720)
     assert.ok(coarse.traffic.challenges.every(count => count === 12))
     assert.ok(coarse.seconds.every(length => length === 120))
-    assert.equal(coarse.times.at(-1), START_MS + adds * ADD_MS)
+    assert.equal(coarse.times.at(-1), timeOf(adds))
   })
 
   test('the last step of the day grows until it is full, with the worst of its gauges', () => {
@@ -75,7 +74,7 @@ describe('steps', () => {
         gauges.storeUp = index === 3 ? 0 : 1
         gauges.eventLoopLagSeconds.p99 = index === 2 ? 0.5 : 0.001
       })
-      history.add(START_MS + (index + 1) * ADD_MS, snapshot, FLEET)
+      history.add(timeOf(index + 1), snapshot, FLEET)
       return history.view('24h', null)
     })
     assert.deepEqual(views.map(({ traffic }) => traffic.challenges.join()).slice(0, 3), ['1', '2', '3'])
@@ -94,8 +93,9 @@ describe('steps', () => {
       history.add(nowMs, challenges((count += 3)), FLEET)
     }
     for (const range of ['30m', '24h'] as const) {
+      const { challenges } = history.view(range, null).traffic
       assert.equal(
-        history.view(range, null).traffic.challenges.reduce((sum, step) => sum + step, 0),
+        challenges.reduce((sum, step) => sum + step, 0),
         300,
       )
     }
@@ -104,10 +104,10 @@ describe('steps', () => {
 
   test('a clock that is set back takes the past along', () => {
     const history = startHistory()
-    history.add(START_MS + ADD_MS, challenges(1), FLEET)
-    history.add(START_MS + 2 * ADD_MS, challenges(2), FLEET)
+    history.add(timeOf(1), challenges(1), FLEET)
+    history.add(timeOf(2), challenges(2), FLEET)
     const hourMs = 3_600_000
-    history.add(START_MS + 3 * ADD_MS - hourMs, challenges(4), FLEET)
+    history.add(timeOf(3) - hourMs, challenges(4), FLEET)
     const { times, seconds, traffic } = history.view('30m', null)
     assert.deepEqual(traffic.challenges, [1, 1, 2])
     assert.ok(
@@ -119,7 +119,7 @@ describe('steps', () => {
 
   test('the last minute is the last minute', () => {
     const history = startHistory()
-    for (let add = 1; add <= 30; add++) history.add(START_MS + add * ADD_MS, challenges(add * add), FLEET)
+    for (let add = 1; add <= 30; add++) history.add(timeOf(add), challenges(add * add), FLEET)
     const { lastMinute } = history.view('24h', null)
     assert.equal(lastMinute.seconds, 60)
     assert.equal(lastMinute.challenges, 30 * 30 - 24 * 24)
@@ -145,7 +145,7 @@ describe('sites', () => {
         [siteKeyOf(1)]: site({ challenges: 41 }),
       })
     })
-    history.add(START_MS + ADD_MS, snapshot, FLEET)
+    history.add(timeOf(1), snapshot, FLEET)
     const { traffic, sites, busiest, lastMinute } = history.view('30m', siteKeyOf(0))
     assert.deepEqual(traffic, {
       challenges: [9],
@@ -170,18 +170,15 @@ describe('sites', () => {
       { siteKey: siteKeyOf(0), name: 'shop', requests: 24 },
     ])
     assert.deepEqual(
-      busiest.map(({ name, counts }) => [name, counts]),
-      [
-        [siteKeyOf(1), [41]],
-        [siteKeyOf(0), [24]],
-      ],
+      busiest.map(({ name, counts }) => `${name} ${counts}`),
+      [`${siteKeyOf(1)} 41`, `${siteKeyOf(0)} 24`],
     )
     assert.deepEqual(history.view('30m', null).traffic.challenges, [50])
   })
 
   test('a site without requests has zeros, an unknown one too', () => {
     const history = startHistory()
-    history.add(START_MS + ADD_MS, challenges(5), FLEET)
+    history.add(timeOf(1), challenges(5), FLEET)
     const { traffic } = history.view('30m', siteKeyOf(7))
     assert.deepEqual([traffic.challenges, traffic.refused, traffic.difficulty.mean], [[0], [0], [null]])
   })
@@ -194,7 +191,7 @@ describe('sites', () => {
         Object.assign(sites, { [siteKeyOf(index)]: site({ challenges: 100 + index }) })
       Object.assign(sites, { '': site({ challenges: 1_000_000 }) })
     })
-    history.add(START_MS + ADD_MS, snapshot, FLEET)
+    history.add(timeOf(1), snapshot, FLEET)
     const { sites } = history.view('30m', null)
     assert.equal(sites.length, STEP_SITES_MAX + 1)
     const rest = Array.from({ length: 20 }, (_, index) => 100 + index).reduce((sum, each) => sum + each)
@@ -220,14 +217,11 @@ describe('sites', () => {
       const snapshot = counted(({ sites }) => {
         for (let index = 0; index < count; index++) Object.assign(sites, { [siteKeyOf(index)]: stats })
       })
-      const { packed } = packStep(new CounterNames(), { snapshot, restarts: FLEET.restarts }, undefined)
-      return packed.byteLength
+      const counts = { snapshot, restarts: FLEET.restarts }
+      return packStep(new CounterNames(), counts, undefined).packed.byteLength
     })
-    const counters = 4 + 35 + 16 + 13 + 11
-    assert.deepEqual(
-      sizes,
-      [1, 1].map(() => 4 + (STEP_SITES_MAX + 1) * (4 + counters * 8)),
-    )
+    const bytes = 4 + (STEP_SITES_MAX + 1) * (4 + (4 + 35 + 16 + 13 + 11) * 8)
+    assert.deepEqual(sizes, [bytes, bytes])
   })
 })
 
@@ -236,19 +230,12 @@ describe('the whole service', () => {
     const history = startHistory()
     const snapshot = counted(({ answers, limited, faults, aborted, storeBatch }) => {
       Object.assign(answers, {
-        'challenge 200 ok': 10,
-        'challenge 204 ok': 99,
-        'challenge 403 site-unknown': 4,
-        'challenge 429 rate-limited': 3,
-        'verify 200 ok': 6,
-        'verify 200 failed': 2,
-        'verify 429 rate-limited': 1,
-        'verify-token 200 ok': 5,
-        'verify-token 400 token-used': 2,
-        'siteverify 200 token-expired': 1,
-        'siteverify 200 ok': 2,
-        'content 200 ok': 1000,
-        'other 404 not-found': 7,
+        ...{ 'challenge 200 ok': 10, 'challenge 204 ok': 99, 'challenge 403 site-unknown': 4 },
+        ...{ 'challenge 429 rate-limited': 3, 'verify 429 rate-limited': 1 },
+        ...{ 'verify 200 ok': 6, 'verify 200 failed': 2 },
+        ...{ 'verify-token 200 ok': 5, 'verify-token 400 token-used': 2 },
+        ...{ 'siteverify 200 ok': 2, 'siteverify 200 token-expired': 1 },
+        ...{ 'content 200 ok': 1000, 'other 404 not-found': 7 },
       })
       Object.assign(limited, { 'challenge address': 3, 'verify address-site': 1 })
       Object.assign(faults, { verify: 1, other: 1 })
@@ -256,34 +243,21 @@ describe('the whole service', () => {
       storeBatch.counts[0] = 4
       storeBatch.sum = 10
     })
-    history.add(START_MS + ADD_MS, snapshot, { running: 3, restarts: { crash: 1, hang: 1, roll: 2 } })
+    history.add(timeOf(1), snapshot, { running: 3, restarts: { crash: 1, hang: 1, roll: 2 } })
     const { traffic, limits, workers, store, lastMinute } = history.view('30m', null)
-    assert.deepEqual(
-      [traffic.challenges, traffic.passed, traffic.failed, traffic.redeemed],
-      [[10], [6], [2], [7]],
-    )
-    assert.deepEqual(traffic.refused, [18])
-    assert.deepEqual(
-      traffic.refusals.map(({ name, total }) => [name, total]),
-      [
-        ['not-found', 7],
-        ['site-unknown', 4],
-        ['rate-limited', 4],
-        ['token-used', 2],
-        ['token-expired', 1],
-      ],
-    )
-    assert.deepEqual(
-      limits.map(({ name, total }) => [name, total]),
-      [
-        ['challenge address', 3],
-        ['verify address-site', 1],
-      ],
-    )
-    assert.deepEqual(
-      [workers.running, workers.crashes, workers.rolls, workers.faults, workers.aborted],
-      [[3], [2], [2], [2], [2]],
-    )
+    const { challenges, passed, failed, redeemed, refused, refusals } = traffic
+    assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 18])
+    const totals = (tallies: typeof limits) => tallies.map(({ name, total }) => `${name} ${total}`)
+    assert.deepEqual(totals(refusals), [
+      'not-found 7',
+      'site-unknown 4',
+      'rate-limited 4',
+      'token-used 2',
+      'token-expired 1',
+    ])
+    assert.deepEqual(totals(limits), ['challenge address 3', 'verify address-site 1'])
+    const { running, crashes, rolls, faults, aborted } = workers
+    assert.deepEqual([running, crashes, rolls, faults, aborted].flat(), [3, 2, 2, 2, 2])
     assert.deepEqual(store.batch, [2.5])
     assert.deepEqual([lastMinute.faults, lastMinute.redeemed, lastMinute.redemptionsRefused], [2, 7, 3])
     assert.equal(history.view('30m', siteKeyOf(0)).lastMinute.redemptionsRefused, null)
@@ -292,7 +266,7 @@ describe('the whole service', () => {
   test('fields that are missing or not known yet do no harm', () => {
     const history = startHistory()
     const { storeLatency: _, sites: __, ...older } = challenges(3) as StatsSnapshot & Record<string, unknown>
-    history.add(START_MS + ADD_MS, { ...older, later: { more: 5 } } as unknown as StatsSnapshot, FLEET)
+    history.add(timeOf(1), { ...older, later: { more: 5 } } as unknown as StatsSnapshot, FLEET)
     const { traffic, store } = history.view('30m', null)
     assert.deepEqual([traffic.challenges, store.callMs.p99], [[3], [null]])
   })
@@ -308,7 +282,7 @@ describe('the whole service', () => {
     const slow = counted(({ latencies }) => {
       latencies.verify!.counts[3] = 100
     })
-    history.add(START_MS + ADD_MS, slow, FLEET)
+    history.add(timeOf(1), slow, FLEET)
     const { verify, challenge } = history.view('30m', null).latencies
     assert.deepEqual([verify.p50, verify.p99, challenge.p50], [[0.4], [0.498], [null]])
   })

@@ -3,9 +3,8 @@
 import { test } from 'node:test'
 import { ADD_MS, History } from '../../src/metrics/history.ts'
 import { openBrowser } from '../harness/browser.ts'
-import { LOOKS, type Look, lookAt } from './looks.ts'
 import { emptySnapshot, sampleDay, siteKeyOf } from './sample-day.ts'
-import { type Served, serveHistory, WELL } from './stage.ts'
+import { LOOKS, type Look, lookAt, type Served, serveHistory, WELL } from './stage.ts'
 
 const browser = await openBrowser()
 const day = await serveHistory(sampleDay(Date.now()))
