@@ -1,8 +1,19 @@
 /** What the tests need besides Node.js: installs it where it can (Debian, as root), else says what to install. */
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
-import { installValkey } from './harness/valkey.ts'
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { mirror, SOURCES } from './harness/debian.ts'
 
 /** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds, as root also what only root can run. */
 export type Suite = 'quick' | 'rest' | 'all'
@@ -65,22 +76,64 @@ export function installPrograms(...programs: readonly string[]): void {
 
 function installPackages(missing: readonly string[]): void {
   if (!IS_ROOT || !isThere('apt-get')) {
-    process.stderr.write(
-      `The tests need ${missing.join(', ')}: install with 'apt-get install ${missing.join(' ')}'.\n`,
-    )
-    process.exit(1)
+    giveUp(`The tests need ${missing.join(', ')}: install with 'apt-get install ${missing.join(' ')}'.`)
   }
   process.stdout.write(`Installing ${missing.join(', ')} ...\n`)
+  if (!apt('update', '-q') || !aptInstall(missing)) {
+    giveUp(`Could not install ${missing.join(', ')}: install it by hand, then run the tests again.`)
+  }
+}
+
+function giveUp(why: string): never {
+  process.stderr.write(`${why}\n`)
+  process.exit(1)
+}
+
+/** Waits for another program that may be installing. */
+function apt(...args: readonly string[]): boolean {
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  // Another program may be installing.
   const patience = ['-o', 'DPkg::Lock::Timeout=300']
-  const apt = (...args: string[]) =>
-    spawnSync('apt-get', [...patience, ...args], { stdio: 'inherit', env }).status === 0
-  const install = () => apt('install', '-q', '-y', '--no-install-recommends', ...missing)
-  if (!apt('update', '-q') || !withoutStarting(install)) {
-    process.stderr.write(
-      `Could not install ${missing.join(', ')}: install it by hand, then run the tests again.\n`,
+  return spawnSync('apt-get', [...patience, ...args], { stdio: 'inherit', env }).status === 0
+}
+
+function aptInstall(packages: readonly string[], options: readonly string[] = []): boolean {
+  return withoutStarting(() => apt(...options, 'install', '-q', '-y', '--no-install-recommends', ...packages))
+}
+
+const VALKEY = 'valkey-server'
+
+/** Debian 13 has Valkey. For Debian 12 it is in bookworm-backports. */
+function installValkey(): void {
+  if (isThere(VALKEY)) return
+  const isDebian12 =
+    existsSync('/etc/os-release') && /VERSION_CODENAME=bookworm/.test(readFileSync('/etc/os-release', 'utf8'))
+  if (IS_ROOT && (aptInstall([VALKEY]) || (isDebian12 && installFromBackports(VALKEY)))) return
+  giveUp(
+    `The tests need ${VALKEY}: install it, on Debian 12 with 'apt-get install -t bookworm-backports ${VALKEY}'.`,
+  )
+}
+
+const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+/**
+ * Asks the mirror that the machine uses already for this one package. The lists and sources of apt are others than the machine's,
+ * so that nothing else ever comes from there.
+ */
+function installFromBackports(name: string): boolean {
+  const uri = mirror()
+  if (uri === undefined) return false
+  const dir = mkdtempSync(join(tmpdir(), 'powgate-apt-'))
+  chmodSync(dir, 0o755) // apt reads it as a user of its own
+  try {
+    for (const folder of ['sources', 'lists/partial']) mkdirSync(join(dir, folder), { recursive: true })
+    if (existsSync(SOURCES)) cpSync(SOURCES, join(dir, 'sources'), { recursive: true })
+    const source = `Types: deb\nURIs: ${uri}\nSuites: bookworm-backports\nComponents: main\nSigned-By: ${KEYRING}\n`
+    writeFileSync(join(dir, 'sources', 'backports.sources'), source)
+    const options = [`Dir::Etc::sourceparts=${dir}/sources`, `Dir::State::lists=${dir}/lists`].flatMap(
+      option => ['-o', option],
     )
-    process.exit(1)
+    return apt(...options, 'update', '-q') && aptInstall([name], options)
+  } finally {
+    rmSync(dir, { recursive: true, force: true })
   }
 }

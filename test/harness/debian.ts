@@ -4,10 +4,20 @@
  */
 
 import { type ChildProcess, type SpawnOptions, spawn, spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
-import { mirror } from './valkey.ts'
 
+export const SOURCES = '/etc/apt/sources.list.d'
+const SOURCES_LIST = '/etc/apt/sources.list'
 /** Certificate authorities, on every Debian. */
 const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt'
 /** Node.js needs the libraries, npm the authorities. */
@@ -61,4 +71,21 @@ export function putNode(root: string, line: number): void {
   rmSync(node, { force: true }) // npm's link into the folder
   renameSync(join(folder, 'bin/node'), node)
   rmSync(folder, { recursive: true })
+}
+
+/** The mirror of this machine's Debian 12; undefined on another system. */
+export function mirror(): string | undefined {
+  const files = existsSync(SOURCES) ? readdirSync(SOURCES).map(name => join(SOURCES, name)) : []
+  for (const file of [...files, SOURCES_LIST].filter(existsSync)) {
+    const text = readFileSync(file, 'utf8')
+    const line = /^deb (?:\[[^\]]*\] )?(\S+) bookworm /m.exec(text)?.[1]
+    if (line !== undefined) return line
+    for (const stanza of text.split(/\n\s*\n/)) {
+      if (/^Suites:.*\bbookworm(?:\s|$)/m.test(stanza)) {
+        const uri = /^URIs: *(\S+)/m.exec(stanza)?.[1]
+        if (uri !== undefined) return uri
+      }
+    }
+  }
+  return undefined
 }
