@@ -1,7 +1,7 @@
 /** Tells whether other processes used the machine during a measurement. */
 
 import { readdirSync, readFileSync } from 'node:fs'
-import { machineCpuMs } from '../test/harness/cpu.ts'
+import { machineCpuMs } from '../test/harness/measure.ts'
 
 /** Above this share of a core others were in the way, of the caches too. */
 const OTHERS_BUSY_MAX = 0.15

@@ -3,8 +3,8 @@
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../../test/harness/command-line.ts'
 import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
+import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Spread } from '../../test/harness/statistics.ts'
 import type { EndpointCost, Measurements, StoreCosts } from './model.ts'
 
 export const SOURCES = ['http', 'micro', 'solver', 'store'] as const

@@ -1,8 +1,8 @@
 /** Computes what a load needs and what an attack costs, from measured costs. Pure: all figures are arguments. */
 
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
+import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Spread } from '../../test/harness/statistics.ts'
 import { PRICES } from '../effect/scenario.ts'
 
 /** CPU time of one request, microseconds. */

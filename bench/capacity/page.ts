@@ -1,7 +1,7 @@
 /** The capacity page: as a report, and as Markdown for docs/measurements.md. Assumptions come first. */
 
+import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Spread } from '../../test/harness/statistics.ts'
 import type { Report, ReportTable } from '../report/report.ts'
 import { left, right } from '../report/table.ts'
 import {

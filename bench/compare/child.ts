@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type LoadResult, runLoad } from '../../test/harness/load/loops.ts'
 import { type Endpoint, MARKERS } from '../../test/harness/load/traffic.ts'
-import { carryOut } from '../../test/harness/order-process.ts'
+import { carryOut } from '../../test/harness/processes.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { STEPS, type Step } from './steps.ts'
 

@@ -6,7 +6,7 @@
 import { choices, integer, number, text, UsageError, type Values } from '../../test/harness/command-line.ts'
 import type { LoadResult } from '../../test/harness/load/loops.ts'
 import { ENDPOINTS } from '../../test/harness/load/traffic.ts'
-import { OrderProcess } from '../../test/harness/order-process.ts'
+import { OrderProcess } from '../../test/harness/processes.ts'
 import { STORE_KINDS } from '../../test/harness/service.ts'
 import { OUTPUT } from '../report/publish.ts'
 import type { Order } from './child.ts'

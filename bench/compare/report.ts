@@ -1,7 +1,7 @@
 /** The paired measurements as a table, and the verdict on all of them. */
 
 import { cpus } from 'node:os'
-import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { Report } from '../report/report.ts'
 import { left, right, spreadText } from '../report/table.ts'
 import type { Case, Options } from './pairs.ts'

@@ -1,6 +1,6 @@
 /** Tells which of two paired series is larger, and how sure that is. */
 
-import { spreadOf } from '../../test/harness/statistics.ts'
+import { spreadOf } from '../../test/harness/measure.ts'
 
 export interface PairedRatio {
   /** Median of new/old over the pairs. */

@@ -1,7 +1,7 @@
 /** Computes the figures of one run from what the load generator measured. */
 
-import type { MeasuredUsage } from '../../test/harness/cpu.ts'
 import type { LoadResult, PacedResult } from '../../test/harness/load/loops.ts'
+import type { MeasuredUsage } from '../../test/harness/measure.ts'
 
 /** In the closed loop, at full load. */
 export interface Figures {

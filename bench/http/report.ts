@@ -1,8 +1,8 @@
 /** The repetitions of each case as medians and ranges, and these as tables beside their budgets. */
 
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import type { Report, ReportPart, ReportTable } from '../report/report.ts'
 import { left, percent, right, text } from '../report/table.ts'

@@ -2,11 +2,10 @@
 
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
-import { startBare } from '../../test/harness/child-server.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import type { Answer } from '../../test/harness/http.ts'
 import type { TrafficTarget } from '../../test/harness/load/traffic.ts'
-import { childPids } from '../../test/harness/processes.ts'
+import { childPids, startBare } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
   TEST_SECRET,

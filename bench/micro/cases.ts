@@ -12,8 +12,8 @@ import { checkProof } from '../../src/domain/pow.ts'
 import { apiKeyId, apiKeySha256, isApiKeyOf, newApiKey } from '../../src/domain/site.ts'
 import { NEW_SOURCE, SourceWatch } from '../../src/domain/sources.ts'
 import { proofInput } from '../../src/protocol/proof.ts'
-import { clientAddress } from '../../test/harness/client-address.ts'
-import { randomHex, seededRandom } from '../../test/harness/random.ts'
+import { clientAddress } from '../../test/harness/proxy-header.ts'
+import { randomHex, seededRandom } from '../../test/harness/values.ts'
 import { type Case, isText, over, plain, type SyncWork } from './case.ts'
 import {
   addressKeyOf,

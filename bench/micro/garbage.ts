@@ -5,7 +5,7 @@
 
 import { PerformanceObserver } from 'node:perf_hooks'
 import { setTimeout } from 'node:timers/promises'
-import { spreadOf } from '../../test/harness/statistics.ts'
+import { spreadOf } from '../../test/harness/measure.ts'
 import type { Work } from './case.ts'
 import { asyncPass, syncPass } from './timing.ts'
 

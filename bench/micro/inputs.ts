@@ -10,7 +10,7 @@ import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { parseRedemption, parseSolution } from '../../src/http/schemas.ts'
 import type { Redemption, Solution } from '../../src/protocol/wire.ts'
-import { randomHex, seededRandom } from '../../test/harness/random.ts'
+import { randomHex, seededRandom } from '../../test/harness/values.ts'
 
 /** Of all cases but those of peers whose inputs take long to make. */
 export const INPUTS = 1024

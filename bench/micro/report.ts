@@ -1,7 +1,7 @@
 /** The figures, from what was measured, and as a table with the aims. */
 
 import { availableParallelism, cpus, loadavg } from 'node:os'
-import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote } from '../disturbance.ts'
 import type { Report, ReportPart } from '../report/report.ts'
 import { left, right, spreadText } from '../report/table.ts'

@@ -1,6 +1,6 @@
 /** Tables for people, in plain text. */
 
-import type { Spread } from '../../test/harness/statistics.ts'
+import type { Spread } from '../../test/harness/measure.ts'
 
 export interface Column {
   readonly title: string

@@ -2,7 +2,7 @@
 
 import { availableParallelism, cpus } from 'node:os'
 import { triesOf } from '../../src/protocol/proof.ts'
-import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
 import { wantedVersions } from '../peers.ts'
 import type { Report, ReportPart } from '../report/report.ts'

@@ -1,7 +1,7 @@
 /** The figures by name: their units, and how repetitions are aggregated. */
 
+import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import { type Spread, spreadOf } from '../../test/harness/statistics.ts'
 
 export const PARTS = ['costs', 'batches', 'memory', 'expiry', 'growth'] as const
 export type Part = (typeof PARTS)[number]

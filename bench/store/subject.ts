@@ -1,7 +1,7 @@
 /** A fresh store of either kind, with what all measurements share. */
 
 import type { Store } from '../../src/store/store.ts'
-import { machineCpuMs } from '../../test/harness/cpu.ts'
+import { machineCpuMs } from '../../test/harness/measure.ts'
 import { collectGarbage, type Drive } from './drive.ts'
 import type { Sample } from './figures.ts'
 

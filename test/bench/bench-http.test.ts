@@ -10,7 +10,6 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LatencyRun } from '../../bench/http/cases.ts'
 import { type CaseReport, type LatencyReport, reportLatencies } from '../../bench/http/report.ts'
-import { startBare } from '../harness/child-server.ts'
 import { eventually } from '../harness/eventually.ts'
 import { answerLength, isGoodAnswer } from '../harness/load/connection.ts'
 import {
@@ -30,8 +29,8 @@ import {
   requestAt,
   type TrafficSpec,
 } from '../harness/load/traffic.ts'
-import { childPids } from '../harness/processes.ts'
-import { spreadOf } from '../harness/statistics.ts'
+import { spreadOf } from '../harness/measure.ts'
+import { childPids, startBare } from '../harness/processes.ts'
 import { runBench } from './run-bench.ts'
 
 /** Any of these may be zero where so little is measured. */

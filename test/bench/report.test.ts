@@ -7,8 +7,7 @@ import { reportHtml } from '../../bench/report/html.ts'
 import { scaleOf } from '../../bench/report/plot.ts'
 import { reportText } from '../../bench/report/publish.ts'
 import type { Report, ReportPart } from '../../bench/report/report.ts'
-import { openBrowser } from '../harness/browser.ts'
-import { axeViolations } from '../harness/browser-axe.ts'
+import { axeViolations, openBrowser } from '../harness/browser.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'powgate-report-'))
 after(() => rmSync(folder, { recursive: true }))

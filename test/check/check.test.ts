@@ -8,8 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { freePort } from '../harness/ports.ts'
-import { RedisServer } from '../harness/redis.ts'
-import { makeUser, PASSWORD, USER } from '../harness/redis-user.ts'
+import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { TEST_SECRET, TestService } from '../harness/service.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-check-'))

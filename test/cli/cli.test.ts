@@ -9,7 +9,7 @@ import { Redis } from 'ioredis'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import { Powgate } from './cli-process.ts'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/

@@ -8,7 +8,7 @@ import { test } from 'node:test'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { FLAGS } from '../harness/client.ts'
 import { call } from '../harness/http.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import { assertNotRedeemed, assertPassed, assertRedeemed, assertRefused } from './answers.ts'
 import { refusesAndSpendsNothing, type Subject } from './support.ts'
 

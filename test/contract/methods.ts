@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import {
   assertNotRedeemed,
   assertNotSiteverified,

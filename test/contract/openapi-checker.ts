@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { openapiDocument } from '../../src/openapi/document.ts'
 import { type Answer, listenToAnswers } from '../harness/http.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is looked into everywhere
 type Json = any

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { revokeApiKey } from '../../src/sites/sites.ts'
 import { freshAddress } from '../harness/http.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import {
   assertNotRedeemed,
   assertNotSiteverified,

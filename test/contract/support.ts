@@ -16,9 +16,15 @@ import type { SiteStore } from '../../src/store/store.ts'
 import { Client, type From, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
-import { lifetimesOf } from '../harness/lifetimes.ts'
 import { BEHIND, FrontProxy, type ProxyKind } from '../harness/proxies.ts'
-import { STORE_KINDS, type StoreKind, TEST_SECRET, TestService, type TestSite } from '../harness/service.ts'
+import {
+  lifetimesOf,
+  STORE_KINDS,
+  type StoreKind,
+  TEST_SECRET,
+  TestService,
+  type TestSite,
+} from '../harness/service.ts'
 import { assertPassed, assertRedeemed } from './answers.ts'
 
 export const QUICK_DIFFICULTY = { base: 16, min: 16, max: 28 }

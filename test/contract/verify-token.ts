@@ -7,7 +7,7 @@ import { mintToken } from '../../src/domain/token.ts'
 import { createApiKey, revokeApiKey } from '../../src/sites/sites.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import { assertNotRedeemed, assertOneOf, assertRedeemed, assertUnauthorized } from './answers.ts'
 import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 

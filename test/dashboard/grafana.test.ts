@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { call } from '../harness/http.ts'
+import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
-import { PrometheusText } from '../harness/prometheus-text.ts'
 import { TestService } from '../harness/service.ts'
 
 interface Panel {

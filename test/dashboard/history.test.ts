@@ -7,7 +7,7 @@ import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
 import { OTHER_SITES } from '../../src/metrics/history-view.ts'
 import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/metrics/steps.ts'
-import { EMPTY_SITE } from '../harness/empty-stats.ts'
+import { EMPTY_SITE } from '../harness/metrics.ts'
 import { emptySnapshot, siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000

@@ -2,8 +2,8 @@
 
 import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
 import type { Histogram, SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
-import { EMPTY_SITE, EMPTY_STATS } from '../harness/empty-stats.ts'
-import { words } from '../harness/words.ts'
+import { EMPTY_SITE, EMPTY_STATS } from '../harness/metrics.ts'
+import { words } from '../harness/values.ts'
 
 const DAY_MS = 86_400_000
 const SITES = 60

@@ -13,8 +13,7 @@ import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import type { History } from '../../src/metrics/history.ts'
 import type { ServiceState } from '../../src/metrics/history-view.ts'
-import { openPage } from '../harness/browser.ts'
-import { axeViolations } from '../harness/browser-axe.ts'
+import { axeViolations, openPage } from '../harness/browser.ts'
 import { freePort } from '../harness/ports.ts'
 
 export const WELL: ServiceState = {

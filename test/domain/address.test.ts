@@ -18,7 +18,7 @@ import {
 import { isOwnPseudonym, Pseudonyms, parsePseudonym, pseudonymText } from '../../src/domain/pseudonyms.ts'
 import { isOperatorsOwn } from '../../src/domain/sources.ts'
 import { addresses, seeded } from '../harness/arbitraries.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 test('parsing and formatting', () => {
   const rows: [text: string, canonical: string | undefined][] = [

@@ -6,8 +6,8 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { AddressSet, formatAddress, parseAddress } from '../../src/domain/address.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { clientAddress } from '../harness/client-address.ts'
-import { words } from '../harness/words.ts'
+import { clientAddress } from '../harness/proxy-header.ts'
+import { words } from '../harness/values.ts'
 
 const RUNS = 30_000
 const TRUSTED = new AddressSet(['127.0.0.1', '10.0.0.0/8', 'fd00::/8'])

@@ -21,7 +21,7 @@ import {
 import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const bounds = { base: 18, min: 16, max: 28 }
 const quiet: DifficultyInputs = {

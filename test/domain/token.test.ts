@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const SECRET = 'first secret, long enough to be accepted'
 const keyring = new Keyring([SECRET])

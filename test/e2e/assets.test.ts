@@ -13,7 +13,7 @@ import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
 const DIST = join(ROOT, 'dist')

@@ -15,7 +15,7 @@ import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',

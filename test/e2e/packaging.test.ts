@@ -19,7 +19,7 @@ import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../..', import.meta.url).pathname

@@ -15,10 +15,9 @@ import { readToken } from '../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { lifetimesOf } from '../harness/lifetimes.ts'
 import { FrontProxy } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
-import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { lifetimesOf, TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 
 const OLD = 'old secret '.repeat(4).trim()
 const NEW = 'new secret '.repeat(4).trim()

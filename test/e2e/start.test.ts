@@ -15,7 +15,7 @@ import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const UNKNOWN_SITE = 'site_0000000000000000000000'
 const MAIN = new URL('../../dist/main.js', import.meta.url).pathname

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname } from 'node:path'
-import { after } from 'node:test'
+import { leftovers } from './processes.ts'
 
 /** Where a page's policy may send its reports: `report-uri /csp-reports`. */
 export const REPORT_PATH = '/csp-reports'
@@ -35,21 +35,13 @@ interface Served {
   readonly headers: OutgoingHttpHeaders
 }
 
-const running = new Set<LoopbackServer>()
-
-if (process.argv[1]?.endsWith('.test.ts')) {
-  after(async () => {
-    for (const server of running) await server.stop()
-  })
-}
-
 /** An HTTP server on a free port of 127.0.0.1; stopped when the test file ends, if not before. */
 export class LoopbackServer {
   readonly #server: Server
 
   protected constructor(server: Server) {
     this.#server = server
-    running.add(this)
+    leftovers.add(this)
   }
 
   protected async listen(): Promise<this> {
@@ -68,7 +60,7 @@ export class LoopbackServer {
   }
 
   async stop(): Promise<void> {
-    if (!running.delete(this)) return
+    if (!leftovers.delete(this)) return
     const closed = once(this.#server, 'close')
     this.#server.close()
     this.#server.closeAllConnections()

@@ -1,9 +1,9 @@
-/** A real browser: Debian's Chromium, headless. Its pages record everything that goes wrong. */
+/** A real browser: Debian's Chromium, headless. Its pages record everything that goes wrong, and axe-core examines them. */
 
-import { accessSync, constants } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { after } from 'node:test'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { leftovers } from './processes.ts'
 
 /** Chromium sets `navigator.webdriver` when a program controls it. Most tests want a browser that looks like a person's. */
 const LIKE_A_PERSON = '--disable-blink-features=AutomationControlled'
@@ -28,18 +28,15 @@ export interface BrowserOptions {
 
 const opened = new Map<string, Promise<Browser>>()
 
-if (process.argv[1]?.endsWith('.test.ts')) {
-  after(async () => {
-    for (const browser of opened.values()) await (await browser).close()
-  })
-}
-
 /** One browser for all tests of a file with the same options; closed when the file ends. */
 export function openBrowser(options: BrowserOptions = {}): Promise<Browser> {
   const key = JSON.stringify(options)
-  let browser = opened.get(key)
-  if (browser === undefined) opened.set(key, (browser = launchBrowser(options)))
-  return browser
+  const known = opened.get(key)
+  if (known !== undefined) return known
+  const launched = launchBrowser(options)
+  opened.set(key, launched)
+  leftovers.add({ stop: async () => (await launched).close() })
+  return launched
 }
 
 /** A browser that the caller closes. */
@@ -179,4 +176,48 @@ function observe(): void {
       return Math.max(0, ...durationsMs)
     },
   }
+}
+
+const AXE = new URL('../../node_modules/axe-core/axe.min.js', import.meta.url)
+
+const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string
+    readonly nodes: readonly { readonly target: unknown; readonly failureSummary?: string }[]
+  }[]
+  readonly passes: readonly unknown[]
+}
+
+interface AxeOptions {
+  /** The part of the page to check, shadow trees included; by default the whole page. */
+  readonly selector?: string
+  /** Whether to apply rules that no WCAG criterion requires. */
+  readonly hasBestPractices?: boolean
+}
+
+/**
+ * Violations of WCAG 2.2 A and AA that axe-core finds, a line each.
+ *
+ * @throws Error if there was nothing to check
+ */
+export async function axeViolations(page: Page, options: AxeOptions = {}): Promise<string[]> {
+  const { selector = 'html', hasBestPractices = false } = options
+  await page.evaluate(readFileSync(AXE, 'utf8'))
+  const tags = hasBestPractices ? [...WCAG_22_AA, 'best-practice'] : WCAG_22_AA
+  const { violations, passes } = await page.evaluate(
+    ([include, runOnly]) => {
+      const { axe } = globalThis as unknown as {
+        axe: { run(context: object, options: object): Promise<AxeResults> }
+      }
+      // axe would wait for an answer of frames into which it was not loaded.
+      return axe.run({ include: [include] }, { runOnly, iframes: false })
+    },
+    [selector, tags] as const,
+  )
+  if (violations.length + passes.length === 0) throw new Error(`axe found nothing to look at in ${selector}`)
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id} at ${JSON.stringify(target)}: ${failureSummary}`),
+  )
 }

@@ -10,8 +10,8 @@ import { connect, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
-import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
+import { leftovers } from './processes.ts'
 
 export type DrivenEngine = 'firefox' | 'webkit'
 export const DRIVEN_ENGINES: readonly DrivenEngine[] = ['firefox', 'webkit']

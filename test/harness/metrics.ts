@@ -1,9 +1,11 @@
-/** The admin port of a service under test. */
+/** Metrics of a service under test, and a strict parser of Prometheus' text format. */
 
 import assert from 'node:assert/strict'
+import { SiteCounters } from '../../src/metrics/counters.ts'
+import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
+import { Stats } from '../../src/metrics/stats.ts'
 import { call } from './http.ts'
 import { freePort } from './ports.ts'
-import { PrometheusText } from './prometheus-text.ts'
 import { type StoreKind, TestService } from './service.ts'
 
 export interface Observed {
@@ -41,4 +43,182 @@ export function growth(before: PrometheusText, after: PrometheusText): Map<strin
     if (change !== 0) grown.set(series, change)
   }
   return grown
+}
+
+/** The statistics of a worker without requests. */
+export const EMPTY_STATS: StatsSnapshot = new Stats({
+  isStoreUp: () => true,
+  underWay: () => 0,
+  connections: () => ({ open: 0, max: 0, refused: 0 }),
+  siteNamedBy: () => undefined,
+}).snapshot()
+
+/** Of a site that nobody has asked for yet. */
+export const EMPTY_SITE: SiteStats = new SiteCounters().snapshot()
+
+type Labels = Readonly<Record<string, string>>
+
+interface Sample {
+  /** With its suffix, if any. */
+  readonly name: string
+  readonly labels: Labels
+  readonly value: number
+}
+
+interface Family {
+  readonly name: string
+  readonly help: string
+  type: string | undefined
+  readonly samples: Sample[]
+}
+
+const NAME = '[a-zA-Z_:][a-zA-Z0-9_:]*'
+const HEAD = new RegExp(`^# (HELP|TYPE) (${NAME}) (.+)$`)
+const SAMPLE = new RegExp(`^(${NAME})(?:\\{(.*)\\})? (\\S+)$`)
+/** Only `\\`, `\n` and, in labels, `\"` are escapes, which JSON has too. */
+const LABEL = /((?!__)[a-zA-Z_][a-zA-Z0-9_]*)=("(?:[^"\\]|\\[\\n"])*")(?:,|$)/y
+const HELP = /^(?:[^\\]|\\[\\n])+$/
+const NUMBER = /^(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|\+Inf|-Inf|NaN)$/
+const SUFFIXES: Readonly<Record<string, readonly string[]>> = {
+  counter: [''],
+  gauge: [''],
+  histogram: ['_bucket', '_sum', '_count'],
+}
+const numberOf = (text: string) => Number(text.replace('Inf', 'Infinity'))
+
+/**
+ * One HELP and one TYPE must come before the samples of a metric, and its samples must be together. Names, labels and escapes
+ * must be valid, no series may occur twice, counters end in _total, and histograms add up.
+ */
+export class PrometheusText {
+  readonly families: ReadonlyMap<string, Family>
+  readonly #values = new Map<string, number>()
+
+  /** Throws at the first violation of the format. */
+  constructor(text: string) {
+    assert.ok(text.endsWith('\n'), 'the last line has no end')
+    assert.ok(!text.includes('\r'))
+    this.families = readFamilies(text)
+    for (const family of this.families.values()) {
+      for (const { name, labels, value } of family.samples) {
+        const series = seriesOf(name, labels)
+        assert.ok(!this.#values.has(series), `${series} is there twice`)
+        this.#values.set(series, value)
+      }
+      checkFamily(family)
+    }
+  }
+
+  /** Names with their labels, in alphabetical order. */
+  get series(): string[] {
+    return [...this.#values.keys()].sort()
+  }
+
+  value(name: string, labels: Labels = {}): number {
+    const value = this.#values.get(seriesOf(name, labels))
+    assert.ok(value !== undefined, `there is no ${seriesOf(name, labels)}`)
+    return value
+  }
+
+  /** Values that never decrease, by series: counters, and histograms with their buckets. */
+  get counts(): ReadonlyMap<string, number> {
+    const families = [...this.families.values()].filter(({ type }) => type !== 'gauge')
+    return new Map(
+      families.flatMap(({ samples }) =>
+        samples.map(({ name, labels, value }) => [seriesOf(name, labels), value] as const),
+      ),
+    )
+  }
+
+  /** Samples of one metric. */
+  samples(name: string): readonly Sample[] {
+    const family = this.families.get(name)
+    assert.ok(family !== undefined, `there is no ${name}`)
+    return family.samples
+  }
+}
+
+export function seriesOf(name: string, labels: Labels): string {
+  const parts = Object.keys(labels).sort()
+  return `${name}{${parts.map(label => `${label}=${JSON.stringify(labels[label])}`).join(',')}}`
+}
+
+function readFamilies(text: string): Map<string, Family> {
+  const families = new Map<string, Family>()
+  let current: Family | undefined
+  for (const line of text.split('\n').filter(line => line !== '')) {
+    const [, keyword, name, rest] = HEAD.exec(line) ?? []
+    if (keyword === 'HELP') {
+      assert.ok(!families.has(name!) && HELP.test(rest!), line)
+      current = { name: name!, help: rest!, type: undefined, samples: [] }
+      families.set(name!, current)
+    } else if (keyword === 'TYPE') {
+      assert.ok(current?.name === name && current?.type === undefined && rest! in SUFFIXES, line)
+      current!.type = rest
+    } else {
+      assert.ok(current?.type !== undefined, `a sample before HELP and TYPE: ${line}`)
+      current!.samples.push(readSample(line, current!))
+    }
+  }
+  return families
+}
+
+function readSample(line: string, family: Family): Sample {
+  const [, name, labels = '', value = ''] = SAMPLE.exec(line) ?? []
+  const names = SUFFIXES[family.type!]!.map(suffix => family.name + suffix)
+  assert.ok(names.includes(name!) && NUMBER.test(value), `below the HELP and TYPE of ${family.name}: ${line}`)
+  return { name: name!, labels: readLabels(labels), value: numberOf(value) }
+}
+
+function readLabels(text: string): Labels {
+  const labels: Record<string, string> = {}
+  for (LABEL.lastIndex = 0; LABEL.lastIndex < text.length; ) {
+    const [, label = '', quoted = ''] = LABEL.exec(text) ?? []
+    assert.ok(label !== '' && !(label in labels), text)
+    labels[label] = JSON.parse(quoted)
+  }
+  return labels
+}
+
+function checkFamily(family: Family): void {
+  const { name, type, samples } = family
+  assert.ok(samples.length > 0, `${name} has no samples`)
+  if (type === 'counter') {
+    assert.match(name, /_total$/)
+    for (const { value } of samples) assert.ok(value >= 0, name)
+  } else {
+    assert.doesNotMatch(name, /_total$/)
+  }
+  if (type === 'histogram') checkHistogram(family)
+}
+
+function checkHistogram({ name, samples }: Family): void {
+  const bySeries = new Map<string, Sample[]>()
+  for (const sample of samples) {
+    const { le: _, ...labels } = sample.labels
+    const key = seriesOf(name, labels)
+    bySeries.set(key, [...(bySeries.get(key) ?? []), sample])
+  }
+  for (const [series, ofSeries] of bySeries) {
+    const buckets = ofSeries.filter(sample => sample.name === `${name}_bucket`)
+    const bounds = buckets.map(({ labels }) => numberOf(labels.le!))
+    assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY, `${series} has no bucket +Inf`)
+    bounds.reduce((below, bound) => {
+      assert.ok(bound > below, `${series}: bounds do not ascend`)
+      return bound
+    })
+    buckets.reduce((below, { value }) => {
+      assert.ok(value >= below, `${series}: buckets are not cumulative`)
+      return value
+    }, 0)
+    const [sums, counts] = ['_sum', '_count'].map(suffix =>
+      ofSeries.filter(sample => sample.name === name + suffix),
+    )
+    assert.equal(sums!.length, 1, `${series}_sum`)
+    assert.deepEqual(
+      counts!.map(({ value }) => value),
+      [buckets.at(-1)!.value],
+      `${series}_count is not its bucket +Inf`,
+    )
+  }
 }

@@ -1,7 +1,21 @@
-/** Processes that serve a port, the children of a process, and signals to them. */
+/** Processes of tests and benches: those that they start, and what the system tells of any. */
 
-import { execFileSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, type ForkOptions, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
+import { after } from 'node:test'
+
+/**
+ * Servers and browsers that run: added when they start, removed when they stop. One that a failed test left would keep the whole
+ * run waiting, so a test file stops them at its end.
+ */
+export const leftovers = new Set<{ stop(): Promise<void> }>()
+
+if (process.argv[1]?.endsWith('.test.ts')) {
+  after(async () => {
+    for (const server of [...leftovers].reverse()) await server.stop()
+  })
+}
 
 /** Processes that listen on a TCP port. */
 export function listeningPids(port: number): number[] {
@@ -56,4 +70,115 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** A server in a process of its own, which reports its port when it listens. */
+export class ChildServer {
+  readonly port: number
+  readonly #process: ChildProcess
+
+  private constructor(child: ChildProcess, port: number) {
+    this.#process = child
+    this.port = port
+  }
+
+  /** @param path its entry, which sends the port to its parent */
+  static async start(path: string, args: readonly string[] = []): Promise<ChildServer> {
+    const child = fork(path, [...args])
+    const ended = once(child, 'exit').then(([code]) =>
+      Promise.reject(new Error(`${path} ended with ${code as number}`)),
+    )
+    ended.catch(() => {}) // every server is stopped in the end
+    const [port] = await Promise.race([once(child, 'message'), ended])
+    return new ChildServer(child, port as number)
+  }
+
+  get pid(): number {
+    return this.#process.pid!
+  }
+
+  async stop(): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
+    const ended = once(this.#process, 'exit')
+    this.#process.kill()
+    await ended
+  }
+}
+
+const BARE = new URL('./load/bare.ts', import.meta.url).pathname
+
+/** uWebSockets.js alone. @param answerBytes the length of an answer, its head included, if its date has the usual length */
+export function startBare(answerBytes: number): Promise<ChildServer> {
+  return ChildServer.start(BARE, [String(answerBytes)])
+}
+
+/** Of an OrderProcess. */
+type Answer = { readonly result: unknown } | { readonly problem: string }
+
+/** To put an end to what it does and to stop what it has started. */
+const STOP_MS_MAX = 15_000
+
+/**
+ * A process of its own that carries out orders, one at a time: a load generator, so that its CPU time is counted apart, or the
+ * code of another tree.
+ */
+export class OrderProcess<Order> {
+  readonly #child: ChildProcess
+  readonly #ended: Promise<unknown>
+
+  /** @param entry a module that calls `carryOut` */
+  constructor(entry: string | URL, args: readonly string[] = [], options: ForkOptions = {}) {
+    // Structured clones, so that Infinity stays Infinity.
+    this.#child = fork(entry, [...args], { serialization: 'advanced', ...options })
+    this.#ended = once(this.#child, 'exit')
+  }
+
+  /** Rejects with the reason if it cannot be done. */
+  ask<Result>(order: Order): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const onExit = (code: number | null) => reject(new Error(`the process has ended with ${code}`))
+      this.#child.once('exit', onExit)
+      this.#child.once('message', (answer: Answer) => {
+        this.#child.off('exit', onExit)
+        if ('problem' in answer) reject(new Error(answer.problem))
+        else resolve(answer.result as Result)
+      })
+      // Without a callback, a process that has gone would end this one before its servers are stopped.
+      this.#child.send(order as object, error => {
+        if (error !== null) reject(error)
+      })
+    })
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+
+  /** Resolves when it has ended, and whatever it had started. */
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const timer = setTimeout(() => this.kill(), STOP_MS_MAX)
+    if (this.#child.connected) this.#child.disconnect()
+    await this.#ended
+    clearTimeout(timer)
+  }
+}
+
+/** The other side: carries out orders until its parent has gone. */
+export function carryOut<Order>(
+  act: (order: Order) => Promise<unknown>,
+  clean: () => Promise<void> = async () => {},
+): void {
+  const send = (answer: Answer) => {
+    if (process.connected) process.send!(answer)
+  }
+  process.on('message', (order: Order) => {
+    act(order).then(
+      result => send({ result }),
+      (error: Error) => send({ problem: error.message }),
+    )
+  })
+  // From a terminal Ctrl-C comes to all processes; the parent ends this one when it is time.
+  process.on('SIGINT', () => {})
+  process.on('disconnect', () => void clean().finally(() => process.exit()))
 }

@@ -1,13 +1,14 @@
-/** Real nginx, HAProxy, Apache and Caddy on loopback, in front of a service. */
+/** Real nginx, HAProxy, Apache and Caddy on loopback, in front of a service; and the samples of the documentation for them. */
 
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
+import { leftovers } from './processes.ts'
 
 /** The address from which proxies call the service; no client of the tests uses it. */
 export const PROXY_ADDRESS = '127.0.0.2'
@@ -253,4 +254,26 @@ function accepts(port: number): Promise<boolean> {
     })
     socket.once('error', () => resolve(false))
   })
+}
+
+const ROOT = new URL('../..', import.meta.url).pathname
+const DOCS = join(ROOT, 'docs')
+
+/** The one block of a language in README.md and docs/ that has this text, as readers copy it. */
+export function sample(language: string, text: string): string {
+  const pages = readdirSync(DOCS).filter(name => name.endsWith('.md'))
+  const files = [join(ROOT, 'README.md'), ...pages.map(name => join(DOCS, name))]
+  const blocks = files.flatMap(file =>
+    Array.from(readFileSync(file, 'utf8').matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)),
+  )
+  const found = blocks.filter(([, name, block]) => name === language && block!.includes(text))
+  assert.equal(found.length, 1, `${found.length} blocks of ${language} have ${text}`)
+  return found[0]![2]!
+}
+
+/** The sample with names of this machine; none of the documentation's is left. */
+export function adapted(text: string, names: Readonly<Record<string, string>>): string {
+  const result = Object.entries(names).reduce((all, [name, own]) => all.replaceAll(name, own), text)
+  assert.doesNotMatch(result, /\b10\.0\.0\.|\b(8080|443|9090)\b|\/etc\//)
+  return result
 }

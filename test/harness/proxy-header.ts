@@ -1,4 +1,7 @@
-/** PROXY protocol headers of version 2, valid and invalid ones. */
+/** What proxies tell of a client: PROXY protocol headers of version 2, valid and invalid ones, and X-Forwarded-For. */
+
+import type { Address, AddressSet } from '../../src/domain/address.ts'
+import { forwardedAddress } from '../../src/domain/client-address.ts'
 
 export const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex')
 
@@ -45,4 +48,9 @@ export function extension(type: number, bytes: number): Buffer {
   extension[0] = type
   extension.writeUInt16BE(bytes - 3, 1)
   return extension
+}
+
+/** The client's address, as an exchange determines it. @param peer address of the TCP connection, trusted or not */
+export function clientAddress(peer: Address, forwardedFor: string, trusted: AddressSet): Address {
+  return trusted.has(peer) ? (forwardedAddress(forwardedFor, trusted) ?? peer) : peer
 }

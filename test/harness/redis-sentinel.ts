@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { eventually } from './eventually.ts'
-import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
+import { leftovers } from './processes.ts'
 import { RedisServer, type ServerOptions, untilAccepting } from './redis.ts'
 
 export interface SentinelOptions extends ServerOptions {

@@ -1,8 +1,8 @@
-/** A real redis-server (or valkey-server) on loopback. */
+/** A real redis-server (or valkey-server) on loopback, and a user with the rights of docs/redis.md. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,8 +10,8 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { noteSecret } from './canaries.ts'
 import { eventually } from './eventually.ts'
-import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
+import { leftovers } from './processes.ts'
 import type { Certificates } from './redis-tls.ts'
 
 const run = promisify(execFile)
@@ -160,4 +160,22 @@ export async function untilAccepting(port: number, hasEnded = () => false): Prom
       socket.once('error', () => resolve(false))
     })
   })
+}
+
+export const USER = 'powgate'
+export const PASSWORD = 'a password, with: / @ and %'
+
+const PAGE = new URL('../../docs/redis.md', import.meta.url)
+
+/** The user's rights: `ACL SETUSER powgate on >... ~pg:* ...` of the page, without name and password. */
+function rules(): string[] {
+  const line = /^ACL SETUSER powgate (.*)$/m.exec(readFileSync(PAGE, 'utf8'))
+  if (line === null) throw new Error(`${PAGE.pathname} has no ACL SETUSER`)
+  return line[1]!.split(' ').filter(rule => !/^(reset|on|>.*)$/.test(rule))
+}
+
+/** Creates the user on every server: nodes of a Cluster, and replicas, each have their own users. */
+export async function makeUser(servers: readonly RedisServer[], password = PASSWORD): Promise<void> {
+  for (const server of servers)
+    await server.ask('acl', 'setuser', USER, 'reset', 'on', `>${password}`, ...rules())
 }

@@ -6,14 +6,16 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { loadConfig } from '../../src/config/config.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
 import { demoApiKey } from '../../src/demo/site.ts'
+import type { Lifetimes } from '../../src/domain/nonce.ts'
 import { createSite, type SiteOptions } from '../../src/sites/sites.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
 import { eventually, within } from './eventually.ts'
 import { call, closeIdleConnections } from './http.ts'
-import { leftovers } from './leftovers.ts'
 import { freePort } from './ports.ts'
+import { leftovers } from './processes.ts'
 import { RedisServer } from './redis.ts'
 
 export type StoreKind = 'embedded' | 'redis'
@@ -202,5 +204,15 @@ export class TestService {
     await this.end('SIGTERM')
     await this.redis?.stop()
     rmSync(this.dataDir, { recursive: true, force: true })
+  }
+}
+
+/** Lifetimes of challenges and tokens of a service with these settings. */
+export function lifetimesOf(env: Readonly<Record<string, string>> = {}): Lifetimes {
+  const milliseconds = (name: 'POWGATE_CHALLENGE_SECONDS' | 'POWGATE_TOKEN_SECONDS') =>
+    Number(env[name] ?? SETTINGS[name].fallback) * 1000
+  return {
+    challengeLifetimeMs: milliseconds('POWGATE_CHALLENGE_SECONDS'),
+    tokenLifetimeMs: milliseconds('POWGATE_TOKEN_SECONDS'),
   }
 }

@@ -7,9 +7,8 @@ import { connect, type Socket } from 'node:net'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
 import { Client } from './client.ts'
-import { lifetimesOf } from './lifetimes.ts'
 import { addressOf, type Step, VisitorRequests } from './load/visitor-requests.ts'
-import { TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from './service.ts'
+import { lifetimesOf, TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from './service.ts'
 
 /** Settings of the service: this process sends the requests of all visitors, and redeems all tokens. */
 export const STEADY_LOAD_SETTINGS = {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const NAMES = words('X-Site-Key Origin Sec-Fetch-Site Authorization Content-Type Connection X-Other')
 const FIELDS = ['siteKey', 'origin', 'fetchSite', 'authorization', 'contentType', 'connection'] as const

@@ -13,7 +13,7 @@ import { ListenError } from '../../src/config/ports.ts'
 import { isLoopback } from '../../src/domain/address.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 let isReady = true
 const supervisor = {

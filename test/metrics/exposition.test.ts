@@ -6,8 +6,7 @@ import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { exposition } from '../../src/metrics/exposition.ts'
 import type { StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { Totals } from '../../src/metrics/totals.ts'
-import { EMPTY_STATS } from '../harness/empty-stats.ts'
-import { PrometheusText } from '../harness/prometheus-text.ts'
+import { EMPTY_STATS, PrometheusText } from '../harness/metrics.ts'
 
 async function textOf(snapshots: readonly Partial<StatsSnapshot>[]) {
   const totals = new Totals()

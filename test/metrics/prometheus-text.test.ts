@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PrometheusText } from '../harness/prometheus-text.ts'
+import { PrometheusText } from '../harness/metrics.ts'
 
 const HEAD = '# HELP a_total About a.\n# TYPE a_total counter\n'
 const HISTOGRAM = '# HELP h About h.\n# TYPE h histogram\n'

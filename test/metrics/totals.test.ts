@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { Buckets, LATENCY_BOUNDS_SECONDS } from '../../src/metrics/counters.ts'
 import { SITES_MAX, type SiteStats, type StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { Totals } from '../../src/metrics/totals.ts'
-import { EMPTY_STATS } from '../harness/empty-stats.ts'
+import { EMPTY_STATS } from '../harness/metrics.ts'
 
 const SITE: SiteStats = {
   challenges: 0,

@@ -8,8 +8,7 @@ import { CONSTANT_DIFFICULTY, claimsOf, keyring, solutionOf } from '../contract/
 import { Client, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { lifetimesOf } from '../harness/lifetimes.ts'
-import type { TestSite } from '../harness/service.ts'
+import { lifetimesOf, type TestSite } from '../harness/service.ts'
 
 /** A request for a challenge, in bytes. */
 export function challengeRequest(siteKey: string, lines: readonly string[] = []): string {

@@ -5,9 +5,8 @@ import { test } from 'node:test'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { adviceOn, versionOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import { ENGINES, RedisServer } from '../harness/redis.ts'
+import { ENGINES, makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
-import { makeUser, PASSWORD, USER } from '../harness/redis-user.ts'
 
 async function openStore(url: string): Promise<RedisStore> {
   const options = { keyPrefix: 'pg', clusterShards: 16, deadlineMs: 2000, openMs: 15_000 }

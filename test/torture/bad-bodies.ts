@@ -1,7 +1,7 @@
 /** Request bodies that are almost valid, and bodies that are entirely wrong. All as latin1 text: one character, one byte. */
 
 import { API_KEY_PATTERN, SITE_KEY_PATTERN } from '../../src/domain/site.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import type { Random } from './random.ts'
 
 /** Valid values, which get through more checks than noise. Made for each input, so that they are still valid when sent. */

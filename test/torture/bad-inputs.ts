@@ -3,7 +3,7 @@
  */
 
 import { v2Header } from '../harness/proxy-header.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson } from './bad-bodies.ts'
 import { SECTIONS } from './conformance-rows.ts'
 import { Random } from './random.ts'

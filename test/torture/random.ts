@@ -1,7 +1,7 @@
 /** Random choices that a seed repeats. */
 
 import { createCipheriv, createHash } from 'node:crypto'
-import { randomHex, seededRandom } from '../harness/random.ts'
+import { randomHex, seededRandom } from '../harness/values.ts'
 
 export class Random {
   readonly seed: number

@@ -1,6 +1,6 @@
 /** Visitors in a process of their own, with its own CPU time. This file is also the entry of that process. */
 
-import { carryOut, OrderProcess } from '../harness/order-process.ts'
+import { carryOut, OrderProcess } from '../harness/processes.ts'
 import { type BurstsResult, type BurstsSpec, sendBursts } from './bursts.ts'
 import { Visitors, type VisitorsResult, type VisitorsSpec } from './visitors.ts'
 

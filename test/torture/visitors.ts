@@ -7,13 +7,13 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
-import { takeMark } from '../harness/cpu.ts'
 import {
   OverloadAnswers,
   type RequestTarget,
   type Step,
   VisitorRequests,
 } from '../harness/load/visitor-requests.ts'
+import { takeMark } from '../harness/measure.ts'
 import { Fifo } from './fifo.ts'
 import { type Latencies, Samples } from './samples.ts'
 import { Line, type LineOwner, openLines } from './visitor-line.ts'

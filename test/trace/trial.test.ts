@@ -15,8 +15,8 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections } from '../harness/http.ts'
+import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
-import { PrometheusText } from '../harness/prometheus-text.ts'
 import { TestService } from '../harness/service.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-trial-test-'))

@@ -7,9 +7,15 @@ import { test } from 'node:test'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { ENGLISH, LANGUAGES } from '../../src/widget/texts.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
-import { GATE } from '../harness/widget-modes.ts'
-import { assertAccessible, formPage, untilState, visit, WITH_CLOCK } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import {
+  assertAccessible,
+  formPage,
+  GATE,
+  startStage,
+  untilState,
+  visit,
+  WITH_CLOCK,
+} from '../harness/widget.ts'
 
 /** Where the pictures go that a person looks at; none are made if it is not set. */
 const SCREENSHOTS = process.env.POWGATE_SCREENSHOTS

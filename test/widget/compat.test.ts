@@ -5,8 +5,7 @@ import { test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { assertQuiet, visit, WITH_CLOCK } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import { assertQuiet, startStage, visit, WITH_CLOCK } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 

@@ -8,9 +8,7 @@ import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { openBrowser, startRenderer, type VisitOptions } from '../harness/browser.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { GATE } from '../harness/widget-modes.ts'
-import { assertQuiet, formPage, untilState, visit, WITH_CLOCK } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import { assertQuiet, formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
 
 /** For the page's clock, after a token: one that lives five minutes has been replaced by then, or has expired. */
 const RENEWED_MS = 250_000

@@ -11,13 +11,13 @@ import {
   addWidgetPage,
   COMPLAINTS,
   GATE,
+  startSurroundings,
   strictPages,
   strictPolicy,
   VERIFIED,
   type Verified,
   type WidgetPage,
-} from '../harness/widget-modes.ts'
-import { startSurroundings } from '../harness/widget-stage.ts'
+} from '../harness/widget.ts'
 
 const surroundings = await startSurroundings(
   { ...UNLIMITED, POWGATE_TOKEN_SECONDS: '10', POWGATE_DEMO: 'on' },

@@ -7,9 +7,7 @@ import { OUTCOMES } from '../../src/domain/outcome.ts'
 import type { VisitOptions } from '../harness/browser.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
 import { freePort } from '../harness/ports.ts'
-import { GATE } from '../harness/widget-modes.ts'
-import { formPage, untilState, visit, WITH_CLOCK } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import { formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages } = await startStage()
 

@@ -6,8 +6,7 @@ import { beforeEach, test } from 'node:test'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
-import { formPage, untilState, visit } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import { formPage, startStage, untilState, visit } from '../harness/widget.ts'
 
 const { browser, service, site, gateway, pages } = await startStage()
 /** Another origin. It serves a widget that works, lest a test pass because a foreign script is broken. */

@@ -7,9 +7,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, type Visit } from '../harness/browser.ts'
-import { addWidgetPage, strictPages, strictPolicy, VERIFIED, type Verified } from '../harness/widget-modes.ts'
-import { assertQuiet, closePage, formPage, untilState, visit } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import {
+  addWidgetPage,
+  assertQuiet,
+  closePage,
+  formPage,
+  startStage,
+  strictPages,
+  strictPolicy,
+  untilState,
+  VERIFIED,
+  type Verified,
+  visit,
+} from '../harness/widget.ts'
 
 const stage = await startStage({ POWGATE_DEMO: 'on' })
 const { browser, service, site, gateway, pages } = stage

@@ -15,8 +15,7 @@ import { build, type Plugin } from 'esbuild'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { closePage, visit } from '../harness/widget-pages.ts'
-import { startStage } from '../harness/widget-stage.ts'
+import { closePage, startStage, visit } from '../harness/widget.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
 const need = createRequire(`${FOLDER}package.json`)

@@ -1,6 +1,6 @@
 /** The load generator in a process of its own, so that its CPU time is counted apart. This file is that process's entry too. */
 
-import { carryOut, OrderProcess } from '../order-process.ts'
+import { carryOut, OrderProcess } from '../processes.ts'
 import {
   type LoadResult,
   type LoadSpec,

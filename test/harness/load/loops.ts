@@ -20,7 +20,7 @@
  */
 
 import { createHistogram } from 'node:perf_hooks'
-import { type Mark, residentBytesOf, type Stretch, stretchBetween, takeMark } from '../cpu.ts'
+import { type Mark, residentBytesOf, type Stretch, stretchBetween, takeMark } from '../measure.ts'
 import { Connection, type ConnectionOwner } from './connection.ts'
 import { countsBetween, openRedisCounters, type RedisCounters, type RedisCounts } from './redis-counters.ts'
 import { startTicker, type Ticker } from './ticker.ts'

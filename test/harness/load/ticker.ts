@@ -11,13 +11,25 @@ export interface Ticker {
 }
 
 const INTERVAL_MS = 0.1
-const THREAD = new URL('./ticker-thread.mjs', import.meta.url)
+
+/**
+ * Runs in the thread, as text: plain JavaScript, which starts without a loader.
+ *
+ *   state[0]   1 while a tick is on its way: no further one is sent then
+ *   state[1]   1 when it should end
+ */
+const THREAD = `
+const { parentPort, workerData } = require('node:worker_threads')
+const state = new Int32Array(workerData)
+while (Atomics.wait(state, 1, 0, ${INTERVAL_MS}) === 'timed-out') {
+  if (Atomics.exchange(state, 0, 1) === 0) parentPort.postMessage(0)
+}`
 
 /** Ticks are not queued: a busy event loop gets one when it comes to it. */
 export function startTicker(onTick: () => void): Ticker {
   const shared = new SharedArrayBuffer(8)
   const state = new Int32Array(shared)
-  const thread = new Worker(THREAD, { workerData: { shared, intervalMs: INTERVAL_MS }, execArgv: [] })
+  const thread = new Worker(THREAD, { eval: true, workerData: shared, execArgv: [] })
   let isStopped = false
   thread.on('message', () => {
     Atomics.store(state, 0, 0)

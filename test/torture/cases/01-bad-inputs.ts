@@ -10,12 +10,12 @@ import { parseAddress } from '../../../src/domain/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { mintNonce } from '../../../src/domain/nonce.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../harness/client.ts'
-import { lifetimesOf } from '../../harness/lifetimes.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
 import { v2Header } from '../../harness/proxy-header.ts'
 import { RawConnection } from '../../harness/raw-http.ts'
 import {
+  lifetimesOf,
   type StoreKind,
   TEST_SECRET,
   type TestService,

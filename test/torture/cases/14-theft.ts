@@ -7,8 +7,8 @@ import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import type { Solution } from '../../../src/protocol/wire.ts'
 import { Client, HONEST_ENVIRONMENT, solve } from '../../harness/client.ts'
 import { type Answer, closeIdleConnections, freshAddress } from '../../harness/http.ts'
-import { lifetimesOf } from '../../harness/lifetimes.ts'
 import {
+  lifetimesOf,
   STORE_KINDS,
   type StoreKind,
   TEST_SECRET,

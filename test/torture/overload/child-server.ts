@@ -1,8 +1,8 @@
 /** The servers that a refusal is compared with. */
 
 import { connect } from 'node:net'
-import { ChildServer, startBare } from '../../harness/child-server.ts'
 import { challengeText } from '../../harness/load/visitor-requests.ts'
+import { ChildServer, startBare } from '../../harness/processes.ts'
 
 const REFUSING = new URL('./refusing-child.ts', import.meta.url).pathname
 const TRIES = 5

@@ -1,6 +1,6 @@
 /** The cost of overload detection without overload: two services side by side, one of them without detection. */
 
-import { spreadOf } from '../../harness/statistics.ts'
+import { spreadOf } from '../../harness/measure.ts'
 import { Rows, spreadText } from './rows.ts'
 import { checkAnswers, microsecondsOf, type Stage, startStage } from './stage.ts'
 

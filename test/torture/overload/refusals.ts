@@ -1,9 +1,9 @@
 /** The cost of a refusal, compared with the cheapest possible HTTP answer, and for each form of visitors. */
 
-import type { ChildServer } from '../../harness/child-server.ts'
-import { lifetimesOf } from '../../harness/lifetimes.ts'
 import { LoadProcess } from '../../harness/load/load-process.ts'
-import { spreadOf } from '../../harness/statistics.ts'
+import { spreadOf } from '../../harness/measure.ts'
+import type { ChildServer } from '../../harness/processes.ts'
+import { lifetimesOf } from '../../harness/service.ts'
 import type { Run } from '../run.ts'
 import type { VisitorsSpec } from '../visitors.ts'
 import { VisitorsProcess } from '../visitors-process.ts'

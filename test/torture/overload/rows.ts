@@ -1,6 +1,6 @@
 /** Figures of repeated measurements: a row for each measurement, a column for each of its figures. */
 
-import { spreadOf } from '../../harness/statistics.ts'
+import { spreadOf } from '../../harness/measure.ts'
 import type { Run } from '../run.ts'
 
 export class Rows {

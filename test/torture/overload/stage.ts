@@ -2,12 +2,11 @@
 
 import { createApiKey } from '../../../src/sites/sites.ts'
 import { noteSecret } from '../../harness/canaries.ts'
-import { lifetimesOf } from '../../harness/lifetimes.ts'
 import { LoadProcess } from '../../harness/load/load-process.ts'
 import type { TrafficTarget } from '../../harness/load/traffic.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
-import { type StoreKind, TEST_SECRET, type TestService } from '../../harness/service.ts'
+import { lifetimesOf, type StoreKind, TEST_SECRET, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED } from '../run.ts'

@@ -1,4 +1,7 @@
-/** Random inputs that are the same in every run. */
+/** Input values of tests and benches: lists of words, and random numbers that are the same in every run. */
+
+/** The words of some lines of text, for long lists of short values. */
+export const words = (...lines: readonly string[]): string[] => lines.flatMap(line => line.split(' '))
 
 /** Marsaglia's xorshift, 32 bits: good enough to vary inputs. @param seed not 0 */
 export function seededRandom(seed: number): () => number {

@@ -1,6 +1,6 @@
 /**
- * CPU time and memory, as the operating system counts them (Linux, /proc): of a process, of the whole machine, and between two
- * moments.
+ * Measuring: CPU time and memory as Linux counts them in /proc, of a process, of the whole machine, and between two moments; and
+ * the spread of a figure that was measured several times.
  *
  * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds; a kernel built
  * without that file has only the ticks of /proc/<pid>/stat, 10 ms each.
@@ -117,4 +117,19 @@ export function stretchBetween(from: Mark, to: Mark, residentBytesBefore: readon
     othersBusy: Math.max(0, (to.machineCpuMs - from.machineCpuMs - ownMs) / measuredMs),
     usages,
   }
+}
+
+export interface Spread {
+  readonly median: number
+  readonly min: number
+  readonly max: number
+}
+
+/** @param values at least one */
+export function spreadOf(values: readonly number[]): Spread {
+  if (values.length === 0) throw new RangeError('a spread needs at least one value')
+  const sorted = values.toSorted((a, b) => a - b)
+  const upper = sorted[sorted.length >> 1]!
+  const lower = sorted[(sorted.length - 1) >> 1]!
+  return { median: (lower + upper) / 2, min: sorted[0]!, max: sorted.at(-1)! }
 }

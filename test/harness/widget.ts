@@ -1,0 +1,184 @@
+/**
+ * What browser tests of the widget need: a browser, a service, a proxy before it, a site with the widget, and pages. Among these
+ * are strict pages, whose policy allows just what one mode of the widget needs (docs/widget.md, "Strict pages").
+ */
+
+import assert from 'node:assert/strict'
+import { afterEach } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import type { SiteOptions } from '../../src/sites/sites.ts'
+import { axeViolations, openBrowser, openPage, type Visit, type VisitOptions } from './browser.ts'
+import { PageServer } from './browser-pages.ts'
+import { FaultyProxy } from './browser-proxy.ts'
+import { TestService, type TestSite } from './service.ts'
+
+/** All but the browser. */
+export interface Surroundings {
+  readonly service: TestService
+  /** With the lowest difficulty. */
+  readonly site: TestSite
+  /** The address that pages use as the service's. */
+  readonly gateway: FaultyProxy
+  readonly pages: PageServer
+}
+
+export interface Stage extends Surroundings {
+  /** Does not appear to be controlled by a program. */
+  readonly browser: Browser
+}
+
+/**
+ * Closes all pages after each test.
+ *
+ * @param env settings of the service, which trusts the gateway's X-Forwarded-For
+ */
+export async function startStage(env: Record<string, string> = {}): Promise<Stage> {
+  const browser = await openBrowser()
+  afterEach(async () => {
+    for (const page of browser.contexts().flatMap(context => context.pages())) await closePage(page)
+  })
+  return { ...(await startSurroundings(env)), browser }
+}
+
+export async function startSurroundings(
+  env: Record<string, string>,
+  options: SiteOptions = {},
+): Promise<Surroundings> {
+  const service = await TestService.start('embedded', { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...env })
+  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 }, ...options })
+  const gateway = await FaultyProxy.start(service.port)
+  return { service, site, gateway, pages: await PageServer.start() }
+}
+
+/** A page with one element in a form. */
+export function formPage(
+  attributes: string,
+  options: { script?: string; lang?: string; form?: string } = {},
+): string {
+  const { script = '', lang = 'en', form = '' } = options
+  return `<!doctype html><html lang="${lang}" dir="${/^(ar|he)/.test(lang) ? 'rtl' : 'ltr'}"><head><title>A form</title>
+<meta charset="utf-8"><meta name="color-scheme" content="light dark"></head>
+<body><main><h1>A form</h1><form action="/received" method="post" ${form}>
+<label>Name <input name="name" value="Ada"></label>
+<pow-gate ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
+}
+
+/** For tests that move the page's clock on. (Within a task, and in workers, that clock stands still or is the real one.) */
+export const WITH_CLOCK: VisitOptions = { prepare: page => page.clock.install() }
+
+/** Opens a page, and records what goes wrong in it. */
+export async function visit(
+  browser: Browser,
+  url: string,
+  options: VisitOptions = {},
+): Promise<{ page: Page; notes: Visit }> {
+  const notes = await openPage(browser, url, options)
+  return { page: notes.page, notes }
+}
+
+/** Waits until an element is in a state. */
+export async function untilState(
+  page: Page,
+  state: string,
+  selector = 'pow-gate',
+  ms = 20_000,
+): Promise<void> {
+  await page.locator(`${selector}[state=${state}]`).first().waitFor({ state: 'attached', timeout: ms })
+}
+
+const PATIENCE_MS = 1000
+
+/**
+ * Closes a page and its context. Chromium may never answer while a page is being left. So the document is replaced first,
+ * because it could renew its token in the middle of another test.
+ */
+export async function closePage(page: Page): Promise<void> {
+  const atMost = (work: Promise<unknown>) =>
+    Promise.race([work, new Promise(resolve => setTimeout(resolve, PATIENCE_MS))])
+  await atMost(page.goto('about:blank').catch(() => {}))
+  await atMost(page.context().close())
+}
+
+/** Asserts that the page recorded no violation and no error. (Failed requests are ignored: a stopped worker causes one.) */
+export function assertQuiet({ violations, consoleErrors, pageErrors }: Visit, about = ''): void {
+  assert.deepEqual(
+    { violations, consoleErrors, pageErrors },
+    { violations: [], consoleErrors: [], pageErrors: [] },
+    about,
+  )
+}
+
+/** Asserts that axe-core finds nothing, best practices included. */
+export async function assertAccessible(page: Page, what: string, selector = 'pow-gate'): Promise<void> {
+  assert.deepEqual(await axeViolations(page, { selector, hasBestPractices: true }), [], what)
+}
+
+/** Forbids everything but the service's script and endpoints, and the page's icon. @param more `; directive`, several times */
+export const strictPolicy = (service: string, more: string, scripts = '') =>
+  `default-src 'none'; img-src 'self'; script-src 'self' ${service}${scripts}; connect-src ${service}${more}`
+
+/** Mode, solver, attributes and policy of each page. @param service the service's origin for pages */
+export function strictPages(service: string) {
+  const strict = (more: string, scripts?: string) =>
+    strictPolicy(service, `${more}; require-trusted-types-for 'script'; trusted-types`, scripts)
+  return [
+    ['worker', 'wasm', 'worker-src="/powgate-worker.js"', `${strict("; worker-src 'self'")} powgate`],
+    ['frame', 'wasm', '', `${strict(`; frame-src ${service}`)} 'none'`],
+    ['blob', 'wasm', 'solver="blob"', `${strict('; worker-src blob:', " 'wasm-unsafe-eval'")} powgate`],
+    ['page', 'script', 'solver="page"', `${strict('')} 'none'`],
+  ] as const
+}
+
+/** What the event `verified` tells, in part. */
+export interface Verified extends Record<'token' | 'mode' | 'solver', string> {
+  readonly threads: number
+  readonly tries: number
+}
+
+/** Expressions for a page that `addWidgetPage` adds. */
+export const GATE = "document.querySelector('pow-gate')"
+/** A promise of `Verified`, which rejects if the verification fails. */
+export const VERIFIED = 'window.verified'
+/** What was written to the console as an error, thrown or rejected, by the page itself. */
+export const COMPLAINTS = 'window.complaints'
+
+const LISTENER = `{
+${COMPLAINTS} = []
+const note = text => ${COMPLAINTS}.push(String(text))
+addEventListener('error', ({ message }) => note(message))
+addEventListener('unhandledrejection', ({ reason }) => note(reason))
+const { error } = console
+console.error = (...parts) => { note(parts.join(' ')); error(...parts) }
+${VERIFIED} = new Promise((resolve, reject) => {
+  ${GATE}.addEventListener('verified', ({ detail }) => resolve(detail))
+  ${GATE}.addEventListener('failed', ({ detail }) => reject(JSON.stringify(detail)))
+})
+${VERIFIED}.catch(() => {})
+}`
+
+export interface WidgetPage {
+  readonly key?: string
+  readonly attributes?: string
+  /** Violations are reported to the page's server. */
+  readonly policy?: string
+  /** Stands before the widget's script. */
+  readonly more?: string
+}
+
+/** Adds the page `/form` with an element, and the file `/powgate-worker.js`. */
+export async function addWidgetPage(
+  { service, site, gateway, pages }: Surroundings,
+  { key = site.siteKey, attributes = '', policy = '', more = '' }: WidgetPage,
+): Promise<void> {
+  const script = `<script src="/listen.js"></script>${more}<script src="${gateway.origin()}/widget.js"></script>`
+  const worker = await fetch(`${service.url}/widget/worker.js`)
+  const full = `${policy}; report-uri /csp-reports; form-action 'self'`
+  pages.add('/powgate-worker.js', await worker.text())
+  pages.add('/listen.js', LISTENER)
+  pages.add(
+    '/form',
+    formPage(`site-key="${key}" ${attributes}`, { script }),
+    policy === '' ? {} : { 'Content-Security-Policy': full },
+  )
+  pages.reports.length = pages.forms.length = gateway.requests.length = 0
+}
