@@ -66,6 +66,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
 const BENCH_IMPORTS: Readonly<Record<string, string>> = {
   report: '',
   'disturbance.ts': '',
+  'peer-modules.d.ts': '',
   'peers.ts': '',
   micro: 'disturbance.ts peers.ts report',
   http: 'disturbance.ts report',

@@ -3,7 +3,7 @@
 import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import type { Report, ReportTable } from '../report/report.ts'
-import { left, right } from '../report/table.ts'
+import { left, right } from '../report/report.ts'
 import {
   type Assumptions,
   type Capacity,

@@ -3,7 +3,7 @@
 import { cpus } from 'node:os'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { Report } from '../report/report.ts'
-import { left, right, spreadText } from '../report/table.ts'
+import { left, right, spreadText } from '../report/report.ts'
 import type { Case, Options } from './pairs.ts'
 import { isRegression, type PairedRatio, pairedRatio, type Verdict, verdictOf } from './statistics.ts'
 

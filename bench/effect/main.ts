@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { ToolError, tell, tool } from '../../test/harness/command-line.ts'
 import { reportHtml } from '../report/html.ts'
-import { renderTable } from '../report/table.ts'
+import { renderTable } from '../report/publish.ts'
 import { compareWithService } from './against-service.ts'
 import { AIM_COLUMNS, aimRows } from './aims.ts'
 import { DETAILS, type EffectOptions, effectOptions, OPTIONS } from './options.ts'

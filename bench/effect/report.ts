@@ -1,7 +1,7 @@
 /** The figures of scenarios as a table, and as a page with time lines. */
 
 import type { Report, ReportLines } from '../report/report.ts'
-import { type Column, left, right } from '../report/table.ts'
+import { type Column, left, right } from '../report/report.ts'
 import type { AttackFigures, Delays } from './figures.ts'
 import { BIN_MS, type Bin, quantileOf } from './measure.ts'
 import type { EffectOptions } from './options.ts'

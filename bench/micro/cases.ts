@@ -3,31 +3,22 @@
 import { createHash, createHmac, hash } from 'node:crypto'
 import { BlockList, isIPv4 } from 'node:net'
 import { AddressSet, parseAddress } from '../../src/domain/address.ts'
-import { difficultyFor } from '../../src/domain/difficulty.ts'
-import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { Hmac } from '../../src/domain/hmac.ts'
-import { equalInConstantTime } from '../../src/domain/keyring.ts'
-import { admitToWindow } from '../../src/domain/limits.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { apiKeyId, apiKeySha256, isApiKeyOf, newApiKey } from '../../src/domain/site.ts'
-import { NEW_SOURCE, SourceWatch } from '../../src/domain/sources.ts'
 import { proofInput } from '../../src/protocol/proof.ts'
 import { clientAddress } from '../../test/harness/proxy-header.ts'
 import { randomHex, seededRandom } from '../../test/harness/values.ts'
 import { type Case, isText, over, plain, type SyncWork } from './case.ts'
 import {
-  addressKeyOf,
   chargeLog,
   claimsIn,
   DIFFICULTY,
   INPUTS,
-  logOf,
+  logs,
   NOW_MS,
   nonceFor,
-  redemptionBodies,
-  redemptionIn,
   SITE_KEY,
-  SITE_TAG,
   scoreFor,
   solutionIn,
   THRESHOLD,
@@ -49,10 +40,6 @@ const BODY_CASES: readonly Case[] = [
     others: plain('JSON.parse, fields checked by hand', () =>
       over(visits(), ({ body }) => naive.solutionOf(body) !== undefined),
     ),
-  },
-  {
-    name: 'parse a /verify-token body',
-    prepare: () => over(redemptionBodies(), body => redemptionIn(body) !== undefined),
   },
 ]
 
@@ -101,43 +88,6 @@ const JUDGING_CASES: readonly Case[] = [
     prepare: () =>
       over(visits(), ({ solution, issuedAtMs }) => scoreFor(solution, issuedAtMs, DIFFICULTY) >= THRESHOLD),
   },
-  {
-    name: 'difficulty',
-    prepare: () => {
-      const random = seededRandom(5)
-      const inputs = Array.from({ length: INPUTS }, () => ({
-        addressChallenges: random() % 30,
-        addressLimit: 30,
-        addressFailures: random() % 8,
-        source: NEW_SOURCE,
-        siteRate: random() % 100,
-        siteRateUsual: random() % 20,
-      }))
-      const bounds = { base: 18, min: 16, max: 28 }
-      return over(inputs, input => difficultyFor(bounds, input) >= bounds.min)
-    },
-  },
-  {
-    name: 'a source',
-    prepare: () => {
-      const watch = new SourceWatch(2, 1)
-      return over(visits(), ({ address }) => {
-        watch.accepted(address, NOW_MS)
-        return watch.of(address, NOW_MS).networkBits >= 0
-      })
-    },
-  },
-  {
-    name: 'note a fingerprint',
-    prepare: () => {
-      const watch = new FingerprintWatch(2, 1)
-      const all = visits().map(({ solution, address }) => ({
-        fingerprint: solution.fingerprintHash,
-        network: addressKeyOf(address),
-      }))
-      return over(all, ({ fingerprint, network }) => watch.note(SITE_TAG, fingerprint, network, NOW_MS) >= 1)
-    },
-  },
 ]
 
 const TOKEN_CASES: readonly Case[] = [
@@ -165,8 +115,6 @@ const TOKEN_CASES: readonly Case[] = [
 /** As long as what a nonce's address MAC covers. */
 const MESSAGE_BYTES = 55
 const KEY = Buffer.alloc(32, 7)
-/** Of a token's HMAC. */
-const HMAC_CHARACTERS = 43
 
 function messages(): string[] {
   const random = seededRandom(3)
@@ -187,67 +135,26 @@ const SIGNING_CASES: readonly Case[] = [
       over(messages(), message => isText(createHmac('sha256', KEY).update(message, 'latin1').digest('hex'))),
     ),
   },
-  {
-    name: 'constant-time comparison',
-    prepare: () => {
-      // A token's HMAC and an equal text in memory of its own.
-      const hmacs = visits().map(({ token }) => Buffer.from(token.slice(-HMAC_CHARACTERS)))
-      const pairs = hmacs.map(bytes => ({ a: bytes.toString('latin1'), b: bytes.toString('latin1') }))
-      return over(pairs, ({ a, b }) => equalInConstantTime(a, b, HMAC_CHARACTERS))
-    },
-  },
 ]
 
-const ADDRESS_LIMIT = 30
-const [KEY_LIMIT, KEY_REQUESTS] = [200, 100]
-
-/** @param length requests of the last minute */
-function logWork(length: number, isAdmitted: boolean): SyncWork {
-  const random = seededRandom(11)
-  const records = Array.from({ length: INPUTS }, () => logOf(length, random))
-  return over(records, record => chargeLog(record).admitted === isAdmitted)
-}
-
-/** Times in order, over most of the last minute. */
-function timeLists(length: number): number[][] {
+/** Two requests of the last minute, in order. */
+function timeLists(): number[][] {
   const random = seededRandom(13)
-  const timeOf = (index: number) => NOW_MS - Math.floor(((length - index) * 55_000) / length)
-  return Array.from({ length: INPUTS }, () =>
-    Array.from({ length }, (_, index) => timeOf(index) + (random() % 500)),
-  )
-}
-
-function windowOf(times: readonly number[]): Buffer {
-  let record: Buffer | undefined
-  for (const time of times) {
-    const decision = admitToWindow(record, time, KEY_LIMIT, 'api-key')
-    if (!decision.admitted) throw new Error('the window refuses what fits')
-    record = Buffer.from(decision.record)
-  }
-  return record!
+  const timeOf = (index: number) => NOW_MS - (2 - index) * 27_500 + (random() % 500)
+  return Array.from({ length: INPUTS }, () => [timeOf(0), timeOf(1)])
 }
 
 const LIMIT_CASES: readonly Case[] = [
   {
     name: 'sliding window, new visitor',
-    prepare: () => logWork(2, true),
+    prepare: () => over(logs(), record => chargeLog(record).admitted),
     others: plain('two lists of times that no other process sees, filtered', () => {
-      const pairs = timeLists(2).map(times => ({ times, ofSite: times.slice(0, 1) }))
+      const pairs = timeLists().map(times => ({ times, ofSite: times.slice(0, 1) }))
       return over(pairs, ({ times, ofSite }) => {
-        const address = naive.windowWith(times, NOW_MS, ADDRESS_LIMIT)
+        const address = naive.windowWith(times, NOW_MS, 30)
         return address !== undefined && naive.windowWith(ofSite, NOW_MS, 20) !== undefined
       })
     }),
-  },
-  { name: 'sliding window, last of 30', prepare: () => logWork(ADDRESS_LIMIT - 1, true) },
-  { name: 'sliding window, refused', prepare: () => logWork(ADDRESS_LIMIT, false) },
-  {
-    name: `sliding window, API key at ${KEY_REQUESTS} of ${KEY_LIMIT}`,
-    prepare: () =>
-      over(
-        timeLists(KEY_REQUESTS).map(windowOf),
-        record => admitToWindow(record, NOW_MS, KEY_LIMIT, 'api-key').admitted,
-      ),
   },
 ]
 
@@ -266,11 +173,6 @@ function naiveForwarded(): SyncWork {
 }
 
 const ADDRESS_CASES: readonly Case[] = [
-  {
-    name: 'parse an address',
-    prepare: () => over(visits(), ({ addressText, address }) => parseAddress(addressText) === address),
-  },
-  { name: 'limit key', prepare: () => over(visits(), ({ address }) => isText(addressKeyOf(address))) },
   {
     name: 'X-Forwarded-For, one proxy',
     prepare: () =>

@@ -3,8 +3,7 @@
 import { measured } from '../disturbance.ts'
 import { waysOf } from './case.ts'
 import { CASES } from './cases.ts'
-import { garbageOf } from './garbage.ts'
-import { checkedPass, type Timing, timingOf } from './timing.ts'
+import { checkedPass, garbageOf, type Timing, timingOf } from './measuring.ts'
 
 /** What it sends to its parent. */
 export interface Figures extends Timing {

@@ -25,8 +25,6 @@ const IPV6_PREFIX_BITS = 64
 export const THRESHOLD = 0.5
 
 export const SITE_KEY = 'site_0123456789ABCDEFabcdef'
-/** Stands for the site in an address's log. */
-export const SITE_TAG = 1
 export const SITE = compileSite({
   siteKey: SITE_KEY,
   name: 'bench',
@@ -185,26 +183,24 @@ export function redemptionIn(body: Buffer): Redemption | undefined {
   return parsed.ok ? parsed.body : undefined
 }
 
-const LOG_REQUEST = { siteTag: SITE_TAG, addressLimit: 30, siteLimit: 20 }
+const LOG_REQUEST = { siteTag: 1, addressLimit: 30, siteLimit: 20 }
 
 /** Charges one verification to an address's log at NOW_MS. */
 export function chargeLog(record: Buffer): ReturnType<typeof admitToLog> {
   return admitToLog(record, NOW_MS, LogKind.verification, LOG_REQUEST)
 }
 
-/**
- * The log of an address that had so many verifications in the last minute, on three sites in turn.
- *
- * @param length at most 30, which fills it
- */
-export function logOf(length: number, random: () => number): Buffer {
-  let record: Buffer | undefined
-  for (let index = 0; index < length; index++) {
-    const atMs = NOW_MS - Math.floor(((length - index) * 55_000) / length) + (random() % 500)
-    const request = { ...LOG_REQUEST, siteTag: 1 + (index % 3) }
-    const decision = admitToLog(record, atMs, LogKind.verification, request)
-    if (!decision.admitted) throw new Error(`the log refuses request ${index + 1}`)
-    record = Buffer.from(decision.record)
-  }
-  return record ?? Buffer.alloc(0)
+/** Logs of addresses that had two verifications in the last minute, on two sites. */
+export function logs(): Buffer[] {
+  const random = seededRandom(11)
+  return Array.from({ length: INPUTS }, () => {
+    const first = verified(undefined, NOW_MS - 55_000 + (random() % 500), 1)
+    return verified(first, NOW_MS - 27_500 + (random() % 500), 2)
+  })
+}
+
+function verified(record: Buffer | undefined, atMs: number, siteTag: number): Buffer {
+  const decision = admitToLog(record, atMs, LogKind.verification, { ...LOG_REQUEST, siteTag })
+  if (!decision.admitted) throw new Error('the log refuses what fits')
+  return Buffer.from(decision.record)
 }

@@ -14,7 +14,7 @@ import type { Figures } from './child.ts'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Inside the project, for packages are looked for in the folders above. Git ignores it. */
 const DIST = join(ROOT, 'bench/dist')
-const SOURCES = ['bench/micro/child.ts', 'bench/micro/peers/peers.d.ts']
+const SOURCES = ['bench/micro/child.ts', 'bench/peer-modules.d.ts']
 
 export class Processes {
   readonly #folder: string

@@ -1,16 +1,14 @@
 /** The figures, from what was measured, and as a table with the aims. */
 
-import { availableParallelism, cpus, loadavg } from 'node:os'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote } from '../disturbance.ts'
-import type { Report, ReportPart } from '../report/report.ts'
-import { left, right, spreadText } from '../report/table.ts'
+import { type Aim, aimsText, left, machine, type Report, right, spreadText, table } from '../report/report.ts'
 import { waysOf } from './case.ts'
 import { ONE_SHOT_HASH, PROOF } from './cases.ts'
 import type { Figures } from './child.ts'
+import { UNDER_WAY } from './measuring.ts'
 import type { Run, Sizes } from './processes.ts'
 import { PIPELINE } from './requests.ts'
-import { UNDER_WAY } from './timing.ts'
 
 /** One way to do a step. Times are nanoseconds per operation. */
 export interface Measured {
@@ -37,13 +35,6 @@ export interface Row {
   readonly ways: readonly Measured[]
 }
 
-export interface Aim {
-  readonly about: string
-  readonly isMet: boolean
-  /** What was measured, in words. */
-  readonly found: string
-}
-
 export interface MicroReport extends Sizes {
   readonly surroundings: ReturnType<typeof surroundingsOf>
   readonly rows: readonly Row[]
@@ -53,12 +44,9 @@ export interface MicroReport extends Sizes {
 /** @param packages versions by name; empty if they are not measured */
 export function surroundingsOf(packages: Readonly<Record<string, string>>) {
   return {
-    cpu: cpus()[0]!.model,
-    cores: availableParallelism(),
+    ...machine(),
     node: process.versions.node,
     openssl: process.versions.openssl,
-    /** Processes that wanted a core when the bench started, averaged over a minute. */
-    loadAverage: loadavg()[0]!,
     packages,
   }
 }
@@ -137,32 +125,39 @@ function count(value: number): string {
 }
 
 export function reportOf(micro: MicroReport): Report {
-  const figures = ['ns', 'CPU ns', 'per second', 'garbage, bytes', 'powgate: times faster', 'times less CPU']
-  const columns = [left('step'), left('by'), ...figures.map(right), left('notes')]
-  const rows = micro.rows.flatMap(({ name, ways }) => ways.map(way => [name, ...cellsOf(way)]))
-  const aims: ReportPart = { kind: 'text', text: micro.aims.map(aimLine).join('\n') }
+  const rows = micro.rows.flatMap(({ name, ways }) => ways.map(way => ({ name, ...way })))
   return {
     title: 'powgate: micro benches',
     intro: legend(micro),
-    parts: [{ kind: 'table', title: 'Steps', columns, rows }, aims],
+    parts: [stepTable(rows), aimsText(micro.aims)],
   }
 }
 
-function cellsOf(way: Measured): string[] {
-  const { label, note, ns, cpuNs, perSecond, garbageBytes, timesFaster, timesLessCpu, othersBusy } = way
-  const times = [timesFaster, timesLessCpu].map(spread => (spread === undefined ? '' : spreadText(spread, 1)))
-  const notes = [note, disturbanceNote(othersBusy)].filter(text => text !== '').join('; ')
-  const garbage = spreadText(garbageBytes, 0)
-  return [label, nsText(ns), nsText(cpuNs), count(perSecond.median), garbage, ...times, notes]
+function stepTable(rows: readonly (Measured & { readonly name: string })[]) {
+  const times = (spread: Spread | undefined) => (spread === undefined ? '' : spreadText(spread, 1))
+  return table(
+    'Steps',
+    [
+      [left('step'), ({ name }) => name],
+      [left('by'), ({ label }) => label],
+      [right('ns'), ({ ns }) => nsText(ns)],
+      [right('CPU ns'), ({ cpuNs }) => nsText(cpuNs)],
+      [right('per second'), ({ perSecond }) => count(perSecond.median)],
+      [right('garbage, bytes'), ({ garbageBytes }) => spreadText(garbageBytes, 0)],
+      [right('powgate: times faster'), ({ timesFaster }) => times(timesFaster)],
+      [right('times less CPU'), ({ timesLessCpu }) => times(timesLessCpu)],
+      [
+        left('notes'),
+        ({ note, othersBusy }) => [note, disturbanceNote(othersBusy)].filter(text => text !== '').join('; '),
+      ],
+    ],
+    rows,
+  )
 }
 
 /** Short times with a digit more. */
 function nsText(ns: Spread): string {
   return spreadText(ns, ns.median < 100 ? 1 : 0)
-}
-
-function aimLine({ about, isMet, found }: Aim): string {
-  return `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`
 }
 
 function legend({ surroundings, repeat, milliseconds }: MicroReport): string {

@@ -32,8 +32,7 @@ import {
   visits,
 } from './inputs.ts'
 import * as naive from './naive.ts'
-import * as altcha from './peers/altcha.ts'
-import * as cap from './peers/cap.ts'
+import { PACKAGES } from './packages.ts'
 
 export const PIPELINE = 'whole verification, no store'
 
@@ -157,18 +156,17 @@ export const REQUEST_CASES: readonly Case[] = [
       ...plain('randomBytes, createHmac, JSON.stringify', () =>
         over(visits(), ({ addressText }) => isText(JSON.stringify(naive.challengeFor(addressText)))),
       ),
-      altcha.CHALLENGE,
-      cap.CHALLENGE,
+      ...PACKAGES.challenge,
     ],
   },
   {
     name: 'whole verification, answered',
     prepare: answeredVerification,
-    others: [altcha.VERIFICATION, cap.VERIFICATION, cap.VERIFICATION_OF_ONE],
+    others: PACKAGES.verification,
   },
   {
     name: 'whole redemption, answered',
     prepare: redemption,
-    others: [...plain('JSON Web Token, HS256; single use by a Map', naiveRedemption), cap.REDEMPTION],
+    others: [...plain('JSON Web Token, HS256; single use by a Map', naiveRedemption), ...PACKAGES.redemption],
   },
 ]

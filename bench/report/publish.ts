@@ -3,8 +3,7 @@
 import { writeFileSync } from 'node:fs'
 import { outputFile, toggle, type Values } from '../../test/harness/command-line.ts'
 import { reportHtml } from './html.ts'
-import type { Report } from './report.ts'
-import { renderTable } from './table.ts'
+import type { Column, Report } from './report.ts'
 
 /** The options that every bench has. */
 export const OUTPUT = {
@@ -28,4 +27,20 @@ export function reportText({ parts, intro }: Report): string {
     return part.kind === 'table' ? `${part.title}\n\n${renderTable(part.columns, part.rows)}` : []
   })
   return [...texts, intro].filter(text => text !== '').join('\n\n')
+}
+
+/** @param rows a cell for each column */
+export function renderTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
+  const widths = columns.map(({ title }, index) =>
+    Math.max(title.length, ...rows.map(row => row[index]!.length)),
+  )
+  const line = (cells: readonly string[]) =>
+    cells
+      .map((cell, index) =>
+        columns[index]!.align === 'left' ? cell.padEnd(widths[index]!) : cell.padStart(widths[index]!),
+      )
+      .join('  ')
+      .trimEnd()
+  const rule = widths.map(width => '-'.repeat(width))
+  return [line(columns.map(({ title }) => title)), line(rule), ...rows.map(line)].join('\n')
 }

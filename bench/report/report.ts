@@ -1,6 +1,15 @@
-/** The parts of a report, whatever it is published as. */
+/** The parts of a report, whatever it is published as, and what all benches write in the same way. */
 
-import type { Column } from './table.ts'
+import { availableParallelism, cpus, loadavg } from 'node:os'
+import type { Spread } from '../../test/harness/measure.ts'
+
+export interface Column {
+  readonly title: string
+  readonly align: 'left' | 'right'
+}
+
+export const left = (title: string): Column => ({ title, align: 'left' })
+export const right = (title: string): Column => ({ title, align: 'right' })
 
 export interface ReportTable {
   readonly kind: 'table'
@@ -35,4 +44,48 @@ export interface Report {
   /** What was measured and how the figures are to be read: on a page first, on a terminal last. */
   readonly intro: string
   readonly parts: readonly ReportPart[]
+}
+
+/** @param cells the columns, each with its text in a row */
+export function table<Row>(
+  title: string,
+  cells: readonly (readonly [column: Column, text: (row: Row) => string])[],
+  rows: readonly Row[],
+): ReportTable {
+  const columns = cells.map(([column]) => column)
+  return { kind: 'table', title, columns, rows: rows.map(row => cells.map(([, text]) => text(row))) }
+}
+
+export interface Aim {
+  readonly about: string
+  readonly isMet: boolean
+  /** What was measured, in words. */
+  readonly found: string
+}
+
+export function aimsText(aims: readonly Aim[]): ReportText {
+  const lines = aims.map(({ about, isMet, found }) => `aim: ${about}: ${isMet ? 'met' : 'NOT met'}, ${found}`)
+  return { kind: 'text', text: lines.join('\n') }
+}
+
+/** The machine, and how many processes want a core, averaged over a minute. */
+export function machine() {
+  const cpu = cpus()[0]?.model ?? 'unknown CPU'
+  return { cpu, cores: availableParallelism(), loadAverage: loadavg()[0]! }
+}
+
+/** "12.3 (11.9-12.8)": the median and the range, or the value alone if all agree at this precision. */
+export function spreadText({ median, min, max }: Spread, digits: number): string {
+  const [middle, low, high] = [median, min, max].map(value => value.toFixed(digits))
+  return low === high ? middle! : `${middle} (${low}-${high})`
+}
+
+/** The same, or a dash if nothing was measured. */
+export function text(spread: Spread | undefined, digits: number): string {
+  return spread === undefined ? '-' : spreadText(spread, digits)
+}
+
+/** "12%" */
+export function percent(share: number): string {
+  return `${(share * 100).toFixed(0)}%`
 }

@@ -6,7 +6,7 @@ import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
 import { wantedVersions } from '../peers.ts'
 import type { Report, ReportPart } from '../report/report.ts'
-import { left, right, spreadText } from '../report/table.ts'
+import { left, right, spreadText } from '../report/report.ts'
 import { CONTENDERS, type ContenderName } from './contenders.ts'
 import type { Rate, Sizes, Solves } from './runs.ts'
 

@@ -2,7 +2,7 @@
 
 import { disturbanceNote } from '../disturbance.ts'
 import type { ReportTable } from '../report/report.ts'
-import { type Column, left, right, text } from '../report/table.ts'
+import { type Column, left, right, text } from '../report/report.ts'
 import type { FigureName, Row } from './figures.ts'
 
 interface Plan {

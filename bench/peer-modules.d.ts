@@ -81,3 +81,18 @@ declare module '@cap.js/server' {
     validateToken(token: string): Promise<{ readonly success: boolean }>
   }
 }
+
+declare module '@cap.js/wasm/browser/cap_wasm.js' {
+  export function initSync(options: { module: ArrayBuffer }): unknown
+  /** The first counter, from 0 on, for which the hash of salt ++ counter starts with a hexadecimal target. */
+  export function solve_pow(salt: string, target: string): bigint
+}
+
+declare module 'hash-wasm' {
+  export interface IHasher {
+    init(): IHasher
+    update(data: Uint8Array): IHasher
+    digest(output: 'binary'): Uint8Array
+  }
+  export function createSHA256(): Promise<IHasher>
+}
