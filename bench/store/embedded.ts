@@ -6,8 +6,7 @@ import { join } from 'node:path'
 import { openState } from '../../src/store/embedded/environment.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import type { Drive } from './drive.ts'
-import type { Sample } from './figures.ts'
-import { ownCpuMs, type Subject, type SubjectOptions } from './subject.ts'
+import { ownCpuMs, type Sample, type Subject, type SubjectOptions } from './figures.ts'
 
 /** No bound: what a full store refuses is not measured. */
 const BYTES_MAX = Number.MAX_SAFE_INTEGER

@@ -5,9 +5,16 @@ import type { RequestStore } from '../../src/store/store.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'
 import { startEmbedded } from './embedded.ts'
-import type { FigureName, Part, Run, Sample } from './figures.ts'
+import {
+  besideOthers,
+  type FigureName,
+  type Part,
+  type Run,
+  type Sample,
+  type Subject,
+  type SubjectOptions,
+} from './figures.ts'
 import { startRedis } from './redis.ts'
-import { besideOthers, type Subject, type SubjectOptions } from './subject.ts'
 import {
   buildVisits,
   challengeRequest,

@@ -3,37 +3,30 @@
  * is the entry too.
  */
 
-import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
+import { carryOut, OrderProcess } from '../../test/harness/processes.ts'
 
 export interface Pings {
-  readonly count: number
   readonly minMs: number
   readonly meanMs: number
   readonly maxMs: number
 }
 
 const ROLE = 'ping'
+type Order = 'start' | 'stop'
 /** As redis-cli --latency does, but often enough for a short load. */
 const PAUSE_MS = 2
 
 /** @param port on 127.0.0.1 */
 export async function pinging(port: number, load: () => Promise<void>): Promise<Pings> {
-  const child = fork(new URL(import.meta.url), [ROLE, String(port)])
-  const ended = once(child, 'exit').then(([code]) => {
-    throw new Error(`the process that sends PING ended with ${code}`)
-  })
-  ended.catch(() => {}) // It is also ended here, when nobody waits for that.
+  const client = new OrderProcess<Order>(new URL(import.meta.url), [ROLE, String(port)])
   try {
-    await Promise.race([once(child, 'message'), ended])
-    child.send('start')
+    await client.ask('start')
     await load()
-    child.send('stop')
-    const [pings] = await Promise.race([once(child, 'message'), ended])
-    return pings as Pings
+    return await client.ask('stop')
   } finally {
-    child.kill()
+    await client.stop()
   }
 }
 
@@ -47,24 +40,21 @@ function ping(port: number): void {
     socket.write('PING\r\n')
   }
   socket.once('connect', send)
-  socket.once('data', () => process.send!('ready'))
+  const isAnswered = once(socket, 'data')
   socket.on('data', () => {
     if (isCounting) latenciesMs.push(performance.now() - sentAtMs)
     setTimeout(send, PAUSE_MS)
   })
-  process.on('message', order => {
+  carryOut(async (order: Order): Promise<Pings | undefined> => {
+    await isAnswered
     isCounting = order === 'start'
-    if (isCounting) return
-    const count = latenciesMs.length
-    const pings: Pings = {
-      count,
+    if (isCounting) return undefined
+    return {
       minMs: Math.min(...latenciesMs),
-      meanMs: latenciesMs.reduce((sum, ms) => sum + ms, 0) / count,
+      meanMs: latenciesMs.reduce((sum, ms) => sum + ms, 0) / latenciesMs.length,
       maxMs: Math.max(...latenciesMs),
     }
-    process.send!(pings)
   })
-  process.on('disconnect', () => process.exit()) // the bench has gone
 }
 
 if (process.argv[2] === ROLE && process.send !== undefined) ping(Number(process.argv[3]))

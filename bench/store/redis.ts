@@ -4,13 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { parseRedisUrl } from '../../src/config/redis.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import { infoField } from '../../test/harness/load/redis-counters.ts'
+import {
+  countsBetween,
+  infoField,
+  openRedisCounters,
+  type RedisCounters,
+} from '../../test/harness/load/redis-counters.ts'
 import { processUsage } from '../../test/harness/measure.ts'
 import { RedisServer } from '../../test/harness/redis.ts'
 import type { Drive } from './drive.ts'
-import type { Sample } from './figures.ts'
+import { ownCpuMs, type Sample, type Subject, type SubjectOptions } from './figures.ts'
 import { pinging } from './ping.ts'
-import { ownCpuMs, type Subject, type SubjectOptions } from './subject.ts'
 
 /** As in bench/http: a pause of a busy machine must not become an outage. */
 const DEADLINE_MS = 2000
@@ -27,13 +31,16 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     openMs: OPEN_MS,
     ...(clock === undefined ? {} : { clock }),
   })
+  let counters: RedisCounters | undefined
   const stop = async () => {
+    counters?.close()
     await store.close()
     admin.disconnect()
     await server.stop()
   }
   try {
     await store.open()
+    counters = await openRedisCounters([server.port])
   } catch (error) {
     await stop()
     throw error
@@ -41,7 +48,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   return {
     store,
     cpuMs: () => ownCpuMs() + processUsage(server.pid).cpuMs,
-    measured: pass => measured(server, admin, pass),
+    measured: pass => measured(server, counters, pass),
     holding: passes => holding(server, admin, passes),
     stateBytes: async () => infoField(await admin.info('memory'), 'used_memory'),
     stateKeys: () => admin.dbsize(),
@@ -53,30 +60,31 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
   }
 }
 
-async function measured(server: RedisServer, admin: Redis, pass: () => Promise<Drive>): Promise<Sample> {
-  const { counters: before, replyBytes } = await countersOf(admin)
+async function measured(
+  server: RedisServer,
+  counters: RedisCounters,
+  pass: () => Promise<Drive>,
+): Promise<Sample> {
+  const before = await counters.read()
   const { cpuMs } = processUsage(server.pid)
   const { operations, elapsedMs, cpuMs: clientMs } = await pass()
   const redisMs = processUsage(server.pid).cpuMs - cpuMs
-  const { counters: after } = await countersOf(admin)
-  const scriptCalls = after.scriptCalls - before.scriptCalls
-  const scriptUs = after.scriptUs - before.scriptUs
+  const after = await counters.read()
+  const { scriptCalls, scriptUs, commands, inBytes, outBytes } = countsBetween(before, after)
   return {
     redisUs: (redisMs / operations) * 1000,
     scriptUs: scriptUs / operations,
     scriptCallUs: scriptUs / scriptCalls,
-    commands: (after.commands - before.commands) / operations,
+    commands: commands / operations,
     operationsPerCall: operations / scriptCalls,
-    bytesIn: (after.bytesIn - before.bytesIn) / operations,
-    // The first answer to this bench was sent after it had been written.
-    bytesOut: (after.bytesOut - before.bytesOut - replyBytes) / operations,
+    bytesIn: inBytes / operations,
+    bytesOut: outBytes / operations,
     clientUs: (clientMs / operations) * 1000,
     wallUs: (elapsedMs / operations) * 1000,
     expiredKeys: after.expiredKeys,
   }
 }
 
-const HELD_LONG_US = 1000
 /** More entries than calls of any pass. */
 const SLOWLOG_LENGTH = 1_000_000
 
@@ -86,81 +94,19 @@ async function holding(server: RedisServer, admin: Redis, passes: () => Promise<
   await admin.slowlog('RESET')
   const pings = await pinging(server.port, passes)
   await admin.config('SET', 'slowlog-log-slower-than', -1)
-  const { longestCallUs, callsOver } = await longestCall(admin, HELD_LONG_US)
+  const callsUs = await scriptCallsUs(admin)
+  if (callsUs.length === 0) throw new Error('the slow log holds no script call')
   return {
-    longestCallUs,
-    callsOver1Ms: callsOver,
+    longestCallUs: callsUs.reduce((longest, us) => Math.max(longest, us)),
+    callsOver1Ms: callsUs.filter(us => us > 1000).length,
     pingMinMs: pings.minMs,
     pingMeanMs: pings.meanMs,
     pingMaxMs: pings.maxMs,
   }
 }
 
-/** Since the server started. */
-interface RedisCounters {
-  readonly scriptCalls: number
-  /** Includes the commands that scripts run. */
-  readonly scriptUs: number
-  /** Commands that scripts ran; Redis counts them like those of clients. */
-  readonly commands: number
-  readonly bytesIn: number
-  readonly bytesOut: number
-  readonly expiredKeys: number
-}
-
-const SCRIPT_COMMANDS: readonly string[] = ['eval', 'evalsha', 'fcall']
-/** What this bench sends itself, and connections in general. */
-const ADMIN_COMMANDS: readonly string[] = [
-  'info',
-  'config',
-  'slowlog',
-  'ping',
-  'dbsize',
-  'hello',
-  'client',
-  'select',
-]
-
-/** The counters, and how many bytes Redis sent to tell them. */
-async function countersOf(admin: Redis): Promise<{ counters: RedisCounters; replyBytes: number }> {
-  const [commandStats, stats] = [await admin.info('commandstats'), await admin.info('stats')]
-  const commands = readCommandStats(commandStats)
-  const total = (isWanted: (name: string) => boolean, figure: 'calls' | 'usec') =>
-    commands.reduce((sum, command) => sum + (isWanted(command.name) ? command[figure] : 0), 0)
-  const isScript = (name: string) => SCRIPT_COMMANDS.includes(name)
-  const counters = {
-    scriptCalls: total(isScript, 'calls'),
-    scriptUs: total(isScript, 'usec'),
-    commands: total(name => !isScript(name) && !ADMIN_COMMANDS.includes(name), 'calls'),
-    bytesIn: infoField(stats, 'total_net_input_bytes'),
-    bytesOut: infoField(stats, 'total_net_output_bytes'),
-    expiredKeys: infoField(stats, 'expired_keys'),
-  }
-  return { counters, replyBytes: Buffer.byteLength(stats) }
-}
-
-interface CommandStats {
-  /** Without the subcommand. */
-  readonly name: string
-  readonly calls: number
-  readonly usec: number
-}
-
-function readCommandStats(info: string): CommandStats[] {
-  return [...info.matchAll(/^cmdstat_([a-z_]+)\S*?:calls=(\d+),usec=(\d+)/gm)].map(
-    ([, name, calls, usec]) => ({
-      name: name!,
-      calls: Number(calls),
-      usec: Number(usec),
-    }),
-  )
-}
-
-/** Of the script calls in the slow log: the longest, and how many took longer than a bound. */
-async function longestCall(
-  admin: Redis,
-  boundUs: number,
-): Promise<{ longestCallUs: number; callsOver: number }> {
+/** How long the script calls in the slow log took. */
+async function scriptCallsUs(admin: Redis): Promise<number[]> {
   const entries = (await admin.slowlog('GET', -1)) as [
     id: number,
     at: number,
@@ -168,14 +114,7 @@ async function longestCall(
     args: readonly string[],
     ...rest: unknown[],
   ][]
-  const times = entries
-    .filter(([, , , [name]]) => SCRIPT_COMMANDS.includes(name!.toLowerCase()))
-    .map(([, , us]) => us)
-  if (times.length === 0) throw new Error('the slow log holds no script call')
-  return {
-    longestCallUs: times.reduce((longest, us) => Math.max(longest, us), 0),
-    callsOver: times.filter(us => us > boundUs).length,
-  }
+  return entries.filter(([, , , [name]]) => /^(eval|fcall)/i.test(name!)).map(([, , us]) => us)
 }
 
 /**

@@ -1,20 +1,23 @@
 /** The rows as tables with their aims. */
 
-import { availableParallelism, cpus, loadavg } from 'node:os'
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Report, ReportPart } from '../report/report.ts'
+import { disturbanceNote } from '../disturbance.ts'
+import {
+  aimsText,
+  left,
+  machine,
+  type Report,
+  type ReportTable,
+  right,
+  table,
+  text,
+} from '../report/report.ts'
 import type { FigureName, Part, Row, Run } from './figures.ts'
 import { AT_LIMITS, type Sizes, TYPICAL } from './parts.ts'
-import { tablesOf } from './tables.ts'
 
 export interface StoreReport {
-  readonly surroundings: {
-    readonly node: string
-    readonly cpu: string
-    readonly cores: number
-    /** When the report was made. */
-    readonly loadAverage: number
-  }
+  /** When the report was made. */
+  readonly surroundings: ReturnType<typeof machine> & { readonly node: string }
   readonly options: Sizes & { readonly repeat: number }
   readonly rows: readonly Row[]
   readonly aims: readonly Aim[]
@@ -41,12 +44,7 @@ export function figuresOf(rows: readonly Row[], options: StoreReport['options'])
   )
   const isMeasured = typical !== undefined && atLimits !== undefined
   return {
-    surroundings: {
-      node: process.version,
-      cpu: cpus()[0]!.model,
-      cores: availableParallelism(),
-      loadAverage: loadavg()[0]!,
-    },
+    surroundings: { node: process.version, ...machine() },
     options,
     rows,
     aims: aimsOf(rows),
@@ -116,10 +114,6 @@ export function progressLine({ row, sample }: Run): string {
   return `${row.part}, ${row.store}, ${row.of}, ${size.join(', ')}: ${figures.join(', ')}`
 }
 
-function aimText({ text, isMet, value }: Aim): string {
-  return `aim: ${text}: ${isMet ? 'met' : 'NOT met'}, ${value.toFixed(2)}`
-}
-
 const COSTS_LEGEND = `\
 Script us includes the commands that scripts run, and, like the longest call, any time in which the system ran something else. Client CPU: of the whole bench process, driver included. PING: a connection of another process, every 2 ms, while all operations run.
 Pages written: handed to the system, 4096 bytes each; dirtied: those that the disk was not owed already. The state is not synced, so no operation waits for a disk.`
@@ -143,6 +137,172 @@ export function reportOf({ options, surroundings, rows, aims }: StoreReport): Re
     'us: microseconds for each operation, CPU time being user and system. Batch: operations asked for in one event-loop turn. Every answer was the expected one.',
     ...legends,
   ]
-  const text: ReportPart = { kind: 'text', text: aims.map(aimText).join('\n') }
-  return { title: 'powgate: the stores', intro: intro.join('\n'), parts: [...tablesOf(rows), text] }
+  const told = aims.map(({ text, isMet, value }) => ({ about: text, isMet, found: value.toFixed(2) }))
+  return {
+    title: 'powgate: the stores',
+    intro: intro.join('\n'),
+    parts: [...tablesOf(rows), aimsText(told)],
+  }
+}
+
+interface Plan {
+  readonly title: string
+  readonly includes: (row: Row) => boolean
+  readonly labels: readonly (keyof typeof LABELS)[]
+  readonly figures: readonly (readonly [title: string, name: FigureName, digits: number])[]
+}
+
+const LABELS = {
+  store: [left('store'), (row: Row) => row.store],
+  operation: [left('operation'), (row: Row) => row.of],
+  state: [left('address has'), (row: Row) => row.of],
+  lives: [left('lives end'), (row: Row) => row.of],
+  batch: [right('batch'), (row: Row) => String(row.batch)],
+  addresses: [right('addresses'), (row: Row) => row.addresses!.toLocaleString('en')],
+} as const
+
+const isMixed = (row: Row) => row.figures.longestCallUs !== undefined
+
+const PLANS: readonly Plan[] = [
+  {
+    title: 'Redis: cost of an operation',
+    includes: row => row.part === 'costs' && row.store === 'redis' && !isMixed(row),
+    labels: ['operation', 'batch'],
+    figures: [
+      ['Redis CPU us', 'redisUs', 2],
+      ['script us', 'scriptUs', 2],
+      ['commands', 'commands', 2],
+      ['operations/call', 'operationsPerCall', 1],
+      ['bytes in', 'bytesIn', 0],
+      ['bytes out', 'bytesOut', 0],
+      ['client CPU us', 'clientUs', 2],
+      ['driver alone', 'driverUs', 2],
+    ],
+  },
+  {
+    title: 'Redis: how long others wait',
+    includes: row => row.store === 'redis' && isMixed(row),
+    labels: ['operation', 'batch'],
+    figures: [
+      ['longest call us', 'longestCallUs', 0],
+      ['calls over 1 ms', 'callsOver1Ms', 0],
+      ['PING min ms', 'pingMinMs', 2],
+      ['mean ms', 'pingMeanMs', 2],
+      ['max ms', 'pingMaxMs', 2],
+    ],
+  },
+  {
+    title: 'LMDB: cost of an operation',
+    includes: row => row.part === 'costs' && row.store === 'embedded',
+    labels: ['operation', 'batch'],
+    figures: [
+      ['wall us', 'wallUs', 2],
+      ['CPU us', 'clientUs', 2],
+      ['driver alone', 'driverUs', 2],
+      ['transaction us', 'transactionUs', 0],
+      ['transaction CPU us', 'transactionCpuUs', 0],
+      ['longest turn ms', 'longestTurnMs', 2],
+      ['pages written', 'pagesWritten', 2],
+      ['pages dirtied', 'pagesDirtied', 2],
+      ['page faults', 'pageFaults', 2],
+      ['tree depth', 'treeDepth', 0],
+    ],
+  },
+  {
+    title: 'Redis: batch sizes',
+    includes: row => row.part === 'batches' && row.store === 'redis' && !isMixed(row),
+    labels: ['operation', 'batch'],
+    figures: [
+      ['Redis CPU us', 'redisUs', 2],
+      ['script us', 'scriptUs', 2],
+      ['script call us', 'scriptCallUs', 0],
+      ['operations/call', 'operationsPerCall', 1],
+      ['client CPU us', 'clientUs', 2],
+    ],
+  },
+  {
+    title: 'LMDB: batch sizes',
+    includes: row => row.part === 'batches' && row.store === 'embedded',
+    labels: ['operation', 'batch'],
+    figures: [
+      ['wall us', 'wallUs', 2],
+      ['CPU us', 'clientUs', 2],
+      ['transaction us', 'transactionUs', 0],
+      ['longest turn ms', 'longestTurnMs', 2],
+      ['pages written', 'pagesWritten', 2],
+    ],
+  },
+  {
+    title: 'Memory of Redis and files of LMDB',
+    includes: row => row.part === 'memory',
+    labels: ['store', 'state', 'addresses'],
+    figures: [
+      ['bytes/address', 'bytesPerAddress', 0],
+      ['keys/address', 'keysPerAddress', 2],
+    ],
+  },
+  {
+    title: 'Expiry',
+    includes: row => row.part === 'expiry',
+    labels: ['store', 'lives'],
+    figures: [
+      ['CPU us/key', 'expiryUs', 2],
+      ['keys', 'keys', 0],
+      ['keys/visit', 'keysPerAddress', 2],
+      ['took ms', 'tookMs', 0],
+      ['idle CPU share', 'idleShare', 4],
+    ],
+  },
+  {
+    title: 'Redis: growth',
+    includes: row => row.part === 'growth' && row.store === 'redis',
+    labels: ['operation', 'addresses'],
+    figures: [
+      ['Redis CPU us', 'redisUs', 2],
+      ['x fewest', 'cpuTimesFewest', 2],
+      ['script us', 'scriptUs', 2],
+      ['x fewest', 'timeTimesFewest', 2],
+      ['client CPU us', 'clientUs', 2],
+    ],
+  },
+  {
+    title: 'LMDB: growth',
+    includes: row => row.part === 'growth' && row.store === 'embedded',
+    labels: ['operation', 'addresses'],
+    figures: [
+      ['CPU us', 'clientUs', 2],
+      ['x fewest', 'cpuTimesFewest', 2],
+      ['transaction us', 'transactionUs', 0],
+      ['x fewest', 'timeTimesFewest', 2],
+      ['pages written', 'pagesWritten', 2],
+      ['tree depth', 'treeDepth', 0],
+    ],
+  },
+]
+
+/** Only those that have rows. */
+function tablesOf(rows: readonly Row[]): ReportTable[] {
+  const tables = PLANS.map(({ title, includes, labels, figures }) =>
+    table(
+      title,
+      [
+        ...labels.map(name => LABELS[name]),
+        ...figures.map(
+          ([figure, name, digits]) => [right(figure), (row: Row) => text(row.figures[name], digits)] as const,
+        ),
+        [left('notes'), notesOf],
+      ],
+      rows.filter(includes),
+    ),
+  )
+  return tables.filter(({ rows }) => rows.length > 0)
+}
+
+/** Why the figures are worth less than others. */
+function notesOf({ figures: { othersBusy, expiredKeys } }: Row): string {
+  const notes = [disturbanceNote(othersBusy?.median)].filter(note => note !== '')
+  if (expiredKeys !== undefined && expiredKeys.max > 0) {
+    notes.push(`up to ${expiredKeys.max.toFixed(0)} keys had expired before the end`)
+  }
+  return notes.join('; ')
 }

@@ -21,7 +21,7 @@ import {
   runPacedLoad,
   sendOnce,
 } from '../harness/load/loops.ts'
-import { parseBytes, parseCalls } from '../harness/load/redis-counters.ts'
+import { parseCounts } from '../harness/load/redis-counters.ts'
 import {
   buildTraffic,
   ENDPOINTS,
@@ -247,11 +247,17 @@ test('requests that prepare a run are sent once each, as many as there is time f
 
 test('what Redis counts is read, scripts apart from the commands in them', () => {
   const commands =
-    'cmdstat_evalsha:calls=7,usec=1\r\ncmdstat_get:calls=30,usec=2\r\ncmdstat_config|get:calls=2,u'
-  assert.deepEqual(parseCalls(`# Commandstats\r\n${commands}`), { scriptCalls: 7, commands: 32 })
-  const stats = 'a:1\r\ntotal_net_input_bytes:123\r\ntotal_net_output_bytes:45\r\n'
-  assert.deepEqual(parseBytes(stats), { inBytes: 123, outBytes: 45 })
-  assert.throws(() => parseBytes('a:1'), /total_net_input_bytes/)
+    'cmdstat_evalsha:calls=7,usec=9\r\ncmdstat_get:calls=30,usec=2\r\ncmdstat_config|get:calls=2,usec=1,'
+  const stats = 'a:1\r\ntotal_net_input_bytes:123\r\ntotal_net_output_bytes:45\r\nexpired_keys:6\r\n'
+  assert.deepEqual(parseCounts(stats, `# Commandstats\r\n${commands}`), {
+    scriptCalls: 7,
+    scriptUs: 9,
+    commands: 32,
+    inBytes: 123,
+    outBytes: 45,
+    expiredKeys: 6,
+  })
+  assert.throws(() => parseCounts('a:1', commands), /total_net_input_bytes/)
 })
 
 test('the children of a process are found', async () => {

@@ -3,15 +3,19 @@
 import { once } from 'node:events'
 import { Redis } from 'ioredis'
 
+/** Since the servers started. */
 export interface RedisCounts {
   /** EVALSHA and its like: each is one round trip of a worker. */
   readonly scriptCalls: number
+  /** Time within scripts, and so within the commands that they run. */
+  readonly scriptUs: number
   /** All other commands: nearly all of them are run by the scripts. */
   readonly commands: number
   /** Received by Redis. */
   readonly inBytes: number
-  /** Sent by Redis. */
+  /** Sent by Redis, but for what it told these counters. */
   readonly outBytes: number
+  readonly expiredKeys: number
 }
 
 export interface RedisCounters {
@@ -33,21 +37,32 @@ export async function openRedisCounters(ports: readonly number[]): Promise<Redis
     close()
     throw error
   }
-  return { read: async () => sumOf(await Promise.all(clients.map(readOne))), close }
+  let toldBytes = 0
+  const read = async () => {
+    const texts = await Promise.all(
+      clients.map(client => Promise.all([client.info('stats'), client.info('commandstats')])),
+    )
+    const counts = texts.map(([stats, commands]) => parseCounts(stats, commands)).reduce(countsTogether)
+    const before = toldBytes
+    toldBytes += Buffer.byteLength(texts.flat().join(''))
+    return { ...counts, outBytes: counts.outBytes - before }
+  }
+  return { read, close }
 }
 
 export function countsBetween(from: RedisCounts, to: RedisCounts): RedisCounts {
-  return {
-    scriptCalls: to.scriptCalls - from.scriptCalls,
-    commands: to.commands - from.commands,
-    inBytes: to.inBytes - from.inBytes,
-    outBytes: to.outBytes - from.outBytes,
-  }
+  return combined(to, from, (a, b) => a - b)
 }
 
-async function readOne(client: Redis): Promise<RedisCounts> {
-  const [stats, commands] = await Promise.all([client.info('stats'), client.info('commandstats')])
-  return { ...parseCalls(commands), ...parseBytes(stats) }
+function countsTogether(one: RedisCounts, other: RedisCounts): RedisCounts {
+  return combined(one, other, (a, b) => a + b)
+}
+
+function combined(one: RedisCounts, other: RedisCounts, combine: (a: number, b: number) => number) {
+  const names = Object.keys(one) as (keyof RedisCounts)[]
+  return Object.fromEntries(
+    names.map(name => [name, combine(one[name], other[name])]),
+  ) as unknown as RedisCounts
 }
 
 /** A number of INFO's reply. Throws if it is not there, so that nothing is taken for zero. */
@@ -57,30 +72,24 @@ export function infoField(info: string, name: string): number {
   return Number(text)
 }
 
-/** @param stats the text of INFO stats */
-export function parseBytes(stats: string): Pick<RedisCounts, 'inBytes' | 'outBytes'> {
+/**
+ * @param stats the text of INFO stats
+ * @param commandStats the text of INFO commandstats, with lines such as cmdstat_get:calls=21,usec=175,...
+ */
+export function parseCounts(stats: string, commandStats: string): RedisCounts {
+  let [scriptCalls, scriptUs, commands] = [0, 0, 0]
+  for (const [, name, calls, us] of commandStats.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm)) {
+    if (/^(evalsha|eval|fcall)(_ro)?$/.test(name!)) {
+      scriptCalls += Number(calls)
+      scriptUs += Number(us)
+    } else commands += Number(calls)
+  }
   return {
+    scriptCalls,
+    scriptUs,
+    commands,
     inBytes: infoField(stats, 'total_net_input_bytes'),
     outBytes: infoField(stats, 'total_net_output_bytes'),
-  }
-}
-
-/** @param commandStats the text of INFO commandstats, with lines such as cmdstat_get:calls=21,usec=175,... */
-export function parseCalls(commandStats: string): Pick<RedisCounts, 'scriptCalls' | 'commands'> {
-  let [scriptCalls, commands] = [0, 0]
-  for (const [, name, calls] of commandStats.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
-    if (/^(evalsha|eval|fcall)(_ro)?$/.test(name!)) scriptCalls += Number(calls)
-    else commands += Number(calls)
-  }
-  return { scriptCalls, commands }
-}
-
-function sumOf(all: readonly RedisCounts[]): RedisCounts {
-  const sum = (name: keyof RedisCounts) => all.reduce((total, counts) => total + counts[name], 0)
-  return {
-    scriptCalls: sum('scriptCalls'),
-    commands: sum('commands'),
-    inBytes: sum('inBytes'),
-    outBytes: sum('outBytes'),
+    expiredKeys: infoField(stats, 'expired_keys'),
   }
 }
