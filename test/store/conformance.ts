@@ -11,11 +11,13 @@ import {
   freshNonce,
   nonceOn,
   redemptionOn,
+  SITE,
   type StoreMaker,
   solutionOn,
   type TestStore,
   tokenOn,
 } from './harness.ts'
+import { limitsProperty } from './limits-property.ts'
 import { siteConformance } from './site-conformance.ts'
 
 export function storeConformance(name: string, make: StoreMaker): void {
@@ -34,11 +36,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       storeEpoch: store().addressEpoch(addressKey)!,
       expiresAtMs: now() + 120_000,
     })
-    const redeem = (
-      nonce: string,
-      claim = '',
-      storeEpoch = store().siteEpoch('site_0000000000000000000000')!,
-    ) => ({
+    const redeem = (nonce: string, claim = '', storeEpoch = store().siteEpoch(SITE)!) => ({
       nonce,
       storeEpoch,
       expiresAtMs: now() + 300_000,
@@ -248,7 +246,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('of another epoch are refused as forgotten and spend nothing', async () => {
         const nonce = freshNonce(now())
-        const epoch = store().siteEpoch('site_0000000000000000000000')!
+        const epoch = store().siteEpoch(SITE)!
         assert.equal(
           await tokenOn(store(), {
             redeem: redeem(nonce, '', epoch ^ 1),
@@ -260,7 +258,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('beyond the limit of the caller are refused, and spend and charge nothing', async () => {
         const callerKey = freshKey()
-        const apiKey = { id: freshKey(), limit: 200, siteKey: 'site_0000000000000000000000' }
+        const apiKey = { id: freshKey(), limit: 200, siteKey: SITE }
         for (let count = 0; count < 100; count++) {
           assert.equal((await redemptionOn(store(), { callerKey, apiKey })).status, 'admitted')
         }
@@ -277,7 +275,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
 
       test('beyond the limit of the API key are refused, and do not charge the caller', async () => {
-        const apiKey = { id: freshKey(), limit: 3, siteKey: 'site_0000000000000000000000' }
+        const apiKey = { id: freshKey(), limit: 3, siteKey: SITE }
         const callerKey = freshKey()
         for (let count = 0; count < 3; count++) await redemptionOn(store(), { callerKey: freshKey(), apiKey })
         for (let count = 0; count < 120; count++) {
@@ -288,7 +286,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
 
       test('beyond the limit of the API key do not charge the caller either while others join its slot of time', async () => {
-        const apiKey = { id: freshKey(), limit: 1, siteKey: 'site_0000000000000000000000' }
+        const apiKey = { id: freshKey(), limit: 1, siteKey: SITE }
         await redemptionOn(store(), { callerKey: freshKey(), apiKey })
         // On several shards, or on the API key's own.
         for (let caller = 0; caller < 6; caller++) {
@@ -317,7 +315,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
 
       test('race: 500 tokens, 32 concurrent redemptions each by two clients: 500 redeemed', async () => {
-        const apiKey = { id: 'race0001', limit: 1_000_000, siteKey: 'site_0000000000000000000000' }
+        const apiKey = { id: 'race0001', limit: 1_000_000, siteKey: SITE }
         const redeemed = await Promise.all(
           Array.from({ length: 500 }, () => freshNonce(now())).map(async nonce => {
             const outcomes = await Promise.all(
@@ -341,6 +339,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
     })
 
+    limitsProperty(() => under)
     siteConformance(() => under)
 
     test('load: both clients add to one state, the same as the domain computes', async () => {
@@ -378,7 +377,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
     test('two clients see one epoch, and it stays', () => {
       assert.equal(store().addressEpoch('0a000001'), other().addressEpoch('0a000001'))
-      assert.ok(Number.isInteger(store().siteEpoch('site_0000000000000000000000')))
+      assert.ok(Number.isInteger(store().siteEpoch(SITE)))
     })
   })
 }

@@ -18,16 +18,12 @@ import {
   openTwice,
   redemptionOn,
   type TestStore,
+  tempDir,
   tokenOn,
 } from './harness.ts'
-import { limitsProperty } from './limits-property.ts'
-
-function tempDir(): string {
-  return mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
-}
 
 function make(): Promise<TestStore> {
-  const dataDir = tempDir()
+  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
   return openTwice(
     clock => {
       const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
@@ -38,7 +34,6 @@ function make(): Promise<TestStore> {
 }
 
 storeConformance('embedded', make)
-limitsProperty('embedded', make)
 
 function writeBootFile(dataDir: string, text: string): void {
   writeFileSync(join(dataDir, 'state', 'boot-id'), text)
@@ -62,8 +57,8 @@ function bare(dataDir: string) {
   return { clock, state, requests: new EmbeddedRequests(state, clocks, () => {}) }
 }
 
-test('embedded: what has expired is swept, what has not stays', async () => {
-  const dataDir = tempDir()
+test('embedded: what has expired is swept, what has not stays', async t => {
+  const dataDir = tempDir(t)
   const { clock, state, requests } = bare(dataDir)
   const [addressKey, kept] = [freshKey(), freshNonce(clock.now + 600_000)]
   for (let index = 0; index < 700; index++) {
@@ -93,16 +88,15 @@ test('embedded: what has expired is swept, what has not stays', async () => {
   assert.equal(await spendOn(requests, addressKey, kept), 'used')
   assert.equal(await spendOn(requests, freshKey(), kept, 1000), 'used')
   await state.file.close()
-  rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: no step of the wall clock lets a token be redeemed twice', async () => {
+test('embedded: no step of the wall clock lets a token be redeemed twice', async t => {
   for (const [stepMs, backAfterMs] of [
     [600_000, 1000],
     [600_000, 300_000],
     [-600_000, 500_000],
   ] as const) {
-    const dataDir = tempDir()
+    const dataDir = tempDir(t)
     const wall = { now: Date.UTC(2026, 0, 1) }
     const machine = { now: 5_000_000 }
     const state = openState(dataDir)
@@ -120,12 +114,11 @@ test('embedded: no step of the wall clock lets a token be redeemed twice', async
     const text = `${stepMs} ms, for ${backAfterMs} ms`
     assert.equal(await tokenOn(requests, { redeem }), 'used', text)
     await state.file.close()
-    rmSync(dataDir, { recursive: true })
   }
 })
 
-test('embedded: what another process has made is there at once, also in the same turn of the event loop', async () => {
-  const dataDir = tempDir()
+test('embedded: what another process has made is there at once, also in the same turn of the event loop', async t => {
+  const dataDir = tempDir(t)
   const store = new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false })
   assert.equal(await store.readSite('nobody'), undefined)
   const [sites, environment] = ['sites/sites.ts', 'store/embedded/store.ts'].map(
@@ -145,11 +138,10 @@ test('embedded: what another process has made is there at once, also in the same
   assert.equal(await readBefore, undefined)
   assert.equal((await readAfter)?.siteKey, siteKey)
   await store.close()
-  rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: marks and limits survive a restart of the service, with the epoch', async () => {
-  const dataDir = tempDir()
+test('embedded: marks and limits survive a restart of the service, with the epoch', async t => {
+  const dataDir = tempDir(t)
   discardStaleState(dataDir, 'boot 1')
   const first = bare(dataDir)
   const nonce = freshNonce(first.clock.now)
@@ -165,11 +157,10 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   assert.equal(await tokenOn(second.requests, { redeem }), 'used')
   assert.equal((await challengeOn(second.requests, { addressKey, siteLimit: 1 })).status, 'limited')
   await second.state.file.close()
-  rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: a worker does not open the state of another version, whose workers may be writing there', () => {
-  const dataDir = tempDir()
+test('embedded: a worker does not open the state of another version, whose workers may be writing there', t => {
+  const dataDir = tempDir(t)
   discardStaleState(dataDir, 'boot 1')
   for (const mark of ['boot 1', 'boot 1 layout 2', 'boot 1 layout 33']) {
     writeBootFile(dataDir, mark)
@@ -178,14 +169,12 @@ test('embedded: a worker does not open the state of another version, whose worke
       /^StoreSetupError: POWGATE_DATA_DIR: .*another version.*restart the service/,
     )
   }
-  rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: where the machine tells no boot id, no state is of this boot', () => {
-  const dataDir = tempDir()
+test('embedded: where the machine tells no boot id, no state is of this boot', t => {
+  const dataDir = tempDir(t)
   discardStaleState(dataDir, '')
   assert.ok(!isStateOfThisBoot(dataDir, ''))
-  rmSync(dataDir, { recursive: true })
 })
 
 for (const [what, leave] of [
@@ -193,8 +182,8 @@ for (const [what, leave] of [
   // What the first layout wrote there.
   ['an upgrade to another layout', (dataDir: string) => writeBootFile(dataDir, 'boot 2')],
 ] as const) {
-  test(`embedded: after ${what} the state is thrown away, and tokens of before are refused as forgotten`, async () => {
-    const dataDir = tempDir()
+  test(`embedded: after ${what} the state is thrown away, and tokens of before are refused as forgotten`, async t => {
+    const dataDir = tempDir(t)
     discardStaleState(dataDir, 'boot 1')
     const first = bare(dataDir)
     const redeem = {
@@ -215,12 +204,11 @@ for (const [what, leave] of [
     assert.notEqual(second.state.epoch, first.state.epoch)
     assert.equal(await tokenOn(second.requests, { redeem }), 'forgotten')
     await second.state.file.close()
-    rmSync(dataDir, { recursive: true })
   })
 }
 
-test('embedded: at its bound it refuses, and takes requests again once there is room', async () => {
-  const dataDir = tempDir()
+test('embedded: at its bound it refuses, and takes requests again once there is room', async t => {
+  const dataDir = tempDir(t)
   const changes: boolean[] = []
   const store = new EmbeddedStore({
     dataDir,
@@ -237,11 +225,10 @@ test('embedded: at its bound it refuses, and takes requests again once there is 
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'unavailable')
   assert.equal((await redemptionOn(store)).status, 'unavailable')
   await store.close()
-  rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: a sweep that LMDB could not commit is tried again, and the store stays ready', async () => {
-  const dataDir = tempDir()
+test('embedded: a sweep that LMDB could not commit is tried again, and the store stays ready', async t => {
+  const dataDir = tempDir(t)
   const clock = { now: 1e9 }
   const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
   const changes: boolean[] = []
@@ -262,11 +249,10 @@ test('embedded: a sweep that LMDB could not commit is tried again, and the store
   assert.deepEqual(changes, [])
   await state.file.close()
   await store.close()
-  rmSync(dataDir, { recursive: true })
 })
 
-test('embedded: a transaction that fails once is made again, and refused when it fails twice', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
+test('embedded: a transaction that fails once is made again, and refused when it fails twice', async t => {
+  const dataDir = tempDir(t)
   const state = openState(dataDir)
   const faults: unknown[] = []
   const requests = new EmbeddedRequests(state, SYSTEM_CLOCKS, error => faults.push(error))
@@ -292,5 +278,4 @@ test('embedded: a transaction that fails once is made again, and refused when it
   assert.equal((await ask()).status, 'admitted')
   assert.equal((await ask()).status, 'limited')
   await state.file.close()
-  rmSync(dataDir, { recursive: true })
 })

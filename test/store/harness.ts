@@ -1,5 +1,12 @@
 /** A store under test, with a clock that the test moves; and its verbs as promises. */
 
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { Redis } from 'ioredis'
+import { parseRedisUrl } from '../../src/config/redis.ts'
+import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
 import type {
   ChallengeAdmission,
   ChallengeRequest,
@@ -10,6 +17,41 @@ import type {
   SolutionRequest,
   Store,
 } from '../../src/store/store.ts'
+import { RedisServer } from '../harness/redis.ts'
+
+/** The site of requests that name no other. */
+export const SITE = 'site_0000000000000000000000'
+
+/** Removed when the test ends. */
+export function tempDir(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'powgate-store-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+export async function openRedis(url: string, options: Partial<RedisStoreOptions> = {}): Promise<RedisStore> {
+  const usual = { keyPrefix: 'test', clusterShards: 16, deadlineMs: 2000, openMs: 15_000 }
+  const store = new RedisStore({ target: parseRedisUrl(url)!, ...usual, ...options })
+  await store.open()
+  return store
+}
+
+/** A store on a server of its own, and a client of that; stopped when the test ends. */
+export async function startRedis(
+  t: TestContext,
+  options: Partial<RedisStoreOptions> = {},
+  serverArgs: readonly string[] = [],
+) {
+  const server = await RedisServer.start(serverArgs)
+  const store = await openRedis(server.url, options)
+  const admin = new Redis(server.clientOptions)
+  t.after(async () => {
+    admin.disconnect()
+    await store.close()
+    await server.stop()
+  })
+  return { server, store, admin }
+}
 
 export interface TestStore {
   readonly store: Store
@@ -70,7 +112,7 @@ export function redemptionOn(
   const full = {
     callerKey: '7f000001',
     callerLimit: 100,
-    apiKey: { id: 'key00001', limit: 200, siteKey: 'site_0000000000000000000000' },
+    apiKey: { id: 'key00001', limit: 200, siteKey: SITE },
     redeem: undefined,
     ...request,
   }

@@ -1,19 +1,17 @@
 /** Last uses of API keys on their way from a worker's memory into real stores. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
 import { KeyUses } from '../../src/store/key-uses.ts'
 import { openSiteStore } from '../../src/store/open.ts'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
+import { TEST_SECRET } from '../harness/service.ts'
+import { tempDir } from './harness.ts'
 
-test('what is noted is written a while later, once, and at the end', async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), 'powgate-uses-'))
-  const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: dataDir }))
+test('what is noted is written a while later, once, and at the end', async t => {
+  const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: tempDir(t) }))
   const writes: string[][] = []
   const noteUses = (uses: ReadonlyMap<string, number>) => {
     writes.push([...uses.keys()])
@@ -42,13 +40,11 @@ test('what is noted is written a while later, once, and at the end', async () =>
   await uses.stop()
   assert.equal(writes.length, 2, 'nothing is left, so nothing is written')
   await store.close()
-  rmSync(dataDir, { recursive: true })
 })
 
 test('what could not be written is written when the store is back; a later use meanwhile counts', async () => {
   const redis = await RedisServer.start()
-  const secrets = 'a test secret of more than thirty-two characters'
-  const store = await openSiteStore(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: secrets }))
+  const store = await openSiteStore(loadConfig({ REDIS_URL: redis.url, POWGATE_SECRETS: TEST_SECRET }))
   const uses = new KeyUses(store)
   await redis.kill()
   uses.note('key00001', 1000)

@@ -1,18 +1,11 @@
-/** Limits of a store against the exact model, in virtual time. */
+/** The part of the conformance suite that compares limits with the exact model, in virtual time. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { slotMs } from '../../src/domain/limits.ts'
 import { seeded } from '../harness/arbitraries.ts'
-import {
-  challengeOn,
-  freshKey,
-  redemptionOn,
-  type StoreMaker,
-  solutionOn,
-  type TestStore,
-} from './harness.ts'
+import { challengeOn, freshKey, redemptionOn, SITE, solutionOn, type TestStore } from './harness.ts'
 
 const WINDOW_MS = 60_000
 
@@ -66,21 +59,15 @@ const callerSteps = fc.array(
   { minLength: 1, maxLength: 40 },
 )
 
-export function limitsProperty(name: string, make: StoreMaker): void {
-  describe(`limits against the exact model: ${name}`, () => {
-    let under: TestStore
-    before(async () => {
-      under = await make()
-    })
-    after(() => under.close())
-
+export function limitsProperty(under: () => TestStore): void {
+  describe('limits against the exact model', () => {
     test('property: an address at /challenge and /verify: never above a limit, never a false refusal, exact waits', async () => {
       await fc.assert(
         fc.asyncProperty(addressSteps, async steps => {
           const model = new LimitModel()
           const addressKey = freshKey()
           for (const { pauseMs, endpoint, site, isKnownSite, times } of steps) {
-            under.clock.now += pauseMs
+            under().clock.now += pauseMs
             const limits = endpoint === 'challenge' ? { address: 12, site: 7 } : { address: 9, site: 4 }
             const request = {
               addressKey,
@@ -92,11 +79,11 @@ export function limitsProperty(name: string, make: StoreMaker): void {
             const labels = isKnownSite ? [endpoint, `${endpoint} ${site}`] : [endpoint]
             const answers = await Promise.all(
               Array.from({ length: times }, (_, index) =>
-                ask(index % 2 ? under.store : under.other, request),
+                ask(index % 2 ? under().store : under().other, request),
               ),
             )
             for (const answer of inOrderOfAdmission(answers)) {
-              const now = under.clock.now
+              const now = under().clock.now
               const wait = Math.max(
                 model.waitMs(endpoint, limits.address, now),
                 isKnownSite ? model.waitMs(`${endpoint} ${site}`, limits.site, now) : 0,
@@ -118,15 +105,15 @@ export function limitsProperty(name: string, make: StoreMaker): void {
           const callers = [freshKey(), freshKey()]
           const keys = [freshKey(), freshKey()]
           for (const { pauseMs, key, caller, times } of steps) {
-            under.clock.now += pauseMs
+            under().clock.now += pauseMs
             const request = {
               callerKey: callers[caller]!,
               callerLimit: 8,
-              apiKey: { id: keys[key]!, limit: 11, siteKey: 'site_0000000000000000000000' },
+              apiKey: { id: keys[key]!, limit: 11, siteKey: SITE },
             }
             for (let index = 0; index < times; index++) {
-              const answer = await redemptionOn(index % 2 ? under.store : under.other, request)
-              const now = under.clock.now
+              const answer = await redemptionOn(index % 2 ? under().store : under().other, request)
+              const now = under().clock.now
               const wait = Math.max(
                 model.waitMs(`caller ${caller}`, 8, now),
                 model.waitMs(`key ${key}`, 11, now),
@@ -144,26 +131,26 @@ export function limitsProperty(name: string, make: StoreMaker): void {
     test('above 256 a minute: never above the limit; a refusal is early by at most one slot; waiting admits', async () => {
       const limit = 400
       const model = new LimitModel()
-      const apiKey = { id: freshKey(), limit, siteKey: 'site_0000000000000000000000' }
-      const once = () => redemptionOn(under.store, { callerKey: freshKey(), apiKey })
+      const apiKey = { id: freshKey(), limit, siteKey: SITE }
+      const once = () => redemptionOn(under().store, { callerKey: freshKey(), apiKey })
       for (let step = 0; step < 1500; step++) {
-        under.clock.now += (step * 7919) % 241
+        under().clock.now += (step * 7919) % 241
         const answer = await once()
         if (answer.status === 'admitted') {
-          assert.ok(model.count('key', under.clock.now) < limit, 'above the limit')
-          model.admit(['key'], under.clock.now)
+          assert.ok(model.count('key', under().clock.now) < limit, 'above the limit')
+          model.admit(['key'], under().clock.now)
           continue
         }
         assert.equal(answer.status, 'limited')
         assert.ok(
-          model.count('key', under.clock.now - slotMs(limit)) >= limit,
+          model.count('key', under().clock.now - slotMs(limit)) >= limit,
           'refused more than a slot too early',
         )
         if (step % 10 === 0 && answer.status === 'limited') {
-          under.clock.now += answer.retryAfterMs
+          under().clock.now += answer.retryAfterMs
           assert.equal((await once()).status, 'admitted', 'refused after waiting')
-          assert.ok(model.count('key', under.clock.now) < limit, 'above the limit after waiting')
-          model.admit(['key'], under.clock.now)
+          assert.ok(model.count('key', under().clock.now) < limit, 'above the limit after waiting')
+          model.admit(['key'], under().clock.now)
         }
       }
     })

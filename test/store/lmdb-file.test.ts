@@ -1,20 +1,19 @@
+/** The file of LMDB: what damage is seen, and what processes that open or write it at the same time may do to it. */
+
 import assert from 'node:assert/strict'
-import { fork } from 'node:child_process'
+import { execFile, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { promisify } from 'node:util'
 import { openSites, openState } from '../../src/store/embedded/environment.ts'
 import { damageOf } from '../../src/store/embedded/lmdb-file.ts'
 import { Random } from '../torture/random.ts'
+import { tempDir } from './harness.ts'
 
 const PAGE = 4096
-const WRITER = new URL('./lmdb-writer.ts', import.meta.url).pathname
-
-function directory(): string {
-  return mkdtempSync(join(tmpdir(), 'powgate-lmdb-'))
-}
+const CHILD = new URL('./lmdb-child.ts', import.meta.url).pathname
 
 /** Sites of all sizes, some of more than one page, written in every way that there is. */
 async function writeSites(dataDir: string, random: Random, rounds: number, check = () => {}): Promise<void> {
@@ -54,8 +53,8 @@ function writeState(dataDir: string, random: Random, rounds: number, check = () 
   return file.close()
 }
 
-test('what LMDB has written is whole, after every transaction', async () => {
-  const dataDir = directory()
+test('what LMDB has written is whole, after every transaction', async t => {
+  const dataDir = tempDir(t)
   const random = new Random(7)
   const sites = join(dataDir, 'sites', 'data.mdb')
   for (let times = 0; times < 3; times++)
@@ -63,12 +62,11 @@ test('what LMDB has written is whole, after every transaction', async () => {
   const state = join(dataDir, 'state', 'data.mdb')
   for (let times = 0; times < 3; times++)
     await writeState(dataDir, random, 60, () => assert.equal(damageOf(state, true), undefined))
-  rmSync(dataDir, { recursive: true })
 })
 
-test('and while another process writes it', async () => {
-  const dataDir = directory()
-  const child = fork(WRITER, [dataDir])
+test('and while another process writes it', async t => {
+  const dataDir = tempDir(t)
+  const child = fork(CHILD, ['write-until-killed', dataDir])
   await once(child, 'message')
   const state = join(dataDir, 'state', 'data.mdb')
   try {
@@ -78,11 +76,10 @@ test('and while another process writes it', async () => {
   }
   await once(child, 'exit')
   assert.equal(damageOf(state, true), undefined)
-  rmSync(dataDir, { recursive: true })
 })
 
-test('a file that was cut off or overwritten is not, wherever a page is in use', async () => {
-  const dataDir = directory()
+test('a file that was cut off or overwritten is not, wherever a page is in use', async t => {
+  const dataDir = tempDir(t)
   const random = new Random(11)
   await writeSites(dataDir, random, 40)
   const path = join(dataDir, 'sites', 'data.mdb')
@@ -103,11 +100,10 @@ test('a file that was cut off or overwritten is not, wherever a page is in use',
   }
   // The others are free, or the later ones of a long value.
   assert.ok(found > pages / 8, `${found} of ${pages} pages`)
-  rmSync(dataDir, { recursive: true })
 })
 
-test('of the state no wrong byte in the first two pages goes unseen that could bring back what was before', async () => {
-  const dataDir = directory()
+test('of the state no wrong byte in the first two pages goes unseen that could bring back what was before', async t => {
+  const dataDir = tempDir(t)
   await writeState(dataDir, new Random(13), 20)
   const path = join(dataDir, 'state', 'data.mdb')
   const whole = readFileSync(path)
@@ -137,5 +133,28 @@ test('of the state no wrong byte in the first two pages goes unseen that could b
   bytes.writeBigUInt64LE(3n, latest + 144)
   writeFileSync(copy, bytes)
   assert.equal(typeof damageOf(copy, true), 'string', 'a last page before those that are in use')
-  rmSync(dataDir, { recursive: true })
+})
+
+/** With fewer it would show nothing. Each process goes on until it has done that, however busy the machine is. */
+const OPENINGS = 100
+const COMMITS = 500
+const DEADLINE_MS = 240_000
+
+test('no transaction is lost while another process opens the files', async t => {
+  const dataDir = tempDir(t)
+  mkdirSync(join(dataDir, 'state'))
+  const child = async (what: 'write' | 'open', name: string) => {
+    const count = String(what === 'write' ? COMMITS : OPENINGS)
+    const args = ['--import', 'tsx', CHILD, what, dataDir, name, count]
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: DEADLINE_MS })
+    assert.match(stdout, /^\d+\n$/)
+    return Number(stdout)
+  }
+  const [first, second, openings] = await Promise.all([
+    child('write', 'first'),
+    child('write', 'second'),
+    child('open', 'opener'),
+  ])
+  t.diagnostic(`${first! + second!} transactions, ${openings} openings`)
+  assert.ok(openings! >= OPENINGS && first! >= COMMITS && second! >= COMMITS)
 })

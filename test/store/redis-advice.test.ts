@@ -2,18 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseRedisUrl } from '../../src/config/redis.ts'
 import { adviceOn, versionOf } from '../../src/store/redis/inspection.ts'
-import { RedisStore } from '../../src/store/redis/store.ts'
 import { ENGINES, makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
+import { openRedis } from './harness.ts'
 
-async function openStore(url: string): Promise<RedisStore> {
-  const options = { keyPrefix: 'pg', clusterShards: 16, deadlineMs: 2000, openMs: 15_000 }
-  const store = new RedisStore({ target: parseRedisUrl(url)!, ...options })
-  await store.open()
-  return store
-}
+const openStore = (url: string) => openRedis(url, { keyPrefix: 'pg' })
 
 /** To the user that the README makes, who may not read the settings. */
 async function adviceFrom(args: readonly string[]): Promise<string[]> {

@@ -6,51 +6,22 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
-import { parseRedisUrl } from '../../src/config/redis.ts'
-import { RedisStore } from '../../src/store/redis/store.ts'
+import type { RedisStore } from '../../src/store/redis/store.ts'
 import { LastLook } from '../../src/store/redis/turn.ts'
 import { eventually } from '../harness/eventually.ts'
-import { RedisServer } from '../harness/redis.ts'
-import { freshKey, freshNonce, redemptionOn, solutionOn, tokenOn } from './harness.ts'
+import type { RedisServer } from '../harness/redis.ts'
+import { freshKey, freshNonce, nonceOn, openRedis, SITE, startRedis, tokenOn } from './harness.ts'
 
-const SITE = 'site_0000000000000000000000'
 const LIFETIME_MS = 300_000
 const LOOK = 'test:{0}:look'
 /** Servers tell their time modulo this. */
 const WRAP_MS = 2 ** 24
 
-interface Subject {
-  readonly server: RedisServer
-  readonly store: RedisStore
-}
-
-async function open({ url }: RedisServer): Promise<RedisStore> {
-  const store = new RedisStore({
-    target: parseRedisUrl(url)!,
-    keyPrefix: 'test',
-    clusterShards: 16,
-    deadlineMs: 2000,
-    openMs: 5000,
-  })
-  await store.open()
-  return store
-}
-
-async function start(t: TestContext): Promise<Subject> {
-  const server = await RedisServer.start()
-  const store = await open(server)
-  t.after(async () => {
-    await store.close()
-    await server.stop()
-  })
-  return { server, store }
-}
-
 /**
  * As if the server's clock had been set ahead, or back: in one transaction, which a worker's look cannot come between. To
  * the worker, which goes by how far the two clocks come apart, its own is set the other way.
  */
-async function setClock(t: TestContext, { server }: Subject, aheadMs: number): Promise<void> {
+async function setClock(t: TestContext, server: RedisServer, aheadMs: number): Promise<void> {
   const client = new Redis(server.port)
   const names = await client.keys('*')
   const moved = client.multi()
@@ -59,7 +30,7 @@ async function setClock(t: TestContext, { server }: Subject, aheadMs: number): P
     // An expiry that is over deletes the key.
     if (leftMs >= 0) moved.pexpire(name, leftMs - aheadMs)
   }
-  await moveLook(client, moved, aheadMs)
+  await moveLook(client, aheadMs, moved)
   const { now } = performance
   // Only what is left of the time modulo that is told; so no worker takes itself to have been away for long.
   const backMs = ((aheadMs % WRAP_MS) + WRAP_MS) % WRAP_MS
@@ -69,10 +40,10 @@ async function setClock(t: TestContext, { server }: Subject, aheadMs: number): P
 }
 
 /** As if the last look had been so long ago. */
-async function moveLook(client: Redis, moved: ChainableCommander, agoMs: number): Promise<void> {
+async function moveLook(client: Redis, agoMs: number, moved = client.multi()): Promise<ChainableCommander> {
   const [process, at] = String(await client.get(LOOK)).split(' ')
   assert.match(at!, /^\d{13}$/)
-  moved.set(LOOK, `${process} ${Number(at) - agoMs}`)
+  return moved.set(LOOK, `${process} ${Number(at) - agoMs}`)
 }
 
 /** Spends a nonce and redeems its token; the function tries both once more. */
@@ -83,14 +54,7 @@ async function useBoth(store: RedisStore) {
   const expiresAtMs = Date.now() + LIFETIME_MS
   const spend = { nonce, storeEpoch, expiresAtMs }
   const redeem = { ...spend, claim: '' }
-  const useAgain = async () => {
-    const solved = await solutionOn(store, { addressKey, spend })
-    const redeemed = await redemptionOn(store, { callerKey: freshKey(), redeem })
-    return [
-      solved.status === 'admitted' ? solved.nonce : solved.status,
-      redeemed.status === 'admitted' ? redeemed.token : redeemed.status,
-    ]
-  }
+  const useAgain = async () => [await nonceOn(store, { addressKey, spend }), await tokenOn(store, { redeem })]
   assert.deepEqual(await useAgain(), ['spent', 'redeemed'])
   return useAgain
 }
@@ -107,42 +71,38 @@ const STEPS = {
 
 for (const [name, aheadMs] of Object.entries(STEPS)) {
   test(`redis: its clock is set ${name}, and right again: what was used before stays used`, async t => {
-    const subject = await start(t)
-    const useAgain = await useBoth(subject.store)
-    await setClock(t, subject, aheadMs)
+    const { server, store } = await startRedis(t)
+    const useAgain = await useBoth(store)
+    await setClock(t, server, aheadMs)
     assert.deepEqual(await useAgain(), ['used', 'forgotten'])
-    const useNewAgain = await useBoth(subject.store)
-    await setClock(t, subject, -aheadMs)
+    const useNewAgain = await useBoth(store)
+    await setClock(t, server, -aheadMs)
     assert.deepEqual(await useAgain(), ['used', 'forgotten'])
     assert.deepEqual(await useNewAgain(), ['used', 'forgotten'])
   })
 }
 
 test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used twice', async t => {
-  const subject = await start(t)
-  const epoch = subject.store.siteEpoch(SITE)
-  const useAgain = await useBoth(subject.store)
-  await setClock(t, subject, 20_000)
+  const { server, store } = await startRedis(t)
+  const epoch = store.siteEpoch(SITE)
+  const useAgain = await useBoth(store)
+  await setClock(t, server, 20_000)
   assert.deepEqual(await useAgain(), ['used', 'used'])
-  assert.equal(subject.store.siteEpoch(SITE), epoch)
+  assert.equal(store.siteEpoch(SITE), epoch)
 })
 
 test('redis: cut off for five minutes, or refused every write: who was there before vouches for the time', async t => {
-  const { server, store } = await start(t)
+  const { store, admin } = await startRedis(t)
   const useAgain = await useBoth(store)
-  const client = new Redis(server.port)
-  const moved = client.multi()
-  await moveLook(client, moved, 5 * MINUTE_MS)
-  await moved.exec()
+  await (await moveLook(admin, 5 * MINUTE_MS)).exec()
   assert.deepEqual(await useAgain(), ['used', 'used'])
-  client.disconnect()
 })
 
 /** More than a clock may be set by without being seen. */
 const FROZEN_MS = 33_000
 
 test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {
-  const { server, store } = await start(t)
+  const { server, store } = await startRedis(t)
   const epoch = store.siteEpoch(SITE)
   const useAgain = await useBoth(store)
   const warnings: string[] = []
@@ -160,21 +120,17 @@ test('redis: it stands still for half a minute: what had been asked meanwhile do
 })
 
 test('redis: nobody asked for a minute, and nobody vouches for it: what was issued before is refused', async t => {
-  const { server, store } = await start(t)
+  const { server, store, admin } = await startRedis(t)
   const epoch = store.siteEpoch(SITE)
   await store.close()
-  const client = new Redis(server.port)
-  const moved = client.multi()
-  await moveLook(client, moved, MINUTE_MS)
-  await moved.exec()
-  client.disconnect()
-  const next = await open(server)
+  await (await moveLook(admin, MINUTE_MS)).exec()
+  const next = await openRedis(server.url)
   t.after(() => next.close())
   assert.notEqual(next.siteEpoch(SITE), epoch)
 })
 
 test('redis: a redemption by a host that is ten minutes ahead is remembered until the token has ended where clocks are right', async t => {
-  const { server, store } = await start(t)
+  const { server, store } = await startRedis(t)
   const aheadMs = 600_000
   const nonce = freshNonce(Date.now() + aheadMs)
   const expiresAtMs = Date.now() + aheadMs + LIFETIME_MS
@@ -191,14 +147,14 @@ test('redis: a redemption by a host that is ten minutes ahead is remembered unti
 })
 
 test('redis: workers note when they looked, so the epoch lasts while nobody sets a clock, for processes that come later too', async t => {
-  const { server, store } = await start(t)
+  const { server, store } = await startRedis(t)
   const epoch = store.siteEpoch(SITE)
   const lookedAt = async () => Number(String(await server.ask('get', LOOK)).split(' ')[1])
   const before = await lookedAt()
   await eventually(10_000, 'it is noted again', async () => (await lookedAt()) - before >= 3000)
   await useBoth(store)
   assert.equal(store.siteEpoch(SITE), epoch)
-  const next = await open(server)
+  const next = await openRedis(server.url)
   t.after(() => next.close())
   assert.equal(next.siteEpoch(SITE), epoch)
 })

@@ -1,12 +1,11 @@
 /** The same suites on a Redis Cluster: the same scripts, keys spread over shards by their hash tags. */
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
-import { parseRedisUrl } from '../../src/config/redis.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
-import { RedisStore, type RedisStoreOptions } from '../../src/store/redis/store.ts'
+import type { RedisStore, RedisStoreOptions } from '../../src/store/redis/store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -15,48 +14,42 @@ import {
   challengeOn,
   freshKey,
   freshNonce,
+  openRedis,
   openTwice,
   redemptionOn,
+  SITE,
   type TestStore,
   tokenOn,
 } from './harness.ts'
-import { limitsProperty } from './limits-property.ts'
 
 const SHARDS = 16
-const SITE = 'site_0000000000000000000000'
-
-async function openStore(
-  cluster: RedisCluster,
+/** When the test ends, its store is closed before its Cluster is stopped. */
+async function startCluster(
+  t: TestContext,
   options: Partial<RedisStoreOptions> = {},
-): Promise<RedisStore> {
-  const store = new RedisStore({
-    target: parseRedisUrl(cluster.url)!,
-    keyPrefix: 'test',
-    clusterShards: SHARDS,
-    deadlineMs: 2000,
-    openMs: 15_000,
-    ...options,
+  settings: Record<string, string> = {},
+) {
+  const cluster = await RedisCluster.start({ settings })
+  const store = await openRedis(cluster.url, options)
+  t.after(async () => {
+    await store.close()
+    await cluster.stop()
   })
-  await store.open()
-  return store
+  return { cluster, store }
 }
 
 async function make(engine: Engine): Promise<TestStore> {
   const cluster = await RedisCluster.start({ engine })
   return openTwice(
-    clock => openStore(cluster, { clock: () => clock.now }),
+    clock => openRedis(cluster.url, { clock: () => clock.now }),
     () => cluster.stop(),
   )
 }
 
-for (const engine of ENGINES) {
-  storeConformance(`${engine} cluster`, () => make(engine))
-  limitsProperty(`${engine} cluster`, () => make(engine))
-}
+for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
 
-test('redis cluster: addresses spread over all primaries', async () => {
-  const cluster = await RedisCluster.start()
-  const store = await openStore(cluster)
+test('redis cluster: addresses spread over all primaries', async t => {
+  const { cluster, store } = await startCluster(t)
   await Promise.all(Array.from({ length: 600 }, () => challengeOn(store, { addressKey: freshKey() })))
   for (const { port } of cluster.servers) {
     const admin = new Redis(port)
@@ -64,8 +57,6 @@ test('redis cluster: addresses spread over all primaries', async () => {
     assert.ok(keys.length > 100 && keys.length < 350, String(keys.length))
     await admin.quit()
   }
-  await store.close()
-  await cluster.stop()
 })
 
 const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
@@ -75,9 +66,8 @@ function redemptionIn(store: RedisStore) {
   return { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
 }
 
-test('redis cluster: a node that restarts from an older snapshot in a moment, unnoticed by idle workers, redeems nothing twice', async () => {
-  const cluster = await RedisCluster.start()
-  const store = await openStore(cluster)
+test('redis cluster: a node that restarts from an older snapshot in a moment, unnoticed by idle workers, redeems nothing twice', async t => {
+  const { cluster, store } = await startCluster(t)
   const node = await cluster.primaryOf(siteSlot)
   for (let round = 0; round < 3; round++) {
     // After a restart the callers' shards may need a moment longer than the site's.
@@ -95,13 +85,10 @@ test('redis cluster: a node that restarts from an older snapshot in a moment, un
     })
     assert.equal(again, 'forgotten')
   }
-  await store.close()
-  await cluster.stop()
 })
 
-test("redis cluster: a challenge is bound to the memory of its site's redemptions too", async () => {
-  const cluster = await RedisCluster.start()
-  const store = await openStore(cluster)
+test("redis cluster: a challenge is bound to the memory of its site's redemptions too", async t => {
+  const { cluster, store } = await startCluster(t)
   const node = await cluster.primaryOf(siteSlot)
   const epochs = () => [
     store.siteEpoch(SITE),
@@ -120,15 +107,12 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   const [, addressAfter, nonceAfter] = epochs()
   assert.equal(addressAfter, address)
   assert.notEqual(nonceAfter, nonce)
-  await store.close()
-  await cluster.stop()
 })
 
-test('redis cluster: a slot that is being moved is refused within the deadline, and is no outage of the others', async () => {
-  const cluster = await RedisCluster.start()
+test('redis cluster: a slot that is being moved is refused within the deadline, and is no outage of the others', async t => {
   const changes: string[] = []
   const onChange = (up: boolean, cause: string) => changes.push(`${up ? 'up' : 'down'}: ${cause}`)
-  const store = await openStore(cluster, { deadlineMs: 500, onChange })
+  const { cluster, store } = await startCluster(t, { deadlineMs: 500, onChange })
   changes.length = 0
   const from = await cluster.primaryOf(siteSlot)
   const to = (await cluster.primaries()).find(server => server !== from)!
@@ -156,13 +140,11 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   assert.notEqual(store.siteEpoch(SITE), epoch)
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
   assert.equal(await tokenOn(store, { redeem: redemptionIn(store) }), 'redeemed')
-  await store.close()
-  await cluster.stop()
 })
 
-test('redis cluster: ready as long as half of the shards answer', async () => {
-  const cluster = await RedisCluster.start({ settings: { 'cluster-require-full-coverage': 'no' } })
-  const store = await openStore(cluster, { deadlineMs: 500 })
+test('redis cluster: ready as long as half of the shards answer', async t => {
+  const settings = { 'cluster-require-full-coverage': 'no' }
+  const { cluster, store } = await startCluster(t, { deadlineMs: 500 }, settings)
   const [first, second] = await cluster.primaries()
   await first!.kill()
   await eventually(20_000, 'a third is lost', () => /^1[01] of 16 shards/.test(store.describeHealth()))
@@ -170,6 +152,4 @@ test('redis cluster: ready as long as half of the shards answer', async () => {
   await second!.kill()
   await eventually(20_000, 'two thirds are lost', () => /^[56] of 16 shards/.test(store.describeHealth()))
   assert.ok(!store.isReady())
-  await store.close()
-  await cluster.stop()
 })

@@ -10,13 +10,11 @@ import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
 import { RedisSentinels } from '../harness/redis-sentinel.ts'
 import { Certificates } from '../harness/redis-tls.ts'
-import { challengeOn, freshKey, freshNonce, nonceOn, redemptionOn, tokenOn } from './harness.ts'
-
-const SECRET = 'a test secret of more than thirty-two characters'
-const SITE = 'site_0000000000000000000000'
+import { TEST_SECRET } from '../harness/service.ts'
+import { challengeOn, freshKey, freshNonce, nonceOn, redemptionOn, SITE, tokenOn } from './harness.ts'
 
 function storeFor(settings: Record<string, string>, openMs = 20_000): RedisStore {
-  const { redis, redisPrefix, redisShards } = loadConfig({ POWGATE_SECRETS: SECRET, ...settings })
+  const { redis, redisPrefix, redisShards } = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
   return new RedisStore({
     target: redis!,
     keyPrefix: redisPrefix,

@@ -7,11 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
-import { describeTarget } from '../../src/config/redis.ts'
+import { describeTarget, parseRedisUrl } from '../../src/config/redis.ts'
 import { ConfigError } from '../../src/config/sources.ts'
 import { Certificates } from '../harness/redis-tls.ts'
+import { TEST_SECRET } from '../harness/service.ts'
 
-const SECRET = 'a test secret of more than thirty-two characters'
 const certificates = new Certificates({ names: 'IP:127.0.0.1' })
 const dir = mkdtempSync(join(tmpdir(), 'powgate-pem-'))
 after(() => {
@@ -26,7 +26,7 @@ function file(name: string, content: string): string {
 }
 
 function targetOf(settings: Record<string, string>) {
-  return loadConfig({ POWGATE_SECRETS: SECRET, ...settings }).redis!
+  return loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings }).redis!
 }
 
 function problemsOf(settings: Record<string, string>): readonly string[] {
@@ -44,6 +44,42 @@ const TLS = { REDIS_URL: 'rediss://h' }
 const CA = 'POWGATE_REDIS_TLS_CA'
 const CERT = 'POWGATE_REDIS_TLS_CERT'
 const KEY = 'POWGATE_REDIS_TLS_KEY'
+
+test('REDIS_URL: good and bad forms', () => {
+  const rows: [url: string, expected: string | undefined][] = [
+    ['redis://localhost', 'standalone localhost:6379'],
+    ['redis://user:p%40ss@10.0.0.1:7000/3', 'standalone 10.0.0.1:7000 db 3 user p@ss'],
+    ['rediss://[::1]:80', 'standalone ::1:80 tls'],
+    ['redis://a:1,redis://b:2', 'cluster a:1 b:2'],
+    ['redis://:secret@a:1,b:2', 'cluster a:1 b:2 undefined secret'],
+    ['redis+cluster://a', 'cluster a:6379'],
+    ['redis+sentinel://a:1,b/main', 'sentinel a:1 b:26379 main'],
+    ['rediss+sentinel://a/main/2', 'sentinel a:26379 db 2 main tls'],
+    ['', undefined],
+    ['localhost:6379', undefined],
+    ['http://localhost', undefined],
+    ['redis://', undefined],
+    ['redis://host:notaport', undefined],
+    ['redis://host/x', undefined],
+    ['redis://a,http://b', undefined],
+    ['redis+sentinel://a:1', undefined],
+    ['redis+cluster://a/1', undefined],
+  ]
+  for (const [url, expected] of rows) {
+    const target = parseRedisUrl(url)
+    const text =
+      target &&
+      [
+        target.kind,
+        ...target.nodes.map(({ host, port }) => `${host}:${port}`),
+        ...(target.db === 0 ? [] : [`db ${target.db}`]),
+        ...(target.password === undefined ? [] : [String(target.username), target.password]),
+        ...(target.primaryName === undefined ? [] : [target.primaryName]),
+        ...(target.tls === undefined ? [] : ['tls']),
+      ].join(' ')
+    assert.equal(text, expected, url)
+  }
+})
 
 test('credentials come from the URL, from the settings, or both if they are the same', () => {
   const rows: [

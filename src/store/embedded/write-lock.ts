@@ -5,7 +5,7 @@
  * newest meta page. Then it sets the number of the last transaction, which all processes share, to the number read. LMDB
  * forgets what another process commits between the two steps, since the next writer starts from the state before that commit.
  * A redeemed token is then unredeemed again. After two commits in between, every later transaction of every process fails
- * ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb 3.5.6; test/store/embedded-openers.test.ts shows both.)
+ * ("mdb_page_touch no parent"). (mdb_env_open2 of lmdb 3.5.6; test/store/lmdb-file.test.ts shows both.)
  *
  * The lock is the write lock of a second LMDB file. Nothing is ever written to that file, so opening it loses nothing. The
  * kernel frees the lock when its holder dies. Holding the lock costs 0.5 us, beside 10 us for a transaction.

@@ -1,0 +1,67 @@
+/**
+ * A process of lmdb-file.test.ts:
+ *
+ *   write DIR NAME TIMES     raises a number of its own by one in each transaction, and says so if the number is not what it left
+ *                            there; so often at least, and until the one that opens is through
+ *   open DIR NAME TIMES      opens and closes the files so often, and then leaves a file named `done`
+ *   write-until-killed DIR   writes random records to the state
+ */
+
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openState } from '../../src/store/embedded/environment.ts'
+import { Random } from '../torture/random.ts'
+
+const [what, dataDir = '', name = '', times = '1'] = process.argv.slice(2)
+const done = join(dataDir, 'done')
+let turns = 0
+
+/** Shorter than an opening takes, so that many fall into it. */
+const pause = () => new Promise(resolve => setImmediate(resolve))
+
+async function write(): Promise<void> {
+  const { file, loads } = openState(dataDir)
+  while (turns < Number(times) || !existsSync(done)) {
+    const found = file.write(() => {
+      const value = Number(loads.get(name) ?? 0)
+      loads.putSync(name, String(turns + 1))
+      return value
+    })
+    if (found !== turns) throw new Error(`${name} had committed ${turns} and found ${found}`)
+    turns++
+    await pause()
+  }
+  await file.close()
+}
+
+async function openAndClose(): Promise<void> {
+  while (turns < Number(times)) {
+    await openState(dataDir).file.close()
+    turns++
+    await pause()
+  }
+  writeFileSync(done, '')
+}
+
+function writeUntilKilled(): void {
+  const { file, windows } = openState(dataDir)
+  const random = new Random(17)
+  const writeOne = () => {
+    file.write(() => windows.putSync(random.bytes(2), random.bytes(50)))
+    setImmediate(writeOne)
+  }
+  writeOne()
+  process.send!('writes')
+  process.on('disconnect', () => process.exit())
+}
+
+if (what === 'write-until-killed') writeUntilKilled()
+else {
+  try {
+    await (what === 'write' ? write() : openAndClose())
+    process.stdout.write(`${turns}\n`)
+  } catch (error) {
+    process.stdout.write(`${name}: ${(error as Error).message}\n`)
+  }
+  process.exit()
+}
