@@ -1,7 +1,10 @@
-/** `npm run bench:capacity`. */
+/** `npm run bench:capacity`: reads the figures of the other benches, or runs them in short if there are none. */
 
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
-import { cpus } from 'node:os'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import {
   number,
   ToolError,
@@ -11,11 +14,12 @@ import {
   UsageError,
   type Values,
 } from '../../test/harness/command-line.ts'
+import { build, THIS_TREE } from '../compare/tree.ts'
 import { OUTPUT, publish } from '../report/publish.ts'
+import { machine } from '../report/report.ts'
 import { readMeasurements, SOURCES, type Source } from './inputs.ts'
 import { ASSUMED, capacityOf } from './model.ts'
 import { type CapacityPage, END_MARKER, markdownOf, reportOf, START_MARKER, withPage } from './page.ts'
-import { runBenches } from './runs.ts'
 
 const OPTIONS = {
   http: text('FILE', 'Figures of npm run -s bench:http -- --json.'),
@@ -69,19 +73,59 @@ function replaced(file: string, markdown: string): string {
   return result
 }
 
+const RUNS: readonly (readonly [source: Source, args: readonly string[]])[] = [
+  ['http', ['--repeat', '5', '--seconds', '1', '--json']],
+  ['store', ['--store', 'redis', '--only', 'memory', '--max-addresses', '100000', '--json']],
+  ['solver', ['--filter', 'WASM SIMD', '--json']],
+]
+/** Without it there is nothing to compute. */
+const NEEDED: Source = 'http'
+
+/** Runs the benches in a folder for their figures, which is removed at the end. */
 async function measuredPage(pricePerHour: number): Promise<CapacityPage> {
   const stopping = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(name, () => stopping.abort(new ToolError('stopped before the end')))
   }
-  return await runBenches(stopping.signal, tell, files => pageOf(files, pricePerHour))
+  const folder = mkdtempSync(join(tmpdir(), 'powgate-capacity-'))
+  try {
+    tell('building')
+    await build(THIS_TREE, stopping.signal)
+    const files: Partial<Record<Source, string>> = {}
+    for (const [source, args] of RUNS) {
+      const file = join(folder, `${source}.json`)
+      tell(`bench/${source}: ${args.join(' ')}`)
+      const code = await runBench([source, ...args], file, stopping.signal)
+      stopping.signal.throwIfAborted()
+      if (code === 0) files[source] = file
+      else if (source === NEEDED) throw new Error(`bench/${source} ended with ${code}`)
+      else tell(`bench/${source} ended with ${code}: left out`)
+    }
+    return await pageOf(files, pricePerHour)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** @returns its exit code */
+async function runBench(args: readonly string[], file: string, signal: AbortSignal): Promise<number | null> {
+  const command = ['--import', 'tsx', join(THIS_TREE, 'bench/cli.ts'), ...args]
+  const child = spawn(process.execPath, command, {
+    cwd: THIS_TREE,
+    stdio: ['ignore', openSync(file, 'w'), 'inherit'],
+  })
+  const end = () => child.kill('SIGTERM')
+  signal.addEventListener('abort', end, { once: true })
+  const [code] = await once(child, 'close')
+  signal.removeEventListener('abort', end)
+  return code
 }
 
 async function pageOf(files: Files, pricePerHour: number): Promise<CapacityPage> {
   const measurements = readMeasurements(files)
   const assumptions = { ...ASSUMED, pricePerHour }
   const surroundings = {
-    cpu: cpus()[0]?.model ?? 'unknown CPU',
+    cpu: machine().cpu,
     node: process.version,
     date: new Date().toISOString().slice(0, 10),
     sources: Object.entries(files).map(([source, file]) => sourceLine(source as Source, file)),

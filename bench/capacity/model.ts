@@ -41,9 +41,9 @@ export const ASSUMED: Omit<Assumptions, 'pricePerHour'> = {
 }
 
 /** Challenges per second. */
-export const RATES = [10_000, 100_000, 1_000_000] as const
+const RATES = [10_000, 100_000, 1_000_000] as const
 /** Bits, the bounds of what a site may ask for and all even ones between. */
-export const DIFFICULTIES = [16, 18, 20, 22, 24, 26, 28] as const
+const DIFFICULTIES = [16, 18, 20, 22, 24, 26, 28] as const
 export const DEFAULT_DIFFICULTY = 18
 
 /** CPU time of a visitor: one challenge, one verification, one redemption. Microseconds. */
@@ -119,7 +119,7 @@ export function capacityOf(measurements: Measurements, assumptions: Assumptions)
 }
 
 /** Least and most are sums of the least and the most: as if all were good or bad at once. */
-export function flowCost(costs: StoreCosts): FlowCost {
+function flowCost(costs: StoreCosts): FlowCost {
   const all = Object.values(costs)
   const none = { median: 0, min: 0, max: 0 }
   return {
@@ -132,7 +132,7 @@ export function flowCost(costs: StoreCosts): FlowCost {
 export const REMEMBERED_SECONDS = 180
 
 /** @param bytesPerAddress in Redis, of an address with one challenge and one verification */
-export function plan(
+function plan(
   challengesPerSecond: number,
   { workerUs, redisUs }: FlowCost,
   { busyMax }: Pick<Assumptions, 'busyMax'>,
@@ -150,7 +150,7 @@ export function plan(
 }
 
 /** A million microseconds are a second: of a million visitors, CPU-seconds are what is microseconds of one. */
-export function millionCost(
+function millionCost(
   { workerUs, redisUs }: FlowCost,
   { busyMax, pricePerHour }: Pick<Assumptions, 'busyMax' | 'pricePerHour'>,
 ): MillionCost {
@@ -159,7 +159,7 @@ export function millionCost(
 }
 
 /** Tries are geometric with mean 2^bits, whatever was tried before. */
-export function defence(
+function defence(
   difficulty: number,
   ourCpuSeconds: number,
   { browserHashesPerSecond: browser }: Pick<Measurements, 'browserHashesPerSecond'>,

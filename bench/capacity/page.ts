@@ -2,14 +2,14 @@
 
 import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
-import type { Report, ReportTable } from '../report/report.ts'
-import { left, right } from '../report/report.ts'
+import { left, type Report, type ReportTable, right, table } from '../report/report.ts'
 import {
   type Assumptions,
   type Capacity,
   DEFAULT_DIFFICULTY,
   type Defence,
   type Measurements,
+  type Plan,
   REMEMBERED_SECONDS,
 } from './model.ts'
 
@@ -107,73 +107,85 @@ function tablesOf({ capacity, measurements }: CapacityPage): ReportTable[] {
     memoryTable(capacity),
     defenceTable(capacity, measurements),
   ]
-  return tables.filter(({ columns, rows }) => rows.length > 0 && columns.length > 1)
+  return tables.filter(({ rows }) => rows.length > 0)
 }
 
 function planTable({ plans }: Capacity): ReportTable {
   const hasMemory = plans.some(({ redisBytes }) => redisBytes !== undefined)
-  return {
-    kind: 'table',
-    title: 'What a load takes, with Redis',
-    columns: [
-      right('challenges/s, each with its verification and redemption'),
-      right('worker cores'),
-      right('Redis primaries'),
-      ...(hasMemory ? [right('Redis memory, every visitor from an address of its own')] : []),
+  return table<Plan>(
+    'What a load takes, with Redis',
+    [
+      [
+        right('challenges/s, each with its verification and redemption'),
+        plan => integer(plan.challengesPerSecond),
+      ],
+      [right('worker cores'), plan => spread(plan.workerCores, integer)],
+      [right('Redis primaries'), plan => spread(plan.redisPrimaries, integer)],
+      ...(hasMemory
+        ? ([
+            [
+              right('Redis memory, every visitor from an address of its own'),
+              ({ redisBytes }: Plan) => gibibytes(redisBytes!),
+            ],
+          ] as const)
+        : []),
     ],
-    rows: plans.map(({ challengesPerSecond, workerCores, redisPrimaries, redisBytes }) => [
-      integer(challengesPerSecond),
-      spread(workerCores, integer),
-      spread(redisPrimaries, integer),
-      ...(redisBytes === undefined ? [] : [gibibytes(redisBytes)]),
-    ]),
-  }
+    plans,
+  )
 }
 
 function millionTable({ perMillion, visitorsPerCore }: Capacity): ReportTable {
-  return {
-    kind: 'table',
-    title: 'What a million verifications cost',
-    columns: [left('store'), right('CPU-seconds'), right('money'), right('visitors/s on one worker core')],
-    rows: (['redis', 'embedded'] as const).flatMap(store => {
-      const cost = perMillion[store]
-      if (cost === undefined) return []
-      const perCore = integer(Math.floor(visitorsPerCore[store]!))
-      return [[STORE_NAMES[store], spread(cost.cpuSeconds), spread(cost.price), perCore]]
-    }),
-  }
+  return table(
+    'What a million verifications cost',
+    [
+      [left('store'), store => STORE_NAMES[store]],
+      [right('CPU-seconds'), store => spread(perMillion[store]!.cpuSeconds)],
+      [right('money'), store => spread(perMillion[store]!.price)],
+      [right('visitors/s on one worker core'), store => integer(Math.floor(visitorsPerCore[store]!))],
+    ],
+    (['redis', 'embedded'] as const).filter(store => perMillion[store] !== undefined),
+  )
 }
 
 function memoryTable({ redisBytesPerMillionAddresses: bytes }: Capacity): ReportTable {
-  return {
-    kind: 'table',
-    title: 'Redis memory of a million addresses active in the last minute',
-    columns: [left('addresses'), right('memory')],
-    rows:
-      bytes === undefined
-        ? []
-        : [
-            ['typical', gibibytes(bytes.typical)],
-            ['all at their limits', gibibytes(bytes.atLimits)],
-          ],
-  }
+  const rows =
+    bytes === undefined
+      ? []
+      : ([
+          ['typical', bytes.typical],
+          ['all at their limits', bytes.atLimits],
+        ] as const)
+  return table(
+    'Redis memory of a million addresses active in the last minute',
+    [
+      [left('addresses'), ([name]) => name],
+      [right('memory'), ([, ofThem]) => gibibytes(ofThem)],
+    ],
+    rows,
+  )
 }
 
 function defenceTable({ defences }: Capacity, { browserHashesPerSecond }: Measurements): ReportTable {
   const names =
     browserHashesPerSecond === undefined ? (['native'] as const) : (['browser', 'native'] as const)
-  const columns = names.flatMap(name => [right(`${ATTACKER_NAMES[name]}: CPU-seconds`), right('times ours')])
-  const row = ({ difficulty, meanHashes, attackers }: Defence) => [
-    difficulty === DEFAULT_DIFFICULTY ? `${difficulty} (default)` : String(difficulty),
-    integer(meanHashes),
-    ...names.flatMap(name => [number(attackers[name]!.cpuSeconds), number(attackers[name]!.timesOurs)]),
-  ]
-  return {
-    kind: 'table',
-    title: 'What an accepted proof costs an attacker, by mean, and how many times what it costs us',
-    columns: [right('bits'), right('hashes'), ...columns],
-    rows: defences.map(row),
-  }
+  return table<Defence>(
+    'What an accepted proof costs an attacker, by mean, and how many times what it costs us',
+    [
+      [
+        right('bits'),
+        ({ difficulty: bits }) => (bits === DEFAULT_DIFFICULTY ? `${bits} (default)` : String(bits)),
+      ],
+      [right('hashes'), ({ meanHashes }) => integer(meanHashes)],
+      ...names.flatMap(name => [
+        [
+          right(`${ATTACKER_NAMES[name]}: CPU-seconds`),
+          ({ attackers }: Defence) => number(attackers[name]!.cpuSeconds),
+        ] as const,
+        [right('times ours'), ({ attackers }: Defence) => number(attackers[name]!.timesOurs)] as const,
+      ]),
+    ],
+    defences,
+  )
 }
 
 const THREE_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 })

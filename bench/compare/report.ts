@@ -1,11 +1,62 @@
-/** The paired measurements as a table, and the verdict on all of them. */
+/** Which of two paired series is larger, how sure that is, and the verdict on all of them. */
 
-import { cpus } from 'node:os'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
-import type { Report } from '../report/report.ts'
-import { left, right, spreadText } from '../report/report.ts'
+import { left, machine, type Report, right, spreadText, table } from '../report/report.ts'
 import type { Case, Options } from './pairs.ts'
-import { isRegression, type PairedRatio, pairedRatio, type Verdict, verdictOf } from './statistics.ts'
+
+export interface PairedRatio {
+  /** Median of new/old over the pairs. */
+  readonly median: number
+  /** Bounds of the 95 % confidence interval; infinitely wide with fewer than two pairs. */
+  readonly low: number
+  readonly high: number
+}
+
+export type Verdict = 'faster' | 'slower' | 'no difference shown'
+
+/** Student's t, two-sided 95 %, for 1, 2, 3, ... degrees of freedom. */
+const T_95 = [
+  12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131,
+  2.12, 2.11, 2.101, 2.093, 2.086, 2.08, 2.074, 2.069, 2.064, 2.06, 2.056, 2.052, 2.048, 2.045, 2.042,
+] as const
+
+/**
+ * Each new measurement against the old one beside it in time: what slows the machine for minutes befalls both, and
+ * leaves their ratio alone.
+ *
+ * The interval is Student's t on the logarithms of the ratios. Logarithms, because 2 and 1/2 are the same distance from
+ * no difference. Not a bootstrap, whose intervals are too narrow for the five to ten pairs that one has patience for:
+ * resamples of so few never show more than their own range. An outlier widens this one, so a disturbed run says that it
+ * cannot tell.
+ *
+ * @param olds,news as many of each, all above 0; the nth of one was measured beside the nth of the other
+ */
+export function pairedRatio(olds: readonly number[], news: readonly number[]): PairedRatio {
+  if (olds.length !== news.length || olds.length === 0) throw new RangeError('measurements come in pairs')
+  const ratios = news.map((value, index) => value / olds[index]!)
+  if (!ratios.every(ratio => ratio > 0 && Number.isFinite(ratio))) {
+    throw new RangeError('measurements are finite and above 0')
+  }
+  const { median } = spreadOf(ratios)
+  const count = ratios.length
+  if (count < 2) return { median, low: 0, high: Number.POSITIVE_INFINITY }
+  const logs = ratios.map(Math.log)
+  const mean = logs.reduce((sum, log) => sum + log, 0) / count
+  const variance = logs.reduce((sum, log) => sum + (log - mean) ** 2, 0) / (count - 1)
+  const halfWidth = T_95[Math.min(count - 1, T_95.length) - 1]! * Math.sqrt(variance / count)
+  return { median, low: Math.exp(mean - halfWidth), high: Math.exp(mean + halfWidth) }
+}
+
+/** A ratio of costs: above 1, the new one costs more. */
+export function verdictOf({ low, high }: PairedRatio): Verdict {
+  if (low > 1) return 'slower'
+  return high < 1 ? 'faster' : 'no difference shown'
+}
+
+/** Slower beyond doubt, and by more than is let pass. */
+export function isRegression({ median, low }: PairedRatio, threshold: number): boolean {
+  return low > 1 && median > threshold
+}
 
 export interface CaseReport {
   readonly part: Case['part']
@@ -37,7 +88,7 @@ export function comparisonOf(options: Options, commit: string, cases: readonly C
     revision: options.revision,
     commit,
     node: process.version,
-    cpu: cpus()[0]?.model ?? 'unknown CPU',
+    cpu: machine().cpu,
     options,
     cases: cases.map(one => caseReport(one, options.threshold)),
   }
@@ -70,28 +121,31 @@ export function exitCodeOf(cases: readonly CaseReport[]): 0 | 1 {
   return isBad || isEmpty ? 1 : 0
 }
 
-const COLUMNS = [
-  ...['case', 'unit'].map(left),
-  ...['old', 'new', 'new/old', '95 %'].map(right),
-  left('verdict'),
-]
-
-function cells({ name, unit, old, new: now, ratio, ...rest }: CaseReport, { threshold }: Options): string[] {
-  if (old === undefined || now === undefined || ratio === undefined) {
-    return [name, unit, '-', '-', '-', '-', `${rest.verdict}: ${rest.problem}`]
-  }
-  const digits = unit === 'us' ? 2 : 0
-  const verdict = rest.isRegression ? `SLOWER, beyond ${threshold}` : rest.verdict
-  const interval = `${ratio.low.toFixed(3)}-${ratio.high.toFixed(3)}`
-  return [
-    name,
-    unit,
-    spreadText(old, digits),
-    spreadText(now, digits),
-    ratio.median.toFixed(3),
-    interval,
-    verdict,
-  ]
+function caseTable(cases: readonly CaseReport[], threshold: number) {
+  const spread = (of: Spread | undefined, unit: string) =>
+    of === undefined ? '-' : spreadText(of, unit === 'us' ? 2 : 0)
+  return table<CaseReport>(
+    'Cases',
+    [
+      [left('case'), ({ name }) => name],
+      [left('unit'), ({ unit }) => unit],
+      [right('old'), ({ old, unit }) => spread(old, unit)],
+      [right('new'), ({ new: now, unit }) => spread(now, unit)],
+      [right('new/old'), ({ ratio }) => ratio?.median.toFixed(3) ?? '-'],
+      [
+        right('95 %'),
+        ({ ratio }) => (ratio === undefined ? '-' : `${ratio.low.toFixed(3)}-${ratio.high.toFixed(3)}`),
+      ],
+      [
+        left('verdict'),
+        ({ verdict, problem, isRegression: isBad }) => {
+          if (problem !== undefined) return `${verdict}: ${problem}`
+          return isBad ? `SLOWER, beyond ${threshold}` : verdict
+        },
+      ],
+    ],
+    cases,
+  )
 }
 
 /** One in twenty intervals leaves out the truth. */
@@ -107,10 +161,9 @@ interval. A difference is shown if the interval does not hold 1; of ${compared} 
 
 export function reportOf(comparison: Comparison): Report {
   const { cases, options, revision } = comparison
-  const rows = cases.map(one => cells(one, options))
   return {
     title: `powgate: this tree against ${revision}`,
     intro: legend(comparison),
-    parts: [{ kind: 'table', title: 'Cases', columns: COLUMNS, rows }],
+    parts: [caseTable(cases, options.threshold)],
   }
 }

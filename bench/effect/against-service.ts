@@ -13,10 +13,9 @@ import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
 import { closeIdleConnections } from '../../test/harness/http.ts'
 import { TestService } from '../../test/harness/service.ts'
-import { Addresses } from './addresses.ts'
-import { Draw } from './draw.ts'
 import type { Challenge } from './policy.ts'
 import { Service } from './service.ts'
+import { Addresses, Draw } from './world.ts'
 
 type Work = 'none' | 'right' | 'wrong'
 

@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import type { Column } from '../report/report.ts'
-import { BIN_MS } from './measure.ts'
+import { BIN_MS } from './figures.ts'
 import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
 

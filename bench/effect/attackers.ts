@@ -1,9 +1,9 @@
 /** Attackers: they rotate addresses, drop what is hard, and share one pool of processors. */
 
-import type { Addresses } from './addresses.ts'
 import { fingerprintOf, type World } from './people.ts'
 import type { Challenge } from './policy.ts'
 import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
+import type { Addresses } from './world.ts'
 
 const WRONG_AFTER_MS = 50
 

@@ -2,11 +2,10 @@
 
 import type { Address } from '../../src/domain/address.ts'
 import type { DeviceClass } from '../../src/domain/solve-time.ts'
-import type { Draw } from './draw.ts'
-import type { Measure } from './measure.ts'
+import type { Measure } from './figures.ts'
 import type { Challenge, Policy } from './policy.ts'
 import { type People, POPULATIONS } from './scenario.ts'
-import type { Timeline } from './timeline.ts'
+import type { Draw, Timeline } from './world.ts'
 
 /** As in src/widget: requests that meet a limit, and challenges in one verification. */
 const TRIES_MAX = 5

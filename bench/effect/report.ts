@@ -3,8 +3,7 @@
 import type { Report, ReportLines } from '../report/report.ts'
 import { type Column, left, right } from '../report/report.ts'
 import type { AttackFigures, Delays } from './figures.ts'
-import { BIN_MS, type Bin, quantileOf } from './measure.ts'
-import type { EffectOptions } from './options.ts'
+import { BIN_MS, type Bin, quantileOf } from './figures.ts'
 import type { Result } from './simulate.ts'
 
 /** A scenario under a policy, at one speed of people's devices after another. */
@@ -104,10 +103,11 @@ function delayOf({ delaysMs }: Bin): number | undefined {
       ) / 1000
 }
 
-export function reportOf(rows: readonly Row[], { seed, speeds }: EffectOptions): Report {
+/** @param speed of people's devices, as a multiple of populations.json */
+export function reportOf(rows: readonly Row[], seed: number, speed: number): Report {
   return {
     title: 'What the policy costs attackers and people',
-    intro: `Simulated with seed ${seed}; people's devices ${speeds[0]} times as fast as populations.json says.`,
+    intro: `Simulated with seed ${seed}; people's devices ${speed} times as fast as populations.json says.`,
     parts: rows.flatMap(row => {
       const result = row.results[0]!
       const name = `${result.scenario.name}, ${row.policy}`

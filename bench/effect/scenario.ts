@@ -1,9 +1,9 @@
-/** The form of scenarios/*.json, of populations.json and of prices.json. `--help` describes it for people. */
+/** The form of scenarios.json, of populations.json and of prices.json. */
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
-import type { AddressPlan } from './addresses.ts'
+import type { AddressPlan } from './world.ts'
 
 /** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of each minute. */
 export type Rate =
@@ -95,9 +95,7 @@ export const POPULATIONS: Populations = {
 export const PRICES = read<Prices>(here('prices.json'))
 
 export function builtInScenarios(): Scenario[] {
-  return readdirSync(here('scenarios/'))
-    .sort()
-    .map(name => read<Scenario>(here(`scenarios/${name}`)))
+  return read<Scenario[]>(here('scenarios.json'))
 }
 
 export function scenarioOf(path: string): Scenario {

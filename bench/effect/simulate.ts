@@ -1,15 +1,12 @@
 /** Runs a scenario from its first minute to its last, and computes its figures. */
 
-import { Addresses } from './addresses.ts'
 import { Attacker } from './attackers.ts'
-import { Draw } from './draw.ts'
-import { type Figures, figuresOf } from './figures.ts'
-import { Measure } from './measure.ts'
+import { type Figures, figuresOf, Measure } from './figures.ts'
 import { Visitor, type World } from './people.ts'
 import type { PolicyMaker } from './policy.ts'
 import { mostOf, type Rate, rateAt, type Scenario } from './scenario.ts'
 import { Service } from './service.ts'
-import { Timeline } from './timeline.ts'
+import { Addresses, Draw, Timeline } from './world.ts'
 
 const MINUTE_MS = 60_000
 const SECOND_MS = 1000

@@ -1,14 +1,18 @@
 /** `npm run bench:solver`. */
 
-import { loadavg } from 'node:os'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { bundleWidget } from '../../src/widget/build/bundle.ts'
 import { launchBrowser } from '../../test/harness/browser.ts'
+import { PageServer } from '../../test/harness/browser-pages.ts'
 import { filter, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { installPeers } from '../peers.ts'
 import { OUTPUT, publish } from '../report/publish.ts'
+import { machine } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 import { figuresOf, reportOf, type SolverFigures } from './report.ts'
 import { checkAll, measureRates, measureSolves, type Sizes, widgetThreads } from './runs.ts'
-import { startSite } from './site.ts'
 
 const FULL: Sizes = {
   repeat: 9,
@@ -58,7 +62,7 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
 }
 
 async function bench(contenders: readonly ContenderName[], sizes: Sizes): Promise<SolverFigures> {
-  const loadAverage = loadavg()[0]!
+  const { loadAverage } = machine()
   const site = await startSite()
   const browser = await launchBrowser().catch(async error => {
     await site.stop()
@@ -78,4 +82,43 @@ async function bench(contenders: readonly ContenderName[], sizes: Sizes): Promis
     await browser.close()
     await site.stop()
   }
+}
+
+const HERE = fileURLToPath(new URL('.', import.meta.url))
+const CAP_WASM = new URL('../node_modules/@cap.js/wasm/browser/cap_wasm_bg.wasm', import.meta.url)
+
+/** By the name it is served as. */
+const MODULES = {
+  '/page.js': 'browser/page.ts',
+  '/worker.js': 'browser/worker.ts',
+  '/pool.js': '../../src/widget/solver/pool.ts',
+  '/threads.js': '../../src/widget/solver/threads.ts',
+}
+
+/** Serves what the browser loads, the bench's page at `/`: its worker, the widget's pool, worker and kernels, the peers. */
+async function startSite(): Promise<PageServer> {
+  const site = await PageServer.start()
+  for (const [path, entry] of Object.entries(MODULES)) site.add(path, await bundle(entry))
+  const widget = await bundleWidget()
+  const built = (name: string) => widget.find(file => file.name === name)!.content
+  site.add('/widget-worker.js', built('worker.js'))
+  site.add('/simd.wasm', built('simd.wasm'))
+  site.add('/scalar.wasm', built('scalar.wasm'))
+  site.add('/cap.wasm', readFileSync(CAP_WASM))
+  site.add('/', '<!doctype html><title>Solver bench</title><script type="module" src="/page.js"></script>')
+  return site
+}
+
+async function bundle(entry: string): Promise<Uint8Array> {
+  const { outputFiles } = await build({
+    absWorkingDir: HERE,
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    format: 'esm',
+    minify: true,
+    target: 'es2022',
+    logLevel: 'silent', // an error is thrown with its text
+  })
+  return outputFiles[0]!.contents
 }

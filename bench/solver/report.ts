@@ -1,12 +1,10 @@
 /** The figures, from what was measured, and as tables with the aims. */
 
-import { availableParallelism, cpus } from 'node:os'
 import { triesOf } from '../../src/protocol/proof.ts'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
 import { wantedVersions } from '../peers.ts'
-import type { Report, ReportPart } from '../report/report.ts'
-import { left, right, spreadText } from '../report/report.ts'
+import { aimsText, left, machine, type Report, right, spreadText, table, text } from '../report/report.ts'
 import { CONTENDERS, type ContenderName } from './contenders.ts'
 import type { Rate, Sizes, Solves } from './runs.ts'
 
@@ -76,12 +74,7 @@ export function figuresOf(
     if (timesCap === undefined) return []
     return [{ about: CONTENDERS[contender].label, timesCapMin, timesCap, isMet: timesCap >= timesCapMin }]
   })
-  const surroundings = {
-    cpu: cpus()[0]!.model,
-    cores: availableParallelism(),
-    peers: wantedVersions(),
-    ...where,
-  }
+  const surroundings = { ...machine(), peers: wantedVersions(), ...where }
   return { surroundings, rates: rows, solves: solves.map(solveRow), aims }
 }
 
@@ -135,61 +128,52 @@ export function quantile(values: readonly number[], share: number): number {
 }
 
 export function reportOf(figures: SolverFigures): Report {
-  const { rates, solves, aims } = figures
-  const rateColumns = [
-    left('solver'),
-    ...['threads', 'million hashes/s', 'x @cap.js/wasm'].map(right),
-    left('notes'),
-  ]
-  const times = ['median ms', 'expected', 'p95 ms', 'expected', 'mean ms', 'expected']
-  const solveFigures = ['bits', 'nonces', ...times, 'tries / 2^bits', 'all: median ms', 'p95 ms']
-  const solveColumns = [...solveFigures.map(right), left('notes')]
-  const tables: ReportPart[] = [
-    { kind: 'table', title: 'Hashes', columns: rateColumns, rows: rates.map(rateCells) },
-    {
-      kind: 'table',
-      title: 'From a challenge to its counter',
-      columns: solveColumns,
-      rows: solves.map(solveCells),
-    },
-  ]
+  const aims = figures.aims.map(({ about, timesCapMin, timesCap, isMet }) => ({
+    about: `${about} at least ${timesCapMin} x @cap.js/wasm on one thread`,
+    isMet,
+    found: `${timesCap.toFixed(2)} x`,
+  }))
+  const tables = [rateTable(figures.rates), solveTable(figures.solves)].filter(({ rows }) => rows.length > 0)
   return {
     title: 'powgate: the solvers in a browser',
     intro: legend(figures),
-    parts: [
-      ...tables.filter(part => part.kind === 'table' && part.rows.length > 0),
-      { kind: 'text', text: aims.map(aimLine).join('\n') },
-    ],
+    parts: [...tables, aimsText(aims)],
   }
 }
 
-function rateCells({ label, threads, hashesPerSecond, timesCap, othersBusy }: RateRow): string[] {
-  const { median, min, max } = hashesPerSecond
-  const millions = spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
-  const times = timesCap === undefined ? '-' : spreadText(timesCap, 2)
-  return [label, String(threads), millions, times, disturbanceNote(othersBusy)]
+function rateTable(rates: readonly RateRow[]) {
+  const millions = ({ median, min, max }: Spread) =>
+    spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
+  return table(
+    'Hashes',
+    [
+      [left('solver'), ({ label }) => label],
+      [right('threads'), ({ threads }) => String(threads)],
+      [right('million hashes/s'), ({ hashesPerSecond }) => millions(hashesPerSecond)],
+      [right('x @cap.js/wasm'), ({ timesCap }) => text(timesCap, 2)],
+      [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
+    ],
+    rates,
+  )
 }
 
-function solveCells({
-  difficulty,
-  nonces,
-  searchMs,
-  expectedMs,
-  luck,
-  totalMs,
-  othersBusy,
-}: SolveRow): string[] {
-  const pairs = (['median', 'p95', 'mean'] as const).flatMap(figure => [
-    searchMs[figure].toFixed(0),
-    expectedMs[figure].toFixed(0),
-  ])
-  const all = [totalMs.median.toFixed(0), totalMs.p95.toFixed(0)]
-  return [String(difficulty), String(nonces), ...pairs, luck.toFixed(2), ...all, disturbanceNote(othersBusy)]
-}
-
-function aimLine({ about, timesCapMin, timesCap, isMet }: Aim): string {
-  const verdict = isMet ? 'met' : 'NOT met'
-  return `aim: ${about} at least ${timesCapMin} x @cap.js/wasm on one thread: ${verdict}, ${timesCap.toFixed(2)} x`
+function solveTable(solves: readonly SolveRow[]) {
+  return table(
+    'From a challenge to its counter',
+    [
+      [right('bits'), ({ difficulty }) => String(difficulty)],
+      [right('nonces'), ({ nonces }) => String(nonces)],
+      ...(['median', 'p95', 'mean'] as const).flatMap(name => [
+        [right(`${name} ms`), ({ searchMs }: SolveRow) => searchMs[name].toFixed(0)] as const,
+        [right('expected'), ({ expectedMs }: SolveRow) => expectedMs[name].toFixed(0)] as const,
+      ]),
+      [right('tries / 2^bits'), ({ luck }) => luck.toFixed(2)],
+      [right('all: median ms'), ({ totalMs }) => totalMs.median.toFixed(0)],
+      [right('p95 ms'), ({ totalMs }) => totalMs.p95.toFixed(0)],
+      [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
+    ],
+    solves,
+  )
 }
 
 function legend({ surroundings }: SolverFigures): string {

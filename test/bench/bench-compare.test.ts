@@ -14,8 +14,15 @@ import {
   measurePair,
   type Roots,
 } from '../../bench/compare/pairs.ts'
-import { type Comparison, comparisonOf, exitCodeOf, reportOf } from '../../bench/compare/report.ts'
-import { isRegression, pairedRatio, verdictOf } from '../../bench/compare/statistics.ts'
+import {
+  type Comparison,
+  comparisonOf,
+  exitCodeOf,
+  isRegression,
+  pairedRatio,
+  reportOf,
+  verdictOf,
+} from '../../bench/compare/report.ts'
 import { STEPS } from '../../bench/compare/steps.ts'
 import { reportText } from '../../bench/report/publish.ts'
 import { runBench } from './run-bench.ts'

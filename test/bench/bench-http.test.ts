@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LatencyRun } from '../../bench/http/cases.ts'
@@ -30,7 +26,7 @@ import {
   type TrafficSpec,
 } from '../harness/load/traffic.ts'
 import { spreadOf } from '../harness/measure.ts'
-import { childPids, startBare } from '../harness/processes.ts'
+import { startBare } from '../harness/processes.ts'
 import { runBench } from './run-bench.ts'
 
 /** Any of these may be zero where so little is measured. */
@@ -94,23 +90,11 @@ test('a short run measures every case on both stores, at full load and at a fixe
   }
 })
 
-test('one endpoint from one address, as a table and as a web page', async () => {
-  const directory = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
-  try {
-    const file = join(directory, 'report.html')
-    const args = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '2', '--store', 'embedded']
-    const { stdout } = await runBench('http', ...args, '--endpoint', 'verify', '--direct', '--report', file)
-    assert.match(
-      stdout,
-      /^At full load\n\nendpoint {2}server .*\n-.*\nverify {4}bare .*\nverify {4}embedded .*\n\nMedian/,
-    )
-    assert.match(stdout, /\nLatency at a fixed rate\n\nendpoint {2}server .*\n-.*\nverify {4}bare .*\n/)
-    const page = readFileSync(file, 'utf8')
-    assert.match(page, /^<!doctype html>/i)
-    assert.ok(page.includes('Latency at a fixed rate'))
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+test('one endpoint from one address, as tables', async () => {
+  const sizes = ['--seconds', '0.3', '--warmup', '0.1', '--repeat', '2', '--store', 'embedded']
+  const { stdout } = await runBench('http', ...sizes, '--endpoint', 'verify', '--direct')
+  assert.match(stdout, /^At full load\n\nendpoint .*\n-.*\nverify +bare .*\nverify +embedded .*\n\nMedian/)
+  assert.match(stdout, /\nLatency at a fixed rate\n\nendpoint .*\n-.*\nverify +bare .*\n/)
 })
 
 const NOBODY = { secret: '', siteKey: '', apiKeys: [], storeEpoch: 0 }
@@ -258,17 +242,6 @@ test('what Redis counts is read, scripts apart from the commands in them', () =>
     expiredKeys: 6,
   })
   assert.throws(() => parseCounts('a:1', commands), /total_net_input_bytes/)
-})
-
-test('the children of a process are found', async () => {
-  const child = spawn('sleep', ['60'])
-  try {
-    await once(child, 'spawn')
-    assert.ok(childPids(process.pid).includes(child.pid!))
-    assert.deepEqual(childPids(child.pid!), [])
-  } finally {
-    child.kill()
-  }
 })
 
 test('only a whole answer with status 200 and the marker is good', () => {

@@ -155,17 +155,6 @@ test('growth is judged against the fewest addresses', async () => {
   assert.equal(aims.length, 2)
 })
 
-test('one part on one store, as tables', async () => {
-  const args = ['--repeat', '2', '--operations', '200', '--store', 'embedded', '--only', 'costs']
-  const { stdout } = await runBench(BENCH, ...args, '--batch', '8')
-  assert.match(
-    stdout,
-    /^LMDB: cost of an operation\n\noperation .*\n-.*\nchallenge +8 .*\nverification +8 .*\nred.*\n\n/,
-  )
-  assert.match(stdout, /Median \(range\) of 2 repetitions/)
-  assert.doesNotMatch(stdout, /Redis:|NaN|undefined|aim:/)
-})
-
 test('a turn of the driver is a turn of the event loop, each request is sent once', async () => {
   const visits = buildVisits(HOLLOW_STORE, 0, 100)
   const asked: string[] = []

@@ -5,13 +5,18 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { reportHtml, scaleOf } from '../../bench/report/html.ts'
 import { reportText } from '../../bench/report/publish.ts'
-import type { Report, ReportPart } from '../../bench/report/report.ts'
+import { aimsText, type Report, type ReportPart } from '../../bench/report/report.ts'
 import { axeViolations, openBrowser } from '../harness/browser.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'powgate-report-'))
 after(() => rmSync(folder, { recursive: true }))
 
 const HOSTILE = `<script>alert("1")</script> & 'quoted'`
+
+const AIMS = [
+  { about: 'costs', isMet: true, found: '4 us' },
+  { about: 'garbage', isMet: false, found: '9 bytes' },
+]
 
 const PARTS: readonly ReportPart[] = [
   { kind: 'text', text: 'One paragraph.\nIts second line.\n\nAnother with <b>no markup</b>.' },
@@ -38,6 +43,7 @@ const PARTS: readonly ReportPart[] = [
       points: [0, 10, 30].map(x => ({ x, y: (index + 1) * x * 123.456 })),
     })),
   },
+  aimsText(AIMS),
   { kind: 'lines', title: 'No figures', xTitle: 'x', yTitle: 'y', series: [] },
 ]
 
@@ -57,7 +63,10 @@ test('a page shows every figure, and the terminal the tables', () => {
     text,
     /^One paragraph\.\n[\s\S]*\n\nCosts of the endpoints\n\nendpoint +worker us\/request {2}notes/,
   )
-  assert.match(text, /\n\/verify +20\.5\n\nWhat was measured\.$/)
+  assert.match(
+    text,
+    /\n\/verify +20\.5\n\naim: costs: met, 4 us\naim: garbage: NOT met, 9 bytes\n\nWhat was measured\.$/,
+  )
 })
 
 test('coordinates follow the figures, and ticks are round numbers around all of them', () => {

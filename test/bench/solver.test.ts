@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core'
 import { reportText } from '../../bench/report/publish.ts'
 import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
 import { figuresOf, quantile, reportOf, type SolverFigures } from '../../bench/solver/report.ts'
-import { checkAll, firstProof, isProof, nonceOf } from '../../bench/solver/runs.ts'
+import { checkAll, firstProof, isProof } from '../../bench/solver/runs.ts'
 import { runBench } from './run-bench.ts'
 
 test('a short run measures every solver, and all find what node:crypto finds', async () => {
@@ -61,13 +61,6 @@ test('a solver that finds another counter than the first is told of', async () =
   )
 })
 
-test('proofs are checked as the service checks them', () => {
-  const nonce = nonceOf('test')
-  const counter = firstProof('simd', nonce, 12)
-  assert.ok(counter >= 1e15 && isProof(nonce, counter, 12))
-  assert.ok(!isProof(nonce, counter, 256) && !isProof(nonceOf('another'), counter, 12))
-})
-
 test('ratios are of the same round, and an aim that is missed is called so', () => {
   const sizes = { repeat: 3, warmUpMs: 1, measureMs: 1, retryMs: 0, difficulties: [], noncesPerDifficulty: 0 }
   const samples = (values: readonly number[], othersBusy?: number) =>
@@ -86,9 +79,7 @@ test('ratios are of the same round, and an aim that is missed is called so', () 
     figures.aims.map(aim => aim.isMet),
     [false, true],
   )
-  const text = reportText(reportOf(figures))
-  assert.match(text, /WASM SIMD at least 4 x .*: NOT met, 3\.00 x\n/)
-  assert.match(text, /others used 50% of a core/)
+  assert.match(reportText(reportOf(figures)), /others used 50% of a core/)
 })
 
 test('a quantile is a value that enough others do not exceed', () => {

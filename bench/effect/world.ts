@@ -1,0 +1,154 @@
+/** The simulated world: its clock, its chance, and the addresses that visits come from. */
+
+import type { Address } from '../../src/domain/address.ts'
+
+interface Due {
+  readonly atMs: number
+  readonly order: number
+  readonly action: () => void
+}
+
+/** The virtual clock: what is due happens in order of time, then of arrangement. Nothing waits for real time. */
+export class Timeline {
+  /** Since the start of the scenario. */
+  nowMs = 0
+  #order = 0
+  /** A binary heap, the earliest first. */
+  readonly #heap: Due[] = []
+
+  at(atMs: number, action: () => void): void {
+    const heap = this.#heap
+    heap.push({ atMs: Math.max(atMs, this.nowMs), order: this.#order++, action })
+    for (let index = heap.length - 1; index > 0; ) {
+      const parent = (index - 1) >> 1
+      if (!isBefore(heap[index]!, heap[parent]!)) break
+      this.#swap(index, parent)
+      index = parent
+    }
+  }
+
+  after(ms: number, action: () => void): void {
+    this.at(this.nowMs + ms, action)
+  }
+
+  /** Lets everything happen that is due before this time. */
+  runUntil(endMs: number): void {
+    for (let first = this.#heap[0]; first !== undefined && first.atMs < endMs; first = this.#heap[0]) {
+      this.#removeFirst()
+      this.nowMs = first.atMs
+      first.action()
+    }
+    this.nowMs = endMs
+  }
+
+  #removeFirst(): void {
+    const heap = this.#heap
+    const last = heap.pop()!
+    if (heap.length === 0) return
+    heap[0] = last
+    for (let index = 0; ; ) {
+      const left = 2 * index + 1
+      if (left >= heap.length) return
+      const right = left + 1
+      const child = right < heap.length && isBefore(heap[right]!, heap[left]!) ? right : left
+      if (!isBefore(heap[child]!, heap[index]!)) return
+      this.#swap(child, index)
+      index = child
+    }
+  }
+
+  #swap(a: number, b: number): void {
+    const heap = this.#heap
+    const held = heap[a]!
+    heap[a] = heap[b]!
+    heap[b] = held
+  }
+}
+
+function isBefore(a: Due, b: Due): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order)
+}
+
+/** Random draws. Equal seeds give equal draws. */
+export class Draw {
+  #state: number
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0
+  }
+
+  /** 0 to below 1: mulberry32, whose 32 bits are enough for the 10^6 draws of a scenario. */
+  share(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), this.#state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+
+  below(end: number): number {
+    return Math.floor(this.share() * end)
+  }
+
+  exponential(mean: number): number {
+    return -mean * Math.log(1 - this.share())
+  }
+
+  /** @param sigma of the natural logarithm */
+  logNormal(median: number, sigma: number): number {
+    const radius = Math.sqrt(-2 * Math.log(1 - this.share()))
+    return median * Math.exp(sigma * radius * Math.cos(2 * Math.PI * this.share()))
+  }
+
+  /** One of the items, by their weights. */
+  weighted<Item extends { readonly share: number }>(items: readonly Item[]): Item {
+    let rest = this.share() * items.reduce((sum, { share }) => sum + share, 0)
+    for (const item of items) {
+      rest -= item.share
+      if (rest < 0) return item
+    }
+    return items.at(-1)!
+  }
+}
+
+/**
+ * How many addresses there are, and how they lie in networks: `addresses` of them, `perNetwork` in each network: a /24 with IPv4, a /48 with IPv6 (each address then is a /64 of its
+ * own). Networks lie apart, `networksPerBlock` of them in one IPv4 /20 (1 if not given, at most 16).
+ */
+export interface AddressPlan {
+  readonly version?: 4 | 6
+  readonly addresses: number
+  readonly perNetwork?: number
+  readonly networksPerBlock?: number
+}
+
+const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
+/** Coprime to 2^20, so that blocks of two plans rarely coincide. */
+const SPREAD = 0x9e375
+
+export class Addresses {
+  readonly count: number
+  readonly #plan: Required<AddressPlan>
+  readonly #start: number
+
+  /** @param start another for each plan of a scenario */
+  constructor(plan: AddressPlan, start: number) {
+    this.#plan = { version: 4, perNetwork: 1, networksPerBlock: 1, ...plan }
+    this.#start = start
+    this.count = plan.addresses
+  }
+
+  /** @param index 0 to below `count` */
+  get(index: number): Address {
+    const { version, perNetwork, networksPerBlock } = this.#plan
+    const network = Math.floor(index / perNetwork)
+    const host = index % perNetwork
+    const block = (Math.floor(network / networksPerBlock) * SPREAD + this.#start * 7919) & 0xfffff
+    const within = network % networksPerBlock
+    if (version === 4)
+      return (
+        V4_PREFIX + String.fromCharCode(block >> 12, (block >> 4) & 0xff, ((block & 15) << 4) | within, host)
+      )
+    const high = String.fromCharCode(0x20, 0x01, block >> 16, (block >> 8) & 0xff, block & 0xff, within)
+    return `${high}${String.fromCharCode(host >> 8, host & 0xff)}${'\0'.repeat(7)}\x01`
+  }
+}
