@@ -92,7 +92,6 @@ const MODULES = {
   '/page.js': 'browser/page.ts',
   '/worker.js': 'browser/worker.ts',
   '/pool.js': '../../src/widget/solver/pool.ts',
-  '/threads.js': '../../src/widget/solver/threads.ts',
 }
 
 /** Serves what the browser loads, the bench's page at `/`: its worker, the widget's pool, worker and kernels, the peers. */

@@ -12,7 +12,7 @@ import { childPids } from '../harness/processes.ts'
 import { BEHIND, FrontProxy } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS, TestService, UNLIMITED } from '../harness/service.ts'
-import { KeptMemory } from '../torture/kept-memory.ts'
+import { KeptMemory } from '../torture/memory.ts'
 import { EASY } from '../torture/redemptions.ts'
 
 const CONNECTIONS = 10_000

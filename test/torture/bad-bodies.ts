@@ -13,6 +13,9 @@ export interface Genuine {
   token(): string
 }
 
+/** One of these texts; only that one is made. */
+export const oneOf = (random: Random, makes: readonly (() => string)[]): string => random.pick(makes)()
+
 const NUMBERS = words(
   '0 -0 1 -1 1.0 1e3 1E+3 1e-3 1e400 -1e400 007 +7 .5 5. 0x10 NaN Infinity 9007199254740991',
   '9007199254740992 9007199254740993 18446744073709551616 1e15 123456789e-3 4.9e-324',
@@ -37,22 +40,17 @@ const NAMES = [
 ]
 
 export function anyJson(random: Random, depth = 0): string {
-  switch (random.below(depth > 4 ? 3 : 7)) {
-    case 0:
-      return random.pick(NUMBERS)
-    case 1:
-      return random.pick(STRINGS)
-    case 2:
-      return random.pick(['true', 'false', 'null', 'undefined', 'True', ''])
-    case 3:
-      return `[${many(random, 4, () => anyJson(random, depth + 1)).join(random.chance(0.9) ? ',' : ',,')}]`
-    case 4:
-      return nested(random)
-    case 5:
-      return `"${'a'.repeat(random.below(3000))}"`
-    default:
-      return objectOf(many(random, 6, () => [random.pick(NAMES), anyJson(random, depth + 1)]))
-  }
+  const inner = () => anyJson(random, depth + 1)
+  const makes = [
+    () => random.pick(NUMBERS),
+    () => random.pick(STRINGS),
+    () => random.pick(['true', 'false', 'null', 'undefined', 'True', '']),
+    () => `[${many(random, 4, inner).join(random.chance(0.9) ? ',' : ',,')}]`,
+    () => nested(random),
+    () => `"${'a'.repeat(random.below(3000))}"`,
+    () => objectOf(many(random, 6, () => [random.pick(NAMES), inner()])),
+  ]
+  return oneOf(random, depth > 4 ? makes.slice(0, 3) : makes)
 }
 
 function nested(random: Random): string {
@@ -83,18 +81,13 @@ export function nearlyJson(random: Random, value: Record<string, unknown>): stri
   }
   if (random.chance(0.2)) fields.push([random.pick(NAMES), anyJson(random, 2)])
   const text = objectOf(fields)
-  switch (random.below(12)) {
-    case 0:
-      return `\xef\xbb\xbf${text}`
-    case 1:
-      return `${random.pick([' ', '\t', '\0', '\x0b', '\xa0', '//\n'])}${text}`
-    case 2:
-      return `${text}${random.pick(['}', ' ', '\0', text, ',', '\n\n'])}`
-    case 3:
-      return mutated(random, text)
-    default:
-      return text
-  }
+  if (random.chance(2 / 3)) return text
+  return oneOf(random, [
+    () => `\xef\xbb\xbf${text}`,
+    () => `${random.pick([' ', '\t', '\0', '\x0b', '\xa0', '//\n'])}${text}`,
+    () => `${text}${random.pick(['}', ' ', '\0', text, ',', '\n\n'])}`,
+    () => mutated(random, text),
+  ])
 }
 
 /** The text with a few bytes changed, removed, doubled, or inserted. */
@@ -113,13 +106,8 @@ export function mutated(random: Random, text: string): string {
 
 const NASTY_BYTES = [0, 9, 10, 11, 13, 32, 34, 37, 44, 58, 61, 92, 124, 127, 128, 255] as const
 
-export interface Form {
-  readonly contentType: string
-  readonly body: string
-}
-
 /** A form for /siteverify, in one of its three codings or in none of them. */
-export function nearlyForm(random: Random, genuine: Genuine): Form {
+export function nearlyForm(random: Random, genuine: Genuine): { contentType: string; body: string } {
   const fields: Record<string, string> = {
     secret: random.chance(0.8) ? genuine.apiKey : `sk_${random.hex(8)}_${random.hex(43)}`,
     response: random.chance(0.7) ? genuine.token() : mutated(random, genuine.token()),
@@ -129,42 +117,29 @@ export function nearlyForm(random: Random, genuine: Genuine): Form {
     ...(random.chance(0.3) ? { sitekey: random.chance(0.5) ? genuine.siteKey : API_KEY_PATTERN } : {}),
     ...(random.chance(0.2) ? { [random.pick(NAMES)]: SITE_KEY_PATTERN } : {}),
   }
-  switch (random.below(3)) {
-    case 0:
-      return { contentType: 'application/json', body: nearlyJson(random, fields) }
-    case 1:
-      return { contentType: 'application/x-www-form-urlencoded', body: urlencoded(random, fields) }
-    default:
-      return multipart(random, fields)
-  }
+  return random.pick([
+    () => ({ contentType: 'application/json', body: nearlyJson(random, fields) }),
+    () => ({ contentType: 'application/x-www-form-urlencoded', body: urlencoded(random, fields) }),
+    () => multipart(random, fields),
+  ])()
 }
 
 function urlencoded(random: Random, fields: Record<string, string>): string {
   const text = new URLSearchParams(fields).toString()
-  return random.pick([
-    text,
-    mutated(random, text),
-    `${text}&${text}`,
-    `${text}&%zz=%`,
-    `${text}=&&=`,
-    `${text}&%00=%ff%fe`,
-  ])
+  const ends = ['', `&${text}`, '&%zz=%', '=&&=', '&%00=%ff%fe']
+  return random.chance(1 / 6) ? mutated(random, text) : text + random.pick(ends)
 }
 
-function multipart(random: Random, fields: Record<string, string>): Form {
+function multipart(random: Random, fields: Record<string, string>) {
   const boundary = random.pick(['b', '--', 'a'.repeat(70), 'a b', '"', '\xff'])
   const part = ([name, value]: [string, string]) =>
     `--${boundary}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   const text = `${Object.entries(fields).map(part).join('')}--${boundary}--\r\n`
-  const body = random.pick([
-    text,
-    text,
-    mutated(random, text),
-    text.replaceAll('\r\n', '\n'),
-    text.slice(0, -4),
-    '',
-    text + text,
-  ])
+  const cut = text.slice(0, -4)
+  const bodies = [text, text, mutated(random, text), text.replaceAll('\r\n', '\n'), cut, '', text + text]
   const quoted = random.chance(0.5) ? `"${boundary}"` : boundary
-  return { contentType: `multipart/form-data; boundary=${random.chance(0.8) ? quoted : ''}`, body }
+  return {
+    contentType: `multipart/form-data; boundary=${random.chance(0.8) ? quoted : ''}`,
+    body: random.pick(bodies),
+  }
 }

@@ -96,62 +96,52 @@ export interface Wreck {
 export const SITES_FILE = join('sites', 'data.mdb')
 export const STATE_FILE = join('state', 'data.mdb')
 
-/** Ways to truncate or replace a file. */
+/** Ways to truncate or replace a file or folder. Without its sites or its secret, the service must not start. */
 export function knownWrecks(): Wreck[] {
-  const cuts = (file: string, isSites: boolean): Wreck[] =>
-    [
-      { words: '0 bytes', size: () => 0, mustRefuse: isSites },
-      { words: 'one page', size: () => PAGE, mustRefuse: isSites },
-      { words: 'two pages', size: () => 2 * PAGE, mustRefuse: isSites },
-      { words: 'half of it', size: (size: number) => size / 2, mustRefuse: isSites },
-      // The last page may be one that nothing refers to.
-      { words: 'all but a page', size: (size: number) => size - PAGE, mustRefuse: false },
-      { words: 'all but a byte', size: (size: number) => size - 1, mustRefuse: false },
-    ].map(({ words, size, mustRefuse }) => ({
-      words: `${file} cut to ${words}`,
-      mustRefuse,
-      make: dataDir =>
-        truncateSync(join(dataDir, file), Math.floor(size(statSync(join(dataDir, file)).size))),
-    }))
-  const replaced = (file: string, mustRefuse: boolean): Wreck[] => {
-    const remove = (dataDir: string) => rmSync(join(dataDir, file))
-    const makeDirectory = (dataDir: string) => {
-      remove(dataDir)
-      mkdirSync(join(dataDir, file))
+  const ofFile = (file: string, isSites: boolean): Wreck[] => {
+    const wreck = (words: string, act: (path: string) => void, mustRefuse = isSites): Wreck => {
+      return { words: `${file} ${words}`, mustRefuse, make: dataDir => act(join(dataDir, file)) }
     }
-    const text = (dataDir: string) => writeFileSync(join(dataDir, file), 'no such thing\n'.repeat(1000))
+    const cut = (to: string, size: (bytes: number) => number, mustRefuse = isSites) =>
+      wreck(`cut to ${to}`, path => truncateSync(path, Math.floor(size(statSync(path).size))), mustRefuse)
     return [
-      { words: `${file} is gone`, mustRefuse, make: remove },
-      { words: `${file} is a directory`, mustRefuse, make: makeDirectory },
-      { words: `${file} is a text`, mustRefuse, make: text },
+      cut('0 bytes', () => 0),
+      cut('one page', () => PAGE),
+      cut('two pages', () => 2 * PAGE),
+      cut('half of it', bytes => bytes / 2),
+      // The last page may be one that nothing refers to.
+      cut('all but a page', bytes => bytes - PAGE, false),
+      cut('all but a byte', bytes => bytes - 1, false),
+      wreck('is gone', path => rmSync(path)),
+      wreck('is a directory', replaceByDirectory),
+      wreck('is a text', path => writeFileSync(path, 'no such thing\n'.repeat(1000))),
     ]
   }
-  const secrets: Wreck[] = [
-    { words: 'secret is empty', text: '' },
-    { words: 'secret is cut', text: 'abcdef' },
-    { words: 'secret is garbage', text: Buffer.alloc(64, 0xfe) },
-  ].map(({ words, text }) => ({
-    words,
-    mustRefuse: true,
-    make: dataDir => writeFileSync(join(dataDir, 'secret'), text),
-  }))
-  const folders: Wreck[] = ['sites', 'state'].flatMap(part => {
-    const mustRefuse = part === 'sites'
-    const remove = (dataDir: string) => rmSync(join(dataDir, part), { recursive: true })
-    const empty = (dataDir: string) => {
-      remove(dataDir)
-      mkdirSync(join(dataDir, part))
+  const ofFolder = (part: string, mustRefuse: boolean): Wreck[] => [
+    {
+      words: `${part} is gone`,
+      mustRefuse,
+      make: dataDir => rmSync(join(dataDir, part), { recursive: true }),
+    },
+    { words: `${part} is empty`, mustRefuse, make: dataDir => replaceByDirectory(join(dataDir, part)) },
+  ]
+  const secret = (words: string, text: string | Buffer): Wreck => {
+    return {
+      words: `secret is ${words}`,
+      mustRefuse: true,
+      make: dir => writeFileSync(join(dir, 'secret'), text),
     }
-    return [
-      { words: `${part} is gone`, mustRefuse, make: remove },
-      { words: `${part} is empty`, mustRefuse, make: empty },
-    ]
-  })
-  const files = [SITES_FILE, STATE_FILE].flatMap(file => {
-    const isSites = file === SITES_FILE
-    return [...cuts(file, isSites), ...replaced(file, isSites)]
-  })
-  return [...files, ...folders, ...secrets]
+  }
+  return [
+    ...[...ofFile(SITES_FILE, true), ...ofFile(STATE_FILE, false)],
+    ...[...ofFolder('sites', true), ...ofFolder('state', false)],
+    ...[secret('empty', ''), secret('cut', 'abcdef'), secret('garbage', Buffer.alloc(64, 0xfe))],
+  ]
+}
+
+function replaceByDirectory(path: string): void {
+  rmSync(path, { recursive: true })
+  mkdirSync(path)
 }
 
 /** One to four pages of random bytes, or as many wrong bytes in the first two pages. */

@@ -1,5 +1,6 @@
 /** Races of redemptions through two hosts with one Redis, for sites on all shards. Old tokens are tried again all the time. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { evenlySpreadTags } from '../../src/store/redis/connection.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -51,9 +52,9 @@ interface FailoverParts {
 }
 
 export class FailoverLoad {
+  readonly run: Run
   readonly history: History
   readonly sites: readonly TestSite[]
-  readonly #run: Run
   readonly #services: readonly TestService[]
   readonly #topology: Topology
   readonly #random: Random
@@ -69,7 +70,7 @@ export class FailoverLoad {
   readonly #lanes: Promise<void>[]
 
   private constructor(run: Run, name: string, { topology, services, sites, mints, random }: FailoverParts) {
-    this.#run = run
+    this.run = run
     this.history = run.history(`failover-${name}`)
     this.#topology = topology
     this.#services = services
@@ -97,10 +98,6 @@ export class FailoverLoad {
     run.defer(() => load.stop())
     run.defer(() => load.#close()) // runs before the services stop
     return load
-  }
-
-  check(holds: boolean, problem: string): void {
-    this.#run.check(holds, problem)
   }
 
   /** May be called more than once. */
@@ -165,7 +162,7 @@ export class FailoverLoad {
         await once()
         this.#running--
       }
-      await pause(LANE_PAUSE_MS)
+      await sleep(LANE_PAUSE_MS)
     }
   }
 
@@ -214,8 +211,7 @@ export class FailoverLoad {
 
   redeem(subject: number, host: number): Promise<Call> {
     const token = this.#tokens[subject]!
-    const pool = this.#pools[host]!
-    const race = { pool, site: this.sites[token.site]!, history: this.history, racers: 1, hasKeys: false }
+    const race = { pool: this.#pools[host]!, site: this.sites[token.site]!, history: this.history }
     return attempt(race, subject, token.text, token.attempts++)
   }
 
@@ -248,5 +244,3 @@ export class FailoverLoad {
 function processesOf({ pid }: TestService): number[] {
   return [pid, ...childPids(pid)]
 }
-
-const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))

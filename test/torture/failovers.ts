@@ -1,5 +1,6 @@
 /** Ways in which one Redis server takes over from another. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -19,10 +20,7 @@ export interface Failovers extends Topology {
   readonly always: number
   /** Ports of the servers that take writes. */
   primaries(): Promise<string>
-  /** Sets how many connected replicas a primary needs to accept writes (`min-replicas-to-write`), on all running servers. */
-  requireReplicas(count: number): Promise<void>
-  /** The kinds of failover for which a primary must accept writes that reach no replica. */
-  readonly unheard: ReadonlySet<string>
+  readonly servers: readonly RedisServer[]
   stop(): Promise<void>
 }
 
@@ -31,12 +29,11 @@ const ZOMBIE_MS_MAX = 2000
 /** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
 const GIVEN_UP_MS = 8000
 
-const MARKS_LOST = 'there and back, marks lost, unnoticed'
+/** For this kind, a primary must accept writes that reach no replica. */
+export const MARKS_LOST = 'there and back, marks lost, unnoticed'
 
 const yes = () => true
 const no = () => false
-
-const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
 /**
  * Stops hosts while something happens, so that they notice nothing and go on with their old connections.
@@ -55,6 +52,16 @@ async function whileStopped(pids: readonly number[], act: () => Promise<void>): 
   }
 }
 
+/** Stops the last host while a primary is frozen. @param frozen a failover that calls its argument at the thaw */
+async function withHostStopped(
+  load: FailoverLoad,
+  frozen: (onThaw: () => void) => Promise<void>,
+): Promise<void> {
+  let goOn = () => {}
+  const thawed = new Promise<void>(resolve => (goOn = resolve))
+  await Promise.all([whileStopped(load.lastHostPids, () => thawed), frozen(goOn).finally(goOn)])
+}
+
 export async function sentinelFailovers(): Promise<Failovers> {
   const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
   const another = async (than: RedisServer, ms = NEXT_MS) =>
@@ -71,7 +78,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     }
   }
   const follow = async (server: RedisServer, random: Random) => {
-    await pause(random.below(ZOMBIE_MS_MAX))
+    await sleep(random.below(ZOMBIE_MS_MAX))
     // Without this, the Sentinels would do it after about ten seconds.
     const primary = await sentinels.primary()
     await server.ask('replicaof', '127.0.0.1', primary.port).catch(() => {})
@@ -81,7 +88,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     primary.freeze()
     try {
       await another(primary)
-      await pause(random.below(500))
+      await sleep(random.below(500))
     } finally {
       primary.thaw()
       onThaw()
@@ -95,8 +102,7 @@ export async function sentinelFailovers(): Promise<Failovers> {
     always: 3,
     primaryFor: () => sentinels.primary(),
     primaries: async () => String((await sentinels.primary()).port),
-    requireReplicas: count => requireReplicas(sentinels.servers, count),
-    unheard: new Set(),
+    servers: sentinels.servers,
     stop: () => sentinels.stop(),
     kinds: {
       'SENTINEL FAILOVER': async () => {
@@ -107,17 +113,13 @@ export async function sentinelFailovers(): Promise<Failovers> {
         const primary = await sentinels.primary()
         await primary.kill()
         const next = await another(primary)
-        await pause(random.below(500))
+        await sleep(random.below(500))
         await primary.boot(['--replicaof', '127.0.0.1', String(next.port)])
         await sentinels.untilWhole()
       },
       'primary frozen, then thawed': (_, random) => frozen(random, () => {}),
-      'primary frozen, and a host with it': async (load, random) => {
-        let goOn = () => {}
-        const thawed = new Promise<void>(resolve => (goOn = resolve))
-        const host = whileStopped(load.lastHostPids, () => thawed)
-        await Promise.all([host, frozen(random, goOn).finally(goOn)])
-      },
+      'primary frozen, and a host with it': (load, random) =>
+        withHostStopped(load, goOn => frozen(random, goOn)),
       'SENTINEL FAILOVER while a host is stopped': async load => {
         await whileStopped(load.lastHostPids, askedFor)
         await sentinels.untilWhole()
@@ -175,7 +177,7 @@ export async function clusterFailovers(): Promise<Failovers> {
     primary.freeze()
     try {
       await takesOver(heir)
-      await pause(random.below(500))
+      await sleep(random.below(500))
     } finally {
       primary.thaw()
       onThaw()
@@ -188,8 +190,7 @@ export async function clusterFailovers(): Promise<Failovers> {
     always: 4,
     primaryFor,
     primaries: async () => String((await cluster.primaries()).map(({ port }) => port)),
-    requireReplicas: count => requireReplicas(cluster.servers, count),
-    unheard: new Set([MARKS_LOST]),
+    servers: cluster.servers,
     stop: () => cluster.stop(),
     kinds: {
       [MARKS_LOST]: (load, random) => thereAndBack(load, random, { pair, takesOver, followsAgain, settles }),
@@ -199,19 +200,15 @@ export async function clusterFailovers(): Promise<Failovers> {
         const { primary, heir } = await pair(load, random)
         await primary.kill()
         await takesOver(heir)
-        await pause(random.below(500))
+        await sleep(random.below(500))
         await primary.boot()
         await followsAgain(primary, heir)
       },
       'CLUSTER FAILOVER FORCE': asked('force'),
       'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
       'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
-      'primary frozen, and a host with it': async (load, random) => {
-        let goOn = () => {}
-        const thawed = new Promise<void>(resolve => (goOn = resolve))
-        const host = whileStopped(load.lastHostPids, () => thawed)
-        await Promise.all([host, frozen(load, random, goOn).finally(goOn)])
-      },
+      'primary frozen, and a host with it': (load, random) =>
+        withHostStopped(load, goOn => frozen(load, random, goOn)),
     },
   }
 }
@@ -222,7 +219,7 @@ async function moveSlots(cluster: RedisCluster): Promise<void> {
   for (const tag of [...evenlySpreadTags(SHARDS), 'sites', 'load']) {
     const slot = slotOf(`{${tag}}`)
     const at = primaries.indexOf(await cluster.primaryOf(slot))
-    await cluster.migrate(slot, primaries[(at + 1) % primaries.length]!, () => pause(10))
+    await cluster.migrate(slot, primaries[(at + 1) % primaries.length]!, () => sleep(10))
   }
   const [from, to] = primaries as [RedisServer, RedisServer]
   await from.cli(
@@ -230,10 +227,6 @@ async function moveSlots(cluster: RedisCluster): Promise<void> {
     ...['--cluster-from', String(await from.ask('cluster', 'myid'))],
     ...['--cluster-to', String(await to.ask('cluster', 'myid'))],
   )
-}
-
-async function requireReplicas(servers: readonly RedisServer[], count: number): Promise<void> {
-  for (const server of servers) await server.ask('config', 'set', 'min-replicas-to-write', count)
 }
 
 const rolesOf = async (server: RedisServer) => String(await server.ask('info', 'replication').catch(() => ''))
@@ -261,7 +254,10 @@ async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterAct
     if (roles === undefined) return
     kept.push(roles)
   }
-  load.check(false, `there and back: in ${TRIES} tries the primary lost no redemption: ${kept.join('; ')}`)
+  load.run.check(
+    false,
+    `there and back: in ${TRIES} tries the primary lost no redemption: ${kept.join('; ')}`,
+  )
 }
 
 /** Returns undefined if the primary lost redemption records, else the roles of both servers. */
@@ -283,25 +279,23 @@ async function lostThereAndBack(
   await primary.ask('client', 'kill', 'type', 'replica')
   const calls = await Promise.all(tokens.map(token => load.redeem(token, 0)))
   const redeemed = tokens.filter((_, index) => calls[index]!.outcome === 'ok')
-  load.check(redeemed.length > 0, `there and back: of ${tokens.length} tokens none was redeemed`)
+  const marks = redeemed.map(token => load.markOf(token))
+  load.run.check(redeemed.length > 0, `there and back: of ${tokens.length} tokens none was redeemed`)
   // The heir reads this command first, before it can fetch the missing writes from the primary.
   const takeover = command.call('cluster', 'failover', 'takeover')
   const again: Promise<unknown>[] = []
   let roles: string | undefined
   await whileStopped(load.pids, async () => {
-    await pause(20)
+    await sleep(20)
     heir.thaw()
     await takeover
     await acts.followsAgain(primary)
     await primary.ask('cluster', 'failover', 'takeover')
     await acts.takesOver(primary)
-    const gone = await absent(
-      primary,
-      redeemed.map(token => load.markOf(token)),
-    )
-    if (gone === 0) roles = `primary ${await rolesOf(primary)}, heir ${await rolesOf(heir)}`
+    if ((await absent(primary, marks)) === 0)
+      roles = `primary ${await rolesOf(primary)}, heir ${await rolesOf(heir)}`
     for (const [index, token] of tokens.entries()) again.push(load.redeem(token, index % 2))
-    await pause(50)
+    await sleep(50)
   })
   await Promise.all(again)
   command.disconnect()

@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { runCase, verdictText } from './report.ts'
-import type { TortureCase } from './run.ts'
+import { runCase, type TortureCase, verdictText } from './run.ts'
 
 const SEED = 1
 /** For each case. */

@@ -1,14 +1,15 @@
-/** Many redemptions of the same tokens at once, for cases 3 to 6. */
+/** Tokens as the service makes them, and many redemptions of the same token at once, for cases 3 to 7. */
 
 import { parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { mintNonce } from '../../src/domain/nonce.ts'
+import { mintNonce, type NonceBinding, type NonceTerms } from '../../src/domain/nonce.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
 import { Client } from '../harness/client.ts'
 import { TEST_SECRET, type TestSite } from '../harness/service.ts'
 import type { Call, History } from './history.ts'
 import type { Random } from './random.ts'
-import type { Ending, Pool } from './wire.ts'
+import type { Run } from './run.ts'
+import { JSON_TYPE, type Pool, requestText } from './wire.ts'
 
 export const EASY = { base: 16, min: 16, max: 16 }
 const VISITOR = '127.0.0.1'
@@ -34,22 +35,25 @@ export class TokenMint {
     return new TokenMint(reading.claims, random)
   }
 
-  /** Nonces of the site's visitors are issued under the same epoch, unless the store is a Cluster. */
-  get storeEpoch(): number {
-    return this.#claims.storeEpoch
-  }
-
   /** The same mint under another epoch of the store. */
   under(storeEpoch: number): TokenMint {
     return new TokenMint({ ...this.#claims, storeEpoch }, this.#random)
   }
 
-  /** A challenge of the site that any counter solves. */
-  nonce(siteKey: string): string {
+  /**
+   * A challenge of a site. By default it is issued now, any counter solves it, and its epoch is that of the tokens (which the
+   * store accepts, unless the store is a Cluster).
+   */
+  nonce(
+    siteKey: string,
+    address = VISITOR,
+    more: Partial<NonceTerms & NonceBinding> = {},
+    keys = keyring,
+  ): string {
     const { lifetimes, storeEpoch } = this.#claims
-    const address = parseAddress(VISITOR)!
-    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
-    return mintNonce(keyring, terms, { siteKey, storeEpoch, lifetimes, address }, this.#random.below(2 ** 14))
+    const terms = { issuedAtMs: Date.now(), difficulty: 0, ...more }
+    const binding = { siteKey, storeEpoch, lifetimes, address: parseAddress(address)!, ...more }
+    return mintNonce(keys, terms, binding, this.#random.below(2 ** 14))
   }
 
   mint(): string {
@@ -71,51 +75,51 @@ export class TokenMint {
 
 /** @param idempotencyKey the same key again returns the first answer again */
 export function redemptionRequest(apiKey: string, token: string, idempotencyKey?: string): string {
-  const body = JSON.stringify({ token, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) })
-  const lines = [
-    'POST /verify-token HTTP/1.1',
-    'Host: powgate',
-    `Authorization: Bearer ${apiKey}`,
-    'Content-Type: application/json',
-    `Content-Length: ${body.length}`,
-  ]
-  return `${lines.join('\r\n')}\r\n\r\n${body}`
+  const headers = [`Authorization: Bearer ${apiKey}`, JSON_TYPE]
+  return requestText('POST /verify-token', headers, JSON.stringify({ token, idempotencyKey }))
 }
+
+/** Number of redemptions of one token, all at once. */
+export const RACERS = 64
 
 export interface Race {
   readonly pool: Pool
   readonly site: TestSite
   readonly history: History
-  /** Number of redemptions of one token, all at once. */
-  readonly racers: number
-  /** Whether every redemption has an idempotency key, by which its answer can be requested again. */
-  readonly hasKeys: boolean
+  /** Every redemption has an idempotency key, by which its answer can be requested again. */
+  readonly hasKeys?: boolean
   /** Whether this attempt at a token hangs up before the answer; if undefined, none does. */
   readonly hangsUp?: (subject: number, number: number) => boolean
 }
 
-/** A repeated attempt at the same token has the same key. */
-const keyOf = (subject: number, attempt: number) => `torture-${subject}-${attempt}`
-
 /** @param isHeard whether the answer is awaited in any case */
 export async function attempt(
-  race: Race,
+  { pool, site, history, hasKeys, hangsUp }: Race,
   subject: number,
   token: string,
   number: number,
   isHeard = false,
 ): Promise<Call> {
-  const key = race.hasKeys ? keyOf(subject, number) : undefined
+  // A repeated attempt at the same token has the same key.
+  const request = redemptionRequest(site.apiKey, token, hasKeys ? `torture-${subject}-${number}` : undefined)
   const startedMs = performance.now()
-  const request = redemptionRequest(race.site.apiKey, token, key)
-  const hangsUp = !isHeard && race.hangsUp?.(subject, number) === true
-  const ending: Ending = await (hangsUp ? race.pool.abandon(request) : race.pool.call(request))
-  return race.history.record(subject, number, startedMs, ending)
+  const isAbandoned = !isHeard && hangsUp?.(subject, number) === true
+  const ending = await (isAbandoned ? pool.abandon(request) : pool.call(request))
+  return history.record(subject, number, startedMs, ending)
 }
 
 /** Sends all redemptions at once, on as many connections. Resolves when each has ended. */
 export function raceFor(race: Race, subject: number, token: string): Promise<Call[]> {
-  return Promise.all(
-    Array.from({ length: race.racers }, (_, number) => attempt(race, subject, token, number)),
-  )
+  return Promise.all(Array.from({ length: RACERS }, (_, number) => attempt(race, subject, token, number)))
+}
+
+/** Whether the outcome of a call is known. */
+export const isKnown = ({ outcome }: Call) => outcome === 'ok' || outcome === 'refused'
+
+/** No token is redeemed twice, and each refusal has one of these codes. */
+export function judgeRedemptions(run: Run, history: History, codes: readonly string[]): void {
+  run.figure('outcomes', JSON.stringify(history.counts).replaceAll('"', ''))
+  run.none('tokens redeemed twice', history.doubleSuccesses())
+  const odd = history.calls.filter(({ outcome, code }) => outcome === 'refused' && !codes.includes(code))
+  run.none('refused otherwise', odd)
 }

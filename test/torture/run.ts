@@ -1,4 +1,4 @@
-/** What a case of the torture suite receives, and what it records. */
+/** What a case of the torture suite receives and records, and the verdict on it. */
 
 import { join } from 'node:path'
 import { SETTINGS } from '../../src/config/settings.ts'
@@ -28,36 +28,46 @@ export interface RunOptions {
   readonly onProgress: (text: string) => void
 }
 
-/** A measured value. */
-export interface Figure {
-  readonly name: string
-  readonly value: string
-}
-
 const PROBLEMS_MAX = 5000
 /** The service's log message for an exception during a request. */
 const FAULT = 'a request ran into a fault'
 
-export class Run {
-  readonly seed: number
-  readonly random: Random
+/** What all parts of a run record. */
+class Records {
   /** What was done, for example "10,000 tokens x 64 on redis". */
   readonly sizes: string[] = []
-  readonly figures: Figure[] = []
+  /** Measured values. */
+  readonly figures: Record<string, string> = {}
   /** Assertions that failed. */
   readonly problems: string[] = []
-  readonly #options: RunOptions
-  readonly #startedAtMs = performance.now()
-  readonly #endings: (() => unknown)[] = []
-  #hasEnded = false
-  readonly #histories: History[] = []
-  readonly #services: TestService[] = []
-  #moreProblems = 0
+  moreProblems = 0
+  readonly histories: History[] = []
+  readonly services: TestService[] = []
+  readonly endings: (() => unknown)[] = []
+  hasEnded = false
+  readonly startedAtMs = performance.now()
+}
 
-  constructor(options: RunOptions) {
+export class Run {
+  readonly random: Random
+  readonly #options: RunOptions
+  readonly #records: Records
+  readonly #prefix: string
+
+  constructor(options: RunOptions, random = new Random(options.seed), records = new Records(), prefix = '') {
+    this.random = random
     this.#options = options
-    this.seed = options.seed
-    this.random = new Random(options.seed)
+    this.#records = records
+    this.#prefix = prefix
+  }
+
+  /** The same run, for a part of the case: its name precedes whatever the part reports. */
+  part(name: string): Run {
+    return new Run(this.#options, this.random, this.#records, `${this.#prefix}${name}: `)
+  }
+
+  get seed(): number {
+    return this.#options.seed
   }
 
   /** Whether the run has no time limit: only then times are judged, on a machine that does nothing else. */
@@ -83,95 +93,108 @@ export class Run {
   /** Whether a run with a time limit has used up this share of its time. */
   isOver(share = 1): boolean {
     const { seconds } = this.#options
-    return seconds !== undefined && performance.now() - this.#startedAtMs > seconds * share * 1000
+    return seconds !== undefined && performance.now() - this.#records.startedAtMs > seconds * share * 1000
   }
 
   progress(text: string): void {
-    this.#options.onProgress(text)
+    this.#options.onProgress(`${this.#prefix}${text}`)
   }
 
   size(text: string): void {
-    this.sizes.push(text)
+    this.#records.sizes.push(`${this.#prefix}${text}`)
     this.progress(text)
   }
 
   figure(name: string, value: number | string): void {
-    this.figures.push({ name, value: typeof value === 'number' ? shortened(value) : value })
-    this.progress(`${name}: ${this.figures.at(-1)!.value}`)
+    const text = typeof value === 'number' ? shortened(value) : value
+    this.#records.figures[`${this.#prefix}${name}`] = text
+    this.progress(`${name}: ${text}`)
   }
 
   /** Records a failed assertion and goes on, so that one run reports all of them. */
   check(holds: boolean, problem: string | (() => string)): void {
     if (holds) return
-    if (this.problems.length >= PROBLEMS_MAX) {
-      this.#moreProblems++
+    const { problems } = this.#records
+    if (problems.length >= PROBLEMS_MAX) {
+      this.#records.moreProblems++
       return
     }
     const text = typeof problem === 'string' ? problem : problem()
-    this.problems.push(text)
+    problems.push(`${this.#prefix}${text}`)
     this.progress(`BROKEN: ${text}`)
+  }
+
+  /** Checks that nothing of this kind was found; otherwise tells how much, and the first. */
+  none(kind: string, found: readonly unknown[]): void {
+    const first = () => (typeof found[0] === 'string' ? found[0] : JSON.stringify(found[0]))
+    this.check(found.length === 0, () => `${kind}: ${found.length}, such as ${first()}`)
   }
 
   /** A time, or a ratio of times: reported in any run, judged in a full one. */
   checkTime(name: string, value: number, max: number, unit = 'ms'): void {
-    this.figure(name, `${shortened(value)} ${unit} (aim: at most ${max} ${unit})`.replace(/ +/g, ' '))
+    this.figure(name, `${shortened(value)} ${unit} (aim: at most ${max} ${unit})`)
     if (this.isFull)
       this.check(value <= max, `${name}: ${shortened(value)} ${unit}, more than ${max} ${unit}`)
   }
 
   history(name: string): History {
     const history = new History(name)
-    this.#histories.push(history)
+    this.#records.histories.push(history)
     return history
   }
 
   /** Starts a service, which is stopped when the case has ended. */
   async service(kind: StoreKind, env: Record<string, string> = {}): Promise<TestService> {
     const service = await TestService.start(kind, env)
-    this.#services.push(service)
+    this.#records.services.push(service)
     this.defer(() => service.stop())
     return service
   }
 
   /** Registers a function that runs when the case has ended, however it ends; the last one runs first. */
   defer(ending: () => unknown): void {
-    this.#endings.push(ending)
+    this.#records.endings.push(ending)
     // A stopped case may still start something.
-    if (this.#hasEnded) void this.#putAway()
-  }
-
-  async end(): Promise<void> {
-    // Whatever is broken, 503 is the only 5xx that is right.
-    for (const { name, calls } of this.#histories) {
-      const fault = calls.find(({ status }) => status >= 500 && status !== 503)
-      this.check(fault === undefined, () => `${name}: ${JSON.stringify(fault)}`)
-    }
-    if (this.#moreProblems > 0) this.problems.push(`and ${this.#moreProblems} more`)
-    this.#hasEnded = true
-    await this.#putAway()
-    // Faults are answered with 503 too, which may also mean that the store is away.
-    for (const { output } of this.#services) {
-      const at = output.indexOf(FAULT)
-      if (at >= 0)
-        this.problems.push(`a fault of the service: ${output.slice(Math.max(0, at - 300), at + 1500)}`)
-    }
-    const { historyDir } = this.#options
-    if (historyDir === undefined) return
-    try {
-      for (const history of this.#histories) await history.save(join(historyDir, `${history.name}.jsonl`))
-    } catch (error) {
-      this.problems.push(`the histories could not be written: ${(error as Error).message}`)
-    }
+    if (this.#records.hasEnded) void this.#putAway()
   }
 
   async #putAway(): Promise<void> {
-    for (const ending of this.#endings.splice(0).reverse()) {
+    const { endings, problems } = this.#records
+    for (const ending of endings.splice(0).reverse()) {
       try {
         await ending()
       } catch (error) {
-        this.problems.push(`while it was put away: ${(error as Error).message}`)
+        problems.push(`while it was put away: ${(error as Error).message}`)
       }
     }
+  }
+
+  /** Stops what was started, looks for faults of the service, and writes the histories. */
+  async end(): Promise<Records> {
+    const records = this.#records
+    const { problems, histories, services } = records
+    // Whatever is broken, 503 is the only 5xx that is right.
+    for (const { name, calls } of histories)
+      this.none(
+        `${name}: another 5xx`,
+        calls.filter(({ status }) => status >= 500 && status !== 503),
+      )
+    if (records.moreProblems > 0) problems.push(`and ${records.moreProblems} more`)
+    records.hasEnded = true
+    await this.#putAway()
+    // Faults are answered with 503 too, which may also mean that the store is away.
+    for (const { output } of services) {
+      const at = output.indexOf(FAULT)
+      if (at >= 0) problems.push(`a fault of the service: ${output.slice(Math.max(0, at - 300), at + 1500)}`)
+    }
+    const { historyDir } = this.#options
+    if (historyDir === undefined) return records
+    try {
+      for (const history of histories) await history.save(join(historyDir, `${history.name}.jsonl`))
+    } catch (error) {
+      problems.push(`the histories could not be written: ${(error as Error).message}`)
+    }
+    return records
   }
 }
 
@@ -181,4 +204,42 @@ export const SHEDS_AS_SHIPPED = { POWGATE_OVERLOAD_MS: SETTINGS.POWGATE_OVERLOAD
 function shortened(value: number): string {
   if (Number.isInteger(value)) return value.toLocaleString('en-US')
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3)
+}
+
+const NEVER = new Promise<never>(() => {})
+
+/**
+ * Runs one case to its end; an exception of the case is recorded as a problem.
+ *
+ * @param stopped rejects when the case must end early; everything it started is then stopped, and its records are kept
+ * @returns the verdict, as `--json` prints it; its command repeats the same run
+ */
+export async function runCase(one: TortureCase, options: RunOptions, stopped: Promise<never> = NEVER) {
+  const run = new Run(options)
+  const startedAtMs = performance.now()
+  try {
+    await Promise.race([one.run(run), stopped])
+  } catch (error) {
+    run.check(false, (error as Error).stack ?? String(error))
+  }
+  const { sizes, figures, problems } = await run.end()
+  const { number, name, aim } = one
+  const { seed } = options
+  const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10
+  const bound = options.seconds === undefined ? '' : ` --seconds ${options.seconds}`
+  const repeat = run.repetitions === 1 ? '' : ` --repeat ${run.repetitions}`
+  const command = `npm run torture -- --only ${number}${bound}${repeat} --seed ${seed}`
+  return { number, name, aim, holds: problems.length === 0, seconds, sizes, figures, problems, seed, command }
+}
+
+export function verdictText(verdict: Awaited<ReturnType<typeof runCase>>): string {
+  const { number, name, aim, holds, seconds, sizes, figures, problems, command } = verdict
+  return [
+    `${number} ${name}: ${holds ? 'holds' : 'BROKEN'} (${seconds} s)`,
+    `  aim: ${aim}`,
+    ...problems.map(problem => `  broken: ${problem}`),
+    ...sizes.map(size => `  done: ${size}`),
+    ...Object.entries(figures).map(([figure, value]) => `  ${figure}: ${value}`),
+    ...(holds ? [] : [`  again: ${command}`]),
+  ].join('\n')
 }

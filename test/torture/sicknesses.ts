@@ -3,6 +3,7 @@
 import { mkdirSync, rmdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -91,8 +92,6 @@ export interface Sickness {
   cured?(): Cured
 }
 
-const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
-
 /** A sickness that ends by itself after the given time. */
 function passing(name: string, command: (ms: number) => readonly [string, ...(string | number)[]]): Sickness {
   let endsMs = 0
@@ -105,11 +104,11 @@ function passing(name: string, command: (ms: number) => readonly [string, ...(st
     async strike(patient, ms) {
       endsMs = performance.now() + ms
       answered = patient.ask(...command(ms))
-      await pause(20)
+      await sleep(20)
     },
     async cure(patient) {
       await answered
-      await pause(endsMs - performance.now())
+      await sleep(endsMs - performance.now())
       await patient.ask('ping')
       wellFromMs = performance.now()
     },
@@ -190,7 +189,7 @@ const loading: Sickness = {
       const info = String(await patient.ask('info', 'persistence').catch(() => 'loading:1'))
       if (info.includes('\nloading:0')) break
       loaded.illUntilMs = askedMs
-      await pause(5)
+      await sleep(5)
     }
     loaded.wellFromMs = performance.now()
     await patient.ask('eval', "for i=0,1e5 do if redis.call('DEL','ballast:'..i)==0 then break end end", 0)

@@ -1,6 +1,12 @@
-/** Clients that occupy a server's connections without using them, each kind in its own way. */
+/**
+ * Clients that occupy a server's connections without using them, each kind in its own way. Thousands of them run in a process
+ * of their own, so that their cost does not affect measured clients. This file is also the entry of that process.
+ */
 
+import { type ChildProcess, fork } from 'node:child_process'
 import { connect, type Socket } from 'node:net'
+import { setPriority } from 'node:os'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface SlowKind {
   readonly name: string
@@ -9,7 +15,7 @@ export interface SlowKind {
   /** Bytes sent at once. */
   readonly start: string
   /** Bytes sent afterwards, at this interval. */
-  readonly drip?: { readonly text: string; readonly everyMs: number }
+  readonly drip?: { readonly text: string; readonly everyMs: number } | undefined
   /** The client reads nothing. */
   readonly isDeaf?: true
 }
@@ -17,53 +23,37 @@ export interface SlowKind {
 const LINE = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n'
 const BODY_HEAD =
   'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: SITE\r\nContent-Type: application/json\r\n'
+const UNASKED = 'POST /nothing HTTP/1.1\r\nHost: powgate\r\nContent-Length: 4000\r\n\r\n'
 const ANSWERED = 'GET /nothing HTTP/1.1\r\nHost: powgate\r\n\r\n'
 const LONG_ANSWER = 'GET /openapi.json HTTP/1.1\r\nHost: powgate\r\n\r\n'
 const HEAD_ANSWER = 'HEAD /openapi.json HTTP/1.1\r\nHost: powgate\r\n\r\n'
 const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: powgate\r\nOrigin: https://a.example\r\n\r\n'
 
-/** `SITE` stands for the key of a site. */
+/** @param drip sent at intervals of `everyMs`; `SITE` stands for the key of a site */
+const slow = (
+  group: SlowKind['group'],
+  name: string,
+  start: string,
+  drip?: string,
+  everyMs = 1000,
+): SlowKind => ({ group, name, start, drip: drip === undefined ? undefined : { text: drip, everyMs } })
+
 export const SLOW_KINDS: readonly SlowKind[] = [
-  {
-    name: 'header, byte by byte',
-    group: 'headers',
-    start: `${LINE}X-A: `,
-    drip: { text: 'a', everyMs: 1000 },
-  },
-  {
-    name: 'header, line by line',
-    group: 'headers',
-    start: LINE,
-    drip: { text: 'X-A: b\r\n', everyMs: 4000 },
-  },
-  { name: 'stops after the request line', group: 'headers', start: 'GET /challenge HTTP/1.1\r\n' },
-  {
-    name: 'header, byte by byte, after an answer',
-    group: 'headers',
-    start: `${ANSWERED}${LINE}X-A: `,
-    drip: { text: 'a', everyMs: 1000 },
-  },
-  {
-    name: 'body, byte by byte',
-    group: 'bodies',
-    start: `${BODY_HEAD}Content-Length: 4000\r\n\r\n`,
-    drip: { text: ' ', everyMs: 1000 },
-  },
-  { name: 'stops in mid-body', group: 'bodies', start: `${BODY_HEAD}Content-Length: 4000\r\n\r\n{"nonce":` },
-  {
-    name: 'body in chunks, byte by byte',
-    group: 'bodies',
-    start: `${BODY_HEAD}Transfer-Encoding: chunked\r\n\r\n`,
-    drip: { text: '1\r\n \r\n', everyMs: 1000 },
-  },
-  {
-    name: 'a body that nobody asked for, byte by byte',
-    group: 'bodies',
-    start: 'POST /nothing HTTP/1.1\r\nHost: powgate\r\nContent-Length: 4000\r\n\r\n',
-    drip: { text: ' ', everyMs: 1000 },
-  },
-  { name: 'says nothing', group: 'idle', start: '' },
-  { name: 'says nothing after an answer', group: 'idle', start: ANSWERED },
+  slow('headers', 'header, byte by byte', `${LINE}X-A: `, 'a'),
+  slow('headers', 'header, line by line', LINE, 'X-A: b\r\n', 4000),
+  slow('headers', 'stops after the request line', 'GET /challenge HTTP/1.1\r\n'),
+  slow('headers', 'header, byte by byte, after an answer', `${ANSWERED}${LINE}X-A: `, 'a'),
+  slow('bodies', 'body, byte by byte', `${BODY_HEAD}Content-Length: 4000\r\n\r\n`, ' '),
+  slow('bodies', 'stops in mid-body', `${BODY_HEAD}Content-Length: 4000\r\n\r\n{"nonce":`),
+  slow(
+    'bodies',
+    'body in chunks, byte by byte',
+    `${BODY_HEAD}Transfer-Encoding: chunked\r\n\r\n`,
+    '1\r\n \r\n',
+  ),
+  slow('bodies', 'a body that nobody asked for, byte by byte', UNASKED, ' '),
+  slow('idle', 'says nothing', ''),
+  slow('idle', 'says nothing after an answer', ANSWERED),
 ]
 
 const NOT_MODIFIED = 'GET /widget.js HTTP/1.1\r\nHost: powgate\r\nIf-None-Match: *\r\n\r\n'
@@ -136,4 +126,85 @@ export class SlowClient {
     clearInterval(this.#timer)
     this.#socket.destroy()
   }
+}
+
+interface CrowdOrder {
+  /** Indices into SLOW_KINDS, one for each client. */
+  readonly kinds: readonly number[]
+  readonly port: number
+  readonly siteKey: string
+  /** Sent first for the PROXY protocol, hexadecimal; empty: nothing. */
+  readonly header: string
+}
+
+interface CrowdState {
+  readonly connected: number
+  /** Clients that could not connect. */
+  readonly failed: number
+  /** Clients whose connections the service has not ended. */
+  readonly left: number
+  readonly leftKinds: readonly string[]
+  /** The longest life of ended connections, by group. */
+  readonly livedMs: Readonly<Record<string, number>>
+}
+
+const TELL_MS = 100
+const STEP_MS = 5
+/** Clients opened in each step: 2,000 a second. */
+const STEP_CLIENTS = 10
+
+export class SlowCrowd {
+  /** A moment ago; all zero until all clients have been opened. */
+  state: CrowdState = { connected: 0, failed: 0, left: 0, leftKinds: [], livedMs: {} }
+  readonly #process: ChildProcess
+  #heardAtMs = 0
+
+  constructor(order: CrowdOrder) {
+    this.#process = fork(new URL(import.meta.url).pathname, ['crowd'])
+    this.#process.on('message', (state: CrowdState) => {
+      this.state = state
+      this.#heardAtMs = performance.now()
+    })
+    this.#process.send(order)
+  }
+
+  get isAlive(): boolean {
+    return performance.now() - this.#heardAtMs < 10_000
+  }
+
+  stop(): void {
+    this.#process.kill('SIGKILL')
+  }
+}
+
+async function open({ kinds, port, siteKey, header }: CrowdOrder): Promise<void> {
+  const first = Buffer.from(header, 'hex')
+  const clients: SlowClient[] = []
+  for (const index of kinds) {
+    clients.push(new SlowClient(SLOW_KINDS[index]!, port, siteKey, first))
+    if (clients.length % STEP_CLIENTS === 0) await sleep(STEP_MS)
+  }
+  setInterval(() => process.send!(stateOf(clients)), TELL_MS)
+}
+
+function stateOf(clients: readonly SlowClient[]): CrowdState {
+  const livedMs: Record<string, number> = {}
+  const leftKinds = new Set<string>()
+  let [connected, failed, left] = [0, 0, 0]
+  for (const { kind, connectedAtMs, endedAtMs } of clients) {
+    if (connectedAtMs !== undefined) connected++
+    if (endedAtMs === undefined) {
+      left++
+      leftKinds.add(kind.name)
+    } else if (connectedAtMs === undefined) failed++
+    else livedMs[kind.group] = Math.max(livedMs[kind.group] ?? 0, endedAtMs - connectedAtMs)
+  }
+  return { connected, failed, left, leftKinds: [...leftKinds], livedMs }
+}
+
+if (process.argv[2] === 'crowd' && process.send !== undefined) {
+  // A lower priority than the measured clients and the service.
+  setPriority(10)
+  process.once('message', (order: CrowdOrder) => void open(order))
+  process.once('disconnect', () => process.exit())
 }

@@ -1,7 +1,9 @@
-/** One connection of a visitor, with at most one unanswered request. */
+/** Connections of visitors, each with at most one unanswered request; and bursts of requests over many of them. */
 
 import { connect, type Socket } from 'node:net'
-import type { Step } from '../harness/load/visitor-requests.ts'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { challengeText, OverloadAnswers, type Step } from '../harness/load/visitor-requests.ts'
 
 export interface LineOwner {
   /** Called once. */
@@ -103,3 +105,86 @@ export async function openLines(owner: LineOwner, port: number, count: number): 
 }
 
 const CONNECTING_MAX = 200
+
+export interface BurstsSpec {
+  /** Port on 127.0.0.1. */
+  readonly port: number
+  readonly siteKey: string
+  /** Each connection sends one challenge request in each burst. */
+  readonly connections: number
+  readonly bursts: number
+  readonly quietMs: number
+}
+
+export interface BurstsResult {
+  /** For each burst, the time from its first request to its last answer. */
+  readonly lastMs: readonly number[]
+  readonly answered: number
+  readonly shed: number
+  /** Answers that were neither a challenge nor a well-formed refusal, and lost connections. */
+  readonly badAnswers: readonly string[]
+  /** The greatest delay of this process's own event loop. */
+  readonly ownLateMaxMs: number
+}
+
+const ANSWERS_MS = 20_000
+
+/** Continues over all bursts, because two visitors of one address would share its limits. */
+let nextVisitor = 0
+
+/** Bursts of requests that are all sent at one moment, each over an open connection, with quiet in between. */
+export async function sendBursts(spec: BurstsSpec): Promise<BurstsResult> {
+  const { port, siteKey, connections, bursts, quietMs } = spec
+  const overloadAnswers = new OverloadAnswers()
+  const badAnswers: string[] = []
+  let [answered, shed, waiting] = [0, 0, 0]
+  let done = () => {}
+  const countDown = () => {
+    waiting--
+    if (waiting === 0) done()
+  }
+  const lines = await openLines(
+    {
+      connected: () => {},
+      answered({ step }, answer) {
+        if (answer.startsWith('200', 9) && answer.includes('"nonce":"')) answered++
+        else if (overloadAnswers.has(answer, step)) shed++
+        else badAnswers.push(answer.slice(0, 600))
+        countDown()
+      },
+      lost(line, why) {
+        badAnswers.push(`a connection was lost: ${why}`)
+        if (line.isBusy) countDown()
+      },
+    },
+    port,
+    connections,
+  )
+  const burst = async () => {
+    const texts = lines.map(() => challengeText(siteKey, burstAddress(nextVisitor++)))
+    waiting = lines.length
+    const startMs = performance.now()
+    const allAnswered = new Promise<void>(resolve => (done = resolve))
+    for (const [index, line] of lines.entries()) line.send(index, 'challenge', texts[index]!)
+    const timer = setTimeout(() => {
+      badAnswers.push(`${waiting} connections without an answer`)
+      done()
+    }, ANSWERS_MS)
+    await allAnswered
+    clearTimeout(timer)
+    return performance.now() - startMs
+  }
+  const lateness = monitorEventLoopDelay({ resolution: 1 })
+  lateness.enable()
+  const lastMs: number[] = []
+  while (lastMs.length < bursts) {
+    await sleep(quietMs)
+    lastMs.push(await burst())
+  }
+  lateness.disable()
+  for (const line of lines) line.close()
+  return { lastMs, answered, shed, badAnswers, ownLateMaxMs: Math.max(0, lateness.max / 1e6 - 1) }
+}
+
+const burstAddress = (visitor: number) =>
+  `12.${(visitor >> 16) & 0xff}.${(visitor >> 8) & 0xff}.${visitor & 0xff}`

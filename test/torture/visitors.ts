@@ -4,9 +4,12 @@
  *
  * Latencies count from the moment when a request is written. They include the delay of this process's own event loop before
  * an answer is read; this delay is reported separately.
+ *
+ * They run in a process of their own, with its own CPU time. This file is also the entry of that process.
  */
 
-import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { createHistogram, type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   OverloadAnswers,
   type RequestTarget,
@@ -14,9 +17,15 @@ import {
   VisitorRequests,
 } from '../harness/load/visitor-requests.ts'
 import { takeMark } from '../harness/measure.ts'
-import { Fifo } from './fifo.ts'
-import { type Latencies, Samples } from './samples.ts'
-import { Line, type LineOwner, openLines } from './visitor-line.ts'
+import { carryOut, OrderProcess } from '../harness/processes.ts'
+import {
+  type BurstsResult,
+  type BurstsSpec,
+  Line,
+  type LineOwner,
+  openLines,
+  sendBursts,
+} from './visitor-line.ts'
 
 export interface VisitorsSpec extends RequestTarget {
   /** Port on 127.0.0.1. */
@@ -35,8 +44,12 @@ export interface VisitorsSpec extends RequestTarget {
   readonly pids: readonly number[]
   /** Share of visitors who never send a solution. */
   readonly leaveShare?: number
-  /** If false, latencies are only counted. */
-  readonly keepsLatencies?: boolean
+}
+
+export interface Latencies {
+  readonly count: number
+  readonly p50Ms: number
+  readonly p99Ms: number
 }
 
 /** Of the measured time, unless another is named. */
@@ -87,16 +100,17 @@ const DELAY_RESOLUTION_MS = 1
 /** Continues over all runs, because visitors with the same addresses would share limits. */
 let nextVisitor = 0
 
-export class Visitors implements LineOwner {
+class Visitors implements LineOwner {
   readonly #spec: VisitorsSpec
   readonly #requests: VisitorRequests
   readonly #overloadAnswers = new OverloadAnswers()
   #kept: readonly Line[] = []
-  readonly #idle = new Fifo<Line>()
+  /** First in, first out: a connection unused for ten seconds is closed. */
+  readonly #idle: Line[] = []
   readonly #shortLived = new Set<Line>()
-  readonly #admittedMs: Samples
-  readonly #shedMs: Samples
-  readonly #connectingMs = new Samples()
+  readonly #admitted = new Times()
+  readonly #shed = new Times()
+  readonly #connecting = new Times()
   readonly #shedOf = { challenge: 0, verify: 0, redeem: 0 }
   readonly #badAnswers: string[] = []
   #bad = 0
@@ -116,8 +130,6 @@ export class Visitors implements LineOwner {
   constructor(spec: VisitorsSpec) {
     this.#spec = spec
     this.#requests = new VisitorRequests(spec)
-    this.#admittedMs = new Samples(spec.keepsLatencies ?? true)
-    this.#shedMs = new Samples(spec.keepsLatencies ?? true)
   }
 
   async run(): Promise<VisitorsResult> {
@@ -164,9 +176,9 @@ export class Visitors implements LineOwner {
       came: this.#came,
       served: this.#served,
       left: this.#left,
-      admitted: this.#admittedMs.latencies(),
-      shed: this.#shedMs.latencies(),
-      connecting: this.#connectingMs.latencies(),
+      admitted: this.#admitted.latencies(),
+      shed: this.#shed.latencies(),
+      connecting: this.#connecting.latencies(),
       shedOf: this.#shedOf,
       lastShedMs: this.#lastShedMs,
       busy: cpuMs / passedMs,
@@ -200,8 +212,7 @@ export class Visitors implements LineOwner {
         if (this.#shortLived.size >= connections) return
         this.#shortLived.add(new Line(this, port))
       } else {
-        // In turn, because a connection unused for ten seconds is closed.
-        const line = this.#idle.take()
+        const line = this.#idle.shift()
         if (line === undefined) return
         this.#begin(line)
       }
@@ -217,10 +228,10 @@ export class Visitors implements LineOwner {
 
   connected(line: Line): void {
     if (!this.#spec.isShortLived) {
-      this.#idle.add(line)
+      this.#idle.push(line)
       return
     }
-    if (this.#isMeasuring) this.#connectingMs.add(performance.now() - line.openedAtMs)
+    if (this.#isMeasuring) this.#connecting.add(performance.now() - line.openedAtMs)
     this.#begin(line)
   }
 
@@ -235,9 +246,9 @@ export class Visitors implements LineOwner {
     if (this.#overloadAnswers.has(answer, step)) {
       this.#shedOf[step]++
       this.#lastShedMs = Math.max(0, now - this.#measuredUntilMs)
-      if (this.#isMeasuring) this.#shedMs.add(now - line.sentAtMs)
+      if (this.#isMeasuring) this.#shed.add(now - line.sentAtMs)
     } else if (answer.startsWith('200', 9)) {
-      if (this.#isMeasuring) this.#admittedMs.add(now - line.sentAtMs)
+      if (this.#isMeasuring) this.#admitted.add(now - line.sentAtMs)
       if (this.#goesOn(line, answer)) return
     } else this.#note(answer)
     this.#end(line)
@@ -277,7 +288,7 @@ export class Visitors implements LineOwner {
     if (this.#spec.isShortLived) {
       this.#shortLived.delete(line)
       line.close()
-    } else this.#idle.add(line)
+    } else this.#idle.push(line)
     if (this.#perSecond === Infinity) this.#sendDue(1)
   }
 
@@ -292,4 +303,44 @@ function leaves(visitor: number, share: number): boolean {
   return share > 0 && (visitor * 0.6180339887498949) % 1 < share
 }
 
-const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+/** Measured times, however many, in constant memory. */
+class Times {
+  readonly #nanoseconds = createHistogram({ figures: 3 })
+
+  add(ms: number): void {
+    this.#nanoseconds.record(Math.max(1, Math.round(ms * 1e6)))
+  }
+
+  latencies(): Latencies {
+    const { count } = this.#nanoseconds
+    const at = (percentile: number) => (count === 0 ? 0 : this.#nanoseconds.percentile(percentile) / 1e6)
+    return { count, p50Ms: at(50), p99Ms: at(99) }
+  }
+}
+
+type Order =
+  | { readonly type: 'visitors'; readonly spec: VisitorsSpec }
+  | { readonly type: 'bursts'; readonly spec: BurstsSpec }
+
+const ROLE = 'visitors'
+
+export class VisitorsProcess {
+  readonly #process = new OrderProcess<Order>(new URL(import.meta.url), [ROLE])
+
+  run(spec: VisitorsSpec): Promise<VisitorsResult> {
+    return this.#process.ask({ type: 'visitors', spec })
+  }
+
+  burst(spec: BurstsSpec): Promise<BurstsResult> {
+    return this.#process.ask({ type: 'bursts', spec })
+  }
+
+  stop(): void {
+    this.#process.kill()
+  }
+}
+
+if (process.argv[2] === ROLE && process.send !== undefined)
+  carryOut((order: Order) =>
+    order.type === 'visitors' ? new Visitors(order.spec).run() : sendBursts(order.spec),
+  )

@@ -1,4 +1,4 @@
-/** Many keep-alive connections to one service, and the outcome of every request. */
+/** Requests as text, many keep-alive connections to one service, and the outcome of every request. */
 
 import { connect, type Socket } from 'node:net'
 
@@ -22,6 +22,14 @@ export interface PoolOptions {
   readonly timeoutMs: number
   /** The loopback address to call from. */
   readonly localAddress?: string
+}
+
+export const JSON_TYPE = 'Content-Type: application/json'
+
+/** @param line as "GET /challenge" @param headers as lines @param body one byte a character; undefined: none */
+export function requestText(line: string, headers: readonly string[], body?: string): string {
+  const length = body === undefined ? [] : [`Content-Length: ${body.length}`]
+  return `${[`${line} HTTP/1.1`, 'Host: powgate', ...headers, ...length].join('\r\n')}\r\n\r\n${body ?? ''}`
 }
 
 const RECONNECT_MS = 20

@@ -5,16 +5,16 @@ import {
   STORE_KINDS,
   type StoreKind,
   type TestService,
-  type TestSite,
   UNLIMITED_REDEMPTIONS,
 } from '../../harness/service.ts'
-import { EASY, type Race, raceFor, TokenMint } from '../redemptions.ts'
+import { EASY, judgeRedemptions, RACERS, type Race, raceFor, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { Pool } from '../wire.ts'
 
 const TOKENS = 10_000
-const RACERS = 64
 const TOKENS_AT_ONCE = 4
+const WORKERS = 4
+const TIMEOUT_MS = 20_000
 
 export const singleUse: TortureCase = {
   number: 3,
@@ -23,57 +23,46 @@ export const singleUse: TortureCase = {
   fullSize: '10,000 tokens x 64 redemptions at once, four workers, both stores',
   async run(run) {
     for (const [index, kind] of STORE_KINDS.entries())
-      await onStore(run, kind, (index + 1) / STORE_KINDS.length)
+      await onStore(run.part(kind), kind, (index + 1) / STORE_KINDS.length)
   },
 }
 
 async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> {
-  const { service, site, pool } = await openRaceCourse(run, kind, RACERS * TOKENS_AT_ONCE)
-  const history = run.history(`single-use-${kind}`)
-  const race: Race = { pool, site, history, racers: RACERS, hasKeys: false }
-  const mint = await TokenMint.open(service.url, site, run.random.fork())
-  let tokens = 0
-  const lanes = Array.from({ length: TOKENS_AT_ONCE }, async () => {
-    while (tokens < TOKENS && (tokens === 0 || !run.isOver(share))) {
-      const subject = tokens++
-      if (subject % 1000 === 0) run.progress(`${kind}: ${subject} tokens`)
-      await raceFor(race, subject, mint.mint())
-    }
-  })
-  await Promise.all(lanes)
+  const course = await openRaceCourse(run, kind, 'single-use')
+  const { service, tokens } = course
+  const { history } = course.race
+  await raceForTokens(course, () => tokens.length > 0 && run.isOver(share))
   const perWorker = connectionsPerProcess(service.port, childPids(service.pid))
-  pool.close()
-  await service.stop()
+  await course.close()
   const successes = history.calls.filter(({ outcome }) => outcome === 'ok').length
-  const doubles = history.doubleSuccesses()
   run.size(
-    `${tokens.toLocaleString('en-US')} tokens x ${RACERS} on ${kind}, connections per worker ${perWorker.join(' ')}`,
+    `${tokens.length.toLocaleString('en-US')} tokens x ${RACERS}, connections per worker ${perWorker.join(' ')}`,
   )
-  run.figure(`successes on ${kind}`, successes)
-  run.check(
-    doubles.length === 0,
-    `${kind}: tokens redeemed twice: ${doubles.slice(0, 5)} (${doubles.length} in all)`,
-  )
-  run.check(successes === tokens, `${kind}: ${successes} successes of ${tokens} tokens`)
-  run.check(
-    perWorker.every(count => count > 0),
-    `${kind}: a worker had no connection: ${perWorker}`,
-  )
+  run.figure('successes', successes)
+  judgeRedemptions(run, history, ['token-used'])
+  run.check(successes === tokens.length, `${successes} successes of ${tokens.length} tokens`)
+  run.check(!perWorker.includes(0), `a worker had no connection: ${perWorker}`)
   const { ok, 'refused token-used': used, ...others } = history.counts
-  run.check(Object.keys(others).length === 0, `${kind}: other outcomes: ${JSON.stringify(others)}`)
+  run.none('other outcomes', Object.entries(others))
 }
-
-const WORKERS = 4
-const TIMEOUT_MS = 20_000
 
 interface RaceCourse {
+  readonly run: Run
   readonly service: TestService
-  readonly site: TestSite
-  readonly pool: Pool
+  readonly race: Race
+  readonly mint: TokenMint
+  /** Tokens that were raced for. */
+  readonly tokens: string[]
+  close(): Promise<void>
 }
 
-/** A service with four workers, a site whose redemptions are unlimited, and connections to it; for cases 3 and 4. */
-export async function openRaceCourse(run: Run, kind: StoreKind, connections: number): Promise<RaceCourse> {
+/** For cases 3 and 4: a service with four workers, a site whose redemptions are unlimited, and connections to it. */
+export async function openRaceCourse(
+  run: Run,
+  kind: StoreKind,
+  name: string,
+  how: Pick<Race, 'hasKeys' | 'hangsUp'> = {},
+): Promise<RaceCourse> {
   const service = await run.service(kind, {
     ...UNLIMITED_REDEMPTIONS,
     POWGATE_WORKERS: String(WORKERS),
@@ -83,7 +72,29 @@ export async function openRaceCourse(run: Run, kind: StoreKind, connections: num
     POWGATE_TOKEN_SECONDS: '3600',
   })
   const site = await service.createSite({ difficulty: EASY })
+  const connections = RACERS * TOKENS_AT_ONCE
   const pool = new Pool({ port: service.port, connections, timeoutMs: TIMEOUT_MS })
+  const race = { pool, site, history: run.history(`${name}-${kind}`), ...how }
+  const mint = await TokenMint.open(service.url, site, run.random.fork())
   run.defer(() => pool.close())
-  return { service, site, pool }
+  const close = async () => {
+    pool.close()
+    await service.stop()
+  }
+  return { run, service, race, mint, tokens: [], close }
+}
+
+/** Makes tokens, and races for a few at a time, until there are enough or `isOver`. */
+export async function raceForTokens(
+  { run, race, mint, tokens }: RaceCourse,
+  isOver: () => boolean,
+): Promise<void> {
+  const lane = async () => {
+    while (tokens.length < TOKENS && !isOver()) {
+      const subject = tokens.push(mint.mint()) - 1
+      if (subject % 1000 === 0) run.progress(`${subject} tokens`)
+      await raceFor(race, subject, tokens[subject]!)
+    }
+  }
+  await Promise.all(Array.from({ length: TOKENS_AT_ONCE }, lane))
 }

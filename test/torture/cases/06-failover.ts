@@ -1,9 +1,12 @@
 /** Races of redemptions while one Redis server takes over from another, in every way that Sentinels and a Cluster support. */
 
+import { setTimeout as sleep } from 'node:timers/promises'
+import { spreadOf } from '../../harness/measure.ts'
 import { FailoverLoad } from '../failover-load.ts'
-import { clusterFailovers, type Failovers, sentinelFailovers } from '../failovers.ts'
+import { clusterFailovers, type Failovers, MARKS_LOST, sentinelFailovers } from '../failovers.ts'
 import type { Call } from '../history.ts'
 import type { Random } from '../random.ts'
+import { judgeRedemptions } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 
 const FAILOVERS = 50
@@ -24,11 +27,13 @@ export const failover: TortureCase = {
   fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it, slots moved, half of them with ${STRICT}; two hosts of two workers`,
   async run(run) {
     const stages = await Promise.all(
-      Object.entries(TOPOLOGIES).map(([name, start]) => stageOf(run, name, start, run.random.fork())),
+      Object.entries(TOPOLOGIES).map(([name, start]) =>
+        stageOf(run.part(name), name, start, run.random.fork()),
+      ),
     )
     // A bounded run does both at the same time.
-    if (run.isFull) for (const stage of stages) await onStage(run, stage)
-    else await Promise.all(stages.map(stage => onStage(run, stage)))
+    if (run.isFull) for (const stage of stages) await onStage(stage)
+    else await Promise.all(stages.map(onStage))
   },
 }
 
@@ -42,7 +47,7 @@ interface Cost {
 }
 
 interface Stage {
-  readonly name: string
+  readonly run: Run
   readonly servers: Failovers
   readonly load: FailoverLoad
   readonly random: Random
@@ -57,10 +62,11 @@ async function stageOf(
   const servers = await start()
   run.defer(() => servers.stop())
   const load = await FailoverLoad.open(run, name, servers, random.fork())
-  return { name, servers, load, random }
+  return { run, servers, load, random }
 }
 
-async function onStage(run: Run, { name, servers, load, random }: Stage): Promise<void> {
+async function onStage(stage: Stage): Promise<void> {
+  const { run, servers, load, random } = stage
   const pids = load.pids.join()
   load.resume()
   await load.untilWell()
@@ -75,23 +81,24 @@ async function onStage(run: Run, { name, servers, load, random }: Stage): Promis
   while (done < FAILOVERS && (done < servers.always || !run.isOver())) {
     if (order.length === 0) order = [...kinds]
     const [kind] = order.splice(done < servers.always ? 0 : random.below(order.length), 1)
-    const isStrict = (done + offset) % 2 === 1 && !servers.unheard.has(kind!)
-    await servers.requireReplicas(isStrict ? 1 : 0)
+    const isStrict = (done + offset) % 2 === 1 && kind !== MARKS_LOST
+    for (const server of servers.servers)
+      await server.ask('config', 'set', 'min-replicas-to-write', isStrict ? 1 : 0)
     if (isStrict) strict++
-    const cost = await failOver(load, servers, kind!, random)
-    await staysWell(run, load, servers, `${name}, after ${kind}`)
+    const cost = await failOver(stage, kind!)
+    await staysWell(stage, `after ${kind}`)
     const row = isStrict ? `${kind}, ${STRICT}` : kind!
     costs.set(row, [...(costs.get(row) ?? []), cost])
     done++
-    run.progress(`${name}: ${done} failovers, ${load.tokenCount} tokens; ${kind}`)
+    run.progress(`${done} failovers, ${load.tokenCount} tokens; ${kind}`)
   }
-  run.check(load.pids.join() === pids, `${name}: a worker has gone`)
+  run.check(load.pids.join() === pids, 'a worker has gone')
   await load.stop()
   await servers.stop()
-  report(run, name, load, costs, `${done} failovers, ${strict} of them with ${STRICT}`)
+  report(run, load, costs, `${done} failovers, ${strict} of them with ${STRICT}`)
 }
 
-async function failOver(load: FailoverLoad, servers: Failovers, kind: string, random: Random): Promise<Cost> {
+async function failOver({ load, servers, random }: Stage, kind: string): Promise<Cost> {
   const from = load.history.calls.length
   const forgottenBefore = load.forgotten
   const startedMs = performance.now()
@@ -114,57 +121,40 @@ async function failOver(load: FailoverLoad, servers: Failovers, kind: string, ra
 }
 
 /** While nothing happens to Redis, nothing is forgotten. On a busy machine the servers may fail over by themselves. */
-async function staysWell(run: Run, load: FailoverLoad, servers: Failovers, when: string): Promise<void> {
-  await pause(LOOK_MS)
+async function staysWell({ run, load, servers }: Stage, when: string): Promise<void> {
+  await sleep(LOOK_MS)
   const fromMs = performance.now()
   const primaries = await servers.primaries()
-  await pause(STEADY_MS)
+  await sleep(STEADY_MS)
   const forgotten = load.forgottenSince(fromMs)
   if ((await servers.primaries()) !== primaries) return
-  run.check(
-    forgotten.length === 0,
-    () =>
-      `${when}: ${forgotten.length} times forgotten, though nothing happened: ${JSON.stringify(forgotten[0])}`,
-  )
+  run.none(`${when}: forgotten, though nothing happened`, forgotten)
 }
 
-function report(run: Run, name: string, load: FailoverLoad, costs: Map<string, Cost[]>, done: string): void {
+function report(run: Run, load: FailoverLoad, costs: Map<string, Cost[]>, done: string): void {
   const { history } = load
-  run.size(`${name}: ${done}, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
+  run.size(`${done}, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
   for (const [kind, each] of [...costs].sort()) {
-    const middle = (of: (cost: Cost) => number) => each.map(of).sort((a, b) => a - b)
-    const [ms, forgotten, unknown] = [
-      middle(({ degradedMs }) => Math.round(degradedMs)),
-      middle(cost => cost.forgotten),
-      middle(cost => cost.unknown),
-    ].map(sorted => `${sorted[Math.floor(sorted.length / 2)]} (at most ${sorted.at(-1)})`)
+    const spread = (of: (cost: Cost) => number) => {
+      const { median, max } = spreadOf(each.map(of))
+      return `${Math.round(median)} (at most ${Math.round(max)})`
+    }
+    const ms = spread(({ degradedMs }) => degradedMs)
+    const [unknown, forgotten] = [spread(cost => cost.unknown), spread(cost => cost.forgotten)]
     run.figure(
-      `${name}, ${kind}, ${each.length} times`,
+      `${kind}, ${each.length} times`,
       `without an answer for ${ms} ms, ${unknown} unknown, ${forgotten} tokens forgotten`,
     )
   }
   const sumOf = (of: 'retriedOfBefore' | 'retriedOfLast') =>
     [...costs.values()].flat().reduce((sum, cost) => sum + cost[of], 0)
   const ofBefore = sumOf('retriedOfBefore')
-  run.figure(`${name}, tokens redeemed in the second before a failover and tried again after it`, ofBefore)
-  run.figure(`${name}, in the last second until it was over`, sumOf('retriedOfLast'))
-  run.check(ofBefore > 0, `${name}: nothing was redeemed just before a failover`)
-  const doubles = history.doubleSuccesses()
-  run.figure(`${name}, outcomes`, JSON.stringify(history.counts).replaceAll('"', ''))
-  run.figure(`${name}, tokens redeemed twice`, doubles.length)
-  run.check(
-    doubles.length === 0,
-    `${name}: tokens redeemed twice: ${doubles.slice(0, 5)} (${doubles.length} in all)`,
-  )
-  const odd = history.calls.filter(
-    ({ outcome, code }) => outcome === 'refused' && code !== 'token-used' && code !== 'invalid-token',
-  )
-  run.check(odd.length === 0, () => `${name}: ${odd.length} refused otherwise: ${JSON.stringify(odd[0])}`)
+  run.figure('tokens redeemed in the second before a failover and tried again after it', ofBefore)
+  run.figure('in the last second until it was over', sumOf('retriedOfLast'))
+  run.check(ofBefore > 0, 'nothing was redeemed just before a failover')
+  judgeRedemptions(run, history, ['token-used', 'invalid-token'])
   const early = [...history.bySubject()].filter(([, calls]) => isUsedByNobody(calls))
-  run.check(
-    early.length === 0,
-    () => `${name}: ${early.length} tokens were used though nobody can have: ${JSON.stringify(early[0])}`,
-  )
+  run.none('tokens that were used though nobody can have', early)
 }
 
 /** Refused as used, although no redemption succeeded and none has an unknown outcome. */
@@ -172,5 +162,3 @@ function isUsedByNobody(calls: readonly Call[]): boolean {
   const isUsed = calls.some(({ code }) => code === 'token-used')
   return isUsed && calls.every(({ outcome }) => outcome === 'refused' || outcome === 'failed')
 }
-
-const pause = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))

@@ -3,22 +3,22 @@
  * one host is 5 s ahead of the store and one 5 s behind. On the embedded store the wall clock of all workers steps.
  */
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { CONTRACT_LIMITS } from '../../../src/domain/limits.ts'
 import { Client } from '../../harness/client.ts'
 import { childPids, signalIfThere } from '../../harness/processes.ts'
 import { RedisServer } from '../../harness/redis.ts'
 import type { TestService, TestSite } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'
-import { skewedBy, steppedBy } from '../fake-time.ts'
 import type { History } from '../history.ts'
 import { type LimitedCall, limitBreaches } from '../limit-history.ts'
 import type { Random } from '../random.ts'
 import { EASY } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { type Ending, Pool } from '../wire.ts'
+import { type Ending, JSON_TYPE, Pool, requestText } from '../wire.ts'
 
 /** More than three windows, on each store. */
 const SECONDS = 200
@@ -52,10 +52,11 @@ export const limits: TortureCase = {
   async run(run) {
     // A bounded run does both at the same time with half the workers, instead of taking twice as long.
     const [first, second] = [run.random.fork(), run.random.fork()]
+    const [redis, embedded] = [run.part('redis'), run.part('embedded')]
     if (run.isFull) {
-      await onRedis(run, first)
-      await onEmbedded(run, second)
-    } else await Promise.all([onRedis(run, first), onEmbedded(run, second)])
+      await onRedis(redis, first)
+      await onEmbedded(embedded, second)
+    } else await Promise.all([onRedis(redis, first), onEmbedded(embedded, second)])
   },
 }
 
@@ -67,33 +68,50 @@ async function onRedis(run: Run, random: Random): Promise<void> {
     return run.service('embedded', settings)
   }
   const [ahead, behind, exact] = await Promise.all([
-    start(skewedBy('+5s'), run.count(2, 1)),
-    start(skewedBy('-5s'), run.count(2, 1)),
+    start({ ...fakeTime(), FAKETIME: '+5s' }, run.count(2, 1)),
+    start({ ...fakeTime(), FAKETIME: '-5s' }, run.count(2, 1)),
     start({}, 1),
   ])
   const later = await hostsApart(run, { ahead, exact, behind })
   const killsAfter = later()
-  await Promise.all([
+  const scene = {
+    history: run.history('limits-redis'),
+    services: [ahead, behind],
+    move: () => {},
     killsAfter,
-    load(run, random, { name: 'redis', services: [ahead, behind], move: () => {}, killsAfter }),
-  ])
+  }
+  await Promise.all([killsAfter, load(run, random, scene)])
   for (const service of [ahead, behind, exact]) await service.stop()
 }
 
 async function onEmbedded(run: Run, random: Random): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'powgate-clock-'))
   run.defer(() => rmSync(directory, { recursive: true }))
-  const { env, step } = steppedBy(join(directory, 'clock'))
+  const clock = join(directory, 'clock')
+  /** @param skew of the wall clock, as "+5s"; timers are not affected */
+  const step = (skew: string) => writeFileSync(clock, `${skew}\n`)
+  step('+0s')
   const service = await run.service('embedded', {
     ...STRICT,
-    ...env,
+    ...fakeTime(),
+    FAKETIME_TIMESTAMP_FILE: clock,
+    FAKETIME_NO_CACHE: '1',
     POWGATE_WORKERS: String(run.count(4, 2)),
   })
   let steps = 0
   const move = () => step(['+5s', '+0s', '-5s', '+0s'][steps++ % 4]!)
-  await load(run, random, { name: 'embedded', services: [service], move, killsAfter: pause(KILLS_FROM_MS) })
+  const killsAfter = sleep(KILLS_FROM_MS)
+  await load(run, random, { history: run.history('limits-embedded'), services: [service], move, killsAfter })
   await clockSteps(run, service, step)
   await service.stop()
+}
+
+/** libfaketime (the Debian package `faketime`), which gives a service's processes wrong clocks. */
+function fakeTime(): { LD_PRELOAD: string; FAKETIME_DONT_FAKE_MONOTONIC: string } {
+  const paths = readdirSync('/usr/lib').map(folder => `/usr/lib/${folder}/faketime/libfaketime.so.1`)
+  const library = paths.find(path => existsSync(path))
+  if (library === undefined) throw new Error('libfaketime is not there: apt-get install faketime')
+  return { LD_PRELOAD: library, FAKETIME_DONT_FAKE_MONOTONIC: '1' }
 }
 
 /** Kills a random worker; another is forked in its place. @returns whether there was one */
@@ -103,7 +121,7 @@ function killWorker(random: Random, services: readonly TestService[]): boolean {
 }
 
 interface Scene {
-  readonly name: string
+  readonly history: History
   readonly services: readonly TestService[]
   /** Moves the clock. */
   readonly move: () => void
@@ -111,7 +129,8 @@ interface Scene {
   readonly killsAfter: Promise<void>
 }
 
-async function load(run: Run, random: Random, { name, services, move, killsAfter }: Scene): Promise<void> {
+async function load(run: Run, random: Random, scene: Scene): Promise<void> {
+  const { history, services, move, killsAfter } = scene
   const sites = await Promise.all(
     Array.from({ length: 4 }, () => services[0]!.createSite({ difficulty: EASY })),
   )
@@ -120,7 +139,6 @@ async function load(run: Run, random: Random, { name, services, move, killsAfter
   const calls: LimitedCall[] = []
   const seconds = run.seconds(SECONDS, BOUNDED_SHARE)
   const endAt = performance.now() + seconds * 1000
-  const history = run.history(`limits-${name}`)
   const stage: Stage = { sites, pools, calls, endAt, outcomes: {}, history }
   const disturbance = new Disturbance(random.fork(), services, seconds, move)
   killsAfter.then(
@@ -140,12 +158,11 @@ async function load(run: Run, random: Random, { name, services, move, killsAfter
   for (const pool of pools) pool.close()
   const waited = KINDS.reduce((sum, kind) => sum + waits[kind], 0)
   const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waited} clients waited`
-  judge(run, name, stage, how)
-  run.check(disturbance.kills > 0 || seconds * 1000 < 2 * KILLS_FROM_MS, `${name}: no worker was killed`)
+  judge(run, stage, how)
+  run.check(disturbance.kills > 0 || seconds * 1000 < 2 * KILLS_FROM_MS, 'no worker was killed')
   // A window is a minute: a short run ends before a refused client may try again.
   if (!run.isFull) return
-  for (const kind of KINDS)
-    run.check(waits[kind] > 0, `${name}: nobody was admitted to ${kind} after Retry-After`)
+  for (const kind of KINDS) run.check(waits[kind] > 0, `nobody was admitted to ${kind} after Retry-After`)
 }
 
 /** Kills workers and moves clocks at intervals. */
@@ -189,37 +206,34 @@ interface Stage {
   readonly history: History
 }
 
-function judge(run: Run, name: string, { calls, outcomes }: Stage, how: string): void {
+function judge(run: Run, { calls, outcomes }: Stage, how: string): void {
   const { exceeded, wronglyRefused, filled, refused } = limitBreaches(calls, limitOf)
-  run.size(`${name}: ${calls.length.toLocaleString('en-US')} requests in ${how}`)
-  run.figure(`${name}: outcomes`, JSON.stringify(outcomes))
-  run.figure(`${name}: limits that were reached`, filled)
-  for (const breach of exceeded) run.check(false, `${name}: above the limit: ${breach}`)
-  for (const refusal of wronglyRefused) run.check(false, `${name}: refused without need: ${refusal}`)
-  run.check(filled > 0 && refused > 0, `${name}: no limit was reached`)
+  run.size(`${calls.length.toLocaleString('en-US')} requests in ${how}`)
+  run.figure('outcomes', JSON.stringify(outcomes))
+  run.figure('limits that were reached', filled)
+  for (const breach of exceeded) run.check(false, `above the limit: ${breach}`)
+  for (const refusal of wronglyRefused) run.check(false, `refused without need: ${refusal}`)
+  run.check(filled > 0 && refused > 0, 'no limit was reached')
   // Of calls with an unknown outcome, nothing can be judged.
   const unknown = calls.filter(({ outcome }) => outcome === 'unknown').length / calls.length
-  run.check(
-    unknown <= run.count(UNKNOWN_MAX.full, UNKNOWN_MAX.bounded),
-    `${name}: of ${(unknown * 100).toFixed(0)} % it is not known what became`,
+  const most = run.count(UNKNOWN_MAX.full, UNKNOWN_MAX.bounded)
+  run.check(unknown <= most, `of ${(unknown * 100).toFixed(0)} % it is not known what became`)
+  run.none(
+    'strange answers',
+    Object.keys(outcomes).filter(outcome => !EXPECTED.test(outcome)),
   )
-  const strange = Object.keys(outcomes).filter(outcome => !EXPECTED.test(outcome))
-  run.check(strange.length === 0, `${name}: strange answers: ${strange}`)
 }
 
 const EXPECTED = /^(200|400|429|503|timeout|lost|unreachable)$/
 
 function limitOf(label: string): number {
   const [kind, of] = label.split(' ')
-  const ofSite = of === 'site' || of === 'key'
-  switch (kind) {
-    case 'challenge':
-      return ofSite ? CONTRACT_LIMITS.challengeAddressSite : CONTRACT_LIMITS.challengeAddress
-    case 'verify':
-      return ofSite ? CONTRACT_LIMITS.verifyAddressSite : CONTRACT_LIMITS.verifyAddress
-    default:
-      return ofSite ? CONTRACT_LIMITS.redeemApiKey : CONTRACT_LIMITS.redeemAddress
+  const limits: Readonly<Record<string, readonly [ofAddress: number, ofSiteOrKey: number]>> = {
+    challenge: [CONTRACT_LIMITS.challengeAddress, CONTRACT_LIMITS.challengeAddressSite],
+    verify: [CONTRACT_LIMITS.verifyAddress, CONTRACT_LIMITS.verifyAddressSite],
+    redeem: [CONTRACT_LIMITS.redeemAddress, CONTRACT_LIMITS.redeemApiKey],
   }
+  return limits[kind!]![of === 'address' ? 0 : 1]
 }
 
 function labelsOf(kind: Kind, address: string, { siteKey }: TestSite): string[] {
@@ -239,9 +253,9 @@ async function agent(stage: Stage, index: number, random: Random): Promise<void>
     const count = isBurst ? random.between(2, 70) : random.between(3, 15)
     for (let sent = 0; sent < count && performance.now() < stage.endAt; sent++) {
       underWay.push(ask(stage, kind, address, site, random.pick(stage.pools)))
-      if (!isBurst) await pause(60_000 / perMinute)
+      if (!isBurst) await sleep(60_000 / perMinute)
     }
-    await pause(random.between(0, isBurst ? 4000 : 1000))
+    await sleep(random.between(0, isBurst ? 4000 : 1000))
   }
   await Promise.all(underWay)
 }
@@ -259,13 +273,13 @@ async function waiter(
     const { ending } = await ask(stage, kind, address, site, pool())
     if (typeof ending === 'string' || ending.status !== 429) {
       if (performance.now() > stage.endAt) return
-      await pause(20)
+      await sleep(20)
       continue
     }
     const seconds = Number(/\r\nretry-after: (\d+)/i.exec(ending.head)?.[1])
     run.check(seconds >= 1 && seconds <= WAIT_SECONDS_MAX, () => `${kind}: Retry-After in ${ending.head}`)
     if (!(performance.now() + seconds * 1000 < stage.endAt)) return
-    await pause(seconds * 1000)
+    await sleep(seconds * 1000)
     let again = await ask(stage, kind, address, site, pool())
     if (again.call.outcome === 'unknown') {
       again = await ask(stage, kind, address, site, pool())
@@ -274,7 +288,7 @@ async function waiter(
     }
     run.check(
       again.call.outcome === 'admitted',
-      `${kind}: refused after it waited ${seconds} s as it was told to`,
+      `${kind}: refused after it waited ${seconds} s as it was told`,
     )
     waits[kind]++
   }
@@ -301,14 +315,13 @@ function outcomeOf(ending: Ending): LimitedCall['outcome'] {
 
 /** The cheapest request that is charged: its body is invalid. */
 function requestOf(kind: Kind, address: string, { siteKey, apiKey }: TestSite): string {
-  const [line, credential] = {
-    challenge: ['GET /challenge', `X-Site-Key: ${siteKey}`],
-    verify: ['POST /verify', `X-Site-Key: ${siteKey}`],
-    redeem: ['POST /verify-token', `Authorization: Bearer ${apiKey}`],
-  }[kind]
-  const lines = [`${line} HTTP/1.1`, 'Host: powgate', `X-Forwarded-For: ${address}`, credential]
-  if (kind === 'challenge') return `${lines.join('\r\n')}\r\n\r\n`
-  return `${[...lines, 'Content-Type: application/json', 'Content-Length: 2'].join('\r\n')}\r\n\r\n{}`
+  const forwarded = `X-Forwarded-For: ${address}`
+  if (kind === 'challenge') return requestText('GET /challenge', [forwarded, `X-Site-Key: ${siteKey}`])
+  const [line, credential] =
+    kind === 'verify'
+      ? ['POST /verify', `X-Site-Key: ${siteKey}`]
+      : ['POST /verify-token', `Authorization: Bearer ${apiKey}`]
+  return requestText(line!, [forwarded, credential!, JSON_TYPE], '{}')
 }
 
 interface Hosts {
@@ -349,7 +362,7 @@ async function hostsApart(run: Run, { ahead, exact, behind }: Hosts): Promise<()
   const isRightAtMs = performance.now() + 5500
   run.size('nonces and tokens from hosts 5 s ahead, 5 s behind, 10 s ahead and 10 s behind')
   return async () => {
-    await pause(isRightAtMs - performance.now())
+    await sleep(isRightAtMs - performance.now())
     const later = await onBehind.verify(siteKey, solution)
     run.check(later.json?.passed === true, `the same nonce 5 s later: ${later.text}`)
   }
@@ -363,37 +376,31 @@ async function clockSteps(run: Run, service: TestService, step: (skew: string) =
   // The last worker that was killed may not have a successor yet.
   await untilReady(service.url, site)
   step('+0s')
-  await pause(50)
+  await sleep(50)
   for (const skew of ['+5s', '+0s']) {
     const solution = await client.solved(siteKey)
+    const when = `before the clock stepped to ${skew}`
     const [token, spent] = [await client.token(siteKey), await client.token(siteKey)]
     await client.verifyToken(apiKey, { token: spent })
     step(skew)
-    await pause(50)
+    await sleep(50)
     const aheadMs = issuedAtMs((await client.challenge(siteKey)).json.nonce) - Date.now()
     const isAhead = aheadMs > 4000 && aheadMs < 5500
     run.check(isAhead === (skew === '+5s'), `the clock stepped to ${skew}, and is ${aheadMs} ms ahead`)
     const verified = await client.verify(siteKey, solution)
-    run.check(
-      verified.json?.passed === true,
-      `a nonce from before the clock stepped to ${skew}: ${verified.text}`,
-    )
+    run.check(verified.json?.passed === true, `a nonce from ${when}: ${verified.text}`)
     const redeemed = await client.verifyToken(apiKey, { token })
-    run.check(redeemed.status === 200, `a token from before the clock stepped to ${skew}: ${redeemed.text}`)
+    run.check(redeemed.status === 200, `a token from ${when}: ${redeemed.text}`)
     for (const again of [spent, token]) {
       const { status, text } = await client.verifyToken(apiKey, { token: again })
-      run.check(status === 400, `a spent token after the clock stepped to ${skew}: ${text}`)
+      run.check(status === 400, `a token spent ${when}: ${text}`)
     }
     const replayed = await client.verify(siteKey, solution)
-    run.check(replayed.status === 400, `a spent nonce after the clock stepped to ${skew}: ${replayed.text}`)
+    run.check(replayed.status === 400, `a nonce spent ${when}: ${replayed.text}`)
   }
 }
 
 /** A nonce starts with its issue time, in steps of 512 ms. */
 function issuedAtMs(nonce: string): number {
   return Number.parseInt(nonce.slice(0, 8), 16) * 512 + Date.UTC(2024, 0, 1)
-}
-
-function pause(ms: number): Promise<void> {
-  return new Promise(resolve => setTimeout(resolve, ms))
 }

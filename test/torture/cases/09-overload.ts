@@ -3,15 +3,20 @@
  * none is refused, however many clients there are. Beyond it new visitors are refused, and cheaply.
  */
 
+import { ENDPOINTS, type Endpoint, MARKERS } from '../../harness/load/traffic.ts'
 import { STORE_KINDS, type StoreKind } from '../../harness/service.ts'
-import { bursts } from '../overload/bursts.ts'
-import { closedLoops } from '../overload/closed-loops.ts'
-import { gateCost } from '../overload/gate-cost.ts'
 import { boundedOpenLoops, calmLoops, judgeOpenLoops, openLoops } from '../overload/open-loops.ts'
-import { measureRefusals, type RefusalCosts } from '../overload/refusals.ts'
-import { Rows } from '../overload/rows.ts'
-import { SHORT_LIVES, startStage } from '../overload/stage.ts'
+import { gateCost, measureRefusals, type RefusalCosts } from '../overload/refusals.ts'
+import { SHORT_LIVES, type Stage, startStage, TARGET_MS } from '../overload/stage.ts'
 import type { Run, TortureCase } from '../run.ts'
+
+const LOOPS = { full: [64, 128, 512, 1000, 2000], bounded: [64, 512] } as const
+/** More than a full run sends; in a bounded run, too few requests only make it shorter. */
+const LOOP_REQUESTS = { full: 200_000, bounded: 40_000 } as const
+const ADDRESSES = 2 ** 24
+const BURST_CONNECTIONS = { full: 5000, bounded: 1000 } as const
+const BURSTS = { full: 5, bounded: 2 } as const
+const QUIET_MS = { full: 1000, bounded: 250 } as const
 
 export const overload: TortureCase = {
   number: 9,
@@ -21,7 +26,7 @@ export const overload: TortureCase = {
     'one worker, both stores: closed loops of 64 to 2,000 connections at each endpoint; visitors (challenge, solution, token) at 0.5 and 0.9 times capacity, 60 s each, and at 1.5, 2 and 3 times, 10 s each, over kept and over short-lived connections; bursts of 5,000 requests; --repeat repeats it',
   async run(run) {
     const costs = await measureRefusals(run)
-    for (const kind of STORE_KINDS) await onStore(run, kind, costs)
+    for (const kind of STORE_KINDS) await onStore(run.part(kind), kind, costs)
   },
 }
 
@@ -29,22 +34,80 @@ export const overload: TortureCase = {
 const SHEDS_SOON = { POWGATE_OVERLOAD_MS: '10' }
 
 async function onStore(run: Run, kind: StoreKind, costs: RefusalCosts): Promise<void> {
-  const rows = new Rows()
-  const closed = await startStage(run, kind, rows)
+  const closed = await startStage(run, kind)
   for (let count = 0; count < run.repetitions; count++) {
-    await closedLoops(closed)
+    for (const endpoint of ENDPOINTS)
+      for (const connections of run.isFull ? LOOPS.full : LOOPS.bounded)
+        await closedLoop(closed, endpoint, connections)
     await bursts(closed)
   }
   await closed.end()
-  const open = await startStage(run, kind, rows, run.isFull ? SHORT_LIVES : { ...SHORT_LIVES, ...SHEDS_SOON })
-  try {
-    if (run.isFull) await calmLoops(open)
-    for (let count = 0; count < run.repetitions; count++)
-      await (run.isFull ? openLoops(open, costs) : boundedOpenLoops(open, costs))
-    if (run.isFull) judgeOpenLoops(open)
-  } finally {
-    rows.tell(run)
-  }
+  const open = await startStage(run, kind, run.isFull ? SHORT_LIVES : { ...SHORT_LIVES, ...SHEDS_SOON })
+  if (run.isFull) await calmLoops(open)
+  for (let count = 0; count < run.repetitions; count++)
+    await (run.isFull ? openLoops(open, costs) : boundedOpenLoops(open, costs))
+  if (run.isFull) judgeOpenLoops(open)
   await open.end()
-  await gateCost(open)
+  await gateCost(run, kind)
+}
+
+/** Continues over all runs, so that their requests come from different addresses. */
+let nextIndex = 0
+
+/** Clients that send the next request after each answer: however many there are, none is refused. */
+async function closedLoop(stage: Stage, endpoint: Endpoint, connections: number): Promise<void> {
+  const { run, rows, load, target, base } = stage
+  const count = run.count(LOOP_REQUESTS.full, LOOP_REQUESTS.bounded)
+  if (nextIndex + count > ADDRESSES) nextIndex = 0
+  await load.build({ endpoint, count, firstIndex: nextIndex, target, isForwarded: true })
+  nextIndex += count
+  const { port, pids } = base
+  const result = await load.run({
+    port,
+    connections,
+    warmUpMs: run.count(1000, 250),
+    measureMs: run.count(2000, 350),
+    recycles: false,
+    marker: MARKERS[endpoint],
+    pids,
+  })
+  const { answers, measuredMs, latencyP50Ms, latencyP99Ms, badAnswers, badAnswer, usages } = result
+  const name = `closed loop, /${endpoint}, ${connections} connections`
+  rows.add(name, {
+    'requests/s': (answers / measuredMs) * 1000,
+    'p50 ms': latencyP50Ms,
+    'p99 ms': latencyP99Ms,
+    refused: badAnswers,
+    'worker busy': usages[0]!.cpuMs / measuredMs,
+    'load busy': result.generatorBusy,
+  })
+  run.progress(`${name}: ${badAnswers} of ${answers} refused, p50 ${latencyP50Ms.toFixed(1)} ms`)
+  // On a very slow machine, most requests wait longer than the setting allows, and refusals are right.
+  const isRight = !run.isFull && latencyP50Ms > TARGET_MS && badAnswer.startsWith('HTTP/1.1 503 ')
+  run.check(
+    badAnswers === 0 || isRight,
+    `${name}: ${badAnswers} answers were not the expected one, such as ${badAnswer}`,
+  )
+}
+
+/** Thousands of requests at one moment are many, but no overload: none is refused. */
+async function bursts({ run, rows, visitors, base }: Stage): Promise<void> {
+  const connections = run.count(BURST_CONNECTIONS.full, BURST_CONNECTIONS.bounded)
+  const { lastMs, answered, shed, badAnswers, ownLateMaxMs } = await visitors.burst({
+    port: base.port,
+    siteKey: base.site.siteKey,
+    connections,
+    bursts: run.count(BURSTS.full, BURSTS.bounded),
+    quietMs: run.count(QUIET_MS.full, QUIET_MS.bounded),
+  })
+  const name = `bursts of ${connections.toLocaleString('en-US')} challenges`
+  for (const ms of lastMs) rows.add(name, { 'last waited ms': ms })
+  rows.add(name, { refused: shed, 'load itself late at most ms': ownLateMaxMs })
+  const longestMs = Math.max(...lastMs)
+  run.progress(`${name}: ${shed} refused, the last waited ${longestMs.toFixed(0)} ms`)
+  run.none(`${name}: other answers`, badAnswers)
+  run.check(answered > 0, `${name}: nobody was served`)
+  // On a slow machine a burst may take so long that it counts as a standing queue.
+  const isRight = !run.isFull && longestMs > 5 * TARGET_MS
+  run.check(shed === 0 || isRight, `${name}: ${shed} were refused`)
 }

@@ -3,18 +3,17 @@
  * clients do not notice, and the slow ones are closed.
  */
 
-import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../harness/eventually.ts'
 import { childPids, connectionsPerProcess } from '../../harness/processes.ts'
 import { v2Header } from '../../harness/proxy-header.ts'
-import { type TestService, UNLIMITED_CHALLENGES } from '../../harness/service.ts'
-import { untilReady } from '../../proxy/observer.ts'
-import { KeptMemory } from '../kept-memory.ts'
+import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../harness/service.ts'
+import { challengeRequest, untilReady } from '../../proxy/observer.ts'
+import { KeptMemory, kibOf } from '../memory.ts'
 import type { Random } from '../random.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
-import { DEAF_KINDS, SLOW_KINDS, SlowClient } from '../slow-clients.ts'
-import { SlowCrowd } from '../slow-crowd.ts'
-import { Pool, type PoolOptions } from '../wire.ts'
+import { DEAF_KINDS, SLOW_KINDS, SlowClient, SlowCrowd } from '../slow-clients.ts'
+import { Pool, type PoolOptions, requestText } from '../wire.ts'
 
 const WORKERS = { full: 4, bounded: 2 } as const
 /** Clients of each group. */
@@ -57,16 +56,16 @@ export const slowClients: TortureCase = {
     '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 20 that take no answers; four workers; plain and behind the PROXY protocol relay',
   async run(run) {
     const [first, second] = [run.random.fork(), run.random.fork()]
+    const [plain, relayed] = [run.part('plain'), run.part('relayed')]
     if (run.isFull) {
-      await inMode(run, false, first)
-      await inMode(run, true, second)
+      await inMode(plain, false, first)
+      await inMode(relayed, true, second)
       await crowded(run)
-    } else await Promise.all([inMode(run, false, first), inMode(run, true, second), crowded(run)])
+    } else await Promise.all([inMode(plain, false, first), inMode(relayed, true, second), crowded(run)])
   },
 }
 
 async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<void> {
-  const mode = isRelayed ? 'relayed' : 'plain'
   const header = isRelayed ? v2Header() : Buffer.alloc(0)
   const settings = {
     ...UNLIMITED_CHALLENGES,
@@ -77,38 +76,33 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
   const service = await run.service('embedded', { ...settings, ...(run.isFull ? SHEDS_AS_SHIPPED : {}) })
   const site = await service.createSite()
   await untilReady(service.url, site)
-  const { siteKey } = site
-  // From an address that is no proxy's, so that no header is expected.
-  const honest = new Honest(run, service, siteKey, mode)
+  const honest = new Honest(run, service, site, isRelayed)
   await honest.during(run.seconds(BASELINE_SECONDS, 0.05), 'warm-up')
   const baseline = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'alone')
 
   const memoryBefore = residentMb(service)
-  const crowd = await openAll(run, random, { port: service.port, siteKey, header, mode })
+  const crowd = await openAll(run, random, { port: service.port, siteKey: site.siteKey, header })
   const { connected } = crowd.state
-  run.size(
-    `${mode}: ${connected} slow clients, connections per worker ${connectionsPerProcess(service.port, childPids(service.pid)).join(' ')}`,
-  )
+  const perWorker = connectionsPerProcess(service.port, childPids(service.pid)).join(' ')
+  run.size(`${connected} slow clients, connections per worker ${perWorker}`)
   const kib = ((residentMb(service) - memoryBefore) * 1024) / connected
-  run.figure(`${mode}: memory of the workers, KiB a slow client`, kib)
+  run.figure('memory of the workers, KiB a slow client', kib)
   const open = crowd.state.left
-  run.figure(`${mode}: slow clients that are connected when the honest are measured`, open)
-  run.check(
-    open >= OPEN_SHARE * connected || !run.isFull,
-    `${mode}: only ${open} of ${connected} are left by then`,
-  )
+  run.figure('slow clients that are connected when the honest are measured', open)
+  const areEnough = open >= OPEN_SHARE * connected || !run.isFull
+  run.check(areEnough, `only ${open} of ${connected} are left by then`)
   const areThere = () => crowd.state.left >= COUNTED_SHARE * connected
   const measured = await honest.during(run.seconds(BASELINE_SECONDS, 0.1), 'with slow clients', areThere)
   honest.close()
   const toDeaf = async () => {
     const kept = new KeptMemory(run)
     const env = { ...kept.env, ...settings, ...SHEDS_AS_SHIPPED }
-    await deaf(run, await run.service('embedded', env), kept, header, mode)
+    await deaf(run, await run.service('embedded', env), kept, header)
   }
   // Runs while the slow clients wait for their end, in a run that judges no times.
   const early = run.isFull ? undefined : toDeaf()
-  await Promise.all([early, reaped(run, crowd, mode)])
-  run.checkTime(`${mode}: honest p99, of the baseline`, measured / baseline, 2, 'times')
+  await Promise.all([early, reaped(run, crowd)])
+  run.checkTime('honest p99, of the baseline', measured / baseline, 2, 'times')
   await service.stop()
   if (run.isFull) await toDeaf()
 }
@@ -117,7 +111,7 @@ async function inMode(run: Run, isRelayed: boolean, random: Random): Promise<voi
 async function openAll(
   run: Run,
   random: Random,
-  { port, siteKey, header, mode }: { port: number; siteKey: string; header: Buffer; mode: string },
+  { port, siteKey, header }: { port: number; siteKey: string; header: Buffer },
 ): Promise<SlowCrowd> {
   const kinds: number[] = []
   for (const [group, { full, bounded }] of Object.entries(COUNTS)) {
@@ -132,37 +126,30 @@ async function openAll(
   const crowd = new SlowCrowd({ kinds, port, siteKey, header: header.toString('hex') })
   run.defer(() => crowd.stop())
   const isThere = () => crowd.state.connected + crowd.state.failed === kinds.length
-  await eventually(60_000, () => `${mode}: all connect: ${JSON.stringify(crowd.state)}`, isThere)
-  run.check(crowd.state.failed === 0, `${mode}: ${crowd.state.failed} of ${kinds.length} could not connect`)
+  await eventually(60_000, () => `all connect: ${JSON.stringify(crowd.state)}`, isThere)
+  run.check(crowd.state.failed === 0, `${crowd.state.failed} of ${kinds.length} could not connect`)
   return crowd
 }
 
-async function reaped(run: Run, crowd: SlowCrowd, mode: string): Promise<void> {
+async function reaped(run: Run, crowd: SlowCrowd): Promise<void> {
   const patienceMs = run.isFull ? REAPED_MS + 5000 : REAPED_BOUNDED_MS
   const giveUpAt = performance.now() + patienceMs
-  while (crowd.state.left > 0 && performance.now() < giveUpAt)
-    await new Promise(resolve => setTimeout(resolve, 50))
+  while (crowd.state.left > 0 && performance.now() < giveUpAt) await sleep(50)
   const { left, leftKinds, livedMs } = crowd.state
-  run.check(crowd.isAlive, `${mode}: the slow clients' process has ended`)
-  run.check(left === 0, `${mode}: ${left} slow clients were not ended: ${leftKinds.join(', ')}`)
+  run.check(crowd.isAlive, "the slow clients' process has ended")
+  run.check(left === 0, `${left} slow clients were not ended: ${leftKinds.join(', ')}`)
   for (const group of Object.keys(COUNTS)) {
     const seconds = (livedMs[group] ?? 0) / 1000
-    run.checkTime(`${mode}: the last of the ${group} lived`, seconds, REAPED_MS / 1000, 's')
+    run.checkTime(`the last of the ${group} lived`, seconds, REAPED_MS / 1000, 's')
   }
   crowd.stop()
 }
 
 /** Clients that send requests as fast as they can and read nothing. A service that kept the answers would run out of memory. */
-async function deaf(
-  run: Run,
-  service: TestService,
-  kept: KeptMemory,
-  header: Buffer,
-  mode: string,
-): Promise<void> {
+async function deaf(run: Run, service: TestService, kept: KeptMemory, header: Buffer): Promise<void> {
   const site = await service.createSite()
   await untilReady(service.url, site)
-  const honest = new Honest(run, service, site.siteKey, mode)
+  const honest = new Honest(run, service, site, header.length > 0)
   const before = residentMb(service)
   const clients: SlowClient[] = []
   run.defer(() => {
@@ -196,28 +183,18 @@ async function deaf(
       }
     }
     most = Math.max(most, residentMb(service))
-    await new Promise(resolve => setTimeout(resolve, 100))
+    await sleep(100)
   }
   if (served !== undefined)
-    run.checkTime(`${mode}: honest p99 with clients that take no answer`, await served, DEAF_P99_MS_MAX, 'ms')
+    run.checkTime('honest p99 with clients that take no answer', await served, DEAF_P99_MS_MAX, 'ms')
   honest.close()
   clearInterval(collecting)
   const bytes = sent()
-  run.size(
-    `${mode}: ${connections} clients that take no answer sent ${(bytes / 1e6).toFixed(1)} MB of requests`,
-  )
-  run.figure(
-    `${mode}: memory of the workers before and at most, MB`,
-    `${before.toFixed(0)}, ${most.toFixed(0)}`,
-  )
-  run.check(
-    most - before < boundMb,
-    `${mode}: the workers grew by ${(most - before).toFixed(0)} MB for clients that take no answer`,
-  )
-  run.check(
-    bytes > enough || !run.isFull,
-    `${mode}: the deaf sent only ${bytes} bytes, too few to show anything`,
-  )
+  run.size(`${connections} clients that take no answer sent ${(bytes / 1e6).toFixed(1)} MB of requests`)
+  run.figure('memory of the workers before and at most, MB', `${before.toFixed(0)}, ${most.toFixed(0)}`)
+  const grownMb = most - before
+  run.check(grownMb < boundMb, `the workers grew by ${grownMb.toFixed(0)} MB for clients that take no answer`)
+  run.check(bytes > enough || !run.isFull, `the deaf sent only ${bytes} bytes, too few to show anything`)
   await service.stop()
 }
 
@@ -232,17 +209,14 @@ async function crowded(run: Run): Promise<void> {
     POWGATE_CONNECTIONS_MAX: String(bound),
   })
   const silent = SLOW_KINDS.find(({ name }) => name === 'says nothing')!
-  const clients = Array.from(
-    { length: bound * 3 },
-    () => new SlowClient(silent, service.port, '', Buffer.alloc(0)),
-  )
-  run.defer(() => {
-    for (const client of clients) client.close()
-  })
+  const open = () => new SlowClient(silent, service.port, '', Buffer.alloc(0))
+  const clients = Array.from({ length: bound * 3 }, open)
+  const closeAll = () => clients.forEach(client => void client.close())
+  run.defer(closeAll)
   const isOver = () => clients.filter(({ endedAtMs }) => endedAtMs !== undefined).length >= bound * 2
   await eventually(20_000, 'those above the bound are closed', isOver)
-  const open = clients.filter(({ endedAtMs }) => endedAtMs === undefined)
-  run.check(open.length <= bound, `${open.length} connections are open, more than ${bound}`)
+  const left = clients.filter(({ endedAtMs }) => endedAtMs === undefined)
+  run.check(left.length <= bound, `${left.length} connections are open, more than ${bound}`)
   const livedMs = clients.map(({ connectedAtMs, endedAtMs }) =>
     connectedAtMs === undefined || endedAtMs === undefined ? 0 : endedAtMs - connectedAtMs,
   )
@@ -250,10 +224,10 @@ async function crowded(run: Run): Promise<void> {
   run.checkTime('the last above the bound lived', seconds, CLOSED_SECONDS, 's')
   const isTold = () => /POWGATE_CONNECTIONS_MAX are open/.test(service.output)
   await eventually(20_000, 'a line tells of the bound', isTold)
-  for (const client of clients) client.close()
+  closeAll()
   const pool = new Pool({ port: service.port, connections: 1, timeoutMs: 5000 })
   run.defer(() => pool.close())
-  const served = async () => typeof (await pool.call(`GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n`)) === 'object'
+  const served = async () => typeof (await pool.call(requestText('GET /nothing', []))) === 'object'
   await eventually(20_000, 'new connections are taken again', served)
   run.size(`${bound * 3} connections to a worker that takes ${bound}`)
 }
@@ -261,17 +235,15 @@ async function crowded(run: Run): Promise<void> {
 /** Requests at a steady rate, each of which must be answered. */
 class Honest {
   readonly #run: Run
-  readonly #siteKey: string
-  readonly #mode: string
+  readonly #request: string
   readonly #options: PoolOptions
   #pool: Pool
 
-  constructor(run: Run, service: TestService, siteKey: string, mode: string) {
+  constructor(run: Run, { port }: TestService, { siteKey }: TestSite, isRelayed: boolean) {
     this.#run = run
-    this.#siteKey = siteKey
-    this.#mode = mode
-    const { port } = service
-    const from = mode === 'relayed' ? { localAddress: '127.0.0.2' } : {}
+    this.#request = challengeRequest(siteKey)
+    // From an address that is no proxy's, so that no header is expected.
+    const from = isRelayed ? { localAddress: '127.0.0.2' } : {}
     this.#options = { port, connections: HONEST_CONNECTIONS, timeoutMs: 20_000, ...from }
     this.#pool = new Pool(this.#options)
     run.defer(() => this.close())
@@ -279,7 +251,6 @@ class Honest {
 
   /** @returns p99 of the latency, in ms, of requests sent while `counts` held; of all requests, if there are none */
   async during(seconds: number, what: string, counts = () => true): Promise<number> {
-    const request = `GET /challenge HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: ${this.#siteKey}\r\n\r\n`
     // Connections of before have been silent for seconds, and may be closed while the first request is on its way.
     this.#pool.close()
     this.#pool = new Pool(this.#options)
@@ -290,30 +261,25 @@ class Honest {
     for (let index = 0; index < HONEST_PER_SECOND * seconds; index++) {
       const dueMs = startMs + (index * 1000) / HONEST_PER_SECOND
       const restMs = dueMs - performance.now()
-      if (restMs > 0) await new Promise(resolve => setTimeout(resolve, restMs))
+      if (restMs > 0) await sleep(restMs)
       const isCounted = counts()
       const call = async () => {
-        const ending = await this.#pool.call(request)
+        const ending = await this.#pool.call(this.#request)
         const latency = performance.now() - dueMs
         all.push(latency)
         if (isCounted) counted.push(latency)
         const isRight = typeof ending === 'object' && ending.status === 200
-        this.#run.check(
-          isRight,
-          () => `${this.#mode}, ${what}: an honest client got ${JSON.stringify(ending)}`,
-        )
+        this.#run.check(isRight, () => `${what}: an honest client got ${JSON.stringify(ending)}`)
       }
       calls.push(call())
     }
     await Promise.all(calls)
-    this.#run.check(
-      counted.length >= COUNTED_MIN || !this.#run.isFull,
-      `${this.#mode}, ${what}: only ${counted.length} requests were sent meanwhile`,
-    )
+    const areEnough = counted.length >= COUNTED_MIN || !this.#run.isFull
+    this.#run.check(areEnough, `${what}: only ${counted.length} requests were sent meanwhile`)
     const latencies = counted.length > 0 ? counted : all
     latencies.sort((a, b) => a - b)
     const p99 = latencies[Math.floor(latencies.length * 0.99)]!
-    this.#run.figure(`${this.#mode}, ${what}: honest p99, ms`, `${p99.toPrecision(3)} of ${latencies.length}`)
+    this.#run.figure(`${what}: honest p99, ms`, `${p99.toPrecision(3)} of ${latencies.length}`)
     return p99
   }
 
@@ -323,9 +289,5 @@ class Honest {
 }
 
 /** The sum over all workers. */
-function residentMb({ pid }: TestService): number {
-  const kib = childPids(pid).map(child =>
-    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${child}/status`, 'latin1'))![1]),
-  )
-  return kib.reduce((sum, one) => sum + one, 0) / 1024
-}
+const residentMb = ({ pid }: TestService) =>
+  childPids(pid).reduce((sum, worker) => sum + kibOf(worker, 'VmRSS'), 0) / 1024

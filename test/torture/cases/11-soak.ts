@@ -3,33 +3,24 @@
  * may stay in the store after its expiry.
  */
 
-import { readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { createSite, updateSite } from '../../../src/sites/sites.ts'
 import { openState } from '../../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
+import { Client } from '../../harness/client.ts'
 import { childPids } from '../../harness/processes.ts'
 import { lifetimesOf, STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
-import { KeptMemory } from '../kept-memory.ts'
+import { KeptMemory, MemoryUnderLoad } from '../memory.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
-import { SiteChanges } from '../site-changes.ts'
-import { slopeOf } from '../slope.ts'
-import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
-import { VisitorsProcess } from '../visitors-process.ts'
+import { refusalsOf, VisitorsProcess, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
 
 /** Length of the load, on each store. */
 const SOAK_SECONDS = 600
 const UNSOLVED = 1_000_000
 const UNSOLVED_BOUNDED = 25_000
-const SAMPLE_MS = 500
-/**
- * Garbage in heaps varies by more than a leak would add in an hour, so heaps are collected before they are measured. At every
- * 5 s, the collector's threads alone make the allocator take 70 KiB a minute, also in an idle process. At every 15 s, some
- * thirty values of ten minutes are left to judge.
- */
-const COLLECT_MS = 15_000
-const COLLECT_MS_BOUNDED = 1000
 /** From this length on, the run waits until everything has expired. */
 const LONG_SECONDS = 60
 /**
@@ -37,24 +28,6 @@ const LONG_SECONDS = 60
  * took twelve minutes.
  */
 const WARM_UP_SECONDS = 240
-/** Share of the first samples that is ignored: the store's set of keys grows to its size, and all changing sites are known. */
-const SETTLING_SHARE = 0.2
-/** With fewer samples their variation is unknown. */
-const SAMPLES_MIN = 24
-/** If residues form one long wave: greatest growth, as a share of the memory after the warm-up. */
-const SMOOTH_GROWTH_MAX = 0.05
-/** Growth of a worker's own memory for each request: a pointer. A leak of any object keeps more. */
-const GROWTH_MAX_BYTES = 8
-/** A slow machine makes fewer requests, but its memory varies as much. */
-const GROWTH_MAX_KIB_MIN = 2048
-/** Growth of JavaScript objects, which are measured exactly: 16 bytes, the least size of an object, for one request in 128. */
-const LIVING_GROWTH_BYTES = 1 / 8
-/** Growth of a process's JavaScript objects, a minute. */
-const LIVING_GROWTH_MAX_KIB = 64
-/** Growth of the primary process, a minute. */
-const PRIMARY_GROWTH_MAX_KIB = 512
-/** Intended growth of the primary process, a minute: a step of its history every ten seconds, for half an hour. */
-const HISTORY_KIB = 10
 /** Windows last for a minute; then they are swept. */
 const EXPIRY_MS = 240_000
 /** With the lifetimes set below, nothing that requests leave in the store lives longer. */
@@ -72,7 +45,7 @@ export const soak: TortureCase = {
   fullSize:
     '4 minutes at full load, then 10 minutes at half of its CPU time on each store, with site changes every 2 s, 1,000,000 unsolved challenges on each',
   async run(run) {
-    for (const kind of STORE_KINDS) await onStore(run, kind)
+    for (const kind of STORE_KINDS) await onStore(run.part(kind), kind)
   },
 }
 
@@ -93,42 +66,30 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const keys = await openKeys(service)
   run.defer(() => keys.close())
   const lifetimes = lifetimesOf(service.env)
-  const base = {
-    port: service.port,
-    site,
-    storeEpoch,
-    lifetimes,
-    connections: CONNECTIONS,
-    pids: childPids(service.pid),
-  }
+  const target = { port: service.port, site, storeEpoch, lifetimes, pids: childPids(service.pid) }
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
-  const flood = { ...base, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32, warmUpMs: 0 }
-  const warmUp = {
-    leaveShare: 0.5,
-    measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000,
-    keepsLatencies: false,
-  }
+  const flood = { ...target, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32 }
+  const warmUp = { leaveShare: 0.5, warmUpMs: 0, measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000 }
   // At full load a store may miss its deadline.
   const { bad, badAnswers } = await visitors.run({ ...flood, ...warmUp })
-  run.figure(`${kind}: requests at full load that got neither what they wanted nor a refusal`, bad)
+  run.figure('requests at full load that got neither what they wanted nor a refusal', bad)
   const others = badAnswers.filter(answer => !answer.includes('"store-unavailable"'))
-  run.check(others.length === 0, `${kind}, at full load: ${others.join('\n')}`)
-  const { spec, busyAtMost } = await halfLoad(run, visitors, base, seconds)
-  const memory = new Memory(run, service, kept)
-  run.defer(() => memory.stop())
+  run.none('other answers at full load', others)
+  const { spec, busyAtMost } = await halfLoad(run, visitors, flood, seconds)
+  const memory = new MemoryUnderLoad(run, service, kept)
   const changes = new SiteChanges(run, service)
   run.defer(() => changes.stop())
   const result = await visitors.run(spec)
   await changes.stop()
   memory.stop()
   visitors.stop()
-  checkLoad(run, kind, { result, seconds, changes })
-  run.figure(`${kind}: CPU of the workers, of what they took at capacity`, result.busy / busyAtMost)
-  checkMemory(run, kind, memory, result.admitted.count)
+  checkLoad(run, result, seconds, changes.count)
+  run.figure('CPU of the workers, of what they took at capacity', result.busy / busyAtMost)
+  memory.judge(result.admitted.count)
   const left = await keys.unbounded(LIFE_SECONDS_MAX)
-  run.check(left === baseline, `${kind}: ${left - baseline} entries more that do not expire`)
-  if (seconds >= LONG_SECONDS) await checkExpiry(run, kind, { keys, baseline })
+  run.check(left === baseline, `${left - baseline} entries more that do not expire`)
+  if (seconds >= LONG_SECONDS) await checkExpiry(run, keys, baseline)
   await keys.close()
   await service.stop()
 }
@@ -140,20 +101,19 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
 async function halfLoad(
   run: Run,
   visitors: VisitorsProcess,
-  base: Omit<VisitorsSpec, 'visitorsPerSecond' | 'warmUpMs' | 'measureMs'>,
+  flood: Omit<VisitorsSpec, 'warmUpMs' | 'measureMs'>,
   seconds: number,
 ): Promise<{ spec: VisitorsSpec; busyAtMost: number }> {
-  const probe = { warmUpMs: 500, measureMs: run.count(5000, 1000), keepsLatencies: false }
-  const full = { ...base, ...probe, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32 }
-  const { served, seconds: probed, busy: busyAtMost } = await visitors.run(full)
+  const probe = { warmUpMs: 500, measureMs: run.count(5000, 1000) }
+  const { served, seconds: probed, busy: busyAtMost } = await visitors.run({ ...flood, ...probe })
   const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED) / seconds
   const capacity = served / probed
   let solved = capacity / 2
   const load = () => ({
-    ...base,
+    ...flood,
+    connections: CONNECTIONS,
     visitorsPerSecond: solved + unsolved,
     leaveShare: unsolved / (solved + unsolved),
-    keepsLatencies: false,
   })
   for (let tries = 0; tries < TRIES_FOR_HALF; tries++) {
     const { busy } = await visitors.run({ ...load(), ...probe })
@@ -164,175 +124,23 @@ async function halfLoad(
   return { spec: { ...load(), warmUpMs: 0, measureMs: seconds * 1000 }, busyAtMost }
 }
 
-function checkLoad(
-  run: Run,
-  kind: StoreKind,
-  { result, seconds, changes }: { result: VisitorsResult; seconds: number; changes: SiteChanges },
-): void {
+function checkLoad(run: Run, result: VisitorsResult, seconds: number, changes: number): void {
   const { came, served, left, admitted, bad, badAnswers } = result
-  run.size(
-    `${seconds.toFixed(0)} s on ${kind}: ${admitted.count.toLocaleString('en-US')} requests, ${served.toLocaleString('en-US')} visitors with a token, ${left.toLocaleString('en-US')} who left their challenge unsolved, ${changes.count} site changes`,
+  const [requests, redeemed, unsolved] = [admitted.count, served, left].map(each =>
+    each.toLocaleString('en-US'),
   )
-  run.check(bad === 0, `${kind}: ${bad} bad answers: ${badAnswers.join('\n')}`)
+  run.size(
+    `${seconds.toFixed(0)} s: ${requests} requests, ${redeemed} visitors with a token, ${unsolved} who left their challenge unsolved, ${changes} site changes`,
+  )
+  run.check(bad === 0, `${bad} bad answers: ${badAnswers.join('\n')}`)
   // As shipped in a full run; in a bounded run load shedding is off.
   const refused = refusalsOf(result)
-  run.figure(`${kind}: requests refused at half load`, refused)
-  run.check(refused === 0, `${kind}: ${refused} requests were refused at half load`)
-  const unsolved = run.count(UNSOLVED, UNSOLVED_BOUNDED)
-  run.check(
-    left >= 0.95 * unsolved || !run.isFull,
-    `${kind}: only ${left} challenges of ${unsolved} were left unsolved`,
-  )
-  run.check(served > 0 && came > served && changes.count > 0, `${kind}: ${came} came, ${served} were served`)
+  run.figure('requests refused at half load', refused)
+  run.check(refused === 0, `${refused} requests were refused at half load`)
+  const areEnough = left >= 0.95 * run.count(UNSOLVED, UNSOLVED_BOUNDED) || !run.isFull
+  run.check(areEnough, `only ${left} challenges were left unsolved`)
+  run.check(served > 0 && came > served && changes > 0, `${came} came, ${served} were served`)
 }
-
-interface Sample {
-  readonly at: number
-  readonly value: number
-}
-
-/** Memory of the primary process and its workers, in KiB by minutes. */
-class Memory {
-  readonly own = new Map<string, Sample[]>()
-  readonly all = new Map<string, Sample[]>()
-  /** Without garbage and without memory outside of JavaScript. */
-  readonly living = new Map<string, Sample[]>()
-  readonly #run: Run
-  readonly #kept: KeptMemory
-  readonly #processes: readonly (readonly [name: string, pid: number])[]
-  readonly #timers: NodeJS.Timeout[]
-  readonly #startMs = performance.now()
-
-  constructor(run: Run, { pid }: TestService, kept: KeptMemory) {
-    this.#run = run
-    this.#kept = kept
-    const workers = childPids(pid).map((worker, index) => [`worker ${index}`, worker] as const)
-    this.#processes = [['primary', pid], ...workers]
-    for (const [name] of this.#processes) {
-      this.own.set(name, [])
-      this.all.set(name, [])
-      this.living.set(name, [])
-    }
-    this.#timers = [
-      setInterval(() => this.#sampleAll(), SAMPLE_MS),
-      setInterval(() => this.#sampleLiving(), run.count(COLLECT_MS, COLLECT_MS_BOUNDED)),
-    ]
-  }
-
-  stop(): void {
-    for (const timer of this.#timers) clearInterval(timer)
-  }
-
-  #now(): number {
-    return (performance.now() - this.#startMs) / 60_000
-  }
-
-  /** Reads the result of the last collection, and starts another one. */
-  #sampleLiving(): void {
-    for (const [name, pid] of this.#processes) {
-      const bytes = this.#kept.bytesOf(pid)
-      if (bytes !== undefined) this.living.get(name)!.push({ at: this.#now(), value: bytes / 1024 })
-    }
-    this.#kept.collect(this.#processes.map(([, pid]) => pid))
-  }
-
-  #sampleAll(): void {
-    const at = this.#now()
-    for (const [name, pid] of this.#processes) {
-      try {
-        this.#sample(at, name, pid)
-      } catch (error) {
-        this.stop()
-        this.#run.check(false, `the ${name} has ended: ${(error as Error).message}`)
-        return
-      }
-    }
-  }
-
-  #sample(at: number, name: string, pid: number): void {
-    const status = readFileSync(`/proc/${pid}/status`, 'latin1')
-    const kib = (field: string) => {
-      const found = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(status)?.[1]
-      // A process that is not yet reaped has no such field.
-      if (found === undefined) throw new Error(`it has no ${field}`)
-      return Number(found)
-    }
-    this.all.get(name)!.push({ at, value: kib('VmRSS') })
-    this.own.get(name)!.push({ at, value: kib('RssAnon') })
-  }
-}
-
-/**
- * Judges the JavaScript objects, which are measured exactly to some KiB, and a process's own memory, buffers included. Pages
- * of LMDB files are ignored, because they belong to the system's cache. Of the workers it judges the mean, which varies less
- * than each.
- */
-function checkMemory(run: Run, kind: StoreKind, memory: Memory, requests: number): void {
-  const [primary, ...workers] = [...memory.own.values()]
-  const [livingPrimary, ...livingWorkers] = [...memory.living.values()]
-  const mean = meanOf(workers)
-  for (const [name, resident] of memory.all) {
-    const from = resident[Math.floor(resident.length * SETTLING_SHARE)]?.value ?? 0
-    const text = `${mebibytes(from)} MiB after the warm-up, ${mebibytes(resident.at(-1)?.value ?? 0)} at the end`
-    run.figure(`${kind}: resident memory of the ${name}`, text)
-  }
-  const minutes = mean.at(-1)!.at - mean[0]!.at
-  const perMinute = requests / minutes / workers.length
-  run.figure(`${kind}: requests a minute and worker`, Math.round(perMinute).toLocaleString('en-US'))
-  judgeGrowth(run, `${kind}: a worker's own memory`, mean, {
-    meantKib: 0,
-    maxKib: Math.max(GROWTH_MAX_KIB_MIN, (perMinute * GROWTH_MAX_BYTES) / 1024),
-  })
-  judgeGrowth(run, `${kind}: a worker's living objects`, meanOf(livingWorkers), {
-    meantKib: (perMinute * LIVING_GROWTH_BYTES) / 1024,
-    maxKib: LIVING_GROWTH_MAX_KIB,
-  })
-  // Its history takes memory for half an hour, so growth is expected. The objects show how much of it stays.
-  judgeGrowth(run, `${kind}: the primary's own memory`, primary!, {
-    meantKib: PRIMARY_GROWTH_MAX_KIB,
-    maxKib: PRIMARY_GROWTH_MAX_KIB,
-  })
-  judgeGrowth(run, `${kind}: the primary's living objects`, livingPrimary!, {
-    meantKib: HISTORY_KIB,
-    maxKib: HISTORY_KIB + LIVING_GROWTH_MAX_KIB,
-  })
-}
-
-/** The mean of several processes, sample by sample. */
-function meanOf(processes: readonly (readonly Sample[])[]): Sample[] {
-  const length = Math.min(...processes.map(samples => samples.length))
-  return processes[0]!.slice(0, length).map(({ at }, index) => {
-    const values = processes.map(samples => samples[index]!.value)
-    return { at, value: values.reduce((sum, value) => sum + value, 0) / values.length }
-  })
-}
-
-/** Growth in KiB a minute: the intended part, or too little to be a leak; and the most for the line through the samples. */
-interface Growth {
-  readonly meantKib: number
-  readonly maxKib: number
-}
-
-function judgeGrowth(run: Run, name: string, samples: readonly Sample[], { meantKib, maxKib }: Growth): void {
-  const warm = samples.slice(Math.floor(samples.length * SETTLING_SHARE))
-  const { perUnit, plusMinus, plusMinusOfLine } = slopeOf(warm)
-  const text = `${perUnit.toFixed(0)} +- ${plusMinus.toFixed(0)} KiB/min`
-  if (warm.length >= 9) run.figure(name, text)
-  if (!run.isFull) return
-  run.check(warm.length >= SAMPLES_MIN, `${name}: there are only ${warm.length} samples`)
-  const unmeantKib = perUnit - meantKib
-  if (Number.isFinite(plusMinus)) run.check(unmeantKib <= plusMinus, `${name} grows: ${text}`)
-  else {
-    // On a smooth curve, no line shows whether growth goes on. So, as in case 1, the share of the earlier memory is judged.
-    const kib = unmeantKib * (warm.at(-1)!.at - warm[0]!.at)
-    const mostKib = warm[0]!.value * SMOOTH_GROWTH_MAX
-    run.check(kib <= mostKib, `${name} has grown by ${kib.toFixed(0)} KiB along a smooth curve`)
-  }
-  // If the values vary so much that growth would not show, the result is unknown.
-  run.check(perUnit + plusMinusOfLine < maxKib, `${name} may grow, by ${maxKib.toFixed(0)} or more: ${text}`)
-}
-
-const mebibytes = (kib: number) => (kib / 1024).toFixed(0)
 
 /** What requests leave in the store. */
 interface Keys {
@@ -393,11 +201,7 @@ function redisKeys(client: Redis): Keys {
   }
 }
 
-async function checkExpiry(
-  run: Run,
-  kind: StoreKind,
-  { keys, baseline }: { keys: Keys; baseline: number },
-): Promise<void> {
+async function checkExpiry(run: Run, keys: Keys, baseline: number): Promise<void> {
   const most = await keys.count()
   const startedAtMs = performance.now()
   let count = most
@@ -407,10 +211,89 @@ async function checkExpiry(
   }
   const seconds = (performance.now() - startedAtMs) / 1000
   run.figure(
-    `${kind}: entries in the store`,
+    'entries in the store',
     `${most.toLocaleString('en-US')} at the end of the load, ${count} after ${seconds.toFixed(0)} s (before: ${baseline})`,
   )
-  run.check(count <= baseline, `${kind}: ${count} entries are left, ${baseline} were there before`)
+  run.check(count <= baseline, `${count} entries are left, ${baseline} were there before`)
 }
 
-const sleep = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+const CHANGE_MS = 2000
+/** After that many, existing sites are changed again: the numbers of each site stay in memory, some KiB in every process. */
+const SITES_MAX = 20
+/** A change must be visible within two seconds. */
+const SEEN_MS = 2000
+
+/** Creates, changes and disables a site at intervals, and checks that workers see each change; later with the same sites. */
+class SiteChanges {
+  count = 0
+  #rounds = 0
+  #visitors = 0
+  readonly #siteKeys: string[] = []
+  readonly #run: Run
+  readonly #service: TestService
+  readonly #done: Promise<void>
+  #isOver = false
+
+  constructor(run: Run, service: TestService) {
+    this.#run = run
+    this.#service = service
+    this.#done = this.#change().catch(error => run.check(false, `site changes: ${(error as Error).message}`))
+  }
+
+  /** May be called more than once. */
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#done
+  }
+
+  async #change(): Promise<void> {
+    const store = await this.#service.openSites()
+    const client = new Client(this.#service.url)
+    try {
+      while (!this.#isOver) {
+        const siteKey = await this.#nextSite(store)
+        await this.#until(client, siteKey, '200', 'a site that is active')
+        await updateSite(store, siteKey, { name: `changed ${this.#rounds}`, requireOrigin: true })
+        await this.#until(client, siteKey, '403 origin-not-allowed', 'a site that wants an origin')
+        await updateSite(store, siteKey, { active: false, requireOrigin: false })
+        await this.#until(client, siteKey, '403 site-inactive', 'a disabled site')
+        this.#rounds++
+        this.count += 3
+        await sleep(CHANGE_MS)
+      }
+    } finally {
+      await store.close()
+    }
+  }
+
+  async #nextSite(store: Awaited<ReturnType<TestService['openSites']>>): Promise<string> {
+    if (this.#siteKeys.length < SITES_MAX) {
+      const name = `soak ${this.#rounds}`
+      const { site } = await createSite(store, { name, difficulty: EASY })
+      this.#siteKeys.push(site.siteKey)
+      return site.siteKey
+    }
+    const siteKey = this.#siteKeys[this.#rounds % SITES_MAX]!
+    await updateSite(store, siteKey, { active: true })
+    return siteKey
+  }
+
+  async #until(client: Client, siteKey: string, wanted: string, words: string): Promise<void> {
+    const startedAtMs = performance.now()
+    for (;;) {
+      // A new address each time, so that no limit refuses.
+      const visitor = `10.200.${(this.#visitors >> 8) & 0xff}.${this.#visitors++ & 0xff}`
+      const answer = await client.challenge(siteKey, { headers: { 'X-Forwarded-For': visitor } })
+      const seen = answer.status === 200 ? '200' : `${answer.status} ${answer.json.code}`
+      if (seen === wanted) break
+      const waitedMs = performance.now() - startedAtMs
+      if (waitedMs > 5 * SEEN_MS) {
+        this.#run.check(false, `${words} is not seen: ${seen}`)
+        return
+      }
+      await sleep(50)
+    }
+    const tookMs = performance.now() - startedAtMs
+    this.#run.check(tookMs <= SEEN_MS || !this.#run.isFull, `${words} was seen after ${tookMs.toFixed(0)} ms`)
+  }
+}

@@ -1,14 +1,12 @@
 /** What one visitor has solved, or was issued, cannot be used by others, twice, or later. */
 
-import { parseAddress } from '../../../src/domain/address.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Keyring } from '../../../src/domain/keyring.ts'
-import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
 import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import type { Solution } from '../../../src/protocol/wire.ts'
 import { Client, HONEST_ENVIRONMENT, solve } from '../../harness/client.ts'
 import { type Answer, closeIdleConnections, freshAddress } from '../../harness/http.ts'
 import {
-  lifetimesOf,
   STORE_KINDS,
   type StoreKind,
   TEST_SECRET,
@@ -48,26 +46,20 @@ export const theft: TortureCase = {
     // The service closes connections that are idle for 10 s, so none is reused close to that time.
     const timer = setInterval(closeIdleConnections, 3000)
     run.defer(() => clearInterval(timer))
-    await Promise.all(STORE_KINDS.map(kind => onStore(run, kind)))
+    await Promise.all(STORE_KINDS.map(kind => onStore(run.part(kind), kind)))
   },
 }
 
 async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const env = { ...UNLIMITED_REDEMPTIONS, POWGATE_STORE_DEADLINE_MS: '5000', LOG_LEVEL: 'error' }
-  const short = {
-    ...SHORT_LIVED,
-  }
-  const [service, shortLived] = await Promise.all([
-    run.service(kind, env),
-    run.service(kind, { ...env, ...short }),
-  ])
-  const scene = await Scene.open(run, kind, service)
-  const kept = await Scene.open(run, kind, shortLived)
+  const services = [run.service(kind, env), run.service(kind, { ...env, ...SHORT_LIVED })]
+  const scenes = (await Promise.all(services)).map(service => Scene.open(run, service))
+  const [scene, kept] = [await scenes[0]!, await scenes[1]!]
   await Promise.all([stealAll(scene), keptTooLong(kept)])
   await scene.sweep()
   await kept.sweep()
-  run.size(`${ATTACKS} attacks, ${STOCK} challenges and ${STOCK} tokens kept, on ${kind}`)
-  run.figure(`${kind}: swept`, `${scene.swept + kept.swept} attempts at what thieves hold`)
+  run.size(`${ATTACKS} attacks, ${STOCK} challenges and ${STOCK} tokens kept`)
+  run.figure('swept', `${scene.swept + kept.swept} attempts at what thieves hold`)
 }
 
 async function stealAll(scene: Scene): Promise<void> {
@@ -82,62 +74,40 @@ async function stealAll(scene: Scene): Promise<void> {
 /** Two sites, their owners' client, and everything that thieves hold. */
 class Scene {
   readonly run: Run
-  readonly kind: StoreKind
   readonly client: Client
   readonly site: TestSite
   readonly other: TestSite
-  readonly storeEpoch: number
-  readonly lifetimes: Lifetimes
+  readonly mint: TokenMint
   /** Texts that a thief has, or has made, and that must never be redeemed, whatever the key. */
   readonly #loot: string[] = []
   /** Tokens that still belong to their owners. */
   readonly #owned: string[] = []
   swept = 0
 
-  private constructor(
-    run: Run,
-    kind: StoreKind,
-    url: string,
-    site: TestSite,
-    other: TestSite,
-    issued: { readonly storeEpoch: number; readonly lifetimes: Lifetimes },
-  ) {
-    this.storeEpoch = issued.storeEpoch
-    this.lifetimes = issued.lifetimes
+  private constructor(run: Run, url: string, site: TestSite, other: TestSite, mint: TokenMint) {
     this.run = run
-    this.kind = kind
     this.client = new Client(url)
     this.site = site
     this.other = other
+    this.mint = mint
   }
 
-  static async open(run: Run, kind: StoreKind, service: TestService): Promise<Scene> {
+  static async open(run: Run, service: TestService): Promise<Scene> {
     const site = await service.createSite({ difficulty: EASY })
     const other = await service.createSite({ difficulty: EASY })
     await untilReady(service.url, site)
-    const { storeEpoch } = await TokenMint.open(service.url, site, run.random)
-    const lifetimes = lifetimesOf(service.env)
-    return new Scene(run, kind, service.url, site, other, { storeEpoch, lifetimes })
+    const mint = await TokenMint.open(service.url, site, run.random)
+    return new Scene(run, service.url, site, other, mint)
   }
 
   async solved(from: string, { siteKey } = this.site): Promise<Solution> {
     const answer = await this.client.challenge(siteKey, { from })
     if (answer.status !== 200) throw new Error(`/challenge answered ${answer.status}: ${answer.text}`)
-    return this.run.isFull ? solutionFor(answer.json.nonce) : this.#effortless(from, siteKey)
-  }
-
-  /** A challenge with difficulty 0, as the service would issue it: hundreds of others would take too long. */
-  #effortless(from: string, siteKey: string): Solution {
+    if (this.run.isFull) return solutionFor(answer.json.nonce)
+    // A challenge without difficulty, as the service would issue it: hundreds of others would take too long.
     const { random } = this.run
-    const binding = {
-      siteKey,
-      storeEpoch: this.storeEpoch,
-      lifetimes: this.lifetimes,
-      address: parseAddress(from)!,
-    }
-    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
     return {
-      nonce: mintNonce(keyring, terms, binding, random.below(2 ** 14)),
+      nonce: this.mint.nonce(siteKey, from),
       counter: random.between(1, 2 ** 30),
       fingerprintHash: random.hex(64),
       environment: HONEST_ENVIRONMENT,
@@ -154,7 +124,7 @@ class Scene {
   /** @returns the token of an answer that must have one */
   granted(answer: Answer, what: string): string | undefined {
     const token = answer.json?.token
-    this.run.check(typeof token === 'string', `${this.kind}: ${what}: ${answer.status} ${answer.text}`)
+    this.run.check(typeof token === 'string', `${what}: ${answer.status} ${answer.text}`)
     return typeof token === 'string' ? token : undefined
   }
 
@@ -163,7 +133,7 @@ class Scene {
     const answer = await this.client.verifyToken(this.site.apiKey, { token })
     this.run.check(
       answer.json?.success === true,
-      () => `${this.kind}: ${what}: its owner cannot redeem it: ${answer.status} ${answer.text}`,
+      () => `${what}: its owner cannot redeem it: ${answer.status} ${answer.text}`,
     )
     this.#loot.push(token)
   }
@@ -171,8 +141,8 @@ class Scene {
   refused(answer: Answer, status: number, code: string, what: string): void {
     const { success, token, 'error-codes': codes } = answer.json ?? {}
     const is = answer.status === status && (answer.json?.code === code || codes?.join() === code)
-    this.run.check(is, () => `${this.kind}: ${what}: ${answer.status} ${answer.text}, not ${status} ${code}`)
-    this.run.check(success !== true && !token, () => `${this.kind}: ${what}: GRANTED: ${answer.text}`)
+    this.run.check(is, () => `${what}: ${answer.status} ${answer.text}, not ${status} ${code}`)
+    this.run.check(success !== true && !token, () => `${what}: GRANTED: ${answer.text}`)
     if (typeof token === 'string') this.#loot.push(token)
   }
 
@@ -199,7 +169,7 @@ class Scene {
       const answers = await Promise.all(tries.map(attempt => attempt(text)))
       this.swept += answers.length
       const isRedeemed = answers.some(({ json }) => json?.success !== false)
-      this.run.check(!isRedeemed, () => `${this.kind}: at the end, this redeemed: ${JSON.stringify(text)}`)
+      this.run.check(!isRedeemed, () => `at the end, this redeemed: ${JSON.stringify(text)}`)
     }
   }
 }
@@ -236,20 +206,12 @@ async function stealToken(
   const apiKey = keyFor(scene, row.apiKey)
   const { expectedIp, idempotencyKey } = row
   if (endpoint === 'verify-token') {
-    const body = {
-      token: stolen,
-      ...(expectedIp && { expectedIp }),
-      ...(idempotencyKey && { idempotencyKey }),
-    }
-    scene.refused(await scene.client.verifyToken(apiKey, body), row.status, row.code, what)
+    const answer = await scene.client.verifyToken(apiKey, { token: stolen, expectedIp, idempotencyKey })
+    scene.refused(answer, row.status, row.code, what)
   } else {
-    const fields = {
-      secret: apiKey,
-      response: stolen,
-      ...(expectedIp && { remoteip: expectedIp }),
-      ...(idempotencyKey && { idempotency_key: idempotencyKey }),
-    }
-    scene.refused(await scene.client.siteverify(fields), 200, SITEVERIFY_CODES[row.code]!, what)
+    const optional = { remoteip: expectedIp, idempotency_key: idempotencyKey }
+    const answer = await scene.client.siteverify({ secret: apiKey, response: stolen, ...optional })
+    scene.refused(answer, 200, SITEVERIFY_CODES[row.code]!, what)
   }
   // What a thief has made of the token must not work later either; the token itself still belongs to its owner.
   if (stolen !== token) scene.hold(stolen)
@@ -275,7 +237,7 @@ const [CHALLENGES_MAX, VERIFICATIONS_MAX, VERIFICATIONS_GLOBAL_MAX] = [30, 20, 3
 /** As many challenges as one address can get, all solved, and all submitted at once. */
 async function stockpiledChallenges(scene: Scene): Promise<void> {
   const from = freshAddress()
-  const what = `${scene.kind}: stockpiled challenges`
+  const what = 'stockpiled challenges'
   const stock: Solution[] = []
   for (const site of [scene.site, scene.other])
     for (let count = 0; count < STOCK; count++) stock.push(await scene.solved(from, site))
@@ -298,7 +260,7 @@ async function stockpiledChallenges(scene: Scene): Promise<void> {
   const passed = (part: readonly Answer[]) => part.filter(({ json }) => json?.passed === true).length
   const [here, there] = [passed(answers.slice(0, STOCK)), passed(answers.slice(STOCK))]
   const others = answers.filter(({ status, json }) => json?.passed !== true && status !== 429)
-  scene.run.check(others.length === 0, () => `${what}: ${others[0]?.status} ${others[0]?.text}`)
+  scene.run.none(`${what}: other answers`, others)
   scene.run.check(
     here <= VERIFICATIONS_MAX && there <= VERIFICATIONS_MAX && here + there === VERIFICATIONS_GLOBAL_MAX,
     `${what}: of ${stock.length} brought back at once ${here} and ${there} passed`,
@@ -323,8 +285,7 @@ async function keptTooLong(scene: Scene): Promise<void> {
   for (const from of owners) tokens.push((await scene.token(from)).token)
   const issuedLastAtMs = Date.now()
   // A busy machine may be late. A redemption that was early enough counts; a redemption after the expiry is wrong.
-  const untilMs = (atMs: number) =>
-    new Promise(resolve => setTimeout(resolve, Math.max(0, atMs - Date.now())))
+  const untilMs = (atMs: number) => sleep(Math.max(0, atMs - Date.now()))
   await untilMs(startedAtMs + LIFETIME_SECONDS * 600)
   const early = tokens.splice(0, STOCK / 2)
   for (const token of early) {
@@ -333,7 +294,7 @@ async function keptTooLong(scene: Scene): Promise<void> {
     if (isInTime)
       scene.run.check(
         answer.json?.success === true,
-        () => `${scene.kind}: a token kept almost until its end: ${answer.status} ${answer.text}`,
+        () => `a token kept almost until its end: ${answer.status} ${answer.text}`,
       )
     scene.hold(token)
   }
@@ -359,27 +320,15 @@ async function keptTooLong(scene: Scene): Promise<void> {
 async function refuseForeignChallenges(scene: Scene): Promise<void> {
   const { claims } = await scene.token()
   const from = freshAddress()
-  const binding = {
-    siteKey: scene.site.siteKey,
-    storeEpoch: claims.storeEpoch,
-    lifetimes: scene.lifetimes,
-    address: parseAddress(from)!,
-  }
-  const terms = { issuedAtMs: Date.now(), difficulty: EASY.base }
+  const nonceOf = (more: Parameters<TokenMint['nonce']>[2], keys = keyring) =>
+    scene.mint.nonce(scene.site.siteKey, from, { difficulty: EASY.base, ...more }, keys)
   const foreign = {
-    'of a store that lost its memory': mintNonce(
-      keyring,
-      terms,
-      { ...binding, storeEpoch: (claims.storeEpoch ^ 1) >>> 0 },
-      1,
-    ),
-    'of another master secret': mintNonce(
+    'of a store that lost its memory': nonceOf({ storeEpoch: (claims.storeEpoch ^ 1) >>> 0 }),
+    'of another master secret': nonceOf(
+      {},
       new Keyring(['another secret, also of more than thirty-two characters']),
-      terms,
-      binding,
-      1,
     ),
-    'from the future': mintNonce(keyring, { ...terms, issuedAtMs: Date.now() + 3_600_000 }, binding, 1),
+    'from the future': nonceOf({ issuedAtMs: Date.now() + 3_600_000 }),
   }
   for (const [name, nonce] of Object.entries(foreign)) {
     const solution = { ...solutionFor(nonce), counter: solve(nonce, EASY.base) }

@@ -7,9 +7,8 @@
  */
 
 import { refusalsOf, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
-import { TARGET_MS } from './closed-loops.ts'
 import type { RefusalCosts } from './refusals.ts'
-import { CAPACITY_CONNECTIONS, checkAnswers, microsecondsOf, type Stage } from './stage.ts'
+import { CAPACITY_CONNECTIONS, checkAnswers, microsecondsOf, type Stage, TARGET_MS } from './stage.ts'
 
 /** Whether visitors share open connections, or each opens one for its three requests. */
 export type Form = keyof RefusalCosts
@@ -64,28 +63,28 @@ export async function openLoops(stage: Stage, refusalCosts: RefusalCosts): Promi
 
 /** Judges no times: some visitors are served, and after the flood nobody is refused. */
 export async function boundedOpenLoops(stage: Stage, refusalCosts: RefusalCosts): Promise<void> {
-  const { run, kind } = stage
+  const { run } = stage
   const capacity = await capacityOf(stage, 'kept')
   let isIgnored = false
   for (const times of FLOOD_TIMES_BOUNDED) {
     const flood = await floodLoop(stage, { capacity, times, refusalUs: refusalCosts.kept })
     const waitedMs = flood.admitted.p50Ms - flood.ownLateP50Ms
     const isTooMuch = flood.busy > BUSY && flood.ownBusy < GENERATOR_BUSY && waitedMs > 2 * TARGET_MS
-    run.check(flood.served > 0, `${kind}, ${times}x: nobody was served`)
+    run.check(flood.served > 0, `${times}x: nobody was served`)
     // A slow machine may stay above the short target for so long that solutions are refused too.
-    if (begunOf(flood) > 0) run.figure(`${kind}, ${times}x: refused after their challenge`, begunOf(flood))
+    if (begunOf(flood) > 0) run.figure(`${times}x: refused after their challenge`, begunOf(flood))
     if (refusalsOf(flood) > 0) return await soonCalm(stage, capacity)
     isIgnored ||= isTooMuch
   }
-  run.check(!isIgnored, `${kind}: nothing was refused`)
-  run.figure(`${kind}: judged of the flood`, 'answers only: it was not more than the worker could do')
+  run.check(!isIgnored, 'nothing was refused')
+  run.figure('judged of the flood', 'answers only: it was not more than the worker could do')
 }
 
 /** Forms of visitors that were measured before; the first measurement is a warm-up. */
 const warmed = new WeakMap<Stage, Set<Form>>()
 
 async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
-  const { run, kind, rows, visitors, base } = stage
+  const { run, rows, visitors, base } = stage
   const spec = {
     ...base,
     isShortLived: form === 'short-lived',
@@ -99,7 +98,7 @@ async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
   if (!forms.has(form)) await visitors.run(spec)
   forms.add(form)
   const result = await visitors.run(spec)
-  const name = `${kind}: capacity, ${form}`
+  const name = `capacity, ${form}`
   checkAnswers(run, name, result)
   const perSecond = result.served / result.seconds
   const microseconds = microsecondsOf(result, result.served)
@@ -121,8 +120,8 @@ async function capacityOf(stage: Stage, form: Form): Promise<Capacity> {
  * before it is used again.
  */
 async function openCapacityOf(stage: Stage, closed: Capacity): Promise<Capacity> {
-  const { run, kind, rows, visitors } = stage
-  const name = `${kind}: capacity, ${closed.form}, open loop`
+  const { run, rows, visitors } = stage
+  const name = `capacity, ${closed.form}, open loop`
   for (let times = 1; times > 0.5; times -= 0.05) {
     const spec = { ...specOf(stage, closed, times), warmUpMs: 500, measureMs: run.count(3000, 500) }
     const result = await visitors.run(spec)
@@ -155,10 +154,10 @@ function specOf(
 }
 
 async function calmLoop(stage: Stage, capacity: Capacity, times: number): Promise<void> {
-  const { run, kind, rows, visitors } = stage
+  const { run, rows, visitors } = stage
   const measureMs = run.seconds(CALM_SECONDS) * 1000
   const result = await visitors.run({ ...specOf(stage, capacity, times), measureMs })
-  const name = `${kind}: ${times}x, ${capacity.form}`
+  const name = `${times}x, ${capacity.form}`
   checkAnswers(run, name, result)
   const refused = refusalsOf(result)
   rows.add(name, { ...loadColumns(result, capacity), ...latencyColumns(result), refused })
@@ -173,7 +172,7 @@ interface Flood {
   readonly refusalUs: number
 }
 
-const floodName = ({ kind }: Stage, form: Form, times: number) => `${kind}: ${times}x, ${form}`
+const floodName = (form: Form, times: number) => `${times}x, ${form}`
 
 async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): Promise<VisitorsResult> {
   const { run, rows, visitors } = stage
@@ -181,7 +180,7 @@ async function floodLoop(stage: Stage, { capacity, times, refusalUs }: Flood): P
   const measureMs = run.count(8000, 1000)
   const result = await visitors.run({ ...specOf(stage, capacity, times), warmUpMs, measureMs })
   const { came, served, seconds, shed, connecting } = result
-  const name = floodName(stage, capacity.form, times)
+  const name = floodName(capacity.form, times)
   checkAnswers(run, name, result)
   run.size(`${came.toLocaleString('en-US')} visitors, ${name}`)
   const reached = came / seconds / capacity.perSecond
@@ -234,44 +233,43 @@ const latencyColumns = ({ admitted, ownLateP50Ms, ownLateP99Ms }: VisitorsResult
   'own p99 ms': ownLateP99Ms,
 })
 
-const dropName = ({ kind }: Stage) => `${kind}: from 3x down to ${FEW_SHARE}x`
+const DROP = `from 3x down to ${FEW_SHARE}x`
 
 async function dropToFew(stage: Stage, capacity: Capacity): Promise<void> {
   const { run, rows, visitors } = stage
   const after = { visitorsPerSecond: FEW_SHARE * capacity.perSecond, ms: 3000 }
   const spec = { ...specOf(stage, capacity, 3), warmUpMs: 1000, measureMs: 3000, after }
   const result = await visitors.run(spec)
-  checkAnswers(run, dropName(stage), result)
-  rows.add(dropName(stage), {
+  checkAnswers(run, DROP, result)
+  rows.add(DROP, {
     'last refusal after ms': result.lastShedMs,
     'refused before': result.shed.count,
   })
-  run.progress(`${dropName(stage)}: the last refusal after ${result.lastShedMs.toFixed(0)} ms`)
+  run.progress(`${DROP}: the last refusal after ${result.lastShedMs.toFixed(0)} ms`)
 }
 
 /** After the flood, nobody is refused any more. */
 async function soonCalm(stage: Stage, capacity: Capacity): Promise<void> {
-  const { run, kind, visitors } = stage
+  const { run, visitors } = stage
   const few = { ...specOf(stage, capacity, CALM_SHARE), measureMs: 500 }
   for (let count = 1; count <= RECOVERY_TRIES; count++) {
     const result = await visitors.run(few)
-    checkAnswers(run, `${kind}, after the flood`, result)
+    checkAnswers(run, 'after the flood', result)
     if (refusalsOf(result) > 0 || result.served === 0) continue
-    run.figure(`${kind}: nobody is refused any more after`, `${count / 2} s`)
+    run.figure('nobody is refused any more after', `${count / 2} s`)
     return
   }
-  run.check(false, `${kind}: some are still refused at ${CALM_SHARE} times capacity`)
+  run.check(false, `some are still refused at ${CALM_SHARE} times capacity`)
 }
 
 /** Judges a full run by the medians of all its repetitions. */
 export function judgeOpenLoops(stage: Stage): void {
   const { run, rows } = stage
-  for (const form of FORMS)
-    for (const times of FLOOD_TIMES) judgeFlood(stage, floodName(stage, form, times), times)
-  const lastMs = rows.median(dropName(stage), 'last refusal after ms')
-  const text = `${dropName(stage)}: the last refusal came after ${lastMs.toFixed(0)} ms`
+  for (const form of FORMS) for (const times of FLOOD_TIMES) judgeFlood(stage, floodName(form, times), times)
+  const lastMs = rows.median(DROP, 'last refusal after ms')
+  const text = `${DROP}: the last refusal came after ${lastMs.toFixed(0)} ms`
   run.check(lastMs <= CALM_AFTER_MS, text)
-  run.check(rows.median(dropName(stage), 'refused before') > 0, `${dropName(stage)}: nothing was refused`)
+  run.check(rows.median(DROP, 'refused before') > 0, `${DROP}: nothing was refused`)
 }
 
 function judgeFlood({ run, rows }: Stage, name: string, times: number): void {

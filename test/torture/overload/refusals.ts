@@ -1,16 +1,18 @@
-/** The cost of a refusal, compared with the cheapest possible HTTP answer, and for each form of visitors. */
+/**
+ * The cost of a refusal, for each form of visitors and compared with the cheapest possible HTTP answer; and the cost of overload
+ * detection without overload. This file is also the entry of a server that refuses every request for overload.
+ */
 
 import { LoadProcess } from '../../harness/load/load-process.ts'
 import { spreadOf } from '../../harness/measure.ts'
-import type { ChildServer } from '../../harness/processes.ts'
-import { lifetimesOf } from '../../harness/service.ts'
+import { ChildServer, startBare } from '../../harness/processes.ts'
+import { startRefusingServer } from '../../harness/refusing-server.ts'
+import { lifetimesOf, type StoreKind } from '../../harness/service.ts'
 import type { Run } from '../run.ts'
-import type { VisitorsSpec } from '../visitors.ts'
-import { VisitorsProcess } from '../visitors-process.ts'
-import { challengeAnswer, startBareOf, startRefusing } from './child-server.ts'
-import { spreadText } from './rows.ts'
-import { microsecondsOf } from './stage.ts'
+import { VisitorsProcess, type VisitorsSpec } from '../visitors.ts'
+import { checkAnswers, microsecondsOf, type Stage, spreadText, startStage } from './stage.ts'
 
+const ROLE = 'refusing'
 const TIMES_BARE_MAX = 1.3
 const CONNECTIONS = 64
 const PAIRS = 7
@@ -25,7 +27,7 @@ export interface RefusalCosts {
 }
 
 export async function measureRefusals(run: Run): Promise<RefusalCosts> {
-  const refusing = await startRefusing()
+  const refusing = await ChildServer.start(new URL(import.meta.url).pathname, [ROLE])
   run.defer(() => refusing.stop())
   await againstBare(run, refusing)
   const visitors = new VisitorsProcess()
@@ -61,15 +63,12 @@ export async function measureRefusals(run: Run): Promise<RefusalCosts> {
 
 /** The same closed loop on both servers, in turns, because the speed of a machine with other users changes. */
 async function againstBare(run: Run, refusing: ChildServer): Promise<void> {
-  const { length } = await challengeAnswer(refusing.port, SITE_KEY)
-  const bare = await startBareOf(length)
-  run.defer(() => bare.stop())
   const load = new LoadProcess()
   run.defer(() => load.stop())
   const target = { secret: '', siteKey: SITE_KEY, apiKeys: [''], storeEpoch: 0 }
   await load.build({ endpoint: 'challenge', count: REQUESTS, target, isForwarded: true })
   const costOf = async ({ port, pid }: ChildServer) => {
-    const { answers, usages } = await load.run({
+    const { answers, answerBytes, usages } = await load.run({
       port,
       connections: CONNECTIONS,
       warmUpMs: run.count(500, 100),
@@ -78,22 +77,80 @@ async function againstBare(run: Run, refusing: ChildServer): Promise<void> {
       marker: '',
       pids: [pid],
     })
-    return (usages[0]!.cpuMs / answers) * 1000
+    return { us: (usages[0]!.cpuMs / answers) * 1000, answerBytes }
   }
+  const { answerBytes } = await costOf(refusing)
+  const bare = await startBare(answerBytes)
+  run.defer(() => bare.stop())
   const refusals: number[] = []
   const bares: number[] = []
   for (let pair = 0; pair < run.count(PAIRS, 1); pair++) {
-    refusals.push(await costOf(refusing))
-    bares.push(await costOf(bare))
+    refusals.push((await costOf(refusing)).us)
+    const bareCost = await costOf(bare)
+    run.check(
+      bareCost.answerBytes === answerBytes,
+      `the bare server answers with ${bareCost.answerBytes} bytes`,
+    )
+    bares.push(bareCost.us)
   }
   const ratios = refusals.map((cost, index) => cost / bares[index]!)
   const { median } = spreadOf(ratios)
   run.figure(
-    `a refusal of ${length} bytes`,
+    `a refusal of ${answerBytes} bytes`,
     `CPU us ${spreadText(refusals)} | bare uWebSockets.js us ${spreadText(bares)} | ratio ${spreadText(ratios)} (aim: at most ${TIMES_BARE_MAX})`,
   )
   const isCheap = median <= TIMES_BARE_MAX
   run.check(isCheap || !run.isFull, `a refusal costs ${median.toFixed(2)} times a bare answer`)
   bare.stop()
   load.stop()
+}
+
+const GATE_CONNECTIONS = 32
+const GATE_PAIRS = 9
+const TIMES_GATED_MAX = 1.02
+/** A smaller difference is not taken for one. */
+const SHOWN = 0.01
+
+/** Two services side by side, one of them without overload detection. */
+export async function gateCost(run: Run, kind: StoreKind): Promise<void> {
+  const watched = await startStage(run, kind)
+  const unwatched = await startStage(run, kind, { POWGATE_OVERLOAD_MS: '0' })
+  const costOf = async ({ visitors, base }: Stage, measureMs: number) => {
+    const result = await visitors.run({
+      ...base,
+      connections: GATE_CONNECTIONS,
+      visitorsPerSecond: Number.POSITIVE_INFINITY,
+      warmUpMs: run.count(500, 100),
+      measureMs,
+    })
+    checkAnswers(run, 'a closed loop', result)
+    return microsecondsOf(result, result.served)
+  }
+  for (const stage of [watched, unwatched]) await costOf(stage, run.count(3000, 200))
+  const us = new Map<Stage, number[]>([watched, unwatched].map(stage => [stage, []]))
+  for (let pair = 0; pair < run.count(GATE_PAIRS, 1); pair++)
+    for (const stage of pair % 2 === 0 ? [watched, unwatched] : [unwatched, watched]) // in turns
+      us.get(stage)!.push(await costOf(stage, run.count(3000, 300)))
+  const [withUs, withoutUs] = [us.get(watched)!, us.get(unwatched)!]
+  const ratios = withUs.map((cost, pair) => cost / withoutUs[pair]!)
+  const { median, min, max } = spreadOf(ratios)
+  const isShown = (min > 1 || max < 1) && Math.abs(median - 1) > SHOWN
+  const verdict =
+    ratios.length === 1 ? 'one pair tells nothing' : isShown ? 'a difference' : 'no difference shown'
+  run.figure(
+    'CPU of a visitor, with the gate against without it',
+    `with us ${spreadText(withUs)} | without us ${spreadText(withoutUs)} | ratio ${spreadText(ratios)} | ${verdict}`,
+  )
+  run.check(
+    median <= TIMES_GATED_MAX || !isShown || !run.isFull,
+    `the gate makes a visitor ${median.toFixed(3)} times as dear`,
+  )
+  await watched.end()
+  await unwatched.end()
+}
+
+if (process.argv[2] === ROLE && process.send !== undefined) {
+  process.on('disconnect', () => process.exit()) // the case has ended
+  const { port } = await startRefusingServer(['127.0.0.0/8'])
+  process.send(port)
 }

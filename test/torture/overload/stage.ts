@@ -1,18 +1,20 @@
-/** The service that case 9 overloads, and what is observed meanwhile. */
+/** The service that case 9 overloads, what is observed meanwhile, and the figures of repeated measurements. */
 
+import { SETTINGS } from '../../../src/config/settings.ts'
 import { createApiKey } from '../../../src/sites/sites.ts'
 import { noteSecret } from '../../harness/canaries.ts'
 import { LoadProcess } from '../../harness/load/load-process.ts'
 import type { TrafficTarget } from '../../harness/load/traffic.ts'
+import { spreadOf } from '../../harness/measure.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
 import { lifetimesOf, type StoreKind, TEST_SECRET, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
 import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED } from '../run.ts'
-import type { VisitorsResult, VisitorsSpec } from '../visitors.ts'
-import { VisitorsProcess } from '../visitors-process.ts'
-import type { Rows } from './rows.ts'
+import { VisitorsProcess, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
+
+export const TARGET_MS = Number(SETTINGS.POWGATE_OVERLOAD_MS.fallback)
 
 /** A closed loop that keeps one worker busy, also while it waits for Redis, with hardly any queue. */
 export const CAPACITY_CONNECTIONS = 128
@@ -21,9 +23,7 @@ const API_KEYS = 8
 
 export interface Stage {
   readonly run: Run
-  readonly kind: StoreKind
   readonly rows: Rows
-  readonly service: TestService
   readonly visitors: VisitorsProcess
   readonly load: LoadProcess
   readonly target: TrafficTarget
@@ -53,7 +53,6 @@ const settings = (adminPort: number) => ({
 export async function startStage(
   run: Run,
   kind: StoreKind,
-  rows: Rows,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Stage> {
   const adminPort = await freePort()
@@ -67,15 +66,18 @@ export async function startStage(
   const pids = childPids(service.pid)
   const unready = watchReadiness(adminPort)
   run.defer(() => unready.stop())
+  const rows = new Rows()
+  run.defer(() => rows.tell(run)) // a case that was stopped
   const end = async () => {
     const wasUnready = unready.stop()
     const warnings = () => service.output.split('\n').filter(line => /"level":"(warn|error)"/.test(line))
     run.check(
       wasUnready.length === 0,
-      () => `${kind}: not ready ${wasUnready.length} times (${wasUnready[0]}): ${warnings().join(' ')}`,
+      () => `not ready ${wasUnready.length} times (${wasUnready[0]}): ${warnings().join(' ')}`,
     )
     const isSame = pids.join() === childPids(service.pid).join()
-    run.check(isSame, `${kind}: a worker was replaced while there was too much to do`)
+    run.check(isSame, 'a worker was replaced while there was too much to do')
+    rows.tell(run)
     visitors.stop()
     load.stop()
     await service.stop()
@@ -83,7 +85,7 @@ export async function startStage(
   const { siteKey } = site
   const target = { secret: TEST_SECRET, siteKey, apiKeys: await moreApiKeys(service, siteKey), storeEpoch }
   const base = { port: service.port, site, storeEpoch, lifetimes: lifetimesOf(service.env), pids }
-  return { run, kind, rows, service, visitors, load, target, base, end }
+  return { run, rows, visitors, load, target, base, end }
 }
 
 async function moreApiKeys(service: TestService, siteKey: string): Promise<string[]> {
@@ -123,4 +125,51 @@ export const microsecondsOf = ({ busy, seconds }: VisitorsResult, count: number)
 
 export function checkAnswers(run: Run, name: string, { bad, badAnswers }: VisitorsResult): void {
   run.check(bad === 0, () => `${name}: ${bad} other answers, such as ${badAnswers[0]}`)
+}
+
+/** A row for each measurement, a column for each of its figures. */
+export class Rows {
+  readonly #rows = new Map<string, Map<string, number[]>>()
+
+  /** Adds the results of one repetition. Names of columns end with their units. */
+  add(row: string, values: Readonly<Record<string, number>>): void {
+    const columns = this.#rows.get(row) ?? new Map<string, number[]>()
+    this.#rows.set(row, columns)
+    for (const [column, value] of Object.entries(values)) {
+      const list = columns.get(column) ?? []
+      columns.set(column, list)
+      list.push(value)
+    }
+  }
+
+  median(row: string, column: string): number {
+    return spreadOf(this.#values(row, column)).median
+  }
+
+  max(row: string, column: string): number {
+    return spreadOf(this.#values(row, column)).max
+  }
+
+  /** Reports each row as a figure, once: its columns as median (min-max), or as the value if there is only one. */
+  tell(run: Run): void {
+    for (const [row, columns] of this.#rows) {
+      const texts = [...columns].map(([column, values]) => `${column} ${spreadText(values)}`)
+      run.figure(row, texts.join(' | '))
+    }
+    this.#rows.clear()
+  }
+
+  #values(row: string, column: string): readonly number[] {
+    return this.#rows.get(row)?.get(column) ?? []
+  }
+}
+
+export function spreadText(values: readonly number[]): string {
+  const { median, min, max } = spreadOf(values)
+  return min === max ? text(median) : `${text(median)} (${text(min)}-${text(max)})`
+}
+
+function text(value: number): string {
+  if (Number.isInteger(value) || Math.abs(value) >= 100) return Math.round(value).toLocaleString('en-US')
+  return value.toPrecision(3)
 }
