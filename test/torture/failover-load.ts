@@ -11,7 +11,7 @@ import type { Call, History } from './history.ts'
 import type { Random } from './random.ts'
 import { attempt, EASY, TokenMint } from './redemptions.ts'
 import type { Run } from './run.ts'
-import { Pool } from './wire.ts'
+import { Lanes, Pool } from './wire.ts'
 
 const HOSTS = 2
 const SITES = 6
@@ -64,10 +64,9 @@ export class FailoverLoad {
   /** Index of the oldest token that is still tried. */
   #oldest = 0
   readonly #learning = new Set<number>()
-  #isOn = true
   #isPaused = true
   #running = 0
-  readonly #lanes: Promise<void>[]
+  readonly #lanes: Lanes
 
   private constructor(run: Run, name: string, { topology, services, sites, mints, random }: FailoverParts) {
     this.run = run
@@ -78,9 +77,10 @@ export class FailoverLoad {
     this.#mints = mints
     this.#random = random
     this.#pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
-    this.#lanes = Array.from({ length: LANES + 1 }, (_, lane) =>
-      this.#lane(lane < LANES ? () => this.#raceOnce() : () => this.#retryOnce()),
-    )
+    this.#lanes = new Lanes(run, this.#pools)
+    for (let lane = 0; lane < LANES; lane++)
+      this.#lanes.start(() => this.#unlessPaused(() => this.#raceOnce()))
+    this.#lanes.start(() => this.#unlessPaused(() => this.#retryOnce()))
   }
 
   static async open(run: Run, name: string, topology: Topology, random: Random): Promise<FailoverLoad> {
@@ -94,23 +94,12 @@ export class FailoverLoad {
     )
     const mints: TokenMint[] = []
     for (const site of sites) mints.push(await TokenMint.open(first!.url, site, random.fork()))
-    const load = new FailoverLoad(run, name, { topology, services, sites, mints, random })
-    run.defer(() => load.stop())
-    run.defer(() => load.#close()) // runs before the services stop
-    return load
+    return new FailoverLoad(run, name, { topology, services, sites, mints, random })
   }
 
-  /** May be called more than once. */
   async stop(): Promise<void> {
-    this.#isOn = false
-    await Promise.all(this.#lanes)
-    this.#close()
+    await this.#lanes.stop()
     for (const service of this.#services) await service.stop()
-  }
-
-  #close(): void {
-    this.#isOn = false
-    for (const pool of this.#pools) pool.close()
   }
 
   /** The processes of every host: the primary process, then its workers. */
@@ -155,15 +144,13 @@ export class FailoverLoad {
     this.#isPaused = false
   }
 
-  async #lane(once: () => Promise<unknown>): Promise<void> {
-    while (this.#isOn) {
-      if (!this.#isPaused) {
-        this.#running++
-        await once()
-        this.#running--
-      }
-      await sleep(LANE_PAUSE_MS)
+  async #unlessPaused(act: () => Promise<unknown>): Promise<void> {
+    if (!this.#isPaused) {
+      this.#running++
+      await act()
+      this.#running--
     }
+    await sleep(LANE_PAUSE_MS)
   }
 
   async #raceOnce(): Promise<void> {

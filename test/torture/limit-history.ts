@@ -1,21 +1,21 @@
 /**
- * Checks the limits against a history of calls. When the service decided a call is unknown, except that it was between the
+ * Checks the limits against a history of calls. The limits that a call counts against are named by labels, which stand in its
+ * field `of`, separated by ", ". When the service decided a call is unknown, except that it was between the
  * call's start and end. So a limit was certainly exceeded if more calls than it allows were admitted that start and end
  * within one window. A refusal was certainly wrong if fewer calls than the limit may have been admitted in the window before
  * it.
  */
 
 import { WINDOW_MS } from '../../src/domain/limits.ts'
+import type { Call } from './history.ts'
 
-export interface LimitedCall {
-  /** By `performance.now`. */
-  readonly startedMs: number
-  readonly endedMs: number
-  /** Of the `unknown` calls, some were admitted. */
-  readonly outcome: 'admitted' | 'refused' | 'unknown'
-  /** Names of the limits that the call counts against. */
-  readonly labels: readonly string[]
+/** Whether a call was admitted. Of the `unknown` calls, some were. */
+export function fateOf({ status }: Call): 'admitted' | 'refused' | 'unknown' {
+  if (status === 0 || status === 503) return 'unknown'
+  return status === 429 ? 'refused' : 'admitted'
 }
+
+const labelsOf = ({ of = '' }: Call) => of.split(', ')
 
 /** Clocks may drift apart by 500 ppm (the most by which they are adjusted), and limits are kept in whole milliseconds. */
 const CLOCK_SLACK_MS = 32
@@ -32,13 +32,10 @@ export interface LimitBreaches {
 }
 
 /** @param limitOf the limit of a label */
-export function limitBreaches(
-  calls: readonly LimitedCall[],
-  limitOf: (label: string) => number,
-): LimitBreaches {
-  const byLabel = new Map<string, LimitedCall[]>()
+export function limitBreaches(calls: readonly Call[], limitOf: (label: string) => number): LimitBreaches {
+  const byLabel = new Map<string, Call[]>()
   for (const call of calls) {
-    for (const label of call.labels) {
+    for (const label of labelsOf(call)) {
       const ofLabel = byLabel.get(label)
       if (ofLabel === undefined) byLabel.set(label, [call])
       else ofLabel.push(call)
@@ -51,19 +48,19 @@ export function limitBreaches(
     if (breach !== undefined) exceeded.push(`${label}: ${breach}`)
     if (most >= limitOf(label)) filled++
   }
-  const refused = calls.filter(({ outcome }) => outcome === 'refused')
+  const refused = calls.filter(call => fateOf(call) === 'refused')
   const wronglyRefused = refused.flatMap(call => {
-    const rooms = call.labels.map(label => limitOf(label) - possiblyBefore(byLabel.get(label)!, call))
+    const labels = labelsOf(call)
+    const rooms = labels.map(label => limitOf(label) - possiblyBefore(byLabel.get(label)!, call))
     if (rooms.some(room => room <= 0)) return []
-    return [`${call.labels.map((label, index) => `${label}, room for ${rooms[index]}`).join('; ')}`]
+    return labels.map((label, index) => `${label}, room for ${rooms[index]}`).join('; ')
   })
   return { exceeded, wronglyRefused, filled, refused: refused.length }
 }
 
 /** The greatest number that was certainly admitted in one window. */
-function fullestWindow(calls: readonly LimitedCall[], limit: number): { most: number; breach?: string } {
-  const admitted = calls.filter(({ outcome }) => outcome === 'admitted')
-  const ends = admitted.map(({ endedMs }) => endedMs).sort((a, b) => a - b)
+function fullestWindow(calls: readonly Call[], limit: number): { most: number; breach?: string } {
+  const admitted = calls.filter(call => fateOf(call) === 'admitted')
   let most = 0
   for (const { startedMs } of admitted) {
     const until = startedMs + WINDOW_MS - CLOCK_SLACK_MS
@@ -73,16 +70,17 @@ function fullestWindow(calls: readonly LimitedCall[], limit: number): { most: nu
     most = Math.max(most, count)
   }
   if (most <= limit) return { most }
-  return { most, breach: `${most} admitted within a window, more than ${limit} (${ends.length} in all)` }
+  return { most, breach: `${most} admitted within a window, more than ${limit} (${admitted.length} in all)` }
 }
 
 /** How many calls may have been admitted in the window before a refusal. */
-function possiblyBefore(calls: readonly LimitedCall[], refusal: LimitedCall): number {
+function possiblyBefore(calls: readonly Call[], refusal: Call): number {
   const from = refusal.startedMs - WINDOW_MS - CLOCK_SLACK_MS
   let count = 0
-  for (const { startedMs, endedMs, outcome } of calls) {
-    if (outcome === 'refused' || startedMs > refusal.endedMs) continue
-    const lastMs = outcome === 'unknown' ? endedMs + LATE_MS : endedMs
+  for (const call of calls) {
+    const fate = fateOf(call)
+    if (fate === 'refused' || call.startedMs > refusal.endedMs) continue
+    const lastMs = fate === 'unknown' ? call.endedMs + LATE_MS : call.endedMs
     if (lastMs > from) count++
   }
   return count

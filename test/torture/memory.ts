@@ -207,7 +207,7 @@ export class MemoryUnderLoad {
   readonly #run: Run
   readonly #kept: KeptMemory
   readonly #processes: readonly Sampled[]
-  readonly #timers: NodeJS.Timeout[]
+  readonly #stops: readonly (() => void)[]
   readonly #startMs = performance.now()
 
   constructor(run: Run, { pid }: TestService, kept: KeptMemory) {
@@ -217,15 +217,14 @@ export class MemoryUnderLoad {
       const name = index === 0 ? 'primary' : `worker ${index - 1}`
       return { name, pid: each, resident: [], own: [], living: [] }
     })
-    this.#timers = [
-      setInterval(() => this.#sample(), SAMPLE_MS),
-      setInterval(() => this.#sampleLiving(), run.count(COLLECT_MS, COLLECT_MS_BOUNDED)),
+    this.#stops = [
+      run.every(SAMPLE_MS, () => this.#sample()),
+      run.every(run.count(COLLECT_MS, COLLECT_MS_BOUNDED), () => this.#sampleLiving()),
     ]
-    run.defer(() => this.stop())
   }
 
   stop(): void {
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const stop of this.#stops) stop()
   }
 
   get #now(): number {

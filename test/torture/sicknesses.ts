@@ -8,30 +8,37 @@ import { Redis } from 'ioredis'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
 import type { Random } from './random.ts'
+import type { Run } from './run.ts'
 import { type Illness, SickProxy } from './sick-proxy.ts'
 
 export const PASSWORD = 'the password before it is rotated'
 
-let flushing: NodeJS.Timeout | undefined
-
 /** A Redis server that a case can break, with a proxy in front. */
 export class Patient {
+  readonly run: Run
   readonly redis: RedisServer
   readonly proxy: SickProxy
   readonly random: Random
   #admin: Redis
 
-  private constructor(redis: RedisServer, proxy: SickProxy, random: Random) {
+  private constructor(run: Run, redis: RedisServer, proxy: SickProxy) {
+    this.run = run
     this.redis = redis
     this.proxy = proxy
-    this.random = random
+    this.random = run.random.fork()
     this.#admin = this.#client()
   }
 
-  static async start(random: Random): Promise<Patient> {
+  /** It is stopped when the case has ended. */
+  static async start(run: Run): Promise<Patient> {
     const args = ['--enable-debug-command', 'local', '--enable-protected-configs', 'local']
     const redis = await RedisServer.start(args, { password: PASSWORD })
-    return new Patient(redis, await SickProxy.start(redis.port), random)
+    run.defer(() => redis.stop())
+    const proxy = await SickProxy.start(redis.port)
+    run.defer(() => proxy.stop())
+    const patient = new Patient(run, redis, proxy)
+    run.defer(() => patient.#admin.disconnect())
+    return patient
   }
 
   #client(): Redis {
@@ -62,13 +69,6 @@ export class Patient {
     await this.redis.boot(args)
     this.#admin = this.#client()
   }
-
-  async stop(): Promise<void> {
-    clearInterval(flushing)
-    this.#admin.disconnect()
-    await this.proxy.stop()
-    await this.redis.stop()
-  }
 }
 
 /** When a sickness ended, by `performance.now`. */
@@ -79,185 +79,138 @@ export interface Cured {
   readonly wellFromMs: number
 }
 
+/** @returns when the sickness ended; undefined: with the cure */
+type Cure = () => Promise<Cured> | Promise<void>
+
 export interface Sickness {
   readonly name: string
-  /** Whether no redemption can succeed. */
-  readonly isFatal: boolean
+  readonly strike: (patient: Patient, ms: number) => Promise<Cure>
+  /** Whether redemptions can succeed all the same. */
+  readonly isMild?: true
   /** Whether earlier redemption records may be lost. */
   readonly forgets?: true
-  readonly seconds: number
-  strike(patient: Patient, ms: number): Promise<void>
-  cure(patient: Patient): Promise<unknown>
-  /** Called after the cure; if undefined, the sickness ended with the cure. */
-  cured?(): Cured
+  /** Whether the sickness may be over before the cure. */
+  readonly passes?: true
+  /** Undefined: 5. */
+  readonly seconds?: number
 }
 
 /** A sickness that ends by itself after the given time. */
 function passing(name: string, command: (ms: number) => readonly [string, ...(string | number)[]]): Sickness {
-  let endsMs = 0
-  let wellFromMs = 0
-  let answered: Promise<unknown> = Promise.resolve()
-  return {
-    name,
-    isFatal: true,
-    seconds: 5,
-    async strike(patient, ms) {
-      endsMs = performance.now() + ms
-      answered = patient.ask(...command(ms))
-      await sleep(20)
-    },
-    async cure(patient) {
+  const strike: Sickness['strike'] = async (patient, ms) => {
+    const endsMs = performance.now() + ms
+    const answered = patient.ask(...command(ms))
+    await sleep(20)
+    return async () => {
       await answered
       await sleep(endsMs - performance.now())
       await patient.ask('ping')
-      wellFromMs = performance.now()
-    },
-    // Redis measures from when it reads the command, in whole milliseconds.
-    cured: () => ({ illUntilMs: endsMs - 5, wellFromMs }),
+      // Redis measures from when it reads the command, in whole milliseconds.
+      return { illUntilMs: endsMs - 5, wellFromMs: performance.now() }
+    }
   }
+  return { name, strike, passes: true }
 }
+
+type Settings = Readonly<Record<string, string | number>>
 
 /** A sickness by settings, cured by settings. */
-function set(
-  name: string,
-  ill: Record<string, string | number>,
-  well: Record<string, string | number>,
-): Sickness {
-  return {
-    name,
-    isFatal: true,
-    seconds: 5,
-    async strike(patient) {
-      for (const [setting, value] of Object.entries(ill)) await patient.config(setting, value)
-      if (name.startsWith('connections'))
-        await patient.ask('client', 'kill', 'type', 'normal', 'skipme', 'yes')
-    },
-    async cure(patient) {
-      for (const [setting, value] of Object.entries(well)) await patient.config(setting, value)
-    },
-  }
-}
-
-const frozen: Sickness = {
-  name: 'frozen (SIGSTOP)',
-  isFatal: true,
-  seconds: 10,
-  strike: async ({ redis }) => redis.freeze(),
-  cure: async ({ redis }) => redis.thaw(),
-}
-
-const scriptFlush: Sickness = {
-  name: 'SCRIPT FLUSH every 20 ms',
-  isFatal: false,
-  seconds: 5,
-  async strike(patient) {
-    flushing = setInterval(() => patient.ask('script', 'flush').catch(() => {}), 20)
-  },
-  cure: async () => clearInterval(flushing),
-}
-
-const readOnly: Sickness = {
-  name: 'READONLY (made a replica)',
-  isFatal: true,
-  forgets: true,
-  seconds: 5,
-  async strike(patient) {
-    await patient.ask('replicaof', '127.0.0.1', 1)
-  },
-  cure: patient => patient.ask('replicaof', 'no', 'one'),
-}
-
-const LOADED_KEYS_A_SECOND = 1000
-
-const loaded = { illUntilMs: 0, wellFromMs: 0 }
-
-const loading: Sickness = {
-  name: 'LOADING (restarted with a snapshot)',
-  isFatal: true,
-  forgets: true,
-  seconds: 5,
-  async strike(patient, ms) {
-    await patient.ask('debug', 'populate', Math.round((ms / 1000) * LOADED_KEYS_A_SECOND), 'ballast')
-    await patient.ask('save')
-    const slowly = ['--key-load-delay', String(1e6 / LOADED_KEYS_A_SECOND)]
-    await patient.restart([...slowly, '--loading-process-events-interval-bytes', '1024'])
-  },
-  async cure(patient) {
-    loaded.illUntilMs = performance.now()
-    for (;;) {
-      const askedMs = performance.now()
-      const info = String(await patient.ask('info', 'persistence').catch(() => 'loading:1'))
-      if (info.includes('\nloading:0')) break
-      loaded.illUntilMs = askedMs
-      await sleep(5)
+function set(name: string, ill: Settings, well: Settings): Sickness {
+  const strike: Sickness['strike'] = async patient => {
+    const config = async (settings: Settings) => {
+      for (const [setting, value] of Object.entries(settings)) await patient.config(setting, value)
     }
-    loaded.wellFromMs = performance.now()
-    await patient.ask('eval', "for i=0,1e5 do if redis.call('DEL','ballast:'..i)==0 then break end end", 0)
-  },
-  cured: () => ({ ...loaded }),
-}
-
-let ownDir = ''
-
-const misconf: Sickness = {
-  name: 'MISCONF (snapshots fail)',
-  isFatal: true,
-  seconds: 5,
-  async strike(patient) {
-    const dir = join(tmpdir(), `powgate-gone-${patient.redis.port}`)
-    mkdirSync(dir)
-    ownDir = ((await patient.ask('config', 'get', 'dir')) as string[])[1]!
-    await patient.config('dir', dir)
-    rmdirSync(dir)
-    await patient.config('save', '3600 1')
-    await patient.ask('bgsave')
-    await eventually(20_000, 'the snapshot fails', async () =>
-      String(await patient.ask('info', 'persistence')).includes('rdb_last_bgsave_status:err'),
-    )
-  },
-  async cure(patient) {
-    await patient.config('save', '')
-    await patient.config('dir', ownDir)
-  },
+    await config(ill)
+    if (name.startsWith('connections')) await patient.ask('client', 'kill', 'type', 'normal', 'skipme', 'yes')
+    return () => config(well)
+  }
+  return { name, strike }
 }
 
 /** A sickness of the way to the server. */
 function onTheWay(
   name: string,
-  { isFatal = true, seconds = 5 },
   illness: (random: Random) => Illness,
+  more: Partial<Sickness> = {},
 ): Sickness {
-  return {
-    ...{ name, isFatal, seconds },
-    strike: async ({ proxy, random }) => proxy.fall(illness(random)),
-    cure: async ({ proxy }) => proxy.heal(),
+  const strike: Sickness['strike'] = async ({ proxy, random }) => {
+    proxy.fall(illness(random))
+    return async () => proxy.heal()
   }
+  return { name, strike, ...more }
 }
 
 const late = (delayMs: () => number): Illness => ({ kind: 'slow', delayMs })
 
-const PROXY: readonly Sickness[] = [
-  onTheWay('every reply cut in its middle, connection reset', {}, random => ({
-    kind: 'cut',
-    keep: bytes => random.below(bytes),
-  })),
-  onTheWay('every reply byte by byte', { isFatal: false }, () => ({ kind: 'bytes' })),
-  onTheWay('every reply 1 s late', { seconds: 10 }, () => late(() => 1000)),
-  onTheWay('replies up to 1 s late', { isFatal: false, seconds: 10 }, random =>
-    late(() => random.below(1000)),
-  ),
-  onTheWay('black hole', { seconds: 10 }, () => ({ kind: 'black-hole' })),
-  onTheWay('connections refused', {}, () => ({ kind: 'refuse' })),
-]
+async function freeze({ redis }: Patient): Promise<Cure> {
+  redis.freeze()
+  return async () => redis.thaw()
+}
+
+async function flushScripts(patient: Patient): Promise<Cure> {
+  const stop = patient.run.every(20, () => patient.ask('script', 'flush').catch(() => {}))
+  return async () => stop()
+}
+
+async function makeReadOnly(patient: Patient): Promise<Cure> {
+  await patient.ask('replicaof', '127.0.0.1', 1)
+  return async () => void (await patient.ask('replicaof', 'no', 'one'))
+}
+
+const LOADED_KEYS_A_SECOND = 1000
+
+async function load(patient: Patient, ms: number): Promise<Cure> {
+  await patient.ask('debug', 'populate', Math.round((ms / 1000) * LOADED_KEYS_A_SECOND), 'ballast')
+  await patient.ask('save')
+  const slowly = ['--key-load-delay', String(1e6 / LOADED_KEYS_A_SECOND)]
+  await patient.restart([...slowly, '--loading-process-events-interval-bytes', '1024'])
+  return async () => {
+    let illUntilMs = performance.now()
+    for (;;) {
+      const askedMs = performance.now()
+      const info = String(await patient.ask('info', 'persistence').catch(() => 'loading:1'))
+      if (info.includes('\nloading:0')) break
+      illUntilMs = askedMs
+      await sleep(5)
+    }
+    const wellFromMs = performance.now()
+    await patient.ask('eval', "for i=0,1e5 do if redis.call('DEL','ballast:'..i)==0 then break end end", 0)
+    return { illUntilMs, wellFromMs }
+  }
+}
+
+async function failSnapshots(patient: Patient): Promise<Cure> {
+  const dir = join(tmpdir(), `powgate-gone-${patient.redis.port}`)
+  mkdirSync(dir)
+  const ownDir = ((await patient.ask('config', 'get', 'dir')) as string[])[1]!
+  await patient.config('dir', dir)
+  rmdirSync(dir)
+  await patient.config('save', '3600 1')
+  await patient.ask('bgsave')
+  await eventually(20_000, 'the snapshot fails', async () =>
+    String(await patient.ask('info', 'persistence')).includes('rdb_last_bgsave_status:err'),
+  )
+  return async () => {
+    await patient.config('save', '')
+    await patient.config('dir', ownDir)
+  }
+}
 
 export const SICKNESSES: readonly Sickness[] = [
-  frozen,
-  ...PROXY,
-  scriptFlush,
-  readOnly,
-  loading,
+  { name: 'frozen (SIGSTOP)', strike: freeze, seconds: 10 },
+  onTheWay('every reply cut in its middle, connection reset', random => {
+    return { kind: 'cut', keep: bytes => random.below(bytes) }
+  }),
+  onTheWay('every reply byte by byte', () => ({ kind: 'bytes' }), { isMild: true }),
+  onTheWay('every reply 1 s late', () => late(() => 1000), { seconds: 10 }),
+  onTheWay('replies up to 1 s late', random => late(() => random.below(1000)), { isMild: true, seconds: 10 }),
+  onTheWay('black hole', () => ({ kind: 'black-hole' }), { seconds: 10 }),
+  onTheWay('connections refused', () => ({ kind: 'refuse' })),
+  { name: 'SCRIPT FLUSH every 20 ms', strike: flushScripts, isMild: true },
+  { name: 'READONLY (made a replica)', strike: makeReadOnly, forgets: true },
+  { name: 'LOADING (restarted with a snapshot)', strike: load, forgets: true, passes: true },
   set('OOM (maxmemory, noeviction)', { maxmemory: 1 }, { maxmemory: 0 }),
-  misconf,
+  { name: 'MISCONF (snapshots fail)', strike: failSnapshots },
   set('connections ended, password rotated', { requirepass: 'another password' }, { requirepass: PASSWORD }),
   set('connections ended, MAXCLIENTS reached', { maxclients: 1 }, { maxclients: 10_000 }),
   passing('CLIENT PAUSE ALL', ms => ['client', 'pause', ms, 'all']),

@@ -4,14 +4,14 @@ import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, type TokenClaims } from '../../src/domain/token.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 
-interface Refused {
-  readonly attack: string
+interface Refusal {
   readonly status: number
   readonly code: string
 }
 
 /** A solved challenge that is submitted in another way than it was issued. */
-export interface SolutionTheft extends Refused {
+export interface SolutionTheft extends Refusal {
+  readonly attack: string
   /** Whether the owner has submitted it already. */
   readonly isSpent: boolean
   /** The body that the thief sends. */
@@ -20,7 +20,6 @@ export interface SolutionTheft extends Refused {
   readonly from?: 'another'
 }
 
-type Refusal = Omit<Refused, 'attack'>
 const refusal = (status: number, code: string): Refusal => ({ status, code })
 const INVALID_BODY = refusal(400, 'invalid-body')
 const INVALID_NONCE = refusal(400, 'invalid-nonce')
@@ -91,7 +90,8 @@ function changedNonce(at: number): (solution: Solution) => string {
 }
 
 /** A token that belongs to somebody else or was changed, as the thief sends it. */
-export interface TokenTheft extends Refused {
+export interface TokenTheft extends Refusal {
+  readonly attack: string
   readonly isSpent: boolean
   readonly make: (token: string, claims: TokenClaims) => string
   readonly apiKey?: 'another site’s' | 'unknown' | 'the site key'
@@ -146,6 +146,10 @@ function swapped(token: string): string {
     : other
 }
 
+export const OTHER_SECRET = 'another secret, also of more than thirty-two characters'
+const inAnotherMemory = ({ storeEpoch }: TokenClaims) => ({ storeEpoch: (storeEpoch ^ 1) >>> 0 })
+const withAnotherCounter = ({ counter }: TokenClaims) => ({ counter: counter + 1 })
+
 type Row = readonly [attack: string, how: Refusal & Partial<TokenTheft>, make?: TokenTheft['make']]
 
 /** @param secret the service's own: who knows it can make tokens, but cannot erase redemption records */
@@ -162,16 +166,8 @@ export function tokenThefts(secret: string): TokenTheft[] {
     ['with the site key', { ...BAD_CREDENTIALS, apiKey: 'the site key' }],
     ['for another address', OTHER_IP],
     ['for an address that is none', { ...INVALID_BODY, expectedIp: '127.1' }],
-    [
-      'of another master secret',
-      INVALID_TOKEN,
-      signedAnew(() => ({}), 'another secret, also of more than thirty-two characters'),
-    ],
-    [
-      'of a store that lost its memory',
-      INVALID_TOKEN,
-      signedAnew(({ storeEpoch }) => ({ storeEpoch: (storeEpoch ^ 1) >>> 0 })),
-    ],
+    ['of another master secret', INVALID_TOKEN, signedAnew(() => ({}), OTHER_SECRET)],
+    ['of a store that lost its memory', INVALID_TOKEN, signedAnew(inAnotherMemory)],
     ['from the future', INVALID_TOKEN, issuedLater(3_600_000)],
     ['of an hour ago', refusal(400, 'token-expired'), issuedLater(-3_600_000)],
     ...altered.map(([name, make]): Row => [`with ${name}`, INVALID_TOKEN, make]),
@@ -182,11 +178,7 @@ export function tokenThefts(secret: string): TokenTheft[] {
     ['replayed for another address', OTHER_IP],
     ['replayed with another site’s key', OTHER_KEY],
     ['replayed, signed anew with another time', TOKEN_USED, issuedLater(1)],
-    [
-      'replayed, signed anew with another counter',
-      TOKEN_USED,
-      signedAnew(({ counter }) => ({ counter: counter + 1 })),
-    ],
+    ['replayed, signed anew with another counter', TOKEN_USED, signedAnew(withAnotherCounter)],
     ...altered.map(([name, make]): Row => [`replayed with ${name}`, INVALID_TOKEN, make]),
   ]
   const theftOf =

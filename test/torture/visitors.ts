@@ -8,6 +8,7 @@
  * They run in a process of their own, with its own CPU time. This file is also the entry of that process.
  */
 
+import { connect, type Socket } from 'node:net'
 import { createHistogram, type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
@@ -16,17 +17,8 @@ import {
   type Step,
   VisitorRequests,
 } from '../harness/load/visitor-requests.ts'
-import { takeMark } from '../harness/measure.ts'
+import { type Mark, stretchBetween, takeMark } from '../harness/measure.ts'
 import { carryOut, OrderProcess } from '../harness/processes.ts'
-import {
-  type BurstsResult,
-  type BurstsSpec,
-  Line,
-  type LineOwner,
-  openLines,
-  sendBursts,
-} from './visitor-line.ts'
-
 export interface VisitorsSpec extends RequestTarget {
   /** Port on 127.0.0.1. */
   readonly port: number
@@ -84,6 +76,7 @@ export interface VisitorsResult {
 export const refusalsOf = ({ shedOf }: VisitorsResult) => shedOf.challenge + shedOf.verify + shedOf.redeem
 
 const SHOWN = 5
+const CONNECTING_MAX = 200
 const LAST_ANSWERS_MS = 10_000
 const TICK_MS = 1
 /**
@@ -100,11 +93,11 @@ const DELAY_RESOLUTION_MS = 1
 /** Continues over all runs, because visitors with the same addresses would share limits. */
 let nextVisitor = 0
 
-class Visitors implements LineOwner {
+class Visitors {
   readonly #spec: VisitorsSpec
   readonly #requests: VisitorRequests
   readonly #overloadAnswers = new OverloadAnswers()
-  #kept: readonly Line[] = []
+  readonly #kept: Line[] = []
   /** First in, first out: a connection unused for ten seconds is closed. */
   readonly #idle: Line[] = []
   readonly #shortLived = new Set<Line>()
@@ -133,9 +126,8 @@ class Visitors implements LineOwner {
   }
 
   async run(): Promise<VisitorsResult> {
-    const { port, connections, isShortLived, visitorsPerSecond, warmUpMs, measureMs, after, pids } =
-      this.#spec
-    if (!isShortLived) this.#kept = await openLines(this, port, connections)
+    const { isShortLived, visitorsPerSecond, warmUpMs, measureMs, after, pids } = this.#spec
+    if (!isShortLived) await this.#openKept()
     this.#setRate(visitorsPerSecond)
     const tickMax = isShortLived ? OPENED_MAX : SENT_MAX
     const timer = setInterval(() => this.#sendDue(tickMax), TICK_MS)
@@ -159,6 +151,19 @@ class Visitors implements LineOwner {
     return this.#result(from, to)
   }
 
+  /** A few hundred at a time: a listener's backlog holds 512, and others would wait for a second. */
+  async #openKept(): Promise<void> {
+    const { port, connections } = this.#spec
+    while (this.#kept.length < connections) {
+      const end = Math.min(connections, this.#kept.length + CONNECTING_MAX)
+      while (this.#kept.length < end) this.#kept.push(new Line(this, port))
+      while (this.#idle.length < end) {
+        if (this.#bad > 0) throw new Error(this.#badAnswers[0])
+        await sleep(1)
+      }
+    }
+  }
+
   async #lastAnswers(): Promise<void> {
     const waiting = () => this.#shortLived.size + this.#kept.filter(line => line.isBusy).length
     const giveUpAt = performance.now() + LAST_ANSWERS_MS
@@ -166,13 +171,12 @@ class Visitors implements LineOwner {
     if (waiting() > 0) this.#note(`${waiting()} connections without an answer`)
   }
 
-  #result(from: ReturnType<typeof takeMark>, to: ReturnType<typeof takeMark>): VisitorsResult {
-    const passedMs = to.atMs - from.atMs
-    const cpuMs = to.usages.reduce((sum, usage, index) => sum + usage.cpuMs - from.usages[index]!.cpuMs, 0)
+  #result(from: Mark, to: Mark): VisitorsResult {
+    const { measuredMs, generatorBusy, usages } = stretchBetween(from, to, [])
     const lateMs = (percentile: number) =>
       Math.max(0, this.#lateness.percentile(percentile) / 1e6 - DELAY_RESOLUTION_MS)
     return {
-      seconds: passedMs / 1000,
+      seconds: measuredMs / 1000,
       came: this.#came,
       served: this.#served,
       left: this.#left,
@@ -181,8 +185,8 @@ class Visitors implements LineOwner {
       connecting: this.#connecting.latencies(),
       shedOf: this.#shedOf,
       lastShedMs: this.#lastShedMs,
-      busy: cpuMs / passedMs,
-      ownBusy: (to.generatorCpuMs - from.generatorCpuMs) / passedMs,
+      busy: usages.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / measuredMs,
+      ownBusy: generatorBusy,
       ownLateP50Ms: lateMs(50),
       ownLateP99Ms: lateMs(99),
       bad: this.#bad,
@@ -226,6 +230,7 @@ class Visitors implements LineOwner {
     line.send(visitor, 'challenge', this.#requests.challenge(visitor))
   }
 
+  /** Called once for each connection. */
   connected(line: Line): void {
     if (!this.#spec.isShortLived) {
       this.#idle.push(line)
@@ -235,6 +240,7 @@ class Visitors implements LineOwner {
     this.#begin(line)
   }
 
+  /** The connection has ended, but not by `close`. */
   lost(line: Line, why: string): void {
     this.#shortLived.delete(line)
     this.#note(`a connection was lost: ${why}`)
@@ -318,21 +324,75 @@ class Times {
   }
 }
 
-type Order =
-  | { readonly type: 'visitors'; readonly spec: VisitorsSpec }
-  | { readonly type: 'bursts'; readonly spec: BurstsSpec }
+/** Answers of the service are shorter; longer ones arrive in pieces. */
+const READ_BYTES = 2048
+const LENGTH_NAME = 'Content-Length: '
+
+/** One connection, with at most one unanswered request. */
+class Line {
+  /** The visitor of the request that was sent last. */
+  visitor = 0
+  step: Step = 'challenge'
+  sentAtMs = 0
+  /** Whether an answer is outstanding. */
+  isBusy = false
+  readonly openedAtMs = performance.now()
+  readonly #owner: Visitors
+  readonly #socket: Socket
+  #isClosed = false
+  #received = ''
+
+  constructor(owner: Visitors, port: number) {
+    this.#owner = owner
+    const callback = (length: number, bytes: Uint8Array) =>
+      this.#take((bytes as Buffer).toString('latin1', 0, length))
+    const onread = { buffer: Buffer.allocUnsafe(READ_BYTES), callback }
+    this.#socket = connect({ port, host: '127.0.0.1', noDelay: true, onread })
+    let why = 'it was closed'
+    this.#socket.once('connect', () => owner.connected(this))
+    this.#socket.once('error', error => {
+      why = error.message
+    })
+    this.#socket.once('close', () => {
+      if (!this.#isClosed) owner.lost(this, why)
+    })
+  }
+
+  send(visitor: number, step: Step, text: string): void {
+    this.visitor = visitor
+    this.step = step
+    this.isBusy = true
+    this.#received = ''
+    this.sentAtMs = performance.now()
+    this.#socket.write(text, 'latin1')
+  }
+
+  /** Ends the connection by a reset, which leaves no port in TIME_WAIT: a minute has more connections than ports. */
+  close(): void {
+    this.#isClosed = true
+    this.#socket.resetAndDestroy()
+  }
+
+  #take(text: string): boolean {
+    const answer = this.#received === '' ? text : this.#received + text
+    this.#received = answer
+    const headEnd = answer.indexOf('\r\n\r\n')
+    if (headEnd < 0 || !this.isBusy) return true
+    const at = answer.indexOf(LENGTH_NAME) + LENGTH_NAME.length
+    if (answer.length < headEnd + 4 + Number.parseInt(answer.slice(at, at + 8), 10)) return true
+    this.isBusy = false
+    this.#owner.answered(this, answer)
+    return true
+  }
+}
 
 const ROLE = 'visitors'
 
 export class VisitorsProcess {
-  readonly #process = new OrderProcess<Order>(new URL(import.meta.url), [ROLE])
+  readonly #process = new OrderProcess<VisitorsSpec>(new URL(import.meta.url), [ROLE])
 
   run(spec: VisitorsSpec): Promise<VisitorsResult> {
-    return this.#process.ask({ type: 'visitors', spec })
-  }
-
-  burst(spec: BurstsSpec): Promise<BurstsResult> {
-    return this.#process.ask({ type: 'bursts', spec })
+    return this.#process.ask(spec)
   }
 
   stop(): void {
@@ -341,6 +401,4 @@ export class VisitorsProcess {
 }
 
 if (process.argv[2] === ROLE && process.send !== undefined)
-  carryOut((order: Order) =>
-    order.type === 'visitors' ? new Visitors(order.spec).run() : sendBursts(order.spec),
-  )
+  carryOut((spec: VisitorsSpec) => new Visitors(spec).run())

@@ -26,6 +26,7 @@ import {
 import { KeptMemory, SettledMemory } from '../memory.ts'
 import { EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
+import { Lanes } from '../wire.ts'
 
 const INPUTS = 1_200_000
 /** Greatest share of inputs for which no connection could be made. */
@@ -94,7 +95,6 @@ async function underPart(run: Run, part: Part): Promise<void> {
   const workers = childPids(service.pid)
   const memory = new SettledMemory(kept, service)
   const honest = new HonestClients(run, service, site, part)
-  run.defer(() => honest.stop())
   const judge = new Judge(run)
   const mint = await TokenMint.open(service.url, site, run.random.fork())
 
@@ -137,16 +137,11 @@ async function underPart(run: Run, part: Part): Promise<void> {
     }
     return Promise.all([visitors(), admin()])
   }
-  const sendAmongHonest = async (end: () => boolean) => {
-    honest.start()
-    await sendUntil(end)
-    await honest.stop()
-  }
   if (run.isFull) {
-    await sendAmongHonest(() => index >= total * WARM_UP)
+    await honest.during(sendUntil(() => index >= total * WARM_UP))
     await memory.settle()
   }
-  await sendAmongHonest(() => false)
+  await honest.during(sendUntil(() => false))
   const seconds = (performance.now() - startedAtMs) / 1000
 
   run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)
@@ -244,28 +239,26 @@ class HonestClients {
   readonly #service: TestService
   readonly #site: TestSite
   readonly #failures: string[] = []
+  readonly #client: Client
   #requests = 0
   #redeemed = 0
-  #isOver = false
-  #running: Promise<unknown> = Promise.resolve()
 
   constructor(run: Run, service: TestService, site: TestSite, part: Part) {
     this.#run = run
     this.#service = service
     this.#site = site
     this.#part = part
+    this.#client = new Client(service.url)
   }
 
-  /** May be called more than once. */
-  start(): void {
-    this.#isOver = false
-    const all = [this.#challenges(), this.#visits()]
-    this.#running = Promise.all(all).catch(error => this.#note(false, (error as Error).message))
-  }
-
-  async stop(): Promise<void> {
-    this.#isOver = true
-    await this.#running
+  async during(sending: Promise<unknown>): Promise<void> {
+    const lanes = new Lanes(this.#run, [])
+    const connection = await this.#connect()
+    lanes.start(() => this.#challenge(connection))
+    lanes.start(() => this.#visit())
+    await sending
+    await lanes.stop()
+    connection.close()
   }
 
   report(): void {
@@ -274,33 +267,38 @@ class HonestClients {
     this.#run.none('honest requests that failed', this.#failures)
   }
 
-  /** Requests challenges one after the other on one connection; in parts with proxies, as through a proxy. */
-  async #challenges(): Promise<void> {
-    const from = this.#part.hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
+  /** In parts with proxies, as through a proxy. */
+  async #connect(): Promise<RawConnection> {
+    const { hasProxyHeaders } = this.#part
+    const from = hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
     const connection = await RawConnection.open(this.#service.port, from)
-    if (this.#part.hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
-    while (!this.#isOver) {
-      const answer = await connection.request(challengeRequest(this.#site.siteKey))
-      this.#note(answer?.status === 200, `/challenge: ${answer?.status} ${answer?.body}`)
-      if (answer === undefined) break
-      await sleep(10)
-    }
-    connection.close()
+    if (hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
+    return connection
   }
 
-  async #visits(): Promise<void> {
-    const client = new Client(this.#service.url)
-    while (!this.#isOver) {
-      try {
-        const token = await client.token(this.#site.siteKey)
-        const answer = await client.verifyToken(this.#site.apiKey, { token, expectedIp: '127.0.0.1' })
-        this.#note(answer.json?.success === true, `/verify-token: ${answer.text}`)
-        if (answer.json?.success === true) this.#redeemed++
-      } catch (error) {
-        this.#note(false, (error as Error).message)
-      }
-      await sleep(1000)
+  async #challenge(connection: RawConnection): Promise<void> {
+    try {
+      const answer = await connection.request(challengeRequest(this.#site.siteKey))
+      this.#note(answer?.status === 200, `/challenge: ${answer?.status} ${answer?.body}`)
+    } catch (error) {
+      this.#note(false, `/challenge: ${(error as Error).message}`)
     }
+    await sleep(10)
+  }
+
+  async #visit(): Promise<void> {
+    try {
+      const token = await this.#client.token(this.#site.siteKey)
+      const { json, text } = await this.#client.verifyToken(this.#site.apiKey, {
+        token,
+        expectedIp: '127.0.0.1',
+      })
+      this.#note(json?.success === true, `/verify-token: ${text}`)
+      if (json?.success === true) this.#redeemed++
+    } catch (error) {
+      this.#note(false, (error as Error).message)
+    }
+    await sleep(1000)
   }
 
   #note(isRight: boolean, problem: string): void {

@@ -8,6 +8,7 @@ import { childPids, signalIfThere } from '../../harness/processes.ts'
 import { STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { randomOf } from '../bad-inputs.ts'
 import type { Call } from '../history.ts'
+import type { Random } from '../random.ts'
 import { attempt, isKnown, judgeRedemptions, RACERS, type Race } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { openRaceCourse, raceForTokens } from './03-single-use.ts'
@@ -41,10 +42,11 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
     (subject < 3 && !run.isFull) || randomOf(seed, subject * RACERS + number).chance(HANGS_UP)
   const course = await openRaceCourse(run, kind, 'worker-kill', { hasKeys: true, hangsUp })
   const { service, race, tokens } = course
-  const killer = new Killer(run, service)
+  const killer = new Killer(run.random.fork(), [service])
+  const stop = run.every(run.count(KILL_MS, KILL_MS_BOUNDED), () => killer.kill())
   // On a busy machine the time may be over before a worker was killed.
   await raceForTokens(course, () => run.isOver(share) && killer.kills > 0)
-  killer.stop()
+  stop()
   run.size(`${tokens.length.toLocaleString('en-US')} tokens x ${RACERS}, ${killer.kills} kills`)
   run.check(killer.kills > 0, 'no worker was killed')
   const lost = await askAgain(race, tokens)
@@ -56,23 +58,20 @@ async function onStore(run: Run, kind: StoreKind, share: number): Promise<void> 
   await course.close()
 }
 
-/** Kills a random worker at intervals until it is stopped. */
-class Killer {
+/** Kills random workers; others are forked in their place. */
+export class Killer {
   kills = 0
-  readonly #timer: NodeJS.Timeout
+  readonly #random: Random
+  readonly #services: readonly TestService[]
 
-  constructor(run: Run, service: TestService) {
-    const random = run.random.fork()
-    const kill = () => {
-      const workers = childPids(service.pid)
-      if (workers.length > 0 && signalIfThere(random.pick(workers), 'SIGKILL')) this.kills++
-    }
-    this.#timer = setInterval(kill, run.count(KILL_MS, KILL_MS_BOUNDED))
-    run.defer(() => this.stop())
+  constructor(random: Random, services: readonly TestService[]) {
+    this.#random = random
+    this.#services = services
   }
 
-  stop(): void {
-    clearInterval(this.#timer)
+  kill(): void {
+    const workers = childPids(this.#random.pick(this.#services).pid)
+    if (workers.length > 0 && signalIfThere(this.#random.pick(workers), 'SIGKILL')) this.kills++
   }
 }
 

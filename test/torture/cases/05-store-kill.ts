@@ -20,7 +20,7 @@ import {
   TokenMint,
 } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { Pool } from '../wire.ts'
+import { Lanes, Pool } from '../wire.ts'
 
 const KILLS = 20
 const LANES = 2
@@ -68,31 +68,25 @@ class Races {
   readonly #mints: Random
   readonly #redeemed = new Set<number>()
   #looked = 0
-  #isOn = true
-  readonly #lanes: Promise<void>[]
+  readonly #lanes: Lanes
 
-  private constructor(race: Race, service: TestService, mints: Random) {
+  private constructor(run: Run, service: TestService, race: Race) {
     this.race = race
     this.#service = service
-    this.#mints = mints
-    this.#lanes = Array.from({ length: LANES }, () => this.#lane())
+    this.#mints = run.random.fork()
+    this.#lanes = new Lanes(run, [race.pool])
+    for (let lane = 0; lane < LANES; lane++)
+      this.#lanes.start(async () => await (this.mint === undefined ? sleep(5) : this.#raceOnce(this.mint)))
   }
 
   static async open(run: Run, service: TestService, historyName: string): Promise<Races> {
     const site = await service.createSite({ difficulty: EASY })
     const pool = new Pool({ port: service.port, connections: RACERS * LANES, timeoutMs: 10_000 })
-    const history = run.history(`store-kill-${historyName}`)
-    const races = new Races({ pool, site, history }, service, run.random.fork())
-    run.defer(() => races.stop())
-    run.defer(() => pool.close()) // runs before the service stops
-    return races
+    return new Races(run, service, { pool, site, history: run.history(`store-kill-${historyName}`) })
   }
 
-  async #lane(): Promise<void> {
-    while (this.#isOn) {
-      if (this.mint === undefined) await sleep(5)
-      else await this.#raceOnce(this.mint)
-    }
+  stop(): Promise<void> {
+    return this.#lanes.stop()
   }
 
   #raceOnce(mint: TokenMint): Promise<Call[]> {
@@ -110,13 +104,6 @@ class Races {
       const calls = await this.#raceOnce(mint)
       return calls.some(({ outcome }) => outcome === 'ok') ? mint : undefined
     })
-  }
-
-  /** Resolves when the last race has ended. May be called more than once. */
-  async stop(): Promise<void> {
-    this.#isOn = false
-    await Promise.all(this.#lanes)
-    this.race.pool.close()
   }
 
   /** Which of these tokens are to be tried again. */

@@ -31,9 +31,7 @@ export const failover: TortureCase = {
         stageOf(run.part(name), name, start, run.random.fork()),
       ),
     )
-    // A bounded run does both at the same time.
-    if (run.isFull) for (const stage of stages) await onStage(stage)
-    else await Promise.all(stages.map(onStage))
+    await run.each(stages, onStage)
   },
 }
 

@@ -10,7 +10,7 @@ import type { Random } from '../random.ts'
 import { attempt, EASY, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
-import { JSON_TYPE, Pool, requestText } from '../wire.ts'
+import { type Ending, JSON_TYPE, Lanes, Pool, requestText } from '../wire.ts'
 
 const REFUSAL_MS_MAX = 300
 const FIRST_SUCCESS_MS_MAX = 1000
@@ -31,13 +31,12 @@ export const sickRedis: TortureCase = {
   aim: `/verify-token never 200 without the store, /challenge and /verify never 503; 503 p99 under ${REFUSAL_MS_MAX} ms; first success, and the last 503 of any worker, within ${FIRST_SUCCESS_MS_MAX} ms of recovery; nothing hangs; no token redeemed twice`,
   fullSize: `${SICKNESSES.length} sicknesses of Redis or of the way to it, 5 or 10 s each, two workers, store deadline 150 ms`,
   async run(run) {
-    const patient = await Patient.start(run.random.fork())
-    run.defer(() => patient.stop())
+    const patient = await Patient.start(run)
     const order = shuffled(SICKNESSES, run.random.fork())
     const ward = await Ward.open(run, patient)
     let done = 0
     while (done === 0 || (done < order.length && !run.isOver(0.7))) await ward.treat(order[done++]!)
-    await ward.close()
+    await ward.stop()
     run.size(`${done} sicknesses, one after the other`)
     ward.judgeAll()
   },
@@ -62,8 +61,7 @@ class Ward {
   #mint: TokenMint
   /** From this token on, redemption records still exist. */
   #markedFrom = 0
-  #isOn = true
-  readonly #lanes: Promise<void>[] = []
+  readonly #lanes: Lanes
 
   private constructor(run: Run, patient: Patient, service: TestService, site: TestSite, mint: TokenMint) {
     this.#run = run
@@ -78,6 +76,10 @@ class Ward {
       verify: run.history('sick-redis-verify'),
       siteverify: run.history('sick-redis-siteverify'),
     }
+    this.#lanes = new Lanes(run, [this.#pool])
+    for (let lane = 0; lane < LANES; lane++) this.#lanes.start(() => this.#redeem())
+    this.#lanes.start(() => this.#visit())
+    this.#lanes.start(() => this.#siteverify())
   }
 
   static async open(run: Run, patient: Patient): Promise<Ward> {
@@ -91,32 +93,21 @@ class Ward {
     // A worker that has never read the site could not answer while its store is away.
     await untilReady(service.url, site)
     const ward = new Ward(run, patient, service, site, mint)
-    run.defer(() => ward.close())
-    run.defer(() => ward.#pool.close()) // runs before the service stops
-    for (let lane = 0; lane < LANES; lane++) ward.#lanes.push(ward.#redeem())
-    ward.#lanes.push(ward.#visit(), ward.#siteverify())
     await ward.#untilWell(performance.now())
     return ward
   }
 
-  /** May be called more than once. */
-  async close(): Promise<void> {
-    this.#isOn = false
-    await Promise.all(this.#lanes)
-    this.#pool.close()
+  stop(): Promise<void> {
+    return this.#lanes.stop()
   }
 
   /** Redeems each token at least twice, because an attempt without an answer may have redeemed it. */
   async #redeem(): Promise<void> {
-    while (this.#isOn) {
-      const subject = this.#minted.length
-      const minted: Minted = { token: this.#mint.mint(), calls: [] }
-      this.#minted.push(minted)
-      await this.#attempt(subject)
-      await this.#attempt(subject)
-      if (minted.calls[0]!.code === 'invalid-token') await this.#learnEpoch()
-      await sleep(PAUSE_MS)
-    }
+    const subject = this.#minted.push({ token: this.#mint.mint(), calls: [] }) - 1
+    await this.#attempt(subject)
+    await this.#attempt(subject)
+    if (this.#minted[subject]!.calls[0]!.code === 'invalid-token') await this.#learnEpoch()
+    await sleep(PAUSE_MS)
   }
 
   async #attempt(subject: number): Promise<void> {
@@ -132,72 +123,64 @@ class Ward {
 
   /** Requests a challenge, submits a solution of another one (solving is too slow here), and redeems the resulting token. */
   async #visit(): Promise<void> {
-    for (let visit = 0; this.#isOn; visit++) {
-      await this.#call('challenge', visit, challengeRequest(this.#site.siteKey))
-      const token = await this.#pass(visit)
-      if (token !== undefined) {
-        this.#passedMs.push(performance.now())
-        const subject = this.#minted.push({ token, calls: [] }) - 1
-        await this.#attempt(subject)
-        await this.#attempt(subject)
-      }
-      await sleep(PAUSE_MS)
+    await this.#call('challenge', challengeRequest(this.#site.siteKey))
+    const token = await this.#pass()
+    if (token !== undefined) {
+      this.#passedMs.push(performance.now())
+      const subject = this.#minted.push({ token, calls: [] }) - 1
+      await this.#attempt(subject)
+      await this.#attempt(subject)
     }
+    await sleep(PAUSE_MS)
   }
 
-  async #pass(visit: number): Promise<string | undefined> {
+  async #pass(): Promise<string | undefined> {
     const { siteKey } = this.#site
     const nonce = this.#mint.nonce(siteKey)
     const solution = { nonce, counter: 0, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
     const headers = [`X-Site-Key: ${siteKey}`, JSON_TYPE]
-    const ending = await this.#call(
-      'verify',
-      visit,
-      requestText('POST /verify', headers, JSON.stringify(solution)),
-    )
+    const request = requestText('POST /verify', headers, JSON.stringify(solution))
+    const ending = await this.#call('verify', request)
     return typeof ending === 'string' ? undefined : /"token":"([^"]+)"/.exec(ending.body)?.[1]
   }
 
   async #siteverify(): Promise<void> {
     const body = JSON.stringify({ secret: this.#site.apiKey, response: 'not a token' })
-    for (let call = 0; this.#isOn; call++) {
-      await this.#call('siteverify', call, requestText('POST /siteverify', [JSON_TYPE], body))
-      await sleep(PAUSE_MS)
-    }
+    await this.#call('siteverify', requestText('POST /siteverify', [JSON_TYPE], body))
+    await sleep(PAUSE_MS)
   }
 
-  async #call(endpoint: 'challenge' | 'verify' | 'siteverify', subject: number, request: string) {
+  async #call(endpoint: 'challenge' | 'verify' | 'siteverify', request: string): Promise<Ending> {
     const startedMs = performance.now()
     const ending = await this.#pool.call(request)
-    this.#others[endpoint].record(subject, 0, startedMs, ending)
+    const history = this.#others[endpoint]
+    history.record(history.calls.length, 0, startedMs, ending)
     return ending
   }
 
   async treat(sickness: Sickness): Promise<void> {
-    const { name, seconds, isFatal } = sickness
+    const { name, seconds = 5, isMild, passes } = sickness
     const ms = this.#run.isFull ? seconds * 1000 : BOUNDED_MS
     const from = this.#redemptions.calls.length
     const mintedFrom = this.#minted.length
     if (sickness.forgets) await this.#checkMarks(`before ${name}`, this.#markedFrom)
     const before = this.#latestRedeemed()
-    await sickness.strike(this.#patient, ms)
+    const cure = await sickness.strike(this.#patient, ms)
     const struckMs = performance.now()
     await sleep(ms)
-    const endsByItself = sickness.cured !== undefined
-    if (isFatal && !endsByItself) await this.#untilAsked(name, from, struckMs)
+    if (!isMild && !passes) await this.#untilAsked(name, from, struckMs)
     const healedMs = performance.now()
-    await sickness.cure(this.#patient)
-    const atOnce = { illUntilMs: healedMs, wellFromMs: performance.now() }
-    const { illUntilMs, wellFromMs } = sickness.cured?.() ?? atOnce
+    const cured = (await cure()) ?? { illUntilMs: healedMs, wellFromMs: performance.now() }
+    const { illUntilMs, wellFromMs } = cured
     await this.#untilWell(wellFromMs)
     const calls = this.#redemptions.calls.slice(from)
-    if (isFatal) {
+    if (!isMild) {
       const during = calls.filter(({ startedMs, endedMs }) => startedMs > struckMs && endedMs < illUntilMs)
       // A sickness that ends by itself may be over before a busy machine has sent a request.
-      this.#run.check(during.length > 0 || (endsByItself && !this.#run.isFull), `${name}: nobody asked`)
+      this.#run.check(during.length > 0 || (passes === true && !this.#run.isFull), `${name}: nobody asked`)
       this.#checkNone(name, during)
-      const passes = this.#passedMs.filter(ms => ms > struckMs && ms < illUntilMs).length
-      this.#run.check(passes > 0 || !this.#run.isFull, `${name}: no visitor passed without the store`)
+      const passed = this.#passedMs.some(ms => ms > struckMs && ms < illUntilMs)
+      this.#run.check(passed || !this.#run.isFull, `${name}: no visitor passed without the store`)
     }
     this.#judge(sickness, calls, illUntilMs, wellFromMs)
     // Whatever the store has lost, these tokens are not redeemed again (the whole history is checked at the end).
@@ -226,7 +209,7 @@ class Ward {
     this.#run.none(`${name}: redemptions without the store, answered with something else than 503`, others)
   }
 
-  #judge({ name, isFatal }: Sickness, calls: readonly Call[], illUntilMs: number, wellFromMs: number): void {
+  #judge({ name, isMild }: Sickness, calls: readonly Call[], illUntilMs: number, wellFromMs: number): void {
     const refusals = calls.filter(({ status }) => status === 503)
     const first = calls.find(({ outcome, startedMs }) => outcome === 'ok' && startedMs > illUntilMs)
     const last = refusals.findLast(({ startedMs }) => startedMs > wellFromMs)
@@ -238,7 +221,7 @@ class Ward {
     this.#run.checkTime(`${name}: last 503 of any worker after`, lastMs, FIRST_SUCCESS_MS_MAX)
     if (!this.#run.isFull) return
     this.#run.check(p99 < REFUSAL_MS_MAX, `${name}: p99 of refusals is ${p99.toFixed(0)} ms`)
-    if (!isFatal && !name.includes('late'))
+    if (isMild && !name.includes('late'))
       this.#run.none(`${name}: refusals, though nothing was lost`, refusals)
   }
 

@@ -9,16 +9,16 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONTRACT_LIMITS } from '../../../src/domain/limits.ts'
 import { Client } from '../../harness/client.ts'
-import { childPids, signalIfThere } from '../../harness/processes.ts'
 import { RedisServer } from '../../harness/redis.ts'
 import type { TestService, TestSite } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'
 import type { History } from '../history.ts'
-import { type LimitedCall, limitBreaches } from '../limit-history.ts'
+import { fateOf, limitBreaches } from '../limit-history.ts'
 import type { Random } from '../random.ts'
 import { EASY } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
-import { type Ending, JSON_TYPE, Pool, requestText } from '../wire.ts'
+import { JSON_TYPE, Pool, requestText } from '../wire.ts'
+import { Killer } from './04-worker-kill.ts'
 
 /** More than three windows, on each store. */
 const SECONDS = 200
@@ -50,13 +50,11 @@ export const limits: TortureCase = {
   fullSize:
     '200 s on each store: 40 addresses, 4 sites, 4 API keys, bursts and streams around the limits; 4 workers, one killed every 5 s; hosts 5 s ahead and 5 s behind Redis, a wall clock that steps by 5 s on the embedded store',
   async run(run) {
-    // A bounded run does both at the same time with half the workers, instead of taking twice as long.
     const [first, second] = [run.random.fork(), run.random.fork()]
-    const [redis, embedded] = [run.part('redis'), run.part('embedded')]
-    if (run.isFull) {
-      await onRedis(redis, first)
-      await onEmbedded(embedded, second)
-    } else await Promise.all([onRedis(redis, first), onEmbedded(embedded, second)])
+    await run.each(
+      [() => onRedis(run.part('redis'), first), () => onEmbedded(run.part('embedded'), second)],
+      onStore => onStore(),
+    )
   },
 }
 
@@ -114,12 +112,6 @@ function fakeTime(): { LD_PRELOAD: string; FAKETIME_DONT_FAKE_MONOTONIC: string 
   return { LD_PRELOAD: library, FAKETIME_DONT_FAKE_MONOTONIC: '1' }
 }
 
-/** Kills a random worker; another is forked in its place. @returns whether there was one */
-function killWorker(random: Random, services: readonly TestService[]): boolean {
-  const pids = childPids(random.pick(services).pid)
-  return pids.length > 0 && signalIfThere(random.pick(pids), 'SIGKILL')
-}
-
 interface Scene {
   readonly history: History
   readonly services: readonly TestService[]
@@ -136,95 +128,73 @@ async function load(run: Run, random: Random, scene: Scene): Promise<void> {
   )
   const pools = services.map(({ port }) => new Pool({ port, connections: CONNECTIONS, timeoutMs: 15_000 }))
   run.defer(() => pools.forEach(pool => void pool.close()))
-  const calls: LimitedCall[] = []
   const seconds = run.seconds(SECONDS, BOUNDED_SHARE)
   const endAt = performance.now() + seconds * 1000
-  const stage: Stage = { sites, pools, calls, endAt, outcomes: {}, history }
-  const disturbance = new Disturbance(random.fork(), services, seconds, move)
+  const waits = { challenge: 0, verify: 0, redeem: 0 }
+  const stage: Stage = { sites, pools, endAt, history, waits }
+  const killer = new Killer(random.fork(), services)
+  const stops = [run.every(Math.min(STEP_EVERY_MS, (seconds * 1000) / 5), move)]
   killsAfter.then(
-    () => disturbance.kill(),
+    () => {
+      if (performance.now() > endAt) return
+      killer.kill()
+      stops.push(run.every(Math.min(KILL_EVERY_MS, (seconds * 1000) / 6), () => killer.kill()))
+    },
     () => {}, // the case fails by it
   )
-  run.defer(() => disturbance.end())
-  const waits: Waits = { challenge: 0, verify: 0, redeem: 0 }
   const agents = Array.from({ length: run.count(40, 16) }, (_, index) => agent(stage, index, random.fork()))
   const waiters = KINDS.map(async (kind, index) => {
     const own = random.fork()
     const site = await services[0]!.createSite({ difficulty: EASY })
-    await waiter(run, { stage, random: own, waits }, kind, site, `10.9.0.${index + 1}`)
+    await waiter(run, stage, own, { kind, site, address: `10.9.0.${index + 1}` })
   })
   await Promise.all([...agents, ...waiters])
-  disturbance.end()
+  for (const stop of stops) stop()
   for (const pool of pools) pool.close()
   const waited = KINDS.reduce((sum, kind) => sum + waits[kind], 0)
-  const how = `${Math.round(seconds)} s, ${disturbance.kills} workers killed, ${waited} clients waited`
+  const how = `${Math.round(seconds)} s, ${killer.kills} workers killed, ${waited} clients waited`
   judge(run, stage, how)
-  run.check(disturbance.kills > 0 || seconds * 1000 < 2 * KILLS_FROM_MS, 'no worker was killed')
+  run.check(killer.kills > 0 || seconds * 1000 < 2 * KILLS_FROM_MS, 'no worker was killed')
   // A window is a minute: a short run ends before a refused client may try again.
   if (!run.isFull) return
   for (const kind of KINDS) run.check(waits[kind] > 0, `nobody was admitted to ${kind} after Retry-After`)
 }
 
-/** Kills workers and moves clocks at intervals. */
-class Disturbance {
-  kills = 0
-  readonly #mover: NodeJS.Timeout
-  #killer: NodeJS.Timeout | undefined
-  #isOver = false
-  readonly #killOne: () => boolean
-  readonly #everyMs: number
-
-  constructor(random: Random, services: readonly TestService[], seconds: number, move: () => void) {
-    this.#everyMs = Math.min(KILL_EVERY_MS, (seconds * 1000) / 6)
-    this.#killOne = () => killWorker(random, services)
-    this.#mover = setInterval(move, Math.min(STEP_EVERY_MS, (seconds * 1000) / 5))
-  }
-
-  /** Kills now, and from then on at intervals. */
-  kill(): void {
-    if (this.#isOver) return
-    if (this.#killOne()) this.kills++
-    this.#killer = setTimeout(() => this.kill(), this.#everyMs)
-  }
-
-  end(): void {
-    this.#isOver = true
-    clearTimeout(this.#killer)
-    clearInterval(this.#mover)
-  }
-}
-
-/** How many clients were admitted after waiting as the refusal said. */
-type Waits = Record<Kind, number>
-
 interface Stage {
   readonly sites: readonly TestSite[]
   readonly pools: readonly Pool[]
-  readonly calls: LimitedCall[]
   readonly endAt: number
-  readonly outcomes: Record<string, number>
   readonly history: History
+  /** How many clients were admitted after waiting as the refusal said. */
+  readonly waits: Record<Kind, number>
 }
 
-function judge(run: Run, { calls, outcomes }: Stage, how: string): void {
+function judge(run: Run, { history }: Stage, how: string): void {
+  // Without a connection, no request was sent.
+  const calls = history.calls.filter(({ outcome }) => outcome !== 'failed')
   const { exceeded, wronglyRefused, filled, refused } = limitBreaches(calls, limitOf)
   run.size(`${calls.length.toLocaleString('en-US')} requests in ${how}`)
-  run.figure('outcomes', JSON.stringify(outcomes))
+  run.figure('outcomes', JSON.stringify(history.counts).replaceAll('"', ''))
   run.figure('limits that were reached', filled)
   for (const breach of exceeded) run.check(false, `above the limit: ${breach}`)
   for (const refusal of wronglyRefused) run.check(false, `refused without need: ${refusal}`)
   run.check(filled > 0 && refused > 0, 'no limit was reached')
   // Of calls with an unknown outcome, nothing can be judged.
-  const unknown = calls.filter(({ outcome }) => outcome === 'unknown').length / calls.length
+  const unknown = calls.filter(call => fateOf(call) === 'unknown').length / calls.length
   const most = run.count(UNKNOWN_MAX.full, UNKNOWN_MAX.bounded)
   run.check(unknown <= most, `of ${(unknown * 100).toFixed(0)} % it is not known what became`)
   run.none(
     'strange answers',
-    Object.keys(outcomes).filter(outcome => !EXPECTED.test(outcome)),
+    calls.filter(({ status }) => ![0, 200, 400, 429, 503].includes(status)),
   )
 }
 
-const EXPECTED = /^(200|400|429|503|timeout|lost|unreachable)$/
+/** What a request is for, and from which address. */
+interface Subject {
+  readonly kind: Kind
+  readonly site: TestSite
+  readonly address: string
+}
 
 function limitOf(label: string): number {
   const [kind, of] = label.split(' ')
@@ -236,7 +206,7 @@ function limitOf(label: string): number {
   return limits[kind!]![of === 'address' ? 0 : 1]
 }
 
-function labelsOf(kind: Kind, address: string, { siteKey }: TestSite): string[] {
+function labelsOf({ kind, address, site: { siteKey } }: Subject): string[] {
   const second = kind === 'redeem' ? `redeem key ${siteKey}` : `${kind} site ${address} ${siteKey}`
   return [`${kind} address ${address}`, second]
 }
@@ -249,10 +219,10 @@ async function agent(stage: Stage, index: number, random: Random): Promise<void>
     const kind = random.pick(KINDS)
     const site = random.pick(stage.sites)
     const isBurst = random.chance(0.6)
-    const perMinute = (limitOf(labelsOf(kind, address, site)[1]!) * random.between(50, 160)) / 100
+    const perMinute = (limitOf(labelsOf({ kind, site, address })[1]!) * random.between(50, 160)) / 100
     const count = isBurst ? random.between(2, 70) : random.between(3, 15)
     for (let sent = 0; sent < count && performance.now() < stage.endAt; sent++) {
-      underWay.push(ask(stage, kind, address, site, random.pick(stage.pools)))
+      underWay.push(ask(stage, { kind, site, address }, random.pick(stage.pools)))
       if (!isBurst) await sleep(60_000 / perMinute)
     }
     await sleep(random.between(0, isBurst ? 4000 : 1000))
@@ -261,16 +231,11 @@ async function agent(stage: Stage, index: number, random: Random): Promise<void>
 }
 
 /** Alone with its address and its site: sends requests until one is refused, waits as the refusal says, and tries again. */
-async function waiter(
-  run: Run,
-  { stage, random, waits }: { stage: Stage; random: Random; waits: Waits },
-  kind: Kind,
-  site: TestSite,
-  address: string,
-): Promise<void> {
+async function waiter(run: Run, stage: Stage, random: Random, what: Subject): Promise<void> {
+  const { kind } = what
   const pool = () => random.pick(stage.pools)
   for (;;) {
-    const { ending } = await ask(stage, kind, address, site, pool())
+    const { ending } = await ask(stage, what, pool())
     if (typeof ending === 'string' || ending.status !== 429) {
       if (performance.now() > stage.endAt) return
       await sleep(20)
@@ -280,41 +245,27 @@ async function waiter(
     run.check(seconds >= 1 && seconds <= WAIT_SECONDS_MAX, () => `${kind}: Retry-After in ${ending.head}`)
     if (!(performance.now() + seconds * 1000 < stage.endAt)) return
     await sleep(seconds * 1000)
-    let again = await ask(stage, kind, address, site, pool())
-    if (again.call.outcome === 'unknown') {
-      again = await ask(stage, kind, address, site, pool())
+    let again = await ask(stage, what, pool())
+    if (again.fate === 'unknown') {
+      again = await ask(stage, what, pool())
       // The attempt with the unknown outcome may have used the only free place.
-      if (again.call.outcome !== 'admitted') continue
+      if (again.fate !== 'admitted') continue
     }
-    run.check(
-      again.call.outcome === 'admitted',
-      `${kind}: refused after it waited ${seconds} s as it was told`,
-    )
-    waits[kind]++
+    const isAdmitted = again.fate === 'admitted'
+    run.check(isAdmitted, `${kind}: refused after it waited ${seconds} s as it was told`)
+    stage.waits[kind]++
   }
 }
 
-async function ask(stage: Stage, kind: Kind, address: string, site: TestSite, pool: Pool) {
+async function ask({ history }: Stage, what: Subject, pool: Pool) {
   const startedMs = performance.now()
-  const ending = await pool.call(requestOf(kind, address, site))
-  const outcome = outcomeOf(ending)
-  const labels = labelsOf(kind, address, site)
-  const call: LimitedCall = { startedMs, endedMs: performance.now(), outcome, labels }
-  // Without a connection, no request was sent.
-  if (ending !== 'unreachable') stage.calls.push(call)
-  stage.history.record(stage.history.calls.length, 0, startedMs, ending, labels.join(', '))
-  const name = typeof ending === 'string' ? ending : String(ending.status)
-  stage.outcomes[name] = (stage.outcomes[name] ?? 0) + 1
-  return { ending, call }
-}
-
-function outcomeOf(ending: Ending): LimitedCall['outcome'] {
-  if (typeof ending === 'string' || ending.status === 503) return 'unknown'
-  return ending.status === 429 ? 'refused' : 'admitted'
+  const ending = await pool.call(requestOf(what))
+  const call = history.record(history.calls.length, 0, startedMs, ending, labelsOf(what).join(', '))
+  return { ending, fate: fateOf(call) }
 }
 
 /** The cheapest request that is charged: its body is invalid. */
-function requestOf(kind: Kind, address: string, { siteKey, apiKey }: TestSite): string {
+function requestOf({ kind, address, site: { siteKey, apiKey } }: Subject): string {
   const forwarded = `X-Forwarded-For: ${address}`
   if (kind === 'challenge') return requestText('GET /challenge', [forwarded, `X-Site-Key: ${siteKey}`])
   const [line, credential] =

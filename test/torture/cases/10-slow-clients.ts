@@ -56,12 +56,9 @@ export const slowClients: TortureCase = {
     '2,000 slow headers, 2,000 slow bodies, 10,000 idle, 20 that take no answers; four workers; plain and behind the PROXY protocol relay',
   async run(run) {
     const [first, second] = [run.random.fork(), run.random.fork()]
-    const [plain, relayed] = [run.part('plain'), run.part('relayed')]
-    if (run.isFull) {
-      await inMode(plain, false, first)
-      await inMode(relayed, true, second)
-      await crowded(run)
-    } else await Promise.all([inMode(plain, false, first), inMode(relayed, true, second), crowded(run)])
+    const plain = () => inMode(run.part('plain'), false, first)
+    const relayed = () => inMode(run.part('relayed'), true, second)
+    await run.each([plain, relayed, () => crowded(run)], act => act())
   },
 }
 
@@ -167,8 +164,7 @@ async function deaf(run: Run, service: TestService, kept: KeptMemory, header: Bu
     return passed > (run.isFull ? DEAF_SECONDS_MAX : seconds) || (passed > seconds && sent() > enough)
   }
   // The garbage of so many requests would count as much as kept memory.
-  const collecting = setInterval(() => kept.collect(childPids(service.pid)), COLLECT_MS)
-  run.defer(() => clearInterval(collecting))
+  const stopCollecting = run.every(COLLECT_MS, () => kept.collect(childPids(service.pid)))
   let most = before
   // In a bounded run, on a machine with other users, these requests may be too many to be admitted.
   const served = run.isFull ? honest.during(seconds, 'with clients that take no answer') : undefined
@@ -188,7 +184,7 @@ async function deaf(run: Run, service: TestService, kept: KeptMemory, header: Bu
   if (served !== undefined)
     run.checkTime('honest p99 with clients that take no answer', await served, DEAF_P99_MS_MAX, 'ms')
   honest.close()
-  clearInterval(collecting)
+  stopCollecting()
   const bytes = sent()
   run.size(`${connections} clients that take no answer sent ${(bytes / 1e6).toFixed(1)} MB of requests`)
   run.figure('memory of the workers before and at most, MB', `${before.toFixed(0)}, ${most.toFixed(0)}`)

@@ -9,6 +9,7 @@ import { createSite, updateSite } from '../../../src/sites/sites.ts'
 import { openState } from '../../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
 import { Client } from '../../harness/client.ts'
+import { eventually } from '../../harness/eventually.ts'
 import { childPids } from '../../harness/processes.ts'
 import { lifetimesOf, STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
@@ -63,7 +64,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const storeEpoch = await storeEpochOf(service.url, site)
   const visitors = new VisitorsProcess()
   run.defer(() => visitors.stop())
-  const keys = await openKeys(service)
+  const keys = openKeys(service)
   run.defer(() => keys.close())
   const lifetimes = lifetimesOf(service.env)
   const target = { port: service.port, site, storeEpoch, lifetimes, pids: childPids(service.pid) }
@@ -150,25 +151,27 @@ interface Keys {
   close(): Promise<unknown>
 }
 
-async function openKeys(service: TestService): Promise<Keys> {
-  return service.redis === undefined ? embeddedKeys(service.dataDir) : redisKeys(new Redis(service.redis.url))
+function openKeys({ redis, dataDir }: TestService): Keys {
+  return redis === undefined ? embeddedKeys(dataDir) : redisKeys(new Redis(redis.url))
 }
 
 /** Each value starts with the second from which it is dead: windows by the monotonic clock, other records by the wall clock. */
 function embeddedKeys(dataDir: string): Keys {
   const { file, windows, marks } = openState(dataDir)
-  const beyond = (seconds: number) =>
-    ([windows, marks] as const).reduce((total, database, index) => {
-      const nowMs = index === 0 ? SYSTEM_CLOCKS.monotonicMs() : SYSTEM_CLOCKS.wallMs()
-      let count = 0
-      for (const { value } of database.getRange()) if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
-      return total + count
-    }, 0)
   let isOpen = true
   return {
-    unbounded: async seconds => beyond(seconds),
+    async unbounded(seconds) {
+      let count = 0
+      for (const [database, nowMs] of [
+        [windows, SYSTEM_CLOCKS.monotonicMs()],
+        [marks, SYSTEM_CLOCKS.wallMs()],
+      ] as const)
+        for (const { value } of database.getRange())
+          if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
+      return count
+    },
     count: async () => windows.getCount() + marks.getCount(),
-    close: async () => {
+    async close() {
       if (isOpen) await file.close()
       isOpen = false
     },
@@ -180,22 +183,22 @@ const OF_A_SITE = /^pg:\{(?:sites|load)\}/
 
 function redisKeys(client: Redis): Keys {
   let ofSites = 0
-  const beyond = async (seconds: number) => {
-    let count = 0
-    const sites = new Set<string>()
-    for await (const names of client.scanStream({ count: 1000 })) {
-      const others = (names as string[]).filter(name => !OF_A_SITE.test(name))
-      for (const name of names as string[]) if (OF_A_SITE.test(name)) sites.add(name)
-      const pipeline = client.pipeline()
-      for (const name of others) pipeline.ttl(name)
-      for (const [, ttl] of (await pipeline.exec()) ?? [])
-        if (ttl === -1 || (ttl as number) > seconds) count++
-    }
-    ofSites = sites.size
-    return count
-  }
   return {
-    unbounded: beyond,
+    async unbounded(seconds) {
+      let count = 0
+      const sites = new Set<string>()
+      for await (const names of client.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
+        const pipeline = client.pipeline()
+        for (const name of names) {
+          if (OF_A_SITE.test(name)) sites.add(name)
+          else pipeline.ttl(name)
+        }
+        for (const [, ttl] of (await pipeline.exec()) ?? [])
+          if (ttl === -1 || (ttl as number) > seconds) count++
+      }
+      ofSites = sites.size
+      return count
+    },
     count: async () => (await client.dbsize()) - ofSites,
     close: async () => client.disconnect(),
   }
@@ -280,19 +283,12 @@ class SiteChanges {
 
   async #until(client: Client, siteKey: string, wanted: string, words: string): Promise<void> {
     const startedAtMs = performance.now()
-    for (;;) {
+    await eventually(5 * SEEN_MS, `${words} is seen`, async () => {
       // A new address each time, so that no limit refuses.
       const visitor = `10.200.${(this.#visitors >> 8) & 0xff}.${this.#visitors++ & 0xff}`
-      const answer = await client.challenge(siteKey, { headers: { 'X-Forwarded-For': visitor } })
-      const seen = answer.status === 200 ? '200' : `${answer.status} ${answer.json.code}`
-      if (seen === wanted) break
-      const waitedMs = performance.now() - startedAtMs
-      if (waitedMs > 5 * SEEN_MS) {
-        this.#run.check(false, `${words} is not seen: ${seen}`)
-        return
-      }
-      await sleep(50)
-    }
+      const { status, json } = await client.challenge(siteKey, { headers: { 'X-Forwarded-For': visitor } })
+      return wanted === (status === 200 ? '200' : `${status} ${json.code}`)
+    })
     const tookMs = performance.now() - startedAtMs
     this.#run.check(tookMs <= SEEN_MS || !this.#run.isFull, `${words} was seen after ${tookMs.toFixed(0)} ms`)
   }

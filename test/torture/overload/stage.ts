@@ -64,16 +64,20 @@ export async function startStage(
   const load = new LoadProcess()
   run.defer(() => load.stop())
   const pids = childPids(service.pid)
-  const unready = watchReadiness(adminPort)
-  run.defer(() => unready.stop())
+  const unready: string[] = []
+  const look = async () => {
+    const { ok, status } = await fetch(`http://127.0.0.1:${adminPort}/readyz`)
+    if (!ok) unready.push(`status ${status}`)
+  }
+  const stopLooking = run.every(100, () => look().catch(error => unready.push(String(error.cause ?? error))))
   const rows = new Rows()
   run.defer(() => rows.tell(run)) // a case that was stopped
   const end = async () => {
-    const wasUnready = unready.stop()
+    stopLooking()
     const warnings = () => service.output.split('\n').filter(line => /"level":"(warn|error)"/.test(line))
     run.check(
-      wasUnready.length === 0,
-      () => `not ready ${wasUnready.length} times (${wasUnready[0]}): ${warnings().join(' ')}`,
+      unready.length === 0,
+      () => `not ready ${unready.length} times (${unready[0]}): ${warnings().join(' ')}`,
     )
     const isSame = pids.join() === childPids(service.pid).join()
     run.check(isSame, 'a worker was replaced while there was too much to do')
@@ -97,25 +101,6 @@ async function moreApiKeys(service: TestService, siteKey: string): Promise<strin
     return apiKeys
   } finally {
     await store.close()
-  }
-}
-
-/** Checks readiness ten times a second. */
-function watchReadiness(adminPort: number): { stop(): readonly string[] } {
-  const unready: string[] = []
-  const timer = setInterval(() => {
-    fetch(`http://127.0.0.1:${adminPort}/readyz`).then(
-      ({ ok, status }) => {
-        if (!ok) unready.push(`status ${status}`)
-      },
-      (error: Error) => unready.push(String(error.cause ?? error)),
-    )
-  }, 100)
-  return {
-    stop() {
-      clearInterval(timer)
-      return unready
-    },
   }
 }
 
