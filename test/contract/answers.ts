@@ -104,3 +104,17 @@ export function assertLimited(
   const listed = Object.entries(policies).map(([name, quota]) => `"${name}";q=${quota};w=60`)
   assert.equal(answer.headers['ratelimit-policy'], listed.join(', '))
 }
+
+/** So many requests are admitted, one after the other, and then the limit of this name refuses. Returns the 429. */
+export async function assertAdmits(
+  limit: number,
+  ask: () => Promise<Answer>,
+  status: number,
+  policy: string,
+  policies: Readonly<Record<string, number>>,
+): Promise<Answer> {
+  const { admitted, refusal } = await requestsUntilLimited(ask, status)
+  assert.equal(admitted, limit)
+  assertLimited(refusal, policy, policies)
+  return refusal
+}

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { createApiKey } from '../../src/sites/sites.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import {
+  assertAdmits,
   assertLimited,
   assertNotRedeemed,
   assertNotSiteverified,
@@ -52,9 +53,9 @@ export function limitTests(subject: Subject): void {
 
     test(`§8 ${path}: ${perSite} requests/min per IP per site key, then 429`, async () => {
       const { siteKey } = await subject.createSite()
-      const { admitted, refusal } = await admittedOf(siteKey, freshAddress())
-      assert.equal(admitted, perSite)
-      assertLimited(refusal, 'address-site', policies)
+      const from = freshAddress()
+      const asks = () => ask(subject, siteKey, from)
+      const refusal = await assertAdmits(perSite, asks, status, 'address-site', policies)
       assertRefused(refusal, 429, 'rate-limited')
       const other = await ask(subject, siteKey, freshAddress())
       assert.equal(other.status, status, 'another address has its own')
@@ -69,9 +70,7 @@ export function limitTests(subject: Subject): void {
       const second = await subject.createSite()
       assert.equal((await admittedOf(second.siteKey, from)).admitted, perAddress - perSite)
       const third = await subject.createSite()
-      const { admitted, refusal } = await admittedOf(third.siteKey, from)
-      assert.equal(admitted, 0)
-      assertLimited(refusal, 'address', policies)
+      await assertAdmits(0, () => ask(subject, third.siteKey, from), status, 'address', policies)
     })
 
     test(`§8 ${path}: at once over two workers no more than ${perAddress} of 100 are admitted`, async () => {
@@ -88,9 +87,8 @@ export function limitTests(subject: Subject): void {
       const from = freshAddress()
       const disabled = await subject.createSite({ active: false })
       assertRefused(await ask(subject, disabled.siteKey, from), 403, 'site-inactive')
-      const unknown = await requestsUntilLimited(() => ask(subject, UNKNOWN_SITE_KEY, from), 403)
-      assert.equal(unknown.admitted, perAddress - 1)
-      assertLimited(unknown.refusal, 'address', policies)
+      const askUnknown = () => ask(subject, UNKNOWN_SITE_KEY, from)
+      await assertAdmits(perAddress - 1, askUnknown, 403, 'address', policies)
       const { siteKey } = await subject.createSite()
       const { admitted } = await admittedOf(siteKey, from)
       assert.equal(admitted, perSite, 'a site is served as if nothing had been')
@@ -100,11 +98,11 @@ export function limitTests(subject: Subject): void {
       const { siteKey } = await subject.createSite({ origins: ['https://shop.example'] })
       const from = freshAddress()
       const askFrom = (Origin: string) => ask(subject, siteKey, from, { Origin })
-      const own = await requestsUntilLimited(() => askFrom('https://shop.example'), status)
-      assert.equal(own.admitted, perSite)
-      const foreign = await requestsUntilLimited(() => askFrom('https://other.example'), 403)
-      assert.equal(foreign.admitted, perSite)
-      assertLimited(foreign.refusal, 'address-site', policies)
+      for (const [origin, code] of [
+        ['https://shop.example', status],
+        ['https://other.example', 403],
+      ] as const)
+        await assertAdmits(perSite, () => askFrom(origin), code, 'address-site', policies)
     })
 
     test(`§8 ${path}, decided: a missing or malformed site key, preflight, 404, 405 and 413 are not charged`, async () => {
@@ -165,10 +163,8 @@ export function backendLimitTests(subject: Subject): void {
     for (let count = 0; count < 50; count++) assertNotRedeemed(await ask(first, from), 400, 'invalid-body')
     for (let count = 0; count < 20; count++)
       assertNotSiteverified(await siteverify(first, from), 'missing-input-response')
-    const { admitted, refusal } = await admittedOf(second, from)
-    assert.equal(admitted, PER_ADDRESS - 70)
+    const refusal = await assertAdmits(PER_ADDRESS - 70, () => ask(second, from), 400, 'address', POLICIES)
     assertNotRedeemed(refusal, 429, 'rate-limited')
-    assertLimited(refusal, 'address', POLICIES)
     assertNotRedeemed(await subject.redeem({ token }, first, from), 429, 'rate-limited')
     const limited = await siteverify(first, from, { response: token })
     assertNotSiteverified(limited, 'rate-limited', 429)
@@ -182,8 +178,8 @@ export function backendLimitTests(subject: Subject): void {
     const [first, from] = [freshAddress(), freshAddress()]
     for (let count = 0; count < PER_ADDRESS; count++)
       assertNotSiteverified(await siteverify(apiKey, first), 'missing-input-response')
-    const { admitted } = await requestsUntilLimited(() => ask(apiKey, freshAddress()), 400)
-    assert.equal(admitted, PER_API_KEY - PER_ADDRESS)
+    const left = PER_API_KEY - PER_ADDRESS
+    await assertAdmits(left, () => ask(apiKey, freshAddress()), 400, 'api-key', POLICIES)
     const refusal = await ask(apiKey, from)
     assertNotRedeemed(refusal, 429, 'rate-limited')
     assertLimited(refusal, 'api-key', POLICIES)
@@ -239,9 +235,7 @@ export function backendLimitTests(subject: Subject): void {
     const wrongKey = `${apiKey.slice(0, -2)}${apiKey.endsWith('AA') ? 'BB' : 'AA'}`
     for (let count = 0; count < 50; count++)
       assertNotSiteverified(await siteverify(`sk_00000000_${'A'.repeat(43)}`, from), 'invalid-input-secret')
-    const wrong = await requestsUntilLimited(() => ask(wrongKey, from), 401)
-    assert.equal(wrong.admitted, PER_ADDRESS - 50)
-    assertLimited(wrong.refusal, 'address', POLICIES)
+    await assertAdmits(PER_ADDRESS - 50, () => ask(wrongKey, from), 401, 'address', POLICIES)
     assert.equal((await admittedOf(apiKey, from)).admitted, PER_ADDRESS)
   })
 

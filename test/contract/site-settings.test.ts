@@ -18,8 +18,8 @@ import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import {
+  assertAdmits,
   assertFailedResult,
-  assertLimited,
   assertNotRedeemed,
   assertPassed,
   assertRedeemed,
@@ -34,34 +34,26 @@ const SEEN_BY_ALL_MS = 2000
 
 function siteSettingTests(subject: Subject): void {
   const challenge = (siteKey: string, from: string) => subject.client.challenge(siteKey, { from })
-  const verify = (siteKey: string, from: string) => subject.client.verify(siteKey, '{}', { from })
   const redeem = (apiKey: string, from: string, body: unknown = '{}') =>
     subject.client.verifyToken(apiKey, body, { from })
 
   test('§8, decided: a site has limits of its own, and its headers tell them', async () => {
-    const { siteKey, apiKey } = await subject.createSite({ limits: { challenge: 5, verify: 3, redeem: 4 } })
-    const from = freshAddress()
-    const challenges = await requestsUntilLimited(() => challenge(siteKey, from), 200)
-    assert.equal(challenges.admitted, 5)
-    assertLimited(challenges.refusal, 'address-site', { address: 60, 'address-site': 5 })
-    const verifications = await requestsUntilLimited(() => verify(siteKey, from), 400)
-    assert.equal(verifications.admitted, 3)
-    assertLimited(verifications.refusal, 'address-site', { address: 30, 'address-site': 3 })
-    const redemptions = await requestsUntilLimited(() => redeem(apiKey, freshAddress()), 400)
-    assert.equal(redemptions.admitted, 4)
-    assertLimited(redemptions.refusal, 'api-key', { address: 4, 'api-key': 4 })
-    assert.equal((await challenge(subject.site.siteKey, from)).status, 200, 'another site has the usual ones')
+    const visitor = await subject.visitorOf({ limits: { challenge: 5, verify: 3, redeem: 4 } })
+    const challenges = { address: 60, 'address-site': 5 }
+    await assertAdmits(5, () => visitor.challenge(), 200, 'address-site', challenges)
+    const verify = () => visitor.verify('{}')
+    await assertAdmits(3, verify, 400, 'address-site', { address: 30, 'address-site': 3 })
+    await assertAdmits(4, () => visitor.redeem('{}'), 400, 'api-key', { address: 4, 'api-key': 4 })
+    const elsewhere = await visitor.at(subject.site).challenge()
+    assert.equal(elsewhere.status, 200, 'another site has the usual ones')
   })
 
   test('§8, decided: limits of a site may be higher; those of the address hold nevertheless', async () => {
-    const { siteKey } = await subject.createSite({ limits: { challenge: 50, verify: 1000 } })
-    const from = freshAddress()
-    const challenges = await requestsUntilLimited(() => challenge(siteKey, from), 200)
-    assert.equal(challenges.admitted, 50)
-    assertLimited(challenges.refusal, 'address-site', { address: 60, 'address-site': 50 })
-    const verifications = await requestsUntilLimited(() => verify(siteKey, from), 400)
-    assert.equal(verifications.admitted, 30)
-    assertLimited(verifications.refusal, 'address', { address: 30, 'address-site': 1000 })
+    const visitor = await subject.visitorOf({ limits: { challenge: 50, verify: 1000 } })
+    const challenges = { address: 60, 'address-site': 50 }
+    await assertAdmits(50, () => visitor.challenge(), 200, 'address-site', challenges)
+    const verify = () => visitor.verify('{}')
+    await assertAdmits(30, verify, 400, 'address', { address: 30, 'address-site': 1000 })
   })
 
   test('§8, decided: the redemption limit of a site holds for the address of its backend too', async () => {
@@ -72,21 +64,17 @@ function siteSettingTests(subject: Subject): void {
     const usual = await requestsUntilLimited(() => redeem(subject.site.apiKey, from), 400)
     assert.equal(usual.admitted, 100)
     let next = 0
-    const redemptions = await requestsUntilLimited(
-      () => redeem(next++ % 2 === 0 ? apiKey : second.apiKey, from),
-      400,
-    )
-    assert.equal(redemptions.admitted, 250)
-    assertLimited(redemptions.refusal, 'address', { address: 250, 'api-key': 250 })
+    const ask = () => redeem(next++ % 2 === 0 ? apiKey : second.apiKey, from)
+    await assertAdmits(250, ask, 400, 'address', { address: 250, 'api-key': 250 })
   })
 
   test('§8, decided: what a site does not set of its own is as usual, also once it is dropped', async () => {
-    const { siteKey } = await subject.createSite({ limits: { verify: 3 } })
-    const from = freshAddress()
-    assert.equal((await requestsUntilLimited(() => challenge(siteKey, from), 200)).admitted, 30)
-    assert.equal((await requestsUntilLimited(() => verify(siteKey, from), 400)).admitted, 3)
-    await subject.changeSite(siteKey, { limits: {} })
-    await eventually(10_000, 'the usual limit', async () => (await verify(siteKey, from)).status === 400)
+    const visitor = await subject.visitorOf({ limits: { verify: 3 } })
+    const verify = () => visitor.verify('{}')
+    assert.equal((await requestsUntilLimited(() => visitor.challenge(), 200)).admitted, 30)
+    assert.equal((await requestsUntilLimited(verify, 400)).admitted, 3)
+    await subject.changeSite(visitor.site.siteKey, { limits: {} })
+    await eventually(10_000, 'the usual limit', async () => (await verify()).status === 400)
   })
 
   test('§2.4, decided: a site has weights of its own', async () => {
