@@ -1,7 +1,7 @@
 /** PROXY protocol headers over real sockets: who a request is from, and that nobody else can say so. */
 
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import fc from 'fast-check'
 import { loadConfig } from '../../src/config/config.ts'
 import { CONSTANT_DIFFICULTY } from '../contract/support.ts'
@@ -11,8 +11,8 @@ import { freshAddress } from '../harness/http.ts'
 import { childPids, connectionsOf } from '../harness/processes.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { extension, v2Header } from '../harness/proxy-header.ts'
-import { RawConnection } from '../harness/raw-http.ts'
-import { TestService, type TestSite, UNLIMITED_CHALLENGES } from '../harness/service.ts'
+import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
+import { TestService, UNLIMITED_CHALLENGES } from '../harness/service.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, untilReady } from './observer.ts'
 
 const ENV = {
@@ -24,43 +24,30 @@ const SOURCE = '203.0.113.1'
 const V6_SOURCE = '20010db8000000000000000000000007'
 const FORGED = v2Header({ source: '198.51.100.66' })
 
-/** A service, its site, and who its challenges are for. */
-class Stage {
-  readonly #protocol: 'on' | 'off'
-  #service: TestService | undefined
-  #site: TestSite | undefined
-  #observer: NonceObserver | undefined
-
-  constructor(protocol: 'on' | 'off') {
-    this.#protocol = protocol
-  }
-
-  async start(): Promise<void> {
-    const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: this.#protocol })
-    this.#service = service
-    this.#site = await service.createSite({ difficulty: CONSTANT_DIFFICULTY })
-    await untilReady(service.url, this.#site)
-    this.#observer = await NonceObserver.create(service.url, this.#site)
-  }
-
-  async stop(): Promise<void> {
-    await this.#service?.stop()
-  }
-
-  get service(): TestService {
-    return this.#service!
-  }
-
-  request(...lines: string[]): Buffer {
-    return Buffer.from(challengeRequest(this.#site!.siteKey, lines))
-  }
-
-  /** Whether an answer's challenge is for an address; it must be one. */
-  isFor(answer: { status: number; body: string; json: { nonce: string } } | undefined, ip: string): boolean {
-    assert.equal(answer?.status, 200, answer?.body)
-    return this.#observer!.isBoundTo(answer!.json.nonce, ip)
+/** A service, and requests to it, of which each answer tells whom it is for. */
+async function startStage(protocol: 'on' | 'off') {
+  const service = await TestService.start('embedded', { ...ENV, POWGATE_PROXY_PROTOCOL: protocol })
+  const site = await service.createSite({ difficulty: CONSTANT_DIFFICULTY })
+  await untilReady(service.url, site)
+  const observer = await NonceObserver.create(service.url, site)
+  return {
+    service,
+    open: (from: string) => RawConnection.open(service.port, from),
+    request: (...lines: string[]) => Buffer.from(challengeRequest(site.siteKey, lines)),
+    /** Whether an answer's challenge is for an address; it must be one. */
+    isFor: (answer: RawAnswer | undefined, ip: string): boolean => {
+      assert.equal(answer?.status, 200, answer?.body)
+      return observer.isBoundTo(answer!.json.nonce, ip)
+    },
   }
 }
+
+const on = await startStage('on')
+const off = await startStage('off')
+after(async () => {
+  await on.service.stop()
+  await off.service.stop()
+})
 
 function byByte(bytes: Buffer): Buffer[] {
   return Array.from(bytes, byte => Buffer.from([byte]))
@@ -75,28 +62,12 @@ interface Row {
 
 const whole = (header: Buffer) => (request: Buffer) => [Buffer.concat([header, request])]
 
+/** Of the forms of headers a few: test/domain/proxy-header.test.ts has all. */
 const ROWS: readonly Row[] = [
   { about: 'IPv4', parts: whole(v2Header()), client: SOURCE },
   { about: 'IPv6', parts: whole(v2Header({ family: 0x21, source: V6_SOURCE })), client: '2001:db8::7' },
-  {
-    about: 'mapped IPv4',
-    parts: whole(v2Header({ family: 0x21, source: '00000000000000000000ffffcb007101' })),
-    client: SOURCE,
-  },
   { about: 'LOCAL', parts: whole(v2Header({ command: 0, family: 0 })), client: 'peer' },
-  { about: 'LOCAL with an address', parts: whole(v2Header({ command: 0 })), client: 'peer' },
-  { about: 'no family', parts: whole(v2Header({ family: 0 })), client: 'peer' },
-  { about: 'a Unix socket', parts: whole(v2Header({ family: 0x31 })), client: 'peer' },
-  {
-    about: '84 bytes of extensions',
-    parts: whole(v2Header({ extensions: extension(4, 84) })),
-    client: SOURCE,
-  },
-  {
-    about: '4 KiB of extensions',
-    parts: whole(v2Header({ extensions: extension(4, 4096) })),
-    client: SOURCE,
-  },
+  { about: 'extensions', parts: whole(v2Header({ extensions: extension(4, 4096) })), client: SOURCE },
   { about: 'version 1', parts: whole(Buffer.from(`PROXY TCP4 ${SOURCE} 127.0.0.1 1 2\r\n`)), client: SOURCE },
   { about: 'a segment of its own', parts: request => [v2Header(), request], client: SOURCE },
   { about: 'every byte in a segment', parts: request => [...byByte(v2Header()), request], client: SOURCE },
@@ -115,9 +86,6 @@ const ROWS: readonly Row[] = [
 const WRONG: Readonly<Record<string, Buffer>> = {
   'no header': Buffer.alloc(0),
   garbage: Buffer.from('garbage\r\n\r\n'),
-  'a wrong signature': Buffer.concat([Buffer.from('0d0a0d0a000d0a515549540b', 'hex')]),
-  'version 1 in the form of 2': v2Header({ version: 1 }),
-  'a family that is none': v2Header({ family: 0x41 }),
   'no address': v2Header({ addresses: Buffer.alloc(0) }),
   'a length beyond all bounds': v2Header({ length: 65_535 }),
 }
@@ -130,22 +98,11 @@ test('on without trusted proxies is a mistake, named at the start', () => {
 })
 
 describe('PROXY protocol', { concurrency: 8 }, () => {
-  const on = new Stage('on')
-  const off = new Stage('off')
-  before(async () => {
-    await on.start()
-    await off.start()
-  })
-  after(async () => {
-    await on.stop()
-    await off.stop()
-  })
-
   for (const { about, parts, client } of ROWS) {
     test(`on, from a trusted proxy: ${about}; also for the next requests of the connection`, async () => {
       const proxy = freshProxy()
       const ip = client === 'peer' ? proxy : client
-      const connection = await RawConnection.open(on.service.port, proxy)
+      const connection = await on.open(proxy)
       assert.ok(on.isFor(await connection.request(...parts(on.request())), ip))
       for (let count = 0; count < 5; count++) {
         assert.ok(on.isFor(await connection.request(on.request()), ip))
@@ -155,7 +112,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
 
     test(`on, from anybody else: ${about} changes nothing`, async () => {
       const peer = freshAddress()
-      const connection = await RawConnection.open(on.service.port, peer)
+      const connection = await on.open(peer)
       await connection.send(...parts(on.request()))
       const answer = await connection.answerWithin(1500)
       if (answer?.status === 200) assert.ok(on.isFor(answer, peer))
@@ -165,7 +122,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
 
   for (const [about, bytes] of Object.entries(WRONG)) {
     test(`on, a trusted proxy is refused: ${about}`, async () => {
-      const connection = await RawConnection.open(on.service.port, freshProxy())
+      const connection = await on.open(freshProxy())
       assert.equal(await connection.request(Buffer.concat([bytes, on.request()])), undefined)
       connection.close()
     })
@@ -182,23 +139,23 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
   })
 
   test('on: a header that does not end is waited for a few seconds', async () => {
-    const connection = await RawConnection.open(on.service.port, freshProxy())
+    const connection = await on.open(freshProxy())
     assert.equal(await connection.request(v2Header().subarray(0, 20)), undefined)
   })
 
   test('on: who connects and goes is no matter, also in the middle of a header', async () => {
     for (let count = 0; count < 20; count++) {
-      const connection = await RawConnection.open(on.service.port, freshProxy())
+      const connection = await on.open(freshProxy())
       if (count % 2 === 0) await connection.send(v2Header().subarray(0, count))
       connection.close()
     }
-    const connection = await RawConnection.open(on.service.port, freshProxy())
+    const connection = await on.open(freshProxy())
     assert.ok(on.isFor(await connection.request(v2Header(), on.request()), SOURCE))
     connection.close()
   })
 
   test('on: the client of a stranger cannot add X-Forwarded-For or X-Request-Id', async () => {
-    const connection = await RawConnection.open(on.service.port, freshProxy())
+    const connection = await on.open(freshProxy())
     const request = on.request('X-Forwarded-For: 198.51.100.7', 'X-Request-Id: mine')
     const answer = await connection.request(v2Header(), request)
     assert.ok(on.isFor(answer, SOURCE))
@@ -207,7 +164,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
   })
 
   test('on: behind a balancer for TCP another trusted proxy adds X-Forwarded-For and X-Request-Id', async () => {
-    const connection = await RawConnection.open(on.service.port, freshProxy())
+    const connection = await on.open(freshProxy())
     const request = on.request('X-Forwarded-For: 198.51.100.7', 'X-Request-Id: theirs')
     const answer = await connection.request(v2Header({ source: '10.1.1.1' }), request)
     assert.ok(on.isFor(answer, '198.51.100.7'))
@@ -216,7 +173,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
   })
 
   test('on: another program of the machine cannot speak for a visitor whose connection is open', async () => {
-    const visitor = await RawConnection.open(on.service.port, freshProxy())
+    const visitor = await on.open(freshProxy())
     assert.ok(on.isFor(await visitor.request(v2Header(), on.request()), SOURCE))
     const relayed = childPids(on.service.pid)
       .flatMap(connectionsOf)
@@ -236,11 +193,11 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
 
   test('off: a header changes nothing, whoever sends it', async () => {
     for (const peer of [freshProxy(), freshAddress()]) {
-      const connection = await RawConnection.open(off.service.port, peer)
+      const connection = await off.open(peer)
       await connection.send(v2Header(), off.request())
       const answer = await connection.answerWithin(1500)
       if (answer?.status === 200) assert.ok(off.isFor(answer, peer))
-      const next = await RawConnection.open(off.service.port, peer)
+      const next = await off.open(peer)
       assert.ok(off.isFor(await next.request(off.request()), peer))
       connection.close()
       next.close()
@@ -250,7 +207,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
   test('on: a client whose bytes are passed on as they are cannot add a header of its own', async () => {
     const proxy = await FrontProxy.start('haproxy-tcp', on.service)
     const from = freshAddress()
-    const direct = await RawConnection.open(on.service.port, freshProxy())
+    const direct = await on.open(freshProxy())
     await direct.send(v2Header())
     const through = await RawConnection.open(proxy.port, from)
     for (const [connection, ip] of [
@@ -288,7 +245,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
     )
     const holds = async ([parts, cuts]: [Buffer[], number[]]) => {
       const bytes = Buffer.concat(parts)
-      const connection = await RawConnection.open(on.service.port, freshProxy())
+      const connection = await on.open(freshProxy())
       assert.ok(on.isFor(await connection.request(v2Header(), on.request()), SOURCE))
       await connection.send(...cutAt(bytes, cuts))
       for (;;) {

@@ -11,6 +11,7 @@ import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
+import { words } from '../harness/words.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor, untilReady } from './observer.ts'
 
 /** Header lines by which a client may try to be somebody else, or a proxy may be misread. */
@@ -87,47 +88,26 @@ const EMPTY: readonly Spoof[] = [
   row('an empty line after', [xff('203.0.113.1'), xff('')], 'peer'),
 ]
 
+/** One of each kind: test/domain/ has all spellings of addresses (address.test.ts) and of entries (client-address.test.ts). */
 const FORMS: readonly Spoof[] = [
   row('a port', xff('203.0.113.1:8080'), '203.0.113.1'),
   row('an empty port', xff('203.0.113.1:'), 'peer'),
-  row('a port that is none', xff('203.0.113.1:http'), 'peer'),
-  row('a port of six digits', xff('203.0.113.1:100000'), 'peer'),
-  row('IPv6 as it is', xff('2001:db8::1'), '2001:db8::1'),
   row('IPv6 in capitals and long', xff('2001:0DB8:0000:0000:0000:0000:0000:0001'), '2001:db8::1'),
   row('brackets', xff('[2001:db8::1]'), '2001:db8::1'),
   row('brackets and a port', xff('[2001:db8::1]:443'), '2001:db8::1'),
   row('IPv6 and a port without brackets is another IPv6', xff('2001:db8::1:443'), '2001:db8::1:443'),
   row('an open bracket', xff('[2001:db8::1'), 'peer'),
-  row('a closing bracket', xff('2001:db8::1]'), 'peer'),
   row('two brackets', xff('[[2001:db8::1]]'), 'peer'),
   row('IPv4 in brackets', xff('[203.0.113.1]'), '203.0.113.1'),
-  row('a zone', xff('fe80::1%eth0'), 'peer'),
   row('a zone in brackets', xff('[fe80::1%25eth0]:80'), 'peer'),
-  row('IPv6 of nine groups', xff('1:2:3:4:5:6:7:8:9'), 'peer'),
-  row('two compressions', xff('2001::db8::1'), 'peer'),
   row('mapped IPv4', xff('::ffff:203.0.113.1'), '203.0.113.1'),
-  row('mapped IPv4 in hexadecimal', xff('::ffff:cb00:7101'), '203.0.113.1'),
-  row('mapped IPv4 in full', xff('0000:0000:0000:0000:0000:FFFF:CB00:7101'), '203.0.113.1'),
-  row('mapped IPv4, uncompressed and dotted', xff('0:0:0:0:0:ffff:203.0.113.1'), '203.0.113.1'),
   row('mapped IPv4 in brackets with a port', xff('[::ffff:203.0.113.1]:80'), '203.0.113.1'),
-  row('compatible IPv4 is IPv6', xff('::203.0.113.1'), '::cb00:7101'),
-  row('translated IPv4 is IPv6', xff('64:ff9b::203.0.113.1'), '64:ff9b::cb00:7101'),
   row('octal', xff('0313.0.0161.01'), 'peer'),
-  row('a leading zero', xff('203.0.113.01'), 'peer'),
-  row('hexadecimal', xff('0xcb.0x00.0x71.0x01'), 'peer'),
   row('one number', xff('3405803777'), 'peer'),
-  row('one hexadecimal number', xff('0xcb007101'), 'peer'),
-  row('three parts', xff('203.0.28929'), 'peer'),
-  row('two parts', xff('127.1'), 'peer'),
-  row('five parts', xff('203.0.113.1.1'), 'peer'),
-  row('256', xff('203.0.113.256'), 'peer'),
-  row('a sign', xff('+203.0.113.1'), 'peer'),
   row('a trailing dot', xff('203.0.113.1.'), 'peer'),
   row('a prefix', xff('203.0.113.1/32'), 'peer'),
   row('quotes', xff('"203.0.113.1"'), 'peer'),
   row('a name', xff('localhost'), 'peer'),
-  row('unknown', xff('unknown'), 'peer'),
-  row('an identifier', xff('_hidden'), 'peer'),
 ]
 
 const BYTES: readonly Spoof[] = [
@@ -152,25 +132,16 @@ const BYTES: readonly Spoof[] = [
   row('very long, of brackets', xff('['.repeat(3900)), 'peer'),
 ]
 
-const OTHER_HEADERS: readonly Spoof[] = [
-  'Forwarded: for=203.0.113.1',
+/** Of other products; none is read. */
+const OTHER_HEADERS = [
   'Forwarded: for="[2001:db8::1]:80";proto=https, for=203.0.113.1',
-  'X-Real-IP: 203.0.113.1',
-  'X-Client-IP: 203.0.113.1',
-  'X-Forwarded: 203.0.113.1',
-  'Forwarded-For: 203.0.113.1',
-  'X-Cluster-Client-IP: 203.0.113.1',
-  'X-Originating-IP: 203.0.113.1',
-  'X-Remote-Addr: 203.0.113.1',
-  'CF-Connecting-IP: 203.0.113.1',
-  'True-Client-IP: 203.0.113.1',
-  'Fastly-Client-IP: 203.0.113.1',
-  'Fly-Client-IP: 203.0.113.1',
-  'X-Appengine-User-IP: 203.0.113.1',
-  'X-Azure-ClientIP: 203.0.113.1',
   'Via: 1.1 203.0.113.1',
-  'Client-IP: 203.0.113.1',
-].map(line => row(line, line, 'peer'))
+  ...words(
+    'X-Real-IP X-Client-IP X-Forwarded Forwarded-For X-Cluster-Client-IP X-Originating-IP X-Remote-Addr',
+    'CF-Connecting-IP True-Client-IP Fastly-Client-IP Fly-Client-IP X-Appengine-User-IP X-Azure-ClientIP',
+    'Client-IP',
+  ).map(name => `${name}: 203.0.113.1`),
+]
 
 const REQUEST_IDS: readonly Spoof[] = [
   row('X-Request-Id', 'X-Request-Id: 203.0.113.1', 'peer'),
@@ -186,7 +157,7 @@ const SPOOFS: readonly Spoof[] = [
   ...EMPTY,
   ...FORMS,
   ...BYTES,
-  ...OTHER_HEADERS,
+  row('headers of other products', OTHER_HEADERS, 'peer'),
   ...REQUEST_IDS,
 ]
 
