@@ -1,17 +1,14 @@
 /** The widget's files over HTTP: validators, codings, caching, what other origins and strict pages need. */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { extname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetFile, WidgetManifest } from '../../src/http/assets.ts'
-import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
-import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 
@@ -85,10 +82,7 @@ test('every file at its stable address and at the one that never changes, in eve
 })
 
 test('content types', () => {
-  const types = manifest.files.map(({ name, contentType }) => [
-    name.slice(name.lastIndexOf('.')),
-    contentType,
-  ])
+  const types = manifest.files.map(({ name, contentType }) => [extname(name), contentType])
   assert.deepEqual(Object.fromEntries(types), {
     '.js': 'text/javascript; charset=utf-8',
     '.wasm': 'application/wasm',
@@ -98,25 +92,24 @@ test('content types', () => {
   })
 })
 
-test('/compat/<vendor>.js is kept as long as the widget; other names below it are not there', async () => {
-  for (const vendor of ['turnstile', 'hcaptcha', 'recaptcha']) {
-    const { status, headers, body } = await get(`/compat/${vendor}.js`)
-    assert.equal(status, 200)
-    assert.equal(headers['cache-control'], (await get('/widget.js')).headers['cache-control'])
-    assert.ok(body.equals(content(named(`compat-${vendor}.js`))))
+test('/widget.js is the widget; /compat/<vendor>.js is kept as long, and other names below it are not there', async () => {
+  const vendors = ['turnstile', 'hcaptcha', 'recaptcha']
+  for (const [path, name] of [
+    ['/widget.js', 'widget.js'],
+    ...vendors.map(vendor => [`/compat/${vendor}.js`, `compat-${vendor}.js`] as const),
+  ] as const) {
+    const { status, headers, body } = await get(path)
+    assert.deepEqual([status, headers['cache-control']], [200, STABLE], path)
+    assert.ok(body.equals(content(named(name))), path)
   }
   for (const path of ['/compat/', '/compat/worker.js', `/compat/${named('worker.js').fileName}`]) {
     assert.equal((await get(path)).status, 404, path)
   }
 })
 
-test('/widget.js is the widget', async () => {
-  const { status, headers, body } = await get('/widget.js')
-  assert.deepEqual([status, headers['cache-control']], [200, STABLE])
-  assert.ok(body.equals(content(named('widget.js'))))
-})
-
-test('another hash of a known name gives the present content, for no cache', async () => {
+test('another hash of a known name gives the present content, for no cache; a query is ignored', async () => {
+  const { headers } = await get(`/widget/${named('worker.js').fileName}?v=2`)
+  assert.equal(headers['cache-control'], FOR_EVER)
   for (const name of ['widget.js', 'worker.js', 'simd.wasm', 'frame.html']) {
     const path = `/widget/${name.replace('.', '.0123456789.')}`
     const { status, headers, body } = await get(path)
@@ -137,11 +130,6 @@ test('what is no file of the widget is not found', async () => {
     assert.equal(status, 404, path)
     assert.equal(JSON.parse(body.toString()).code, 'not-found', path)
   }
-})
-
-test('a query is ignored', async () => {
-  const { status, headers } = await get(`/widget/${named('worker.js').fileName}?v=2`)
-  assert.deepEqual([status, headers['cache-control']], [200, FOR_EVER])
 })
 
 test('304 to whoever has the file in the coding that they would get', async () => {
@@ -182,14 +170,11 @@ test('304 to whoever has the file in the coding that they would get', async () =
 
 test('HEAD: the same headers, no body', async () => {
   const headers = { 'Accept-Encoding': 'br' }
-  const [head, whole] = await Promise.all([
-    get('/widget.js', headers, 'HEAD'),
-    get('/widget.js', headers, 'GET'),
-  ])
+  const head = await get('/widget.js', headers, 'HEAD')
+  const whole = await get('/widget.js', headers)
   // Answers without a body may end their connection.
-  const { date: _, connection: _connection, ...headHeaders } = head.headers
-  const { date: __, connection: __connection, ...wholeHeaders } = whole.headers
-  assert.deepEqual(headHeaders, wholeHeaders)
+  const ofConnection = { date: undefined, connection: undefined }
+  assert.deepEqual({ ...head.headers, ...ofConnection }, { ...whole.headers, ...ofConnection })
   assert.equal(head.body.length, 0)
 })
 
@@ -255,21 +240,10 @@ test('a service whose widget was not built starts all the same, and says so', as
   rmSync(join(dir, 'dist/widget'), { recursive: true })
   cpSync(join(ROOT, 'package.json'), join(dir, 'package.json'))
   symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
-  const port = await freePort()
-  const { PATH, HOME } = process.env
-  const child = spawn(process.execPath, [join(dir, 'dist/main.js')], {
-    env: { PATH, HOME, HOST: '127.0.0.1', PORT: String(port), POWGATE_DATA_DIR: dir, POWGATE_WORKERS: '1' },
-  })
-  try {
-    let output = ''
-    child.stdout.on('data', chunk => (output += chunk))
-    await eventually(60_000, 'listening', () => output.includes('powgate listens'))
-    assert.match(output, /the widget is not built/)
-    for (const path of ['/widget.js', '/widget/worker.js']) {
-      assert.equal((await call(`http://127.0.0.1:${port}${path}`)).status, 404)
-    }
-  } finally {
-    child.kill('SIGKILL')
-    rmSync(dir, { recursive: true })
-  }
+  const bare = await TestService.start('embedded', { POWGATE_WORKERS: '1' }, join(dir, 'dist/main.js'))
+  assert.match(bare.output, /the widget is not built/)
+  for (const path of ['/widget.js', '/widget/worker.js'])
+    assert.equal((await call(bare.url + path)).status, 404)
+  await bare.stop()
+  rmSync(dir, { recursive: true })
 })

@@ -1,11 +1,12 @@
 /** The demo page and its backend over HTTP: when it is there, what it accepts, what it says. */
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEY, demoApiKey } from '../../src/demo/site.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
+import { childPids } from '../harness/processes.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 
 const POLICY =
@@ -42,6 +43,12 @@ function assertPage(answer: Answer, status: number): void {
   assert.match(answer.text, /^<!doctype html>\n<html lang="en">/)
   // What the policy would not let run, and addresses that would not survive a proxy's path.
   assert.doesNotMatch(answer.text, /<style|<script(?! src=)| style=| on\w+=|(?:src|href|action)="\//)
+}
+
+async function siteNames(service: TestService): Promise<string[]> {
+  const store = await service.openSites()
+  const sites = await store.listSites().finally(() => store.close())
+  return sites.map(({ name }) => name).sort()
 }
 
 for (const kind of STORE_KINDS) {
@@ -194,15 +201,11 @@ describe('a first start', () => {
   })
 
   test('no secret of it is in any environment or on any command line', () => {
-    const pids = readdirSync('/proc').filter(name => /^\d+$/.test(name))
-    const parents = new Map(pids.map(pid => [pid, parentOf(pid)]))
-    const family = pids.filter(pid => pid === String(service.pid) || parents.get(pid) === String(service.pid))
+    const family = [service.pid, ...childPids(service.pid)]
     assert.equal(family.length, 3)
-    for (const pid of family) {
-      for (const file of ['environ', 'cmdline']) {
+    for (const pid of family)
+      for (const file of ['environ', 'cmdline'])
         assert.doesNotMatch(readFileSync(`/proc/${pid}/${file}`, 'utf8'), /sk_/, file)
-      }
-    }
   })
 
   test('the second start has no demo, keeps the site that it had, and does not know its keys', async () => {
@@ -212,20 +215,9 @@ describe('a first start', () => {
     const client = new Client(service.url)
     assert.equal((await client.challenge(DEMO_SITE_KEY)).json.code, 'site-unknown')
     assert.equal((await client.verifyToken(demoApiKey(TEST_SECRET), { token: 'abc' })).status, 401)
-    const store = await service.openSites()
-    const sites = await store.listSites()
-    assert.deepEqual(sites.map(({ name }) => name).sort(), ['demo', 'demo page'])
-    await store.close()
+    assert.deepEqual(await siteNames(service), ['demo', 'demo page'])
   })
 })
-
-function parentOf(pid: string): string | undefined {
-  try {
-    return /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
-  } catch {
-    return undefined // it has ended
-  }
-}
 
 describe('starts', () => {
   test('off: not there, and no site for it', async () => {
@@ -235,12 +227,7 @@ describe('starts', () => {
       assert.equal((await call(service.url + path, { method: 'POST' })).status, 404, path)
     }
     assert.doesNotMatch(service.output, /demo page/)
-    const store = await service.openSites()
-    assert.deepEqual(
-      (await store.listSites()).map(({ name }) => name),
-      ['demo'],
-    )
-    await store.close()
+    assert.deepEqual(await siteNames(service), ['demo'])
     await service.stop()
   })
 
@@ -262,11 +249,8 @@ describe('starts', () => {
       await service.end()
       await service.boot()
     }
+    assert.deepEqual(await siteNames(service), ['demo page'])
     const store = await service.openSites()
-    assert.deepEqual(
-      (await store.listSites()).map(({ name }) => name),
-      ['demo page'],
-    )
     assert.equal((await store.listApiKeys()).length, 1)
     await store.close()
     // The demo's own site is none that a person made.
@@ -275,11 +259,8 @@ describe('starts', () => {
   })
 
   test('with HOST=:: the demo uses up nothing of a backend on the same address', async () => {
-    const service = await TestService.start('embedded', {
-      POWGATE_DEMO: 'on',
-      HOST: '::',
-      POWGATE_WORKERS: '1',
-    })
+    const env = { POWGATE_DEMO: 'on', HOST: '::', POWGATE_WORKERS: '1' }
+    const service = await TestService.start('embedded', env)
     const { apiKey } = await service.createSite()
     for (let count = 0; count < 110; count++)
       assert.equal((await submit(service, 'powgate-token=abc', { from: freshAddress() })).status, 403)
@@ -298,10 +279,8 @@ describe('starts', () => {
   })
 
   test('behind a trusted proxy the visitor is who the proxy says', async () => {
-    const service = await TestService.start('embedded', {
-      POWGATE_DEMO: 'on',
-      POWGATE_TRUSTED_PROXIES: '127.0.0.0/8',
-    })
+    const env = { POWGATE_DEMO: 'on', POWGATE_TRUSTED_PROXIES: '127.0.0.0/8' }
+    const service = await TestService.start('embedded', env)
     const headers = { 'X-Forwarded-For': '203.0.113.7' }
     const token = await new Client(service.url).token(DEMO_SITE_KEY, { headers })
     const { json } = await submit(service, { 'powgate-token': token }, { headers })

@@ -14,7 +14,7 @@ import {
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
-import { TestService } from '../harness/service.ts'
+import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 
 const EVENTS = words(
@@ -28,19 +28,19 @@ const PATIENCE_MS = 60_000
 type Line = any
 
 /** What it prints at a first start comes before its log. */
-function logOf(service: TestService): string {
-  return service.output.slice(Math.max(0, service.output.search(/^\{"level"/m)))
-}
-
-function linesOf(service: TestService): Line[] {
-  const whole = logOf(service).slice(0, logOf(service).lastIndexOf('\n') + 1)
-  return whole.split('\n').flatMap(line => (line.startsWith('{') ? [JSON.parse(line)] : []))
+function logOf({ output }: TestService): string {
+  return output.slice(Math.max(0, output.search(/^\{"level"/m)), output.lastIndexOf('\n') + 1)
 }
 
 function eventsOf(service: TestService, event?: string): Line[] {
-  return linesOf(service).filter(line =>
-    event === undefined ? line.event !== undefined : line.event === event,
-  )
+  const lines = logOf(service).split('\n')
+  const parsed: Line[] = lines.flatMap(line => (line.startsWith('{') ? [JSON.parse(line)] : []))
+  return parsed.filter(line => (event === undefined ? line.event !== undefined : line.event === event))
+}
+
+/** How many events of a name were not logged, as the summaries say. */
+function leftOut(service: TestService, name: string): number {
+  return eventsOf(service, 'unlogged').reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0)
 }
 
 /** Lines reach the test a moment after the answer. */
@@ -82,14 +82,8 @@ describe('lines', () => {
         [verified, redeemed, again].map(answer => answer.headers['x-request-id']),
       )
       assert.equal(new Set(lines.map(line => line.requestId)).size, 4)
-      for (const line of lines) {
-        const common = { level: 'info', name: 'powgate', hostname: hostname(), worker: 0 }
-        has(line, {
-          nonce: solution.nonce,
-          site: siteKey,
-          ...common,
-        })
-      }
+      const common = { level: 'info', name: 'powgate', hostname: hostname(), worker: 0 }
+      for (const line of lines) has(line, { nonce: solution.nonce, site: siteKey, ...common })
       const [issued, passed, used, refused] = lines
       const apiKeyId = apiKey.slice(3, 11)
       has(issued, {
@@ -115,12 +109,7 @@ describe('lines', () => {
         addressFailures: 0,
       })
       assert.ok(passed.elapsedMs >= 0)
-      has(used, {
-        ip: '127.0.0.1',
-        visitorIp: from,
-        apiKeyId,
-        score: 1,
-      })
+      has(used, { ip: '127.0.0.1', visitorIp: from, apiKeyId, score: 1 })
       assert.ok(used.tokenAgeMs >= 0)
       has(refused, {
         ip: '127.0.0.1',
@@ -174,18 +163,14 @@ describe('lines', () => {
       const unsolved = await client.solved(siteKey, { from }, { counter: 1 })
       await client.verify(siteKey, unsolved, { from })
       const [, , third] = await logged(service, 3, 'verification-failed')
-      has(third, {
-        nonce: unsolved.nonce,
-        score: null,
-        reasons: ['proof-wrong'],
-        penalties: undefined,
-      })
+      has(third, { nonce: unsolved.nonce, score: null, reasons: ['proof-wrong'], penalties: undefined })
     }))
 
   test('routine refusals are told at debug only, all others at info, none below warn', async () => {
     for (const level of ['debug', 'info', 'warn']) {
       await withService({ LOG_LEVEL: level }, async (service, client) => {
         const { siteKey, apiKey } = await service.createSite(EASY)
+        const wrong = `${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`
         const routine = [
           await client.challenge('no-site-key'),
           await client.verify(siteKey, 'no json'),
@@ -194,22 +179,14 @@ describe('lines', () => {
         const telling = [
           await client.challenge('site_0000000000000000000000'),
           await client.verify(siteKey, { ...solutionOf('0'.repeat(32)) }),
-          await client.verifyToken(`${apiKey.slice(0, -1)}${apiKey.endsWith('A') ? 'B' : 'A'}`, {
-            token: 'x',
-          }),
+          await client.verifyToken(wrong, { token: 'x' }),
           await client.verifyToken(apiKey, { token: 'x' }),
           await client.verify(siteKey, 'x'.repeat(9000)),
         ]
-        const isLogged = (answer: Answer) => answer.headers['x-request-id'] !== undefined
-        assert.deepEqual(
-          routine.map(isLogged),
-          routine.map(() => level === 'debug'),
-        )
-        assert.deepEqual(
-          telling.map(isLogged),
-          telling.map(() => level !== 'warn'),
-        )
-        const ids = [...routine, ...telling].filter(isLogged).map(answer => answer.headers['x-request-id'])
+        const idsOf = (answers: Answer[]) => answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
+        assert.equal(idsOf(routine).length, level === 'debug' ? routine.length : 0)
+        assert.equal(idsOf(telling).length, level === 'warn' ? 0 : telling.length)
+        const ids = idsOf([...routine, ...telling])
         const lines = await logged(service, ids.length, 'refused')
         assert.deepEqual(
           lines.map(line => line.requestId),
@@ -244,27 +221,25 @@ describe('how many lines', () => {
       const minutes = Math.ceil((performance.now() - startedMs) / 60_000) + 1
       await service.end() // it says what is still to be said
 
-      const told = (isOurs: (line: Line) => boolean, name: string) => {
-        const lines = eventsOf(service).filter(isOurs)
-        const summaries = eventsOf(service, 'unlogged').map(line => line.counts[name] ?? 0)
-        return { lines, leftOut: summaries.reduce((sum, count) => sum + count, 0) }
-      }
       const kinds = [
         {
+          name: 'credentials-malformed',
           answers: refused,
           linesPerMinute: REFUSALS_PER_MINUTE,
-          told: () => told(line => line.reason === 'credentials-malformed', 'credentials-malformed'),
+          isOurs: (line: Line) => line.reason === 'credentials-malformed',
         },
         {
+          name: 'verification-failed',
           answers: failed,
           linesPerMinute: FAILURES_PER_MINUTE,
-          told: () => told(line => line.event === 'verification-failed', 'verification-failed'),
+          isOurs: (line: Line) => line.event === 'verification-failed',
         },
       ]
-      for (const { answers, linesPerMinute, told } of kinds) {
-        const { lines, leftOut } = told()
-        assert.equal(lines.length + leftOut, answers.length)
-        assert.ok(leftOut > 0 && lines.length >= linesPerMinute, `${lines.length} lines`)
+      for (const { name, answers, linesPerMinute, isOurs } of kinds) {
+        const lines = eventsOf(service).filter(isOurs)
+        const notLogged = leftOut(service, name)
+        assert.equal(lines.length + notLogged, answers.length)
+        assert.ok(notLogged > 0 && lines.length >= linesPerMinute, `${lines.length} lines`)
         assert.ok(lines.length <= linesPerMinute * minutes, `${lines.length} lines in ${minutes} minutes`)
         // An id in the answer says that there is a line, and only then.
         const ids = answers.flatMap(({ headers }) => headers['x-request-id'] ?? [])
@@ -276,8 +251,7 @@ describe('how many lines', () => {
     withService(
       {
         POWGATE_LOG_SUCCESSES: '0.5',
-        POWGATE_LIMIT_REDEEM_ADDRESS: '100000',
-        POWGATE_LIMIT_REDEEM_API_KEY: '100000',
+        ...UNLIMITED_REDEMPTIONS,
       },
       async (service, client) => {
         const { siteKey, apiKey } = await service.createSite(EASY)
@@ -320,13 +294,8 @@ describe('how many lines', () => {
           ['challenge-issued', 206],
           ['verification-passed', 6],
           ['token-redeemed', 6],
-        ] as const) {
-          const leftOut = eventsOf(service, 'unlogged').reduce(
-            (sum, { counts }) => sum + (counts[event] ?? 0),
-            0,
-          )
-          assert.equal(eventsOf(service, event).length + leftOut, count, event)
-        }
+        ] as const)
+          assert.equal(eventsOf(service, event).length + leftOut(service, event), count, event)
       },
     ))
 
@@ -344,16 +313,11 @@ describe('how many lines', () => {
     }))
 
   test('the sample takes its share of real nonces, and all or none at the ends', () => {
-    const counts = { none: 0, tenth: 0, all: 0 }
-    const [none, tenth, all] = [new Sample(0), new Sample(0.1), new Sample(1)]
-    for (let i = 0; i < 20_000; i++) {
-      const nonce = randomBytes(16).toString('hex')
-      counts.none += Number(none.has(nonce))
-      counts.tenth += Number(tenth.has(nonce))
-      counts.all += Number(all.has(nonce))
-    }
-    assert.deepEqual([counts.none, counts.all], [0, 20_000])
-    assert.ok(Math.abs(counts.tenth - 2000) < 300, `${counts.tenth} of 20,000`) // 7 standard deviations
+    const nonces = Array.from({ length: 20_000 }, () => randomBytes(16).toString('hex'))
+    const taken = (share: number) => nonces.filter(nonce => new Sample(share).has(nonce)).length
+    assert.deepEqual([taken(0), taken(1)], [0, 20_000])
+    const tenth = taken(0.1)
+    assert.ok(Math.abs(tenth - 2000) < 300, `${tenth} of 20,000`) // 7 standard deviations
     assert.ok(new Sample(1).has('f'.repeat(32)) && !new Sample(0).has('0'.repeat(32)))
     assert.ok(
       new Sample(0.5).has(`${'f'.repeat(26)}7fffff`) && !new Sample(0.5).has(`${'0'.repeat(26)}800000`),

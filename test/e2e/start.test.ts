@@ -1,7 +1,7 @@
-/** Starting and stopping: what an operator sees. */
+/** Starting and stopping: what an operator sees, and that nothing under way is lost and no process stays behind. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -13,6 +13,8 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
+import { childPids, isAlive, listeningPids } from '../harness/processes.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
@@ -22,7 +24,6 @@ const MAIN = new URL('../../dist/main.js', import.meta.url).pathname
 
 interface Ended {
   readonly code: number | null
-  readonly stdout: string
   readonly stderr: string
 }
 
@@ -40,10 +41,7 @@ const OBEYING =
     : []
 
 /** @param before a program, and its arguments, that starts the service */
-function start(
-  env: Record<string, string>,
-  before: readonly string[] = [],
-): { child: ChildProcess; ended: Promise<Ended> } {
+function start(env: Record<string, string>, before: readonly string[] = []) {
   const { PATH, HOME } = process.env
   const [program = '', ...args] = [...before, process.execPath, MAIN]
   const child = spawn(program, args, { env: { PATH, HOME, HOST: '127.0.0.1', ...env } })
@@ -53,11 +51,11 @@ function start(
   let stderr = ''
   child.stdout!.on('data', chunk => (stdout += chunk))
   child.stderr!.on('data', chunk => (stderr += chunk))
-  const ended = once(child, 'close').then(([code]) => {
+  const ended: Promise<Ended> = once(child, 'close').then(([code]) => {
     noteOutput(stdout, stderr)
-    return { code: code as number | null, stdout, stderr }
+    return { code, stderr }
   })
-  return { child, ended }
+  return { child, ended, output: () => stdout }
 }
 
 function tempDir(): string {
@@ -98,29 +96,24 @@ test('Redis without POWGATE_SECRETS is refused', async () => {
 
 test('a start waits for Redis, says so, is not ready meanwhile, and gives up with one clear line', async () => {
   const [port, adminPort] = [await freePort(), await freePort()]
-  const { child, ended } = start({
+  const { ended, output } = start({
     PORT: '0',
     REDIS_URL: `redis://:a-password@127.0.0.1:${port}`,
     POWGATE_SECRETS: 'x'.repeat(32),
     POWGATE_STORE_WAIT_SECONDS: '4',
     POWGATE_ADMIN_PORT: String(adminPort),
   })
-  let output = ''
-  child.stdout!.on('data', chunk => (output += chunk))
   const startedAtMs = performance.now()
-  await eventually(60_000, 'it says that it waits', () => output.includes('waiting for Redis'))
-  assert.match(
-    output,
-    new RegExp(`waiting for Redis at 127.0.0.1:${port}: .*ECONNREFUSED.*; giving up in \\d s`),
-  )
-  for (const path of ['/healthz', '/readyz']) {
+  await eventually(60_000, 'it says that it waits', () => output().includes('waiting for Redis'))
+  const line = new RegExp(`waiting for Redis at 127.0.0.1:${port}: .*ECONNREFUSED.*; giving up in \\d s`)
+  assert.match(output(), line)
+  for (const path of ['/healthz', '/readyz'])
     assert.equal((await call(`http://127.0.0.1:${adminPort}${path}`)).status, 503)
-  }
   const { code, stderr } = await ended
   assert.ok(performance.now() - startedAtMs > 3900)
   assert.equal(code, 1)
   assert.match(stderr, /^REDIS_URL: cannot use Redis at 127\.0\.0\.1:\d+: .*ECONNREFUSED.*\n$/)
-  assert.ok(!stderr.includes('a-password') && !output.includes('a-password'))
+  assert.ok(!stderr.includes('a-password') && !output().includes('a-password'))
 })
 
 test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong password does too', async () => {
@@ -137,19 +130,15 @@ test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong p
   assert.ok(!refused.stderr.includes(':wrong@'))
 
   await redis.kill()
-  const waiting = [start(settings('right')), start(settings('right'))] as const
-  const outputs = waiting.map(({ child }) => {
-    const output = { text: '' }
-    child.stdout!.on('data', chunk => (output.text += chunk))
-    return output
-  })
-  await eventually(60_000, 'both wait', () => outputs.every(({ text }) => text.includes('waiting for Redis')))
-  waiting[0].child.kill('SIGTERM')
-  assert.equal((await waiting[0].ended).code, 0)
+  const [first, second] = [start(settings('right')), start(settings('right'))]
+  const bothWait = () => [first, second].every(({ output }) => output().includes('waiting for Redis'))
+  await eventually(60_000, 'both wait', bothWait)
+  first.child.kill('SIGTERM')
+  assert.equal((await first.ended).code, 0)
   await redis.boot(['--requirepass', 'right'])
-  await eventually(60_000, 'the other has started', () => outputs[1]!.text.includes('powgate listens'))
-  waiting[1].child.kill('SIGTERM')
-  assert.equal((await waiting[1].ended).code, 0)
+  await eventually(60_000, 'the other has started', () => second.output().includes('powgate listens'))
+  second.child.kill('SIGTERM')
+  assert.equal((await second.ended).code, 0)
   await redis.stop()
 })
 
@@ -175,51 +164,36 @@ test('a data directory that cannot be used is one clear line naming the variable
   const dir = tempDir()
   writeFileSync(join(dir, 'file'), '')
   const asFile = await start({ POWGATE_DATA_DIR: join(dir, 'file') }).ended
-  assert.equal(asFile.code, 1)
-  assert.match(asFile.stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
-
   chmodSync(dir, 0o000)
   const unreadable = await start({ POWGATE_DATA_DIR: dir }, OBEYING).ended
-  assert.equal(unreadable.code, 1)
-  assert.match(unreadable.stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
+  for (const { code, stderr } of [asFile, unreadable]) {
+    assert.equal(code, 1)
+    assert.match(stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
+  }
   chmodSync(dir, 0o700)
   rmSync(dir, { recursive: true })
 })
 
 test('the first start makes a secret and a demo site and prints its keys once; the second start keeps both', async () => {
-  const dataDir = tempDir()
-  const port = await freePort()
-  const env = { PORT: String(port), POWGATE_DATA_DIR: dataDir, POWGATE_WORKERS: '2' }
-  const runOnce = async (during: (output: string) => Promise<void>) => {
-    const { child, ended } = start(env)
-    let output = ''
-    child.stdout!.on('data', chunk => (output += chunk))
-    await eventually(60_000, 'listening', () => output.includes('powgate listens'))
-    await during(output)
-    closeIdleConnections()
-    child.kill('SIGTERM')
-    assert.equal((await ended).code, 0)
-  }
-
-  let siteKey = ''
-  let apiKey = ''
-  await runOnce(async output => {
-    siteKey = /site_[0-9A-Za-z]{22}/.exec(output)![0]
-    apiKey = /sk_[0-9A-Za-z]{8}_[\w-]{43}/.exec(output)![0]
-    const client = new Client(`http://127.0.0.1:${port}`)
-    const token = await client.token(siteKey)
-    assert.equal((await client.verifyToken(apiKey, { token })).json.success, true)
-  })
-  assert.equal(statSync(join(dataDir, 'secret')).mode & 0o777, 0o600)
-  const secret = readFileSync(join(dataDir, 'secret'), 'utf8')
-  await runOnce(async output => {
-    assert.ok(!/sk_/.test(output), 'the API key is shown only once')
-    const client = new Client(`http://127.0.0.1:${port}`)
+  const service = await TestService.start('embedded', { POWGATE_SECRETS: '' })
+  const first = service.output
+  const siteKey = /site_[0-9A-Za-z]{22}/.exec(first)![0]
+  const apiKey = /sk_[0-9A-Za-z]{8}_[\w-]{43}/.exec(first)![0]
+  const client = new Client(service.url)
+  const redeems = async () => {
     const token = await client.token(siteKey, { from: freshAddress() })
     assert.equal((await client.verifyToken(apiKey, { token })).json.success, true)
-  })
-  assert.equal(readFileSync(join(dataDir, 'secret'), 'utf8'), secret)
-  rmSync(dataDir, { recursive: true })
+  }
+  await redeems()
+  const file = join(service.dataDir, 'secret')
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  const secret = readFileSync(file, 'utf8')
+  assert.equal(await service.end(), 0)
+  await service.boot()
+  assert.ok(!/sk_/.test(service.output.slice(first.length)), 'the API key is shown only once')
+  await redeems()
+  assert.equal(readFileSync(file, 'utf8'), secret)
+  await service.stop()
 })
 
 test('SIGTERM finishes what is under way, and exits 0 with one worker as with several', async () => {
@@ -240,12 +214,9 @@ test('SIGTERM finishes what is under way, and exits 0 with one worker as with se
 
 test('SIGTERM while a replaced worker is still starting ends the service at once', async () => {
   const service = await TestService.start('redis')
-  const pids = execFileSync('ps', ['-o', 'pid=', '--ppid', String(service.pid)])
-    .toString()
-    .trim()
-    .split(/\s+/)
+  const pids = childPids(service.pid)
   await service.redis!.kill()
-  for (const pid of pids) process.kill(Number(pid), 'SIGKILL')
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
   await new Promise(resolve => setTimeout(resolve, 700))
   const askedAt = performance.now()
   assert.equal(await service.end('SIGTERM'), 0)
@@ -289,5 +260,123 @@ test('an X-Forwarded-For of others than the trusted proxies is ignored, of which
   )
   assert.doesNotMatch(told()[0]!, /203\.0\.113\.7/)
   assert.match(service.output, /"level":"warn".*POWGATE_TRUSTED_PROXIES: 10\.0\.0\.0\/8 is wide/)
+  await service.stop()
+})
+
+/** A busy machine is slow. */
+const PATIENCE_MS = 30_000
+
+const GET = 'GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n'
+const open = ({ port }: TestService) => RawConnection.open(port, '127.0.0.1')
+
+/** The status of the answer, and what it says of the connection. */
+async function asked(connection: RawConnection, text: string) {
+  const answer = await connection.request(text)
+  return [answer?.status, answer?.headers.connection]
+}
+
+const PREFLIGHT = 'OPTIONS /challenge HTTP/1.1\r\nHost: a\r\n\r\n'
+
+test('SIGTERM: first not ready, then no listeners, then connections end by their next answer, then exit 0', async () => {
+  const adminPort = await freePort()
+  const service = await TestService.start('embedded', {
+    POWGATE_ADMIN_PORT: String(adminPort),
+    POWGATE_UNREADY_SECONDS: '3',
+    POWGATE_DRAIN_SECONDS: '60',
+  })
+  const { siteKey } = await service.createSite()
+  const status = async (path: string) => (await call(`http://127.0.0.1:${adminPort}${path}`)).status
+  await eventually(PATIENCE_MS, 'ready', async () => (await status('/readyz')) === 200)
+  const [used, unused, preflighted, slow] = await Promise.all([1, 2, 3, 4].map(() => open(service)))
+  for (const connection of [used!, preflighted!])
+    assert.deepEqual(await asked(connection, GET), [404, undefined])
+  const head = `POST /verify HTTP/1.1\r\nHost: a\r\nX-Site-Key: ${siteKey}\r\nContent-Type: application/json\r\n`
+  await slow!.send(`${head}Content-Length: 2\r\n\r\n{`)
+  await call(`${service.url}/nothing`)
+  closeIdleConnections()
+
+  const askedAtMs = performance.now()
+  process.kill(service.pid, 'SIGTERM')
+  await eventually(PATIENCE_MS, 'not ready', async () => (await status('/readyz')) === 503)
+  if (performance.now() - askedAtMs < 2500) {
+    assert.equal(
+      (await call(`${service.url}/nothing`)).status,
+      404,
+      'it serves until the balancer has noticed',
+    )
+    assert.deepEqual(await asked(used!, GET), [404, undefined])
+  }
+  closeIdleConnections()
+  await eventually(PATIENCE_MS, 'no listeners', () => listeningPids(service.port).length === 0)
+  assert.ok(performance.now() - askedAtMs >= 3000)
+  assert.deepEqual([await status('/healthz'), await status('/readyz')], [200, 503])
+
+  await new Promise(resolve => setTimeout(resolve, 500))
+  assert.ok(
+    ![used, unused, preflighted, slow].some(connection => connection!.isClosed),
+    'idle ones stay open',
+  )
+  assert.deepEqual(await asked(used!, GET), [404, 'close'])
+  assert.deepEqual(await asked(preflighted!, PREFLIGHT), [200, 'close'])
+  assert.deepEqual(await asked(slow!, '}'), [400, 'close'])
+  await eventually(PATIENCE_MS, 'they end', () => used!.isClosed && preflighted!.isClosed && slow!.isClosed)
+  assert.equal(await status('/healthz'), 200)
+  unused!.close()
+  assert.equal(await service.ended(), 0)
+  assert.ok(performance.now() - askedAtMs < 40_000, 'it does not wait for what is not there')
+  await service.stop()
+})
+
+test('SIGINT does not wait for a balancer; what is still connected at the end of the drain time is closed', async () => {
+  const service = await TestService.start('embedded', {
+    POWGATE_UNREADY_SECONDS: '300',
+    POWGATE_DRAIN_SECONDS: '2',
+  })
+  const idle = await open(service)
+  await idle.request(GET)
+  const askedAtMs = performance.now()
+  assert.equal(await service.end('SIGINT'), 0)
+  const tookMs = performance.now() - askedAtMs
+  assert.ok(tookMs >= 1900 && tookMs < PATIENCE_MS, `${tookMs} ms`)
+  await eventually(PATIENCE_MS, 'it is closed', () => idle.isClosed)
+  await service.stop()
+})
+
+test('a second signal ends it at once, with exit 1; the same one delivered twice does not', async () => {
+  const service = await TestService.start('embedded', { POWGATE_DRAIN_SECONDS: '300' })
+  const [idle, used] = [await open(service), await open(service)]
+  await Promise.all([idle.request(GET), used.request(GET)])
+  const pids = childPids(service.pid)
+  process.kill(service.pid, 'SIGTERM')
+  process.kill(service.pid, 'SIGINT')
+  for (const pid of pids) process.kill(pid, 'SIGTERM') // as a service manager does
+  await new Promise(resolve => setTimeout(resolve, 700))
+  assert.ok(!idle.isClosed)
+  assert.equal((await used.request(GET))?.status, 404)
+  await assert.rejects(open(service), { code: 'ECONNREFUSED' })
+  process.kill(service.pid, 'SIGTERM')
+  assert.equal(await service.ended(), 1)
+  await eventually(PATIENCE_MS, 'workers are gone', () => pids.every(pid => !isAlive(pid)))
+  await service.stop()
+})
+
+test('kill -9 of the primary: the workers leave by themselves, and the next start finds the port free', async () => {
+  const service = await TestService.start('embedded')
+  const pids = childPids(service.pid)
+  assert.equal(pids.length, 2)
+  closeIdleConnections()
+  process.kill(service.pid, 'SIGKILL')
+  await service.ended()
+  await service.boot() // at once, as a service manager does
+  await eventually(PATIENCE_MS, 'the old workers are gone', () => pids.every(pid => !isAlive(pid)))
+  assert.equal((await call(`${service.url}/nothing`)).status, 404)
+  await service.stop()
+})
+
+test('processes say what they are', async () => {
+  const service = await TestService.start('embedded')
+  const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').replace(/\0.*$/s, '')
+  assert.equal(title(service.pid), 'powgate primary')
+  assert.deepEqual(childPids(service.pid).map(title).sort(), ['powgate worker 0', 'powgate worker 1'])
   await service.stop()
 })

@@ -11,7 +11,7 @@ import { freshAddress } from '../harness/http.ts'
 import { BEHIND, FrontProxy, PROXY_ADDRESS, type ProxyKind } from '../harness/proxies.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 import { challengeRequest, freshProxy, NonceObserver, PROXIES, solutionFor, untilReady } from './observer.ts'
 
 /** Header lines by which a client may try to be somebody else, or a proxy may be misread. */

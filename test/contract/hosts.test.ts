@@ -1,0 +1,43 @@
+/**
+ * The contract through real proxies, with clients at many addresses, and on Redis behind Sentinels and as a Cluster, each with
+ * replicas: nothing that holds for one service and one store may be lost. What takes a minute is not asked again here.
+ */
+
+import { ENGINES } from '../harness/redis.ts'
+import { RedisCluster } from '../harness/redis-cluster.ts'
+import { RedisSentinels } from '../harness/redis-sentinel.ts'
+import { CONTRACT } from './sections.ts'
+import { onHosts, type Sections } from './support.ts'
+
+function only(isWanted: (name: string) => boolean): Sections {
+  return Object.fromEntries(Object.entries(CONTRACT).filter(([name]) => isWanted(name)))
+}
+
+/** What depends on the visitor's address. */
+const BY_ADDRESS = ['GET /challenge', 'POST /verify', 'limits for browsers']
+const byAddress = only(name => BY_ADDRESS.includes(name))
+
+onHosts([
+  { kind: 'redis', front: 'nginx', sections: CONTRACT },
+  { kind: 'embedded', front: 'haproxy-v2', sections: CONTRACT },
+  { kind: 'embedded', front: 'haproxy', sections: byAddress },
+  { kind: 'embedded', front: 'apache', sections: byAddress },
+  { kind: 'embedded', front: 'caddy', sections: byAddress },
+])
+
+/** Sections about bodies, paths and headers, which each worker answers from what it has read. */
+const WITHOUT_STORE = ['fields of a solution', 'bodies that are no good', 'paths, methods and sizes', 'CORS']
+const ofStore = only(name => !WITHOUT_STORE.includes(name))
+
+/** A busy machine that starves a server for a moment must not make it fail over: that is another test's business. */
+const PATIENT_MS = 20_000
+
+/** One after the other the engines, which have the cores to themselves then. */
+for (const engine of ENGINES) {
+  const sentinels = () => RedisSentinels.start({ engine, downAfterMs: PATIENT_MS })
+  const cluster = () => RedisCluster.start({ engine, replicas: 1, nodeTimeoutMs: PATIENT_MS })
+  onHosts([
+    { kind: 'embedded', sections: ofStore, topology: [`${engine} behind Sentinels`, sentinels] },
+    { kind: 'embedded', sections: ofStore, topology: [`${engine} as a Cluster`, cluster] },
+  ])
+}
