@@ -191,11 +191,7 @@ const HEX_64 = HEX_32 + HEX_32
 const WRONG: Readonly<Record<string, WrongValues>> = {
   nonce: [
     undefined,
-    'null',
-    '5',
-    '[]',
-    '{}',
-    '""',
+    ...words('null 5 [] {} ""'),
     `"${HEX_32.toUpperCase()}"`,
     `"${HEX_32.slice(1)}"`,
     `"${HEX_32}0"`,
@@ -221,10 +217,7 @@ const WRONG: Readonly<Record<string, WrongValues>> = {
   solveTimeMs: ['null', '-1', '-0.5', '"1"', 'true', '[]', '{}', '1e999'],
   fingerprintHash: [
     undefined,
-    'null',
-    '5',
-    '[]',
-    '""',
+    ...words('null 5 [] ""'),
     `"${HEX_64.slice(1)}"`,
     `"${HEX_64}0"`,
     `"${HEX_64.slice(1)}g"`,

