@@ -1,6 +1,7 @@
 /**
- * A connection that the service ends leaves nothing behind; and when it ends one on which a body comes that is too large. What it did leave were 464 bytes each, outside of JavaScript: of a request with
- * chunks, and on the embedded store of each client or proxy that says `Connection: close`. A body that is too large ends its connection too.
+ * A connection that the service ends leaves nothing behind. Once 464 bytes were left of each, outside of JavaScript: of requests
+ * with chunks, and on the embedded store of clients and proxies that say `Connection: close`. A body that is too large ends its
+ * connection too; the last tests say when.
  */
 
 import assert from 'node:assert/strict'

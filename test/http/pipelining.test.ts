@@ -1,9 +1,12 @@
-/** One connection gets no more than its share of an event-loop turn and of memory, whatever it asks and whether or not it reads. */
+/**
+ * One connection gets no more than its share of an event-loop turn and of memory, whatever it asks and whether or not it reads;
+ * and what a connection gets at full load.
+ */
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
-import { eventually } from '../harness/eventually.ts'
+import { eventually, within } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
@@ -50,29 +53,37 @@ before(async () => {
 })
 after(() => service.stop())
 
-/** @returns how many answers came before the connection was closed */
-async function answersTo(port: number, requests: string): Promise<number> {
+const UNTIL_CLOSED = { quietMs: Number.POSITIVE_INFINITY, withinMs: 60_000 }
+const SOON = { quietMs: 300, withinMs: 10_000 }
+
+/** What comes for these bytes until the connection is closed, or nothing has come for a while. */
+async function answersTo(port: number, bytes: string, { quietMs, withinMs } = UNTIL_CLOSED) {
   const socket = connect(port, '127.0.0.1')
   let received = ''
   let isClosed = false
-  socket.setEncoding('latin1').on('data', text => (received += text))
+  let heardAtMs = performance.now()
+  socket.setEncoding('latin1').on('data', text => {
+    received += text
+    heardAtMs = performance.now()
+  })
   socket.once('error', () => {}) // 'close' follows
   socket.once('close', () => (isClosed = true))
-  socket.write(requests)
-  await eventually(
-    60_000,
-    () => `the connection is closed, after ${received.length} characters`,
-    () => isClosed,
-  )
-  return received.split('HTTP/1.1 ').length - 1
+  socket.write(bytes)
+  // Nothing may come at all, where the connection is closed.
+  const isOver = () => isClosed || (received !== '' && performance.now() - heardAtMs > quietMs)
+  await eventually(withinMs, () => `an end, after ${received.length} characters`, isOver)
+  socket.destroy()
+  return { answers: received.split('HTTP/1.1 ').slice(1), isClosed }
 }
+
+const countOf = async (port: number, requests: string) => (await answersTo(port, requests)).answers.length
 
 test('of pipelined requests 64 are answered, then the connection is closed, on every route and method', async () => {
   for (const request of REQUESTS) {
-    const answers = await answersTo(service.port, withHost(request).repeat(PIPELINED))
+    const answers = await countOf(service.port, withHost(request).repeat(PIPELINED))
     assert.ok(answers <= ANSWERED_MAX, `${answers} answers to ${request}`)
     // Each says that it is the last. The first 16 KiB go out together, and then the connection is closed.
-    const last = await answersTo(service.port, withHost(request, 'Connection: close\r\n').repeat(PIPELINED))
+    const last = await countOf(service.port, withHost(request, 'Connection: close\r\n').repeat(PIPELINED))
     assert.ok(last <= LAST_MAX, `${last} answers to ${request} with Connection: close`)
   }
 })
@@ -97,7 +108,7 @@ test('a refusal at full load is no way around: a pipelining connection is closed
   const server = await startRefusingServer()
   t.after(() => server.stop())
   for (const request of [REQUESTS[7]!, REQUESTS[10]!, REQUESTS[12]!]) {
-    const answers = await answersTo(server.port, withHost(request).repeat(PIPELINED))
+    const answers = await countOf(server.port, withHost(request).repeat(PIPELINED))
     assert.ok(answers <= 64, `${answers} answers to ${request}`)
   }
 })
@@ -127,7 +138,7 @@ test('a body in tens of thousands of chunks is cut off', async () => {
   const head =
     'POST /verify HTTP/1.1\r\nHost: powgate\r\nX-Site-Key: site_0000000000000000000000\r\nContent-Type: application/json\r\n'
   const chunks = '1\r\n \r\n'.repeat(80_000)
-  const answers = await answersTo(service.port, `${head}Transfer-Encoding: chunked\r\n\r\n${chunks}`)
+  const answers = await countOf(service.port, `${head}Transfer-Encoding: chunked\r\n\r\n${chunks}`)
   assert.equal(answers, 0)
 })
 
@@ -180,4 +191,120 @@ test('answers that are taken late are whole; who asks again while one is pending
     )
   }
   assert.ok(cut < REQUESTS_MAX, 'nobody was cut off')
+})
+
+const BODY = `{"token":"${'x'.repeat(300)}"}`
+
+const post = (path: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
+
+test('refused requests are answered in order on one connection, whose bodies are no requests, whole or in pieces', async () => {
+  const server = await startRefusingServer()
+  const socket = connect(server.port, '127.0.0.1')
+  let received = ''
+  socket.setEncoding('latin1').on('data', text => (received += text))
+  const requests = [
+    'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n',
+    post('/verify'),
+    post('/verify-token'),
+    post('/siteverify'),
+  ].join('')
+  socket.write(requests)
+  for (const piece of requests.match(/[\s\S]{1,100}/g)!) {
+    await new Promise(resolve => setTimeout(resolve, 1))
+    socket.write(piece)
+  }
+  const count = () => received.split('HTTP/1.1 503 Service Unavailable\r\n').length - 1
+  const all = async () => {
+    while (count() < 8) await new Promise(resolve => setTimeout(resolve, 5))
+  }
+  await within(10_000, all(), () => `only ${count()} of 8 answers:\n${received}`)
+  const answers = received.split('HTTP/1.1 ').slice(1)
+  socket.destroy()
+  server.stop()
+  assert.equal(server.refused(), 8)
+  assert.equal(answers.length, 8)
+  for (const [index, answer] of answers.entries()) {
+    const [head, body] = answer.split('\r\n\r\n')
+    const isForBrowsers = index % 4 < 2
+    assert.match(head!, /\r\nRetry-After: 1\r\n/)
+    assert.equal(/\r\nAccess-Control-Allow-Origin: \*\r\n/.test(head!), isForBrowsers)
+    assert.equal(/access-control/i.test(head!), isForBrowsers)
+    assert.match(head!, /\r\nCache-Control: no-store\r\n/)
+    assert.equal(Number(/\r\nContent-Length: (\d+)/.exec(`${head}`)?.[1]), body!.length)
+    const json = JSON.parse(body!)
+    if (index % 4 === 3) assert.deepEqual(json['error-codes'], ['internal-error'])
+    else assert.equal(json.code, 'overloaded')
+    assert.equal(json.success, isForBrowsers ? undefined : false)
+  }
+})
+
+test('the gate is told of requests that are answered all the same, so that a flood of them counts', async t => {
+  const server = await startRefusingServer()
+  t.after(() => server.stop())
+  const others = [
+    ['GET', '/nothing', 404],
+    ['OPTIONS', '/challenge', 200],
+    ['PUT', '/verify', 405],
+    ['HEAD', '/file', 200],
+  ] as const
+  for (const [method, path, status] of others) {
+    const before = server.seen()
+    assert.equal((await fetch(`${server.url}${path}`, { method })).status, status)
+    assert.equal(server.seen(), before + 1, `${method} ${path}`)
+  }
+  assert.equal((await fetch(`${server.url}/file`)).status, 503)
+})
+
+/** Asked for by nobody: it stands in the body of another request. */
+const HIDDEN = 'GET /challenge HTTP/1.1\r\nHost: powgate\r\n\r\n'
+
+test('a refused request in chunks is one request, whatever its chunks contain', async t => {
+  const server = await startRefusingServer()
+  t.after(() => server.stop())
+  const head = 'POST /verify HTTP/1.1\r\nHost: powgate\r\nContent-Type: application/json\r\n'
+  const chunk = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n`
+  const chunked = `${head}Transfer-Encoding: chunked\r\n\r\n${chunk}${chunk}0\r\n\r\n`
+  const { answers, isClosed } = await answersTo(server.port, chunked, SOON)
+  assert.equal(answers.length, 1, answers.join('\n'))
+  assert.match(answers[0]!, /^503 [\s\S]*\r\nRetry-After: 1\r\n[\s\S]*"code":"overloaded"/)
+  assert.ok(isClosed)
+})
+
+test('where it is not plain to a trusted proxy where a refused request ends, nothing after it is answered', async t => {
+  const server = await startRefusingServer(['127.0.0.1'])
+  t.after(() => server.stop())
+  const twoLengths = (first: number) => {
+    const lengths = `Content-Length: ${first}\r\nContent-Length: ${HIDDEN.length}\r\n`
+    return `POST /verify-token HTTP/1.1\r\nHost: powgate\r\n${lengths}\r\n${HIDDEN}`
+  }
+  const equal = await answersTo(server.port, twoLengths(HIDDEN.length) + HIDDEN, SOON)
+  // More has come than the first length says: no answer at all.
+  const shorter = await answersTo(server.port, twoLengths(0), SOON)
+  assert.ok(equal.isClosed && shorter.isClosed)
+  assert.ok(equal.answers.length <= 1)
+  assert.deepEqual(shorter.answers, [])
+})
+
+test('a client that asks on and reads no refusal is disconnected', async t => {
+  const server = await startRefusingServer()
+  t.after(() => server.stop())
+  const socket = connect(server.port, '127.0.0.1')
+  socket.once('error', () => {}) // 'close' follows
+  let isClosed = false
+  socket.once('close', () => (isClosed = true))
+  socket.pause()
+  let sent = 0
+  await eventually(
+    60_000,
+    () => `it ends after ${sent} bytes`,
+    () => {
+      for (let count = 0; count < 1000 && socket.writableLength < 100_000; count++) {
+        socket.write(HIDDEN)
+        sent += HIDDEN.length
+      }
+      return isClosed
+    },
+  )
+  t.diagnostic(`${sent} bytes of requests, ${server.refused()} refused`)
 })
