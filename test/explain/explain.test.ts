@@ -38,6 +38,12 @@ function stable(text: string): string {
     .replace(/\b\d+(\.\d+)? (ms|s)\b/g, 'SPAN')
 }
 
+/** What is told of a visitor or a request by one log. */
+const explain = (visitor: string, log: string) => powgate.text('explain', visitor, '--log', log)
+
+/** What is said where it cannot be told. */
+const problem = (visitor: string, log: string) => powgate.problem(1, 'explain', visitor, '--log', log)
+
 /** Without what is said of the log itself. */
 function storyOf(text: string): string {
   return text.replace(/^Read: .*\n/m, '')
@@ -94,7 +100,7 @@ describe('on the log of a service', () => {
   }
 
   test('a token tells the whole story, and is not repeated', async () => {
-    const text = await powgate.text('explain', token, '--log', log)
+    const text = await explain(token, log)
     const nonce = token.split('|')[1]
     assert.equal(
       stable(text),
@@ -125,12 +131,12 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
 `,
     )
     for (const part of token.split('|').slice(3)) assert.ok(!text.includes(part))
-    assert.equal(await powgate.text('explain', nonce!, '--log', log), text, 'the same by the nonce')
-    assert.equal(await powgate.text('explain', encodeURIComponent(token), '--log', log), text)
+    assert.equal(await explain(nonce!, log), text, 'the same by the nonce')
+    assert.equal(await explain(encodeURIComponent(token), log), text)
   })
 
   test('a request id leads through its nonce to the steps before, also from a pipe', async () => {
-    const fromFile = await powgate.text('explain', failedRequest, '--log', log)
+    const fromFile = await explain(failedRequest, log)
     assert.match(
       fromFile,
       new RegExp(`^Visitor of ${siteKey}, nonce ${failedNonce}\n\n\\S+ \\S+ {2}challenge issued\n`),
@@ -149,25 +155,25 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
   })
 
   test('an address leads to its visits, also as the one that solved what a backend redeems', async () => {
-    const byToken = await powgate.text('explain', token, '--log', log)
-    assert.equal(await powgate.text('explain', visitor, '--log', log), byToken)
+    const byToken = await explain(token, log)
+    assert.equal(await explain(visitor, log), byToken)
     const piped = await powgate.runWithInput(service.output, 'explain', `::ffff:${visitor}`)
     assert.deepEqual({ code: piped.code, out: piped.out }, { code: 0, out: byToken })
   })
 
   test('a climb in difficulty and a limit are told with their causes', async () => {
     assert.match(
-      await powgate.text('explain', hardNonce, '--log', log),
+      await explain(hardNonce, log),
       /difficulty 20 bits; the site's base is 16\n {6}\+4 {2}the address had asked for 11 challenges of this site within a minute, of 12 it may\n/,
     )
     assert.match(
-      await powgate.text('explain', limitedRequest, '--log', log),
+      await explain(limitedRequest, log),
       new RegExp(
         `^Request to ${siteKey}\n\n.* {2}refused at /challenge: 429 rate-limited\n.*\n.*per address and site \\(POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE, or the site's own\\)`,
       ),
     )
     assert.match(
-      await powgate.text('explain', movedRequest, '--log', log),
+      await explain(movedRequest, log),
       /challenge issued\n[\s\S]*refused at \/verify: 403 ip-mismatch \(nonce-other-address\)\n {4}The challenge was requested from another address/,
     )
   })
@@ -177,10 +183,10 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     const half = lines.findIndex(line => line.includes('verification-failed'))
     const first = file('first.log.gz', gzipSync(lines.slice(0, half).join('\n')))
     const second = file('second.log', lines.slice(half).join('\n'))
-    const whole = await powgate.text('explain', failedRequest, '--log', log)
+    const whole = await explain(failedRequest, log)
     const joined = await powgate.text('explain', failedRequest, '--log', second, '--log', first)
     assert.equal(storyOf(joined), storyOf(whole))
-    const cut = await powgate.text('explain', failedRequest, '--log', second)
+    const cut = await explain(failedRequest, second)
     assert.match(
       cut,
       /\n\nThe challenge is not in this log .*; by its nonce it was issued \d{4}-.*Z, difficulty 16 bits\.\n\n.*verification failed\n/,
@@ -204,43 +210,37 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
 
   test('lines as container runtimes and journals wrap them', async () => {
     const lines = service.output.split('\n').filter(line => line.startsWith('{'))
-    const expected = await powgate.text('explain', failedRequest, '--log', log)
+    const expected = await explain(failedRequest, log)
     const wrapped = {
       'compose.log': lines.map(line => `powgate-1  | ${line}`),
       'docker.log': lines.map(line => JSON.stringify({ log: `${line}\n`, stream: 'stdout' })),
       'journal.log': lines.map(line => JSON.stringify({ __CURSOR: 'x', MESSAGE: line })),
     }
     for (const [name, content] of Object.entries(wrapped)) {
-      const text = await powgate.text('explain', failedRequest, '--log', file(name, content.join('\n')))
+      const text = await explain(failedRequest, file(name, content.join('\n')))
       assert.equal(storyOf(text), storyOf(expected))
       assert.match(text, /\nRead: \d{4}-.*Z to \d{4}-.*Z, of /)
     }
   })
 
   test('what is not there, and what cannot be read: one line, exit code 1', async () => {
-    const unknown = await powgate.problem(1, 'explain no-such-request --log', log)
+    const unknown = await problem('no-such-request', log)
     assert.match(
       unknown,
       /^the log does not mention this visitor: with LOG_LEVEL info .* POWGATE_LOG_SUCCESSES of visitors\. Read: \S+ \S+ to /,
     )
     const other = token.replace(/\|[0-9a-f]{32}\|/, `|${'0'.repeat(32)}|`)
-    const line = await powgate.problem(1, 'explain', other, '--log', log)
+    const line = await problem(other, log)
     assert.ok(!line.includes('0000') && !line.includes(token.slice(-43)))
     const broken = file('broken.log', `{"event":"refused","requestId":"odd-1"\nodd-1 as text\n`)
     assert.match(
-      await powgate.problem(1, 'explain odd-1 --log', broken),
+      await problem('odd-1', broken),
       /\(2 lines mention it but are not JSON: a log for a terminal needs POWGATE_LOG_FORMAT=json\)/,
     )
-    assert.match(
-      await powgate.problem(1, 'explain x --log', join(dir, 'none')),
-      /^--log: cannot read .*none: ENOENT/,
-    )
-    assert.match(await powgate.problem(1, 'explain x --log', dir), /^--log: cannot read .*EISDIR/)
+    assert.match(await problem('x', join(dir, 'none')), /^--log: cannot read .*none: ENOENT/)
+    assert.match(await problem('x', dir), /^--log: cannot read .*EISDIR/)
     const notGzip = file('plain.gz', service.output)
-    assert.match(
-      await powgate.problem(1, 'explain x --log', notGzip),
-      /^--log: cannot read .*incorrect header check/,
-    )
+    assert.match(await problem('x', notGzip), /^--log: cannot read .*incorrect header check/)
     assert.match(await powgate.problem(1, 'explain x'), /does not mention/) // an empty standard input
   })
 
@@ -310,12 +310,12 @@ describe('on logs of any kind', () => {
       assert.ok(isCut)
       assert.deepEqual([read.fromMs, read.toMs, [...read.hosts].sort()], [10_000, 12_999, ['web1', 'web2']])
     }
-    const text = await powgate.text('explain 2001:DB8:0::1 --log', first!)
+    const text = await explain('2001:DB8:0::1', first!)
     assert.match(
       text,
       /\nMore lines match; only its last 10 visits are shown\.\nRead: .* of web1; other hosts /,
     )
-    assert.match(await powgate.problem(1, 'explain 2001:db8::2 --log', second!), /, of web2; other hosts/)
+    assert.match(await problem('2001:db8::2', second!), /, of web2; other hosts/)
   })
 
   test('an id that thousands of requests bear is cut off', async () => {
@@ -339,7 +339,7 @@ describe('on logs of any kind', () => {
       { event: 'token-redeemed', time: 'soon' },
       { event: 'fault' },
     ].map(fields => line({ requestId: 'odd', ...fields }))
-    const text = await powgate.text('explain odd --log', file('odd.log', odd.join('\n')))
+    const text = await explain('odd', file('odd.log', odd.join('\n')))
     assert.match(text, /^[\x20-\x7e\n]*$/)
     assert.equal(text.match(/^\d{4}-/gm)?.length, odd.length)
     assert.match(text, /newReason/)

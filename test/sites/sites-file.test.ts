@@ -7,6 +7,7 @@ import { Ajv } from 'ajv'
 import fc from 'fast-check'
 import { SCORE_REASONS } from '../../src/domain/score.ts'
 import { newSiteKey, type SiteRecord, type SiteSettings } from '../../src/domain/site.ts'
+import { TEST_KEYS } from '../../src/domain/test-keys.ts'
 import { planApply, type SiteEntry, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
@@ -110,22 +111,25 @@ for (const [about, bytes, line] of NO_FILES) {
   })
 }
 
+const NAME = 'expected 1 to 100 printable characters'
+const KEY_FORM = 'expected site_ and 22 letters or digits'
+const RANGE = 'expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24'
+const ORIGIN = 'expected an origin as browsers send it, such as https://example.com or https://*.example.com'
+const NO_FIELD = 'there is no such field; expected one of'
+
 /** What an entry has besides its name, or instead of an object; and what is said of it, after where it stands. */
 const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [5, ': expected an object that describes a site, got 5'],
   [null, ': expected an object that describes a site, got null'],
-  [{ name: undefined }, '.name: missing; expected 1 to 100 printable characters'],
-  [{ name: '' }, '.name: expected 1 to 100 printable characters, got ""'],
-  [{ name: '  ' }, '.name: expected 1 to 100 printable characters, got " "'],
-  [{ name: 'a\nb' }, '.name: expected 1 to 100 printable characters, got "a\\nb"'],
-  [{ name: 7 }, '.name: expected 1 to 100 printable characters, got 7'],
-  [{ name: 'y'.repeat(101) }, `.name: expected 1 to 100 printable characters, got "${'y'.repeat(79)}...`],
-  [{ siteKey: 'shop' }, '.siteKey: expected site_ and 22 letters or digits, got "shop"'],
-  [
-    { siteKey: 'site_TestAlwaysPasses000000' },
-    '.siteKey: expected a key of your own, got a published test key',
-  ],
-  [{ siteKey: null }, '.siteKey: expected site_ and 22 letters or digits, got null'],
+  [{ name: undefined }, `.name: missing; ${NAME}`],
+  [{ name: '' }, `.name: ${NAME}, got ""`],
+  [{ name: '  ' }, `.name: ${NAME}, got " "`],
+  [{ name: 'a\nb' }, `.name: ${NAME}, got "a\\nb"`],
+  [{ name: 7 }, `.name: ${NAME}, got 7`],
+  [{ name: 'y'.repeat(101) }, `.name: ${NAME}, got "${'y'.repeat(79)}...`],
+  [{ siteKey: 'shop' }, `.siteKey: ${KEY_FORM}, got "shop"`],
+  [{ siteKey: TEST_KEYS.passes.siteKey }, '.siteKey: expected a key of your own, got a published test key'],
+  [{ siteKey: null }, `.siteKey: ${KEY_FORM}, got null`],
   [{ siteKey: KEY }, `.siteKey: ${KEY} is the key of sites[0] too`],
   [{ name: 'first' }, '.name: "first" is the name of sites[0] too; expected a siteKey to tell them apart'],
   [{ active: 'yes' }, '.active: expected true or false, got "yes"'],
@@ -133,7 +137,7 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ origins: 'https://a.example' }, '.origins: expected a list of origins, got "https://a.example"'],
   [
     { origins: ['https://a.example', 'b.example'] },
-    '.origins[1]: expected an origin as browsers send it, such as https://example.com or https://*.example.com, got "b.example"; did you mean https://b.example?',
+    `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
   ],
   [{ requireOrigin: 1 }, '.requireOrigin: expected true or false, got 1'],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
@@ -143,33 +147,18 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ difficulty: { max: 18.5 } }, '.difficulty.max: expected an integer from 16 to 28, got 18.5'],
   [{ difficulty: { min: 19 } }, '.difficulty: expected min <= base <= max, got 19, 18, 28'],
   [{ difficulty: { base: 20, max: 19 } }, '.difficulty: expected min <= base <= max, got 16, 20, 19'],
-  [
-    { difficulty: { top: 20 } },
-    '.difficulty.top: there is no such field; expected one of base, min, max, solveMs',
-  ],
+  [{ difficulty: { top: 20 } }, `.difficulty.top: ${NO_FIELD} base, min, max, solveMs`],
   [{ difficulty: { solveMs: 19 } }, '.difficulty.solveMs: expected an integer from 20 to 10000, got 19'],
   [{ difficulty: { solveMs: 300, base: 18 } }, '.difficulty: expected base or solveMs, got both'],
   [{ difficulty: { solveMs: 300, min: 20, max: 19 } }, '.difficulty: expected min <= max, got 20, 19'],
-  [
-    { plan: 'pro', ipRules: { allow: ['10.0.0.0/33'] } },
-    '.ipRules.allow[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "10.0.0.0/33"',
-  ],
-  [
-    { plan: 'pro', ipRules: { block: ['localhost'] } },
-    '.ipRules.block[0]: expected an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24, got "localhost"',
-  ],
+  [{ plan: 'pro', ipRules: { allow: ['1.2.3.4/33'] } }, `.ipRules.allow[0]: ${RANGE}, got "1.2.3.4/33"`],
+  [{ plan: 'pro', ipRules: { block: ['localhost'] } }, `.ipRules.block[0]: ${RANGE}, got "localhost"`],
   [{ ipRules: [] }, '.ipRules: expected an object with allow and block, got []'],
   [{ limits: { verify: 0 } }, '.limits.verify: expected an integer from 1 to 1000000, got 0'],
   [{ limits: { redeem: 1_000_001 } }, '.limits.redeem: expected an integer from 1 to 1000000, got 1000001'],
-  [
-    { limits: { address: 5 } },
-    '.limits.address: there is no such field; expected one of challenge, verify, redeem',
-  ],
+  [{ limits: { address: 5 } }, `.limits.address: ${NO_FIELD} challenge, verify, redeem`],
   [{ failOpen: { verify: 'no' } }, '.failOpen.verify: expected true or false, got "no"'],
-  [
-    { failOpen: { redeem: true } },
-    '.failOpen.redeem: there is no such field; expected one of challenge, verify',
-  ],
+  [{ failOpen: { redeem: true } }, `.failOpen.redeem: ${NO_FIELD} challenge, verify`],
   [{ scoreWeights: { webdriver: -0.1 } }, '.scoreWeights.webdriver: expected a number from 0 to 1, got -0.1'],
 ]
 
@@ -245,13 +234,8 @@ test('an entry means the site with its key, else the one with its name, else a n
   const { changes, unchanged, problems } = planApply(entries, [shop, blog], OPTIONS)
   assert.deepEqual([unchanged, problems], [0, []])
   assert.deepEqual(
-    changes.map(({ action, isKeyDrawn, after }) => [action, isKeyDrawn, after.name]),
-    [
-      ['change', false, 'shop 2'],
-      ['change', false, 'blog'],
-      ['create', true, 'shop'],
-      ['create', false, 'restored'],
-    ],
+    changes.map(({ action, isKeyDrawn, after }) => `${action} ${after.name}${isKeyDrawn ? ', new key' : ''}`),
+    ['change shop 2', 'change blog', 'create shop, new key', 'create restored'],
   )
   assert.deepEqual(changes[0]!.after, { ...shop, name: 'shop 2', updatedAt: OPTIONS.now })
   assert.deepEqual(changes[0]!.changes, [{ field: 'name', from: 'shop', to: 'shop 2' }])
@@ -266,34 +250,26 @@ test('sites that the file does not name are left alone, or disabled, but never t
   const entries = [{ siteKey: named.siteKey, settings: defaultSettings('shop') }]
   assert.deepEqual(planApply(entries, all, OPTIONS).changes, [])
   const options = { ...OPTIONS, disablesMissing: true, neverMissing: new Set([demo.siteKey]) }
-  const { changes } = planApply(entries, all, options)
-  assert.deepEqual(
-    changes.map(({ action, after, changes }) => [action, after, changes]),
-    [
-      [
-        'disable',
-        { ...missing, active: false, updatedAt: OPTIONS.now },
-        [{ field: 'active', from: true, to: false }],
-      ],
-    ],
-  )
+  const [disabled, ...more] = planApply(entries, all, options).changes
+  assert.deepEqual(more, [])
+  assert.equal(disabled!.action, 'disable')
+  assert.deepEqual(disabled!.after, { ...missing, active: false, updatedAt: OPTIONS.now })
+  assert.deepEqual(disabled!.changes, [{ field: 'active', from: true, to: false }])
 })
 
 test('IP rules are for plan pro; those that a plan left behind may stay', () => {
   const rules = { allow: [], block: ['10.0.0.1'] }
   const asleep = site({ plan: 'free', ipRules: rules })
-  const planned = (settings: Partial<SiteSettings>) =>
-    planApply(
-      [{ siteKey: asleep.siteKey, settings: { ...defaultSettings('shop'), ...settings } }],
-      [asleep],
-      OPTIONS,
-    )
-  assert.deepEqual(planned({ ipRules: rules }).problems, [])
-  assert.deepEqual(planned({ ipRules: rules, threshold: 0 }).problems, [])
-  assert.deepEqual(planned({}).problems, [])
-  assert.deepEqual(planned({ plan: 'pro', ipRules: { allow: ['10.0.0.2'], block: [] } }).problems, [])
+  const problems = (change: Partial<SiteSettings>) => {
+    const settings = { ...defaultSettings('shop'), ...change }
+    return planApply([{ siteKey: asleep.siteKey, settings }], [asleep], OPTIONS).problems
+  }
+  const others = { allow: ['10.0.0.2'], block: [] }
+  for (const change of [{ ipRules: rules }, { ipRules: rules, threshold: 0 }, {}])
+    assert.deepEqual(problems(change), [])
+  assert.deepEqual(problems({ plan: 'pro', ipRules: others }), [])
   const line = 'sites[0].ipRules: expected plan "pro"; plan free has no IP rules'
-  assert.deepEqual(planned({ ipRules: { allow: ['10.0.0.2'], block: [] } }).problems, [line])
+  assert.deepEqual(problems({ ipRules: others }), [line])
   const fresh = planApply([{ siteKey: KEY, settings: { ...asleep } }], [], OPTIONS)
   assert.deepEqual(fresh.problems, [line])
 })
@@ -328,16 +304,14 @@ const anySettings: fc.Arbitrary<SiteSettings> = fc.record(
   },
   {
     requiredKeys: [
-      ...([
-        'name',
-        'active',
-        'plan',
-        'origins',
-        'requireOrigin',
-        'threshold',
-        'difficulty',
-        'ipRules',
-      ] as const),
+      'name',
+      'active',
+      'plan',
+      'origins',
+      'requireOrigin',
+      'threshold',
+      'difficulty',
+      'ipRules',
     ],
   },
 )
@@ -349,10 +323,8 @@ test('property: an export is by its schema, and applying it changes nothing', ()
       const sites = all.map(settings => site(siteRecord(settings, site(), 1)))
       const text = JSON.stringify(sitesFile(sites))
       assert.ok(check(JSON.parse(text)), JSON.stringify(check.errors))
-      const { changes, unchanged, problems } = planApply(entriesOf(Buffer.from(text)), sites, {
-        ...OPTIONS,
-        disablesMissing: true,
-      })
+      const options = { ...OPTIONS, disablesMissing: true }
+      const { changes, unchanged, problems } = planApply(entriesOf(Buffer.from(text)), sites, options)
       assert.deepEqual([changes, unchanged, problems], [[], sites.length, []])
       assert.equal(JSON.stringify(sitesFile([...sites].reverse())), text, 'the order stays')
     }),
