@@ -4,13 +4,12 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { connect } from 'node:net'
-import { Writable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { pino } from 'pino'
 import type { AdminRoute } from '../../src/admin/server.ts'
 import { isLocalName, startAdminServer } from '../../src/admin/server.ts'
-import { ListenError } from '../../src/config/ports.ts'
 import { isLoopback } from '../../src/domain/address.ts'
+import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { words } from '../harness/values.ts'
@@ -25,22 +24,10 @@ const supervisor = {
 }
 
 const logged: string[] = []
-const log = pino(
-  new Writable({
-    write(chunk, _encoding, done) {
-      logged.push(String(chunk))
-      done()
-    },
-  }),
-)
+const log = pino({}, { write: (line: string) => void logged.push(line) })
 
 const routes: AdminRoute[] = [
-  {
-    path: '/echo',
-    handle(_request, response, query) {
-      response.end(`query ${query.get('a')}`)
-    },
-  },
+  { path: '/echo', handle: (_request, response, query) => void response.end(`query ${query.get('a')}`) },
   {
     path: '/broken',
     handle() {
@@ -119,30 +106,16 @@ describe('the admin port', { concurrency: true }, () => {
       const answer = await raw(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
       return Number(/^HTTP\/1\.1 (\d+) /.exec(answer)?.[1])
     }
-    for (const host of [
-      '127.0.0.1',
-      `127.0.0.1:${port}`,
-      '10.1.2.3:1',
-      '[::1]',
-      `[::1]:${port}`,
-      'localhost',
-    ])
-      assert.equal(await statusFor(host), 200, host)
-    for (const host of [`LOCALHOST:${port}`, 'a.localhost', 'pow.gate.localhost:80'])
-      assert.equal(await statusFor(host), 200, host)
-    for (const host of [
-      'evil.example',
-      'evil.example:80',
-      'localhost.evil.example',
-      'notlocalhost',
-      '127.0.0.1.evil.example',
-    ])
-      assert.equal(await statusFor(host), 403, host)
-    for (const host of [
-      '',
-      ...words('0x7f000001 127.1 [::1 [evil] localhost:80:90 127.0.0.1@evil.example 256.0.0.1'),
-    ])
-      assert.equal(await statusFor(host), 403, host)
+    const own = words(
+      `127.0.0.1 127.0.0.1:${port} 10.1.2.3:1 [::1] [::1]:${port} localhost LOCALHOST:${port}`,
+      'a.localhost pow.gate.localhost:80',
+    )
+    const others = words(
+      'evil.example evil.example:80 localhost.evil.example notlocalhost 127.0.0.1.evil.example',
+      '0x7f000001 127.1 [::1 [evil] localhost:80:90 127.0.0.1@evil.example 256.0.0.1',
+    )
+    for (const host of own) assert.equal(await statusFor(host), 200, host)
+    for (const host of ['', ...others]) assert.equal(await statusFor(host), 403, host)
     assert.match(await raw('GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n'), /^HTTP\/1\.1 400 /)
   })
 
@@ -174,16 +147,13 @@ test('more connections than it keeps are closed at once, and it answers again wh
   const sockets = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').on('error', () => {}))
   let closed = 0
   for (const socket of sockets) socket.once('close', () => closed++)
-  const deadline = performance.now() + 4000 // less than the time after which idle ones are closed
-  while (closed < 200 - server!.maxConnections && performance.now() < deadline)
-    await new Promise(resolve => setTimeout(resolve, 10))
-  assert.equal(closed, 200 - server!.maxConnections)
+  const tooMany = 200 - server!.maxConnections
+  // Within less than the time after which idle ones are closed.
+  await eventually(4000, 'too many are closed', () => closed >= tooMany)
+  assert.equal(closed, tooMany)
   for (const socket of sockets) socket.destroy()
-  for (;;) {
-    const count = await new Promise<number>(resolve => server!.getConnections((_, open) => resolve(open)))
-    if (count === 0) break
-    await new Promise(resolve => setTimeout(resolve, 10))
-  }
+  const open = () => new Promise<number>(resolve => server!.getConnections((_, count) => resolve(count)))
+  await eventually(10_000, 'all are gone', async () => (await open()) === 0)
   assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 200)
   server!.closeAllConnections()
   server!.close()
@@ -192,12 +162,8 @@ test('more connections than it keeps are closed at once, and it answers again wh
 test('a port that is taken is a clear error; without a port there is no server', async () => {
   const port = await freePort()
   const first = await serve(port)
-  await assert.rejects(
-    serve(port),
-    (error: unknown) =>
-      error instanceof ListenError &&
-      /^POWGATE_ADMIN_PORT: cannot listen on .*: the port is taken$/.test(error.message),
-  )
+  const message = `POWGATE_ADMIN_PORT: cannot listen on 127.0.0.1:${port}: the port is taken`
+  await assert.rejects(serve(port), { name: 'ListenError', message })
   first!.close()
   assert.equal(await serve(undefined), undefined)
 })

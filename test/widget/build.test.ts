@@ -1,9 +1,7 @@
-/** The widget's build: the same bytes each time, names that tell the content, little enough to load. */
-
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -13,6 +11,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
 import { COMPAT_BYTES_MAX, VISIT_BYTES_MAX, VISITS, visitsOf } from '../../src/widget/build/sizes.ts'
+import { words } from '../harness/values.ts'
 
 const dir = mkdtempSync(join(tmpdir(), 'powgate-widget-'))
 const folders = ['first', 'second'].map(name => join(dir, name))
@@ -99,4 +98,43 @@ test('a visit is the sum of its files, the largest comes first', () => {
   const files = manifest.files.map(file => ({ ...file, brotliBytes: size(file.name) }))
   const [largest] = visitsOf({ files })
   assert.deepEqual([largest!.about, largest!.bytes], ['in the frame, no SIMD', 109])
+})
+
+const ROOT = new URL('../../', import.meta.url).pathname
+cpSync(join(ROOT, 'src/widget/powgate.d.ts'), join(dir, 'powgate.d.ts'))
+
+/** Compiles a program as a project with strict settings would; returns what the compiler objects to. */
+function compile(name: string, source: string): string {
+  writeFileSync(join(dir, name), source)
+  const options = words(
+    '--noEmit --strict --target es2022 --lib es2022,dom --module esnext --moduleResolution bundler',
+    '--allowImportingTsExtensions --jsx preserve --types',
+  )
+  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, '', name]
+  const run = spawnSync(process.execPath, args, { cwd: dir, encoding: 'utf8' })
+  return run.stdout + run.stderr
+}
+
+test('TypeScript: the element is known by its name, its events by theirs', () => {
+  const use = `
+        const gate = document.querySelector('pow-gate')!
+    gate.addEventListener('verified', event => { const token: string = event.detail.token })
+    gate.addEventListener('failed', ({ detail }) => { const code: string = detail.code })
+    gate.addEventListener('click', event => { event.preventDefault() })
+    const token: Promise<string> = gate.execute()
+    const state: 'idle' | 'working' | 'verified' | 'failed' | 'expired' = gate.state
+    token.catch((error: PowGateError) => error.status?.toFixed())
+    gate.reset()
+    gate.cancel()`
+  assert.equal(compile('use.ts', use), '')
+  assert.match(compile('wrong.ts', `${use}\n gate.verify()`), /verify/)
+})
+
+test('JSX: attributes are checked', () => {
+  const declare = `
+        declare global { namespace JSX { interface IntrinsicElements { 'pow-gate': PowGateAttributes } } }`
+  const element = (attributes: string) => `${declare}\nexport const gate = <pow-gate ${attributes} />`
+  assert.equal(compile('use.tsx', element('site-key="k" auto="focus" invisible text-idle="Wait"')), '')
+  assert.match(compile('wrong.tsx', element('site-key="k" auto="soon"')), /soon/)
+  assert.match(compile('missing.tsx', element('auto="focus"')), /site-key/)
 })
