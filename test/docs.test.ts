@@ -66,28 +66,15 @@ function read(page: string): Page {
 /** As code hosts make them. */
 function anchorsOf(page: string): Set<string> {
   const headings = read(page).prose.filter(line => /^#+ /.test(line))
-  return new Set(
-    headings.map(line =>
-      line
-        .replace(/^#+ /, '')
-        .toLowerCase()
-        .replace(/[^\w\- ]/g, '')
-        .replaceAll(' ', '-'),
-    ),
-  )
+  const plain = headings.map(line => line.replace(/^#+ /, '').replace(/[^\w\- ]/g, ''))
+  return new Set(plain.map(line => line.toLowerCase().replaceAll(' ', '-')))
 }
 
 /** The rows of all tables of a page whose first cell is code that matches, as cells. */
 function rows(page: string, first: RegExp): string[][] {
-  return read(page)
-    .prose.filter(line => line.startsWith('| '))
-    .map(line =>
-      line
-        .split(/(?<!\\)\|/)
-        .slice(1, -1)
-        .map(cell => cell.trim()),
-    )
-    .filter(([cell]) => first.test(cell!))
+  const lines = read(page).prose.filter(line => line.startsWith('| '))
+  const cells = lines.map(line => line.split(/(?<!\\)\|/).slice(1, -1))
+  return cells.map(row => row.map(cell => cell.trim())).filter(([cell]) => first.test(cell!))
 }
 
 const codes = (cell: string) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code]) => code!)
@@ -95,9 +82,8 @@ const codes = (cell: string) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, code
 test('every relative link and anchor leads to a file and a heading', () => {
   let links = 0
   for (const page of PAGES) {
-    for (const [, target] of read(page)
-      .prose.join('\n')
-      .matchAll(/\]\(([^)\s]+)\)/g)) {
+    const prose = read(page).prose.join('\n')
+    for (const [, target] of prose.matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^https?:/.test(target!)) continue
       links++
       const [path, anchor] = target!.split('#')
@@ -135,9 +121,8 @@ test('no page has text that was to be filled in later', () => {
 
 test('every path of the tree that a page names is there', () => {
   for (const page of PAGES) {
-    for (const [, path] of read(page)
-      .prose.join('\n')
-      .matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g))
+    const prose = read(page).prose.join('\n')
+    for (const [, path] of prose.matchAll(/`((?:src|test|bench|docs|scripts)\/[^`*<]*)`/g))
       assert.ok(existsSync(join(ROOT, path!)), `${page}: there is no ${path}`)
   }
 })
@@ -170,10 +155,8 @@ test('integrate.md lists every code with its status, those of /siteverify, and t
   const known = Object.values(OUTCOMES).map(({ status, code }) => `${status} ${code}`)
   assert.deepEqual([...listed].sort(), [...new Set(known)].sort())
 
-  const siteverify = rows('docs/integrate.md', /^`[a-z]+-[a-z-]+`(, `[a-z-]+`)*$/).flatMap(([cell]) =>
-    codes(cell!),
-  )
-  assert.deepEqual([...siteverify].sort(), [...SITEVERIFY_CODES].sort())
+  const siteverify = rows('docs/integrate.md', /^`[a-z]+-[a-z-]+`(, `[a-z-]+`)*$/)
+  assert.deepEqual(siteverify.flatMap(([cell]) => codes(cell!)).sort(), [...SITEVERIFY_CODES].sort())
 
   const keys = rows('docs/integrate.md', /^(passes|fails|used)$/)
   const listedKeys = keys.map(([outcome, site, , api]) => [outcome, ...codes(site!), ...codes(api!)])
@@ -184,11 +167,9 @@ test('integrate.md lists every code with its status, those of /siteverify, and t
 })
 
 test('limits-and-score.md lists every signal with its weight', () => {
+  const listed = rows('docs/limits-and-score.md', /^`[a-z][A-Za-z]+`$/)
   assert.deepEqual(
-    rows('docs/limits-and-score.md', /^`[a-z][A-Za-z]+`$/).map(([signal, weight]) => [
-      signal,
-      Number(weight),
-    ]),
+    listed.map(([signal, weight]) => [signal, Number(weight)]),
     Object.entries(SCORE_WEIGHTS).map(([signal, weight]) => [`\`${signal}\``, weight]),
   )
 })

@@ -6,28 +6,23 @@ import { Hmac } from '../../src/domain/hmac.ts'
 import { seeded } from '../harness/arbitraries.ts'
 
 test('RFC 4231 test cases 1, 2 and 4', () => {
-  const cases = [
-    [
-      '0b'.repeat(20),
-      Buffer.from('Hi There'),
-      'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7',
-    ],
-    [
-      Buffer.from('Jefe').toString('hex'),
-      Buffer.from('what do ya want for nothing?'),
-      '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
-    ],
-    [
-      '0102030405060708090a0b0c0d0e0f10111213141516171819',
-      Buffer.alloc(50, 0xcd),
-      '82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b',
-    ],
-  ] as const
-  for (const [key, message, expected] of cases) {
-    const hmac = new Hmac(Buffer.from(key, 'hex'), 64)
+  const sign = (key: Buffer, message: Buffer) => {
+    const hmac = new Hmac(key, 64)
     message.copy(hmac.message)
-    assert.equal(hmac.sign(message.length, 'hex'), expected)
+    return hmac.sign(message.length, 'hex')
   }
+  assert.equal(
+    sign(Buffer.alloc(20, 0x0b), Buffer.from('Hi There')),
+    'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7',
+  )
+  assert.equal(
+    sign(Buffer.from('Jefe'), Buffer.from('what do ya want for nothing?')),
+    '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+  )
+  assert.equal(
+    sign(Buffer.from('0102030405060708090a0b0c0d0e0f10111213141516171819', 'hex'), Buffer.alloc(50, 0xcd)),
+    '82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b',
+  )
 })
 
 test('property: equals createHmac for any key, message and encoding, also when reused', () => {

@@ -55,11 +55,8 @@ test('another address is told apart; another site, epoch or secret is forged', (
 
 test('of a time that is not there yet, another address is not told from a forgery', () => {
   const other = { ...binding, address: `${binding.address.slice(0, 15)}\x02` }
-  for (const [aheadMs, status] of [
-    [0, 'other-address'],
-    [1, 'forged'],
-  ] as const) {
-    const nonce = mintNonce(keyring, { ...terms, issuedAtMs: LATEST_MS + aheadMs }, binding, 5)
+  for (const [aheadMs, status] of Object.entries({ 0: 'other-address', 1: 'forged' })) {
+    const nonce = mintNonce(keyring, { ...terms, issuedAtMs: LATEST_MS + Number(aheadMs) }, binding, 5)
     assert.equal(readNonce(keyring, nonce, binding, LATEST_MS).status, 'genuine')
     assert.equal(readNonce(keyring, nonce, other, LATEST_MS).status, status)
   }
@@ -71,12 +68,8 @@ test('every byte flipped: refused; the header and the site MAC as forged, the ad
     for (let bit = 0; bit < 8; bit++) {
       const flipped = Buffer.from(nonce)
       flipped[index]! ^= 1 << bit
-      const expected = index < 11 ? 'forged' : 'other-address'
-      assert.equal(
-        readNonce(keyring, flipped.toString('hex'), binding, Number.POSITIVE_INFINITY).status,
-        expected,
-        `byte ${index} bit ${bit}`,
-      )
+      const { status } = readNonce(keyring, flipped.toString('hex'), binding, Number.POSITIVE_INFINITY)
+      assert.equal(status, index < 11 ? 'forged' : 'other-address', `byte ${index} bit ${bit}`)
     }
   }
 })
@@ -99,19 +92,14 @@ test('rotation: the first secret signs, all verify, a removed one no longer does
 })
 
 test('two secrets that share a key id both verify', () => {
-  const secrets = Array.from(
-    { length: 40 },
-    (_, index) => `secret number ${index}, long enough to be accepted`,
-  )
+  const secrets = Array.from({ length: 40 }, (_, index) => `secret ${index}, long enough to be accepted`)
   const kidOf = (secret: string) => new Keyring([secret]).signing.kid
   const first = secrets[0]
   const second = secrets.find(secret => secret !== first && kidOf(secret) === kidOf(first!))
   const both = new Keyring([first!, second!])
   for (const secret of [first!, second!]) {
-    assert.equal(
-      readNonce(both, mintNonce(new Keyring([secret]), terms, binding, 1), binding, LATEST_MS).status,
-      'genuine',
-    )
+    const nonce = mintNonce(new Keyring([secret]), terms, binding, 1)
+    assert.equal(readNonce(both, nonce, binding, LATEST_MS).status, 'genuine')
   }
 })
 

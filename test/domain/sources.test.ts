@@ -16,14 +16,9 @@ function accept(watch: SourceWatch, perMinute: number, next: (index: number) => 
 
 test('a network costs nothing up to what is free, then a bit for each doubling', () => {
   for (const secret of [1, SECRET, 2 ** 32 - 1]) {
-    for (const [perMinute, bits] of [
-      [60, 0],
-      [130, 1],
-      [300, 2],
-      [600, 3],
-    ] as const) {
+    for (const [perMinute, bits] of Object.entries({ 60: 0, 130: 1, 300: 2, 600: 3 })) {
       const watch = new SourceWatch(1, secret)
-      const now = accept(watch, perMinute, index => address(`192.0.2.${index % 250}`))
+      const now = accept(watch, Number(perMinute), index => address(`192.0.2.${index % 250}`))
       assert.equal(watch.of(address('192.0.2.251'), now).networkBits, bits, `${perMinute} a minute`)
       assert.equal(watch.of(address('198.51.100.1'), now).networkBits, 0, 'another network')
       assert.equal(watch.of(address('192.0.2.251'), now + 5 * MINUTE_MS).networkBits, 0, 'minutes later')
@@ -72,16 +67,13 @@ test('counts are multiplied by the number of workers, since each worker sees a s
 })
 
 test("private networks are the operator's own: there only the address itself comes again", () => {
-  for (const [first, second] of [
-    ['10.0.0.1', '10.0.0.2'],
-    ['127.0.0.1', '127.0.0.2'],
-    ['fd00::1', 'fd00:0:0:1::1'],
-  ]) {
+  const pairs = { '10.0.0.1': '10.0.0.2', '127.0.0.1': '127.0.0.2', 'fd00::1': 'fd00:0:0:1::1' }
+  for (const [first, second] of Object.entries(pairs)) {
     const watch = new SourceWatch(1, SECRET)
-    for (let count = 0; count < 500; count++) watch.accepted(address(first!), 0)
-    assert.deepEqual(watch.of(address(second!), 0), NEW_SOURCE)
-    assert.deepEqual(watch.of(address(first!), 0), { ...NEW_SOURCE, comesAgain: true, accepted: 500 })
-    assert.equal(watch.accepted(address(second!), 0), false)
+    for (let count = 0; count < 500; count++) watch.accepted(address(first), 0)
+    assert.deepEqual(watch.of(address(second), 0), NEW_SOURCE)
+    assert.deepEqual(watch.of(address(first), 0), { ...NEW_SOURCE, comesAgain: true, accepted: 500 })
+    assert.equal(watch.accepted(address(second), 0), false)
   }
 })
 
