@@ -13,7 +13,7 @@ import {
   orderedSettings,
   type SiteRecord,
 } from '../../src/domain/site.ts'
-import { words } from '../harness/words.ts'
+import { words } from '../harness/values.ts'
 
 const AUTHOR = { who: 'alice at test', how: 'site update' }
 

@@ -63,24 +63,15 @@ test('challenges, judgements, redemptions and refusals are counted for their sit
   const { sites, difficulties, scores, scoreSum, reasons, limited } = stats.snapshot()
   assert.deepEqual(sites, {
     site_a: {
-      challenges: 3,
-      passed: 2,
-      failed: 2,
-      redeemed: 0,
+      ...{ challenges: 3, passed: 2, failed: 2, redeemed: 0 },
       refused: { 'rate-limited': 2, 'nonce-used': 1 },
       reasons: { noPlugins: 2, webdriver: 2 },
       difficulties: { 16: 2, 18: 1 },
       scores: [1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1],
     },
     site_b: {
-      challenges: 1,
-      passed: 0,
-      failed: 1,
-      redeemed: 1,
-      refused: {},
-      reasons: { 'proof-wrong': 1 },
-      difficulties: { 28: 1 },
-      scores: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+      ...{ challenges: 1, passed: 0, failed: 1, redeemed: 1, refused: {}, reasons: { 'proof-wrong': 1 } },
+      ...{ difficulties: { 28: 1 }, scores: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] },
     },
   })
   assert.deepEqual(difficulties, { 16: 2, 18: 1, 28: 1 })
@@ -109,17 +100,12 @@ test('answers are counted by part, status and outcome, with their time; aborts a
   stats.faulted('verify', new Error('a fault'))
   const { answers, latencies, aborted, faults } = stats.snapshot()
   assert.deepEqual(answers, {
-    'challenge 200 ok': 3,
-    'challenge 204 ok': 1,
-    'challenge 429 rate-limited': 1,
+    ...{ 'challenge 200 ok': 3, 'challenge 204 ok': 1, 'challenge 429 rate-limited': 1 },
     'verify 200 failed': 1,
   })
   const { bounds, counts, sum } = latencies.challenge!
-  const over3ms = counts.slice(bounds.indexOf(0.003) + 1)
-  assert.equal(
-    over3ms.reduce((total, count) => total + count),
-    4,
-  )
+  const over3ms = counts.slice(bounds.indexOf(0.003) + 1).reduce((total, count) => total + count)
+  assert.equal(over3ms, 4)
   assert.equal(counts.at(-1), 1)
   assert.ok(sum > 60.011 && sum < 61, `${sum} s`)
   assert.deepEqual([aborted.verify, aborted.challenge, faults.verify, faults.other], [1, 0, 1, 0])

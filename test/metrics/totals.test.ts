@@ -6,18 +6,9 @@ import fc from 'fast-check'
 import { Buckets, LATENCY_BOUNDS_SECONDS } from '../../src/metrics/counters.ts'
 import { SITES_MAX, type SiteStats, type StatsSnapshot } from '../../src/metrics/snapshot.ts'
 import { Totals } from '../../src/metrics/totals.ts'
-import { EMPTY_STATS } from '../harness/metrics.ts'
+import { EMPTY_SITE, EMPTY_STATS } from '../harness/metrics.ts'
 
-const SITE: SiteStats = {
-  challenges: 0,
-  passed: 0,
-  failed: 0,
-  redeemed: 0,
-  refused: {},
-  reasons: {},
-  difficulties: {},
-  scores: [],
-}
+const SITE: SiteStats = { ...EMPTY_SITE, scores: [] }
 
 function snapshot(fields: Partial<StatsSnapshot> = {}): StatsSnapshot {
   return { ...EMPTY_STATS, ...fields }
@@ -52,24 +43,12 @@ test('adds up everything that workers count', () => {
     sites: { site_a: { ...SITE, challenges: 3, passed: 2, refused: { 'nonce-used': 1 }, scores: [1] } },
   })
   totals.take('1', one, 0)
-  totals.take(
-    '2',
-    {
-      ...one,
-      answers: { 'challenge 200 ok': 4 },
-      sites: { site_b: { ...SITE, redeemed: 1 }, site_a: { ...SITE, challenges: 1, scores: [0, 4] } },
-    },
-    1,
-  )
+  const sites = { site_b: { ...SITE, redeemed: 1 }, site_a: { ...SITE, challenges: 1, scores: [0, 4] } }
+  totals.take('2', { ...one, answers: { 'challenge 200 ok': 4 }, sites }, 1)
   const sum = totals.current()
   assert.deepEqual(sum.answers, { 'challenge 200 ok': 7, 'verify 400 nonce-used': 1 })
-  assert.deepEqual(sum.latencies, {
-    challenge: {
-      bounds: LATENCY_BOUNDS_SECONDS,
-      counts: latency.snapshot().counts.map(n => 2 * n),
-      sum: 14.0008,
-    },
-  })
+  const counts = latency.snapshot().counts.map(count => 2 * count)
+  assert.deepEqual(sum.latencies, { challenge: { bounds: LATENCY_BOUNDS_SECONDS, counts, sum: 14.0008 } })
   assert.deepEqual(sum.aborted, { verify: 4 })
   assert.deepEqual(sum.faults, { content: 2 })
   assert.deepEqual([sum.storeLatency.sum, sum.storeBatch.sum, sum.storeOutages], [14.0008, 1800, 2])
@@ -77,12 +56,12 @@ test('adds up everything that workers count', () => {
   assert.deepEqual(sum.storeBatch.counts, [2, 4, 0, 0, 0, 0, 0, 0, 6])
   assert.deepEqual([sum.difficulties, sum.scoreSum, sum.scores[4], sum.scores[10]], [{ 18: 6 }, 4.8, 2, 4])
   assert.deepEqual([sum.reasons, sum.limited], [{ webdriver: 2 }, { 'challenge address': 10 }])
+  const scores = [1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]
   assert.deepEqual(sum.sites.site_a, {
     ...SITE,
-    challenges: 4,
-    passed: 2,
+    ...{ challenges: 4, passed: 2 },
     refused: { 'nonce-used': 1 },
-    scores: [1, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    scores,
   })
   assert.equal(sum.sites.site_b!.redeemed, 1)
 })
@@ -96,10 +75,7 @@ test('a snapshot replaces the one before it; who is gone goes on counting, and i
   const { residentBytes } = totals.current().gauges
   totals.gone('1')
   assert.equal(answered(totals), 9)
-  assert.deepEqual(
-    totals.workers().map(({ worker }) => worker),
-    ['2'],
-  )
+  assert.deepEqual([totals.workers().length, totals.workers()[0]!.worker], [1, '2'])
   assert.ok(totals.current().gauges.residentBytes < residentBytes)
   totals.gone('2')
   totals.gone('2')
@@ -213,11 +189,8 @@ test(`at most ${SITES_MAX} sites are counted apart, the first that came; the res
       Array.from({ length: count }, (_, index) => [`site ${start + index}`, { ...SITE, challenges: 1 }]),
     )
   totals.take('1', snapshot({ sites: sitesFrom(0, SITES_MAX - 1) }), 0)
-  totals.take(
-    '2',
-    snapshot({ sites: { ...sitesFrom(SITES_MAX - 2, 500), '': { ...SITE, challenges: 7 } } }),
-    1,
-  )
+  const more = { ...sitesFrom(SITES_MAX - 2, 500), '': { ...SITE, challenges: 7 } }
+  totals.take('2', snapshot({ sites: more }), 1)
   for (const end of [() => {}, () => totals.gone('1'), () => totals.gone('2')]) {
     end()
     const { sites } = totals.current()
@@ -251,15 +224,9 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
         } else if (!state.isGone) {
           state.count += more
           state.seconds += seconds
-          totals.take(
-            String(worker),
-            {
-              ...answers(state.count),
-              storeLatency: { ...EMPTY_STATS.storeLatency, sum: state.seconds },
-              scoreSum: Math.round(state.seconds * 100) / 100,
-            },
-            worker % 4,
-          )
+          const storeLatency = { ...EMPTY_STATS.storeLatency, sum: state.seconds }
+          const scoreSum = Math.round(state.seconds * 100) / 100
+          totals.take(String(worker), { ...answers(state.count), storeLatency, scoreSum }, worker % 4)
         }
         const now = totals.current()
         const after = [answered(totals), now.storeLatency.sum, now.scoreSum]

@@ -169,12 +169,6 @@ test('no WebAssembly, no SIMD, no workers: still solved', async () => {
   assert.deepEqual(noWorker.notes.pageErrors, [])
 })
 
-test('an old host behind the same address serves what it has for a newer name', async () => {
-  const answer = await fetch(`${service.url}/widget/worker.0000000000.js`)
-  assert.equal(answer.status, 200)
-  assert.equal(answer.headers.get('cache-control'), 'no-cache')
-})
-
 /** The best of some attempts: a machine may be busy with other things, and the page is not to blame for that. */
 async function bestLongestTask(attributes: string, enoughMs: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY
