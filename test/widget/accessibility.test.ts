@@ -96,9 +96,7 @@ for (const every of LOOKS) {
     await look(page, `${every.name}-expired`)
     for (const [name, attributes, fault, shown] of LOADED) {
       const loaded = await open(every, attributes, fault)
-      await loaded
-        .locator(`pow-gate${shown.startsWith('[') ? '' : ' '}${shown}`)
-        .waitFor({ state: 'attached' })
+      await loaded.locator(shown).waitFor({ state: 'attached' })
       await look(loaded, `${every.name}-${name}`)
     }
   })
