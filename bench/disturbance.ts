@@ -1,7 +1,7 @@
 /** Tells whether other processes used the machine during a measurement. */
 
-import { readdirSync, readFileSync } from 'node:fs'
-import { machineCpuMs } from '../test/harness/measure.ts'
+import { readdirSync } from 'node:fs'
+import { machineCpuMs, processStat } from '../test/harness/measure.ts'
 
 /** Above this share of a core others were in the way, of the caches too. */
 const OTHERS_BUSY_MAX = 0.15
@@ -33,7 +33,7 @@ export async function leastDisturbed<Value>(
   return best
 }
 
-export function isDisturbed({ othersBusy }: Pick<Measured<unknown>, 'othersBusy'>): boolean {
+function isDisturbed({ othersBusy }: Pick<Measured<unknown>, 'othersBusy'>): boolean {
   return othersBusy !== undefined && othersBusy > OTHERS_BUSY_MAX
 }
 
@@ -51,34 +51,17 @@ function othersCpuMs(): number | undefined {
   }
 }
 
-/** USER_HZ, which Linux fixes at 100 on every architecture that Node.js runs on. */
-const TICK_MS = 10
-
-interface ProcessRow {
-  readonly pid: number
-  readonly parent: number
-  readonly cpuMs: number
-}
-
 function ownCpuMs(): number {
-  const children = new Map<number, ProcessRow[]>()
-  for (const name of readdirSync('/proc')) {
-    const row = /^\d+$/.test(name) ? processRow(name) : undefined
-    if (row !== undefined) children.set(row.parent, [...(children.get(row.parent) ?? []), row])
-  }
-  const own = [processRow(String(process.pid))!]
-  for (const { pid } of own) own.push(...(children.get(pid) ?? []))
+  const rows = readdirSync('/proc').flatMap(name => (/^\d+$/.test(name) ? (rowOf(Number(name)) ?? []) : []))
+  const own = rows.filter(({ pid }) => pid === process.pid)
+  for (const { pid } of own) own.push(...rows.filter(({ parent }) => parent === pid))
   return own.reduce((sum, { cpuMs }) => sum + cpuMs, 0)
 }
 
-/** Counts the threads that have ended too, as the bench's workers have; the sum over a process's threads does not. */
-function processRow(pid: string): ProcessRow | undefined {
+/** The threads that have ended count too, as the bench's workers have: the sum over a process's threads leaves them out. */
+function rowOf(pid: number) {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    const [parent, userTicks, systemTicks] = [fields[1], fields[11], fields[12]].map(Number)
-    return { pid: Number(pid), parent: parent!, cpuMs: (userTicks! + systemTicks!) * TICK_MS }
+    return { pid, ...processStat(pid) }
   } catch {
     return undefined // it has just ended
   }

@@ -15,13 +15,7 @@ import { ENDPOINTS, type Endpoint, MARKERS } from '../../test/harness/load/traff
 import { STORE_KINDS, type StoreKind } from '../../test/harness/service.ts'
 import { OUTPUT } from '../report/publish.ts'
 import { type Figures, failureOf, figuresOf, type LatencyFigures, latencyFiguresOf } from './figures.ts'
-import {
-  type RunningServer,
-  type RunningService,
-  ServerSlot,
-  startBareServer,
-  startService,
-} from './server.ts'
+import { type RunningServer, type RunningService, startBareServer, startService } from './server.ts'
 
 export const OPTIONS = {
   store: choices(STORE_KINDS, 'Only these stores (redis needs redis-server on the path)'),
@@ -86,7 +80,6 @@ export class Bench {
   readonly #options: Options
   readonly #load: LoadProcess
   readonly #listener: BenchListener
-  readonly #slot = new ServerSlot()
   /** Of the service's answers. */
   readonly #answerBytes: Partial<Record<Endpoint, number>> = {}
 
@@ -110,11 +103,6 @@ export class Bench {
       }
     }
     return { runs, latencyRuns }
-  }
-
-  /** Ends the server that runs or starts now; no other will be started. */
-  async stop(): Promise<void> {
-    await this.#slot.end()
   }
 
   async #runEndpoint(endpoint: Endpoint): Promise<Run[]> {
@@ -162,7 +150,7 @@ export class Bench {
   ): Promise<RunOf<Measured>> {
     const { direct, noSeed, connections } = this.#options
     const isForwarded = !direct
-    const service = await this.#slot.start(() => startService(kind, isForwarded))
+    const service = await startService(kind, isForwarded)
     const traffic = { endpoint, count, target: service.target, isForwarded }
     const measured = await attempted(async () => {
       await this.#load.build(traffic)
@@ -176,7 +164,7 @@ export class Bench {
       const attempt = await measure(service)
       return { ...attempt, unseededShare: Math.max(0, attempt.sent - seeded) / attempt.sent }
     })
-    await this.#slot.stop()
+    await service.stop()
     return { endpoint, server: kind, ...measured }
   }
 
@@ -185,9 +173,9 @@ export class Bench {
     endpoint: Endpoint,
     measure: (server: RunningServer) => Promise<Attempt<Measured>>,
   ): Promise<RunOf<Measured>> {
-    const server = await this.#slot.start(() => startBareServer(this.#answerBytes[endpoint] ?? 0))
+    const server = await startBareServer(this.#answerBytes[endpoint] ?? 0)
     const measured = await attempted(() => measure(server))
-    await this.#slot.stop()
+    await server.stop()
     return { endpoint, server: 'bare', ...measured }
   }
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { tell, tool, UsageError } from '../../test/harness/command-line.ts'
 import { LoadProcess } from '../../test/harness/load/load-process.ts'
+import { stopOnSignal } from '../../test/harness/processes.ts'
 import { publish } from '../report/publish.ts'
 import { Bench, OPTIONS, type Options } from './cases.ts'
 import { latencyProgressLine, progressLine, reportCases, reportLatencies, reportOf } from './report.ts'
@@ -28,13 +29,7 @@ async function bench(options: Options): Promise<number> {
     onRun: run => tell(progressLine(run)),
     onLatencyRun: run => tell(latencyProgressLine(run)),
   })
-  const stop = async () => {
-    load.stop()
-    await bench.stop()
-  }
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => void stop().finally(() => process.exit(1)))
-  }
+  stopOnSignal()
   try {
     const { runs, latencyRuns } = await bench.runAll()
     const cases = reportCases(runs)
@@ -43,6 +38,6 @@ async function bench(options: Options): Promise<number> {
     publish(reportOf(cases, latencies, options), figures, options)
     return [...cases, ...latencies].every(({ isOk }) => isOk) ? 0 : 1
   } finally {
-    await stop()
+    load.stop()
   }
 }

@@ -1,9 +1,5 @@
 /** Starts the servers that are measured: the built service with one worker, on either store, and the bare server. */
 
-import { Keyring } from '../../src/domain/keyring.ts'
-import { readToken } from '../../src/domain/token.ts'
-import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
-import type { Answer } from '../../test/harness/http.ts'
 import type { TrafficTarget } from '../../test/harness/load/traffic.ts'
 import { childPids, startBare } from '../../test/harness/processes.ts'
 import {
@@ -13,6 +9,7 @@ import {
   UNLIMITED,
   UNLIMITED_REDEMPTIONS,
 } from '../../test/harness/service.ts'
+import { storeEpochOf } from '../../test/harness/steady-load.ts'
 
 export interface RunningServer {
   readonly port: number
@@ -69,60 +66,15 @@ export async function startService(kind: StoreKind, isForwarded: boolean): Promi
   }
 }
 
-/** Makes a site and takes one visitor through the whole flow, which tells the store's epoch. */
+/** Makes a site, and takes one visitor up to a token, which tells the store's epoch. */
 async function prepare(service: TestService): Promise<TrafficTarget> {
-  const { siteKey, apiKey } = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
-  const client = new Client(service.url)
-  const challenge = good('/challenge', await client.challenge(siteKey))
-  const { nonce, difficulty } = challenge.json
-  const counter = solve(nonce, difficulty)
-  const solution = { nonce, counter, fingerprintHash: FINGERPRINT, environment: HONEST_ENVIRONMENT }
-  const verification = good('/verify', await client.verify(siteKey, solution))
-  const { token } = verification.json
-  good('/verify-token', await client.verifyToken(apiKey, { token }))
-  const reading = readToken(new Keyring([TEST_SECRET]), token)
-  if (reading.status !== 'genuine') throw new Error('the service signs with another secret')
-  return { secret: TEST_SECRET, siteKey, apiKeys: [apiKey], storeEpoch: reading.claims.storeEpoch }
-}
-
-function good(path: string, answer: Answer): Answer {
-  if (answer.status !== 200) throw new Error(`${path} answered ${answer.status}: ${answer.text}`)
-  return answer
+  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  const storeEpoch = await storeEpochOf(service.url, site)
+  return { secret: TEST_SECRET, siteKey: site.siteKey, apiKeys: [site.apiKey], storeEpoch }
 }
 
 /** Answers as many bytes as the service does. */
 export async function startBareServer(answerBytes: number): Promise<RunningServer> {
   const bare = await startBare(answerBytes)
   return { port: bare.port, ownPids: [bare.pid], redisPids: [], redisPorts: [], stop: () => bare.stop() }
-}
-
-/** Holds the one server that a bench runs at a time, and stops this server however the bench ends. */
-export class ServerSlot {
-  #server: Promise<RunningServer> | undefined
-  #isStopped = false
-
-  /** The server before must have been stopped. */
-  async start<Server extends RunningServer>(start: () => Promise<Server>): Promise<Server> {
-    if (this.#isStopped) throw new Error('the bench was stopped')
-    const starting = start()
-    this.#server = starting
-    try {
-      return await starting
-    } catch (error) {
-      this.#server = undefined
-      throw error
-    }
-  }
-
-  async stop(): Promise<void> {
-    const server = this.#server
-    this.#server = undefined
-    await (await server)?.stop()
-  }
-
-  /** Ends the server that runs or starts now; no other will be started. */
-  async end(): Promise<void> {
-    this.#isStopped = true
-    await this.stop()
-  }
 }

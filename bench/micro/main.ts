@@ -1,6 +1,7 @@
 /** `npm run bench`. */
 
 import { filter, integer, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { stopOnSignal } from '../../test/harness/processes.ts'
 import { installPeers, wantedVersions } from '../peers.ts'
 import { OUTPUT, publish } from '../report/publish.ts'
 import { CASES } from './cases.ts'
@@ -35,12 +36,7 @@ async function bench(options: Values<typeof OPTIONS>): Promise<number> {
   const versions = Object.entries(wantedVersions()).filter(([name]) => hasPackages && PACKAGES.includes(name))
   const surroundings = surroundingsOf(Object.fromEntries(versions))
   const processes = new Processes()
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      processes.stop()
-      process.exit(1)
-    })
-  }
+  stopOnSignal()
   try {
     const sizes = { repeat, milliseconds, hasPackages }
     const runs = await measureAll(cases, sizes, (...one) => processes.measure(...one), tell)
@@ -49,6 +45,6 @@ async function bench(options: Values<typeof OPTIONS>): Promise<number> {
     publish(reportOf(report), report, options)
     return 0
   } finally {
-    processes.stop()
+    await processes.stop()
   }
 }

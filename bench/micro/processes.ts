@@ -8,6 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { leftovers } from '../../test/harness/processes.ts'
 import { type Case, waysOf } from './case.ts'
 import type { Figures } from './child.ts'
 
@@ -23,10 +24,11 @@ export class Processes {
   constructor() {
     mkdirSync(DIST, { recursive: true })
     this.#folder = mkdtempSync(join(DIST, 'micro-'))
+    leftovers.add(this)
     try {
       compile(this.#folder)
     } catch (error) {
-      this.stop()
+      void this.stop()
       throw error
     }
   }
@@ -59,7 +61,8 @@ export class Processes {
   }
 
   /** Ends the measurement that is under way and removes what was compiled. */
-  stop(): void {
+  async stop(): Promise<void> {
+    leftovers.delete(this)
     this.#child?.kill('SIGKILL')
     rmSync(this.#folder, { recursive: true, force: true })
   }

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openState } from '../../src/store/embedded/environment.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
+import { leftovers } from '../../test/harness/processes.ts'
 import type { Drive } from './drive.ts'
 import { ownCpuMs, type Sample, type Subject, type SubjectOptions } from './figures.ts'
 
@@ -20,6 +21,12 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
   const now = () => clock!() + sinceStartMs
   const clocks = { monotonicMs: now, wallMs: now }
   const options = { dataDir, bytesMax: BYTES_MAX, sweeps, ...(clock === undefined ? {} : { clocks }) }
+  const removal = { stop: async () => remove() }
+  const remove = () => {
+    leftovers.delete(removal)
+    rmSync(dataDir, { recursive: true, force: true })
+  }
+  leftovers.add(removal)
   const store = new EmbeddedStore(options)
   await store.open()
   // Opened by the same process, the files and their transactions are the store's own, with the store's own settings.
@@ -44,7 +51,7 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
     stop: async () => {
       await file.close()
       await store.close()
-      rmSync(dataDir, { recursive: true, force: true })
+      remove()
     },
   }
 }

@@ -2,19 +2,12 @@
 
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import {
-  choices,
-  integer,
-  ToolError,
-  tell,
-  tool,
-  UsageError,
-  type Values,
-} from '../../test/harness/command-line.ts'
+import { choices, integer, tell, tool, UsageError, type Values } from '../../test/harness/command-line.ts'
+import { stopOnSignal } from '../../test/harness/processes.ts'
 import { STORE_KINDS } from '../../test/harness/service.ts'
 import { OUTPUT, publish } from '../report/publish.ts'
 import { PARTS, type Run, rowsOf } from './figures.ts'
-import { RUNNERS, stopSubjects, warmUp } from './parts.ts'
+import { RUNNERS, warmUp } from './parts.ts'
 import { figuresOf, progressLine, reportOf } from './report.ts'
 
 const OPTIONS = {
@@ -43,17 +36,8 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
   if (options.store.includes('redis') && spawnSync('redis-server', ['--version']).status !== 0) {
     throw new UsageError('--store redis: there is no redis-server on the path')
   }
-  let isInterrupted = false
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => {
-      isInterrupted = true
-      void stopSubjects().finally(() => process.exit(1))
-    })
-  }
-  const runs = await runAll(options).catch(error => {
-    // After a signal it is only that the stores have gone.
-    throw isInterrupted ? new ToolError('stopped before the end') : error
-  })
+  stopOnSignal()
+  const runs = await runAll(options)
   const figures = figuresOf(rowsOf(runs), options)
   publish(reportOf(figures), figures, options)
   return 0

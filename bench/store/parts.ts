@@ -35,31 +35,17 @@ export interface Sizes {
 
 type Tell = (line: string) => void
 
-const running = new Set<Promise<Subject>>()
-let isStopped = false
-
 export async function withSubject<Result>(
   kind: StoreKind,
   use: (subject: Subject) => Promise<Result>,
   options: SubjectOptions = {},
 ): Promise<Result> {
-  if (isStopped) throw new Error('the bench was stopped')
-  const starting = kind === 'redis' ? startRedis(options) : startEmbedded(options)
-  running.add(starting)
+  const subject = await (kind === 'redis' ? startRedis(options) : startEmbedded(options))
   try {
-    return await use(await starting)
+    return await use(subject)
   } finally {
-    // Once the bench is stopped, who stopped it ends this one too.
-    if (running.delete(starting)) await (await starting).stop()
+    await subject.stop()
   }
-}
-
-/** Ends the stores that run or start now, for a bench that is interrupted; no other will be started. */
-export async function stopSubjects(): Promise<void> {
-  isStopped = true
-  const subjects = [...running]
-  running.clear()
-  await Promise.all(subjects.map(async starting => (await starting).stop()))
 }
 
 const SWEPT_BATCHES = [1, 8, 32, 128] as const

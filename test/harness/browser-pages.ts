@@ -1,10 +1,10 @@
 /** A test's own website: pages with any headers, and a record of what browsers post to it. */
 
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type Server } from 'node:http'
+import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { leftovers } from './processes.ts'
 
 /** Where a page's policy may send its reports: `report-uri /csp-reports`. */
@@ -82,7 +82,7 @@ export class PageServer extends LoopbackServer {
     const server = createServer()
     super(server)
     server.on('request', async (message, response) => {
-      const body = await bodyOf(message)
+      const body = await buffer(message)
       const path = message.url!.split('?', 1)[0]!
       this.requests.push(`${message.method} ${path}`)
       if (message.method === 'POST') this.#note(path, body)
@@ -100,10 +100,6 @@ export class PageServer extends LoopbackServer {
   /** @param path without a query, which is ignored; its ending gives the content type */
   add(path: string, body: string | Uint8Array, headers: OutgoingHttpHeaders = {}): void {
     this.#pages.set(path, { body, headers })
-  }
-
-  addFile(path: string, file: string | URL, headers: OutgoingHttpHeaders = {}): void {
-    this.add(path, readFileSync(file), headers)
   }
 
   #note(path: string, body: Buffer): void {
@@ -126,10 +122,4 @@ function policyReport(body: Buffer): PolicyReport {
     blocked: report['blocked-uri'],
     document: report['document-uri'],
   }
-}
-
-export async function bodyOf(message: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of message) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }

@@ -1,7 +1,8 @@
 /** A proxy between browsers and a real service, which disturbs requests as networks and gateways do. */
 
 import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
-import { bodyOf, LoopbackServer } from './browser-pages.ts'
+import { buffer } from 'node:stream/consumers'
+import { LoopbackServer } from './browser-pages.ts'
 
 /** With only a path and `delayMs`, a request is merely slower. */
 export interface Fault {
@@ -87,7 +88,7 @@ export class FaultyProxy extends LoopbackServer {
     this.requests.push(asked)
     this.#times.push({ asked, atMs: performance.now() })
     const fault = message.method === 'OPTIONS' ? undefined : this.#nextFault(path)
-    const body = await bodyOf(message)
+    const body = await buffer(message)
     if (fault?.delayMs !== undefined) await new Promise(resolve => setTimeout(resolve, fault.delayMs))
     if (this.isOffline || fault?.isDropped) drop(response)
     else if (fault?.answer !== undefined) answer(response, fault.answer)

@@ -11,6 +11,7 @@ import {
   readInput,
 } from '../../src/cli/command.ts'
 import { UsageError } from '../../src/sites/rules.ts'
+import { hasSignal } from './processes.ts'
 
 export { UsageError }
 
@@ -78,6 +79,7 @@ export async function runTool(command: Command, args: readonly string[]): Promis
     if (args.includes('--help')) process.stdout.write(`${await commandHelp(command)}\n`)
     else await command.run(readInput(command, args, {}))
   } catch (error) {
+    if (hasSignal()) return // which is told, and ends this process
     const isExpected = error instanceof UsageError || error instanceof ToolError
     tell(isExpected ? error.message : String((error as Error).stack))
     process.exitCode = error instanceof UsageError ? 2 : 1

@@ -19,7 +19,7 @@ const TICK_MS = 10
 
 /** Throws if there is no such process. */
 export function processUsage(pid: number): ProcessUsage {
-  return { cpuMs: threadsCpuMs(pid) ?? tickedCpuMs(pid), residentBytes: residentBytes(pid) }
+  return { cpuMs: threadsCpuMs(pid) ?? processStat(pid).cpuMs, residentBytes: residentBytes(pid) }
 }
 
 /** undefined where the kernel does not count. */
@@ -39,12 +39,15 @@ function threadCpuNs(path: string): number {
   }
 }
 
-function tickedCpuMs(pid: number): number {
+/** Its CPU time is counted in ticks, of the threads that have ended too. Throws if there is no such process. */
+export function processStat(pid: number): { readonly parent: number; readonly cpuMs: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
   // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  const [userTicks, systemTicks] = [Number(fields[11]), Number(fields[12])]
-  return (userTicks + systemTicks) * TICK_MS
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  return { parent: fields[1]!, cpuMs: (fields[11]! + fields[12]!) * TICK_MS }
 }
 
 function residentBytes(pid: number): number {

@@ -5,7 +5,8 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
+import { eventually } from './eventually.ts'
 
 /**
  * Below the kernel's ports for outgoing connections, any of which could take a port that was just free. A node of a Redis
@@ -56,5 +57,23 @@ function isFree(port: number): Promise<boolean> {
     const server = createServer()
     server.once('error', () => resolve(false))
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  })
+}
+
+/** Long enough for a busy machine. */
+const ACCEPTS_WITHIN_MS = 60_000
+
+/** @param hasEnded whether the server has ended, so that waiting is useless */
+export async function untilAccepting(port: number, hasEnded = () => false): Promise<void> {
+  await eventually(ACCEPTS_WITHIN_MS, `port ${port} accepts connections`, () => {
+    if (hasEnded()) throw new Error(`the server on port ${port} has ended`)
+    return new Promise<boolean>(resolve => {
+      const socket = connect({ port, host: '127.0.0.1' })
+      socket.once('connect', () => {
+        resolve(true)
+        socket.destroy()
+      })
+      socket.once('error', () => resolve(false))
+    })
   })
 }

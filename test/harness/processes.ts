@@ -17,6 +17,36 @@ if (process.argv[1]?.endsWith('.test.ts')) {
   })
 }
 
+let isStopping = false
+
+/** Whether a signal has come: what fails from then on fails because its server has gone. */
+export function hasSignal(): boolean {
+  return isStopping
+}
+
+/** On SIGINT or SIGTERM stops what runs, and what is started meanwhile, and ends this process with 1. */
+export function stopOnSignal(): void {
+  const stop = async () => {
+    isStopping = true
+    process.stderr.write('stopped before the end\n')
+    while (leftovers.size > 0) for (const server of [...leftovers].reverse()) await server.stop()
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void stop().finally(() => process.exit(1)))
+}
+
+export function hasEnded({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode !== null || signalCode !== null
+}
+
+/** Resolves when the process has ended. */
+export async function endProcess(child: ChildProcess, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+  if (hasEnded(child)) return
+  const ended = once(child, 'exit')
+  child.kill(signal)
+  await ended
+}
+
 /** Processes that listen on a TCP port. */
 export function listeningPids(port: number): number[] {
   const table = execFileSync('ss', ['-ltnpH', `sport = :${port}`]).toString()
@@ -90,7 +120,9 @@ export class ChildServer {
     )
     ended.catch(() => {}) // every server is stopped in the end
     const [port] = await Promise.race([once(child, 'message'), ended])
-    return new ChildServer(child, port as number)
+    const server = new ChildServer(child, port as number)
+    leftovers.add(server)
+    return server
   }
 
   get pid(): number {
@@ -98,10 +130,8 @@ export class ChildServer {
   }
 
   async stop(): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
-    const ended = once(this.#process, 'exit')
-    this.#process.kill()
-    await ended
+    leftovers.delete(this)
+    await endProcess(this.#process)
   }
 }
 
@@ -156,7 +186,7 @@ export class OrderProcess<Order> {
 
   /** Resolves when it has ended, and whatever it had started. */
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    if (hasEnded(this.#child)) return
     const timer = setTimeout(() => this.kill(), STOP_MS_MAX)
     if (this.#child.connected) this.#child.disconnect()
     await this.#ended

@@ -2,13 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freePort } from './ports.ts'
-import { leftovers } from './processes.ts'
+import { freePort, untilAccepting } from './ports.ts'
+import { endProcess, hasEnded, leftovers } from './processes.ts'
 
 /** The address from which proxies call the service; no client of the tests uses it. */
 export const PROXY_ADDRESS = '127.0.0.2'
@@ -161,18 +159,14 @@ function commandOf(program: Program, config: string, dir: string): string[] {
   return ['-db', '-f', path]
 }
 
-const START_MS = 20_000
-
 export class FrontProxy {
   readonly port: number
   readonly url: string
-  readonly #program: Program
   readonly #dir = mkdtempSync(join(tmpdir(), 'powgate-proxy-'))
   readonly #process: ChildProcess
   #output = ''
 
   private constructor(program: Program, port: number, config: string) {
-    this.#program = program
     this.port = port
     this.url = `http://127.0.0.1:${port}`
     chmodSync(this.#dir, 0o755) // nginx's worker is another user
@@ -205,12 +199,12 @@ export class FrontProxy {
     const proxy = new FrontProxy(program, port, config)
     leftovers.add(proxy)
     try {
-      await proxy.#untilAccepting()
+      await untilAccepting(port, () => proxy.#hasEnded)
+      return proxy
     } catch (error) {
       await proxy.stop()
-      throw error
+      throw new Error(`${(error as Error).message}:\n${proxy.output}`)
     }
-    return proxy
   }
 
   /** Everything that the proxy has printed. */
@@ -219,41 +213,15 @@ export class FrontProxy {
   }
 
   get #hasEnded(): boolean {
-    const { pid, exitCode, signalCode } = this.#process
-    return pid === undefined || exitCode !== null || signalCode !== null
-  }
-
-  async #untilAccepting(): Promise<void> {
-    const giveUpAt = performance.now() + START_MS
-    while (!(await accepts(this.port))) {
-      if (this.#hasEnded || performance.now() > giveUpAt) {
-        throw new Error(`${this.#program} does not accept connections on port ${this.port}:\n${this.output}`)
-      }
-      await new Promise(resolve => setTimeout(resolve, 10))
-    }
+    return this.#process.pid === undefined || hasEnded(this.#process)
   }
 
   /** Ends the proxy at once, with all its connections. */
   async stop(): Promise<void> {
     leftovers.delete(this)
-    if (!this.#hasEnded) {
-      const gone = once(this.#process, 'exit')
-      this.#process.kill('SIGTERM')
-      await gone
-    }
+    if (!this.#hasEnded) await endProcess(this.#process)
     rmSync(this.#dir, { recursive: true, force: true })
   }
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise(resolve => {
-    const socket = connect({ port, host: '127.0.0.1' })
-    socket.once('connect', () => {
-      resolve(true)
-      socket.destroy()
-    })
-    socket.once('error', () => resolve(false))
-  })
 }
 
 const ROOT = new URL('../..', import.meta.url).pathname

@@ -1,15 +1,13 @@
 /** Real Sentinels on loopback: one primary, two replicas, and three Sentinels that watch them under the name `main`. */
 
 import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
 import { eventually } from './eventually.ts'
-import { freePort } from './ports.ts'
-import { leftovers } from './processes.ts'
-import { RedisServer, type ServerOptions, untilAccepting } from './redis.ts'
+import { freePort, untilAccepting } from './ports.ts'
+import { endProcess, leftovers } from './processes.ts'
+import { askOnce, RedisServer, type ServerOptions } from './redis.ts'
 
 export interface SentinelOptions extends ServerOptions {
   /** Password of the Sentinels themselves. */
@@ -82,20 +80,14 @@ export class RedisSentinels {
   /** Sends a command to the first Sentinel. */
   async ask(...args: string[]): Promise<unknown> {
     const { tls, sentinelPassword } = this.#options
-    const client = new Redis({
+    const options = {
       host: '127.0.0.1',
       port: this.ports[0]!,
       ...(sentinelPassword === undefined ? {} : { password: sentinelPassword }),
       ...(tls === undefined ? {} : { tls: tls.clientOptions }),
       enableReadyCheck: false,
-      retryStrategy: () => null,
-    })
-    client.on('error', () => {})
-    try {
-      return await client.call('sentinel', ...args)
-    } finally {
-      client.disconnect()
     }
+    return await askOnce(options, 'sentinel', ...args)
   }
 
   /** Waits until the first Sentinel knows all running servers, and every replica follows the primary. */
@@ -126,12 +118,7 @@ export class RedisSentinels {
 
   async stop(): Promise<void> {
     leftovers.delete(this)
-    const ending = this.#processes.map(async child => {
-      if (child.exitCode !== null || child.signalCode !== null) return
-      const gone = once(child, 'exit')
-      child.kill('SIGKILL')
-      await gone
-    })
+    const ending = this.#processes.map(child => endProcess(child, 'SIGKILL'))
     this.#processes = []
     await Promise.all([...ending, ...this.servers.map(server => server.stop())])
     rmSync(this.#dir, { recursive: true, force: true })

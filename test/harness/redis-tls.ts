@@ -26,18 +26,10 @@ export class Certificates {
     this.#clientsMustShow = clientsMustShow
     const { dir } = this
     newKey(join(dir, 'ca.key'))
-    const authority = [
-      'req',
-      '-x509',
-      '-new',
-      '-key',
-      join(dir, 'ca.key'),
-      '-days',
-      '2',
-      '-subj',
-      '/CN=test authority',
-    ]
-    openssl(...authority, '-out', this.ca)
+    openssl(
+      ...['req', '-x509', '-new', '-key', join(dir, 'ca.key'), '-days', '2'],
+      ...['-subj', '/CN=test authority', '-out', this.ca],
+    )
     this.#certify('server', `subjectAltName=${names}\n`)
     this.#certify('client', 'subjectAltName=DNS:powgate.client\n')
   }
@@ -58,14 +50,8 @@ export class Certificates {
 
   get serverArgs(): string[] {
     return [
-      ...[
-        '--tls-cert-file',
-        this.serverCert,
-        '--tls-key-file',
-        this.serverKey,
-        '--tls-ca-cert-file',
-        this.ca,
-      ],
+      ...['--tls-cert-file', this.serverCert, '--tls-key-file', this.serverKey],
+      ...['--tls-ca-cert-file', this.ca],
       ...['--tls-auth-clients', this.#clientsMustShow ? 'yes' : 'no'],
       ...['--tls-replication', 'yes', '--tls-cluster', 'yes'],
     ]

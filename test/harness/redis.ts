@@ -1,17 +1,14 @@
 /** A real redis-server (or valkey-server) on loopback, and a user with the rights of docs/redis.md. */
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import { noteSecret } from './canaries.ts'
-import { eventually } from './eventually.ts'
-import { freePort } from './ports.ts'
-import { leftovers } from './processes.ts'
+import { freePort, untilAccepting } from './ports.ts'
+import { endProcess, hasEnded, leftovers } from './processes.ts'
 import type { Certificates } from './redis-tls.ts'
 
 const run = promisify(execFile)
@@ -66,7 +63,7 @@ export class RedisServer {
     if (given !== undefined && args.includes('--requirepass')) noteSecret('redis password', given)
     const child = spawn(`${engine}-server`, args, { stdio: 'ignore' })
     this.#process = child
-    await untilAccepting(this.port, () => child.exitCode !== null || child.signalCode !== null)
+    await untilAccepting(this.port, () => hasEnded(child))
   }
 
   #portArgs(): string[] {
@@ -77,7 +74,9 @@ export class RedisServer {
 
   /** kill -9; resolves when the process has ended. */
   async kill(): Promise<void> {
-    await this.#end('SIGKILL')
+    const child = this.#process
+    this.#process = undefined
+    if (child !== undefined) await endProcess(child, 'SIGKILL')
   }
 
   freeze(): void {
@@ -108,14 +107,8 @@ export class RedisServer {
   }
 
   /** One command, on a connection of its own. */
-  async ask(command: string, ...args: (string | number)[]): Promise<unknown> {
-    const client = new Redis({ ...this.clientOptions, retryStrategy: () => null })
-    client.on('error', () => {})
-    try {
-      return await client.call(command, ...args)
-    } finally {
-      client.disconnect()
-    }
+  ask(command: string, ...args: (string | number)[]): Promise<unknown> {
+    return askOnce(this.clientOptions, command, ...args)
   }
 
   /** Runs the command-line client with the options for this server. */
@@ -131,35 +124,24 @@ export class RedisServer {
 
   async stop(): Promise<void> {
     leftovers.delete(this)
-    await this.#end('SIGKILL')
+    await this.kill()
     rmSync(this.#dir, { recursive: true, force: true })
-  }
-
-  async #end(signal: NodeJS.Signals): Promise<void> {
-    const child = this.#process
-    this.#process = undefined
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const gone = once(child, 'exit')
-    child.kill(signal)
-    await gone
   }
 }
 
-const ACCEPTS_WITHIN_MS = 60_000
-
-/** @param hasEnded whether the server has ended, so that waiting is useless */
-export async function untilAccepting(port: number, hasEnded = () => false): Promise<void> {
-  await eventually(ACCEPTS_WITHIN_MS, `port ${port} accepts connections`, () => {
-    if (hasEnded()) throw new Error(`the server on port ${port} has ended`)
-    return new Promise<boolean>(resolve => {
-      const socket = connect({ port, host: '127.0.0.1' })
-      socket.once('connect', () => {
-        resolve(true)
-        socket.destroy()
-      })
-      socket.once('error', () => resolve(false))
-    })
-  })
+/** Sends one command to a server or a Sentinel, on a connection of its own. */
+export async function askOnce(
+  options: RedisServer['clientOptions'] & { readonly enableReadyCheck?: boolean },
+  command: string,
+  ...args: (string | number)[]
+) {
+  const client = new Redis({ ...options, retryStrategy: () => null })
+  client.on('error', () => {})
+  try {
+    return await client.call(command, ...args)
+  } finally {
+    client.disconnect()
+  }
 }
 
 export const USER = 'powgate'

@@ -15,7 +15,7 @@ import { noteOutput, noteProcesses, noteSecret } from './canaries.ts'
 import { eventually, within } from './eventually.ts'
 import { call, closeIdleConnections } from './http.ts'
 import { freePort } from './ports.ts'
-import { leftovers } from './processes.ts'
+import { endProcess, hasEnded, leftovers } from './processes.ts'
 import { RedisServer } from './redis.ts'
 
 export type StoreKind = 'embedded' | 'redis'
@@ -182,19 +182,18 @@ export class TestService {
     const child = this.#process
     this.#process = undefined
     if (child === undefined) return null
-    if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
-    noteProcesses(child.pid!)
-    const gone = once(child, 'exit')
-    closeIdleConnections()
-    child.kill(signal)
-    const [code] = await gone
-    return code as number | null
+    if (!hasEnded(child)) {
+      noteProcesses(child.pid!)
+      closeIdleConnections()
+      await endProcess(child, signal)
+    }
+    return child.exitCode
   }
 
   /** Resolves with the primary process's exit code when it has ended by itself. */
   async ended(): Promise<number | null> {
     const child = this.#process!
-    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    if (!hasEnded(child)) await once(child, 'exit')
     return child.exitCode
   }
 
