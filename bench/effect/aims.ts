@@ -6,16 +6,16 @@ import { addLoad, type LoadState } from '../../src/domain/load.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { NEW_SOURCE } from '../../src/domain/sources.ts'
-import type { Column } from '../report/report.ts'
+import { type Column, left, right } from '../report/report.ts'
 import { BIN_MS } from './figures.ts'
 import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
 import type { Result } from './simulate.ts'
 
 export const AIM_COLUMNS: readonly Column[] = [
-  { title: 'aim', align: 'left' },
-  { title: 'wanted', align: 'right' },
-  { title: 'found: all that miss it, or the nearest to that', align: 'left' },
-  { title: '', align: 'left' },
+  left('aim'),
+  right('wanted'),
+  left('found: all that miss it, or the nearest to that'),
+  left(''),
 ]
 
 const [BINS_PER_MINUTE, SECONDS_PER_DAY] = [60_000 / BIN_MS, 86_400]

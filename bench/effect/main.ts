@@ -16,7 +16,7 @@ import { OUTPUT, renderTable } from '../report/publish.ts'
 import { compareWithService } from './against-service.ts'
 import { AIM_COLUMNS, aimRows } from './aims.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
-import { COLUMNS, cellsOf, type Row, reportOf } from './report.ts'
+import { type Row, reportOf, scenarioTable } from './report.ts'
 import { builtInScenarios, type Scenario, scenarioOf } from './scenario.ts'
 import { Service } from './service.ts'
 import { type Result, simulate } from './simulate.ts'
@@ -108,10 +108,11 @@ async function run(options: EffectOptions): Promise<number> {
         tell(`${scenario.name}, ${policy}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)
         if (options.json) tellLine({ scenario: scenario.name, policy, speed, ...result.figures })
       }
-      rows.push({ policy, results })
+      rows.push({ policy, results: results as [Result, ...Result[]] })
     }
   }
-  if (!options.json) process.stdout.write(`${renderTable(COLUMNS, rows.map(cellsOf))}\n`)
+  const { columns, rows: cells } = scenarioTable('Scenarios', rows)
+  if (!options.json) process.stdout.write(`${renderTable(columns, cells)}\n`)
   if (options.report !== undefined)
     writeFileSync(options.report, reportHtml(reportOf(rows, options.seed, options.speeds[0]!)))
   return 0

@@ -1,49 +1,52 @@
 /** The figures of scenarios as a table, and as a page with time lines. */
 
-import type { Report, ReportLines } from '../report/report.ts'
-import { type Column, left, right } from '../report/report.ts'
-import type { AttackFigures, Delays } from './figures.ts'
-import { BIN_MS, type Bin, quantileOf } from './figures.ts'
+import { left, type Report, type ReportLines, type ReportTable, right, table } from '../report/report.ts'
+import { type AttackFigures, BIN_MS, type Bin, type Delays, type Figures, quantileOf } from './figures.ts'
 import type { Result } from './simulate.ts'
 
 /** A scenario under a policy, at one speed of people's devices after another. */
 export interface Row {
   readonly policy: string
-  readonly results: readonly Result[]
+  readonly results: readonly [Result, ...Result[]]
 }
 
-export const COLUMNS: readonly Column[] = [
-  left('scenario'),
-  left('policy'),
-  ...['p50, p95, p99 s', 'x1/2, x2', 'added', 'gone %', 'held %', 'bits', 'over', 'accepted', 'dollars'].map(
-    right,
-  ),
-  ...['work', 's/$', 'back s', 'others'].map(right),
-]
-
-export function cellsOf({ policy, results }: Row): string[] {
-  const [{ scenario, figures }, ...otherSpeeds] = results as [Result, ...Result[]]
-  const { all, attacks, meanBits, bitsMax, workRatio, secondsPerDollar, recoverySeconds } = figures
-  const { overshootBits, collateral } = figures
-  const last = Object.values(attacks).at(-1)
-  return [
-    scenario.name,
-    policy,
-    delayText(all),
-    otherSpeeds.map(result => secondsText(result.figures.all.p95)).join(', '),
-    `${secondsText(all.added.p95)}, ${secondsText(all.added.p99)}`,
-    percent(all.gone),
-    percent(all.limited),
-    `${meanBits.toFixed(2)} (${bitsMax})`,
-    overshootBits === undefined ? '' : overshootBits.toFixed(2),
-    last === undefined ? '' : last.acceptedPerMinute.toFixed(1),
-    last === undefined ? '' : costText(last),
-    workRatio === undefined ? '' : workRatio.toFixed(0),
-    secondsPerDollar === undefined ? '' : secondsPerDollar.toPrecision(2),
-    recoverySeconds === undefined ? '' : String(recoverySeconds),
-    collateral === undefined ? '' : `${signed(collateral.bits)}, ${signed(collateral.score)}`,
-  ]
+/** @param rows one line each */
+export function scenarioTable(title: string, rows: readonly Row[]): ReportTable {
+  return table<Row>(
+    title,
+    [
+      [left('scenario'), ({ results: [first] }) => first.scenario.name],
+      [left('policy'), ({ policy }) => policy],
+      figure('p50, p95, p99 s', ({ all }) => delayText(all)),
+      [
+        right('x1/2, x2'),
+        ({ results: [, ...others] }) => others.map(({ figures }) => secondsText(figures.all.p95)).join(', '),
+      ],
+      figure('added', ({ all }) => `${secondsText(all.added.p95)}, ${secondsText(all.added.p99)}`),
+      figure('gone %', ({ all }) => percent(all.gone)),
+      figure('held %', ({ all }) => percent(all.limited)),
+      figure('bits', ({ meanBits, bitsMax }) => `${meanBits.toFixed(2)} (${bitsMax})`),
+      figure('over', ({ overshootBits }) => overshootBits?.toFixed(2)),
+      figure('accepted', ({ attacks }) => lastOf(attacks)?.acceptedPerMinute.toFixed(1)),
+      figure('dollars', ({ attacks }) => costText(lastOf(attacks))),
+      figure('work', ({ workRatio }) => workRatio?.toFixed(0)),
+      figure('s/$', ({ secondsPerDollar }) => secondsPerDollar?.toPrecision(2)),
+      figure('back s', ({ recoverySeconds }) => recoverySeconds?.toString()),
+      figure(
+        'others',
+        ({ collateral }) => collateral && `${signed(collateral.bits)}, ${signed(collateral.score)}`,
+      ),
+    ],
+    rows,
+  )
 }
+
+/** A column of the first speed; empty where there is no such figure. */
+function figure(title: string, textOf: (figures: Figures) => string | undefined) {
+  return [right(title), ({ results: [first] }: Row) => textOf(first.figures) ?? ''] as const
+}
+
+const lastOf = (attacks: Figures['attacks']) => Object.values(attacks).at(-1)
 
 function signed(change: number): string {
   const text = change.toFixed(2).replace(/^-(0\.00)$/, '$1')
@@ -62,24 +65,25 @@ function percent(share: number): string {
   return share === 0 ? '0' : (100 * share).toPrecision(2)
 }
 
-function costText({ cost, accepted }: AttackFigures): string {
+function costText(attack: AttackFigures | undefined): string {
+  if (attack === undefined) return ''
+  const { cost, accepted } = attack
   if (accepted === 0) return 'none'
   return [cost.cpu, cost.gpu, cost.addresses, cost.bytes].map(dollars => dollars.toPrecision(2)).join(' + ')
 }
 
-const DEVICE_COLUMNS = [
-  left('device'),
-  ...['visits', 'p50, p95, p99 s', 'added p95, p99 s', 'gone %'].map(right),
-]
-
-function devicesOf({ figures }: Result): string[][] {
-  return Object.entries(figures.byDevice).map(([device, delays]) => [
-    device,
-    String(delays.visits),
-    delayText(delays),
-    `${secondsText(delays.added.p95)}, ${secondsText(delays.added.p99)}`,
-    percent(delays.gone),
-  ])
+function deviceTable(title: string, { figures }: Result): ReportTable {
+  return table(
+    title,
+    [
+      [left('device'), ([device]) => device],
+      [right('visits'), ([, { visits }]) => String(visits)],
+      [right('p50, p95, p99 s'), ([, delays]) => delayText(delays)],
+      [right('added p95, p99 s'), ([, { added }]) => `${secondsText(added.p95)}, ${secondsText(added.p99)}`],
+      [right('gone %'), ([, { gone }]) => percent(gone)],
+    ],
+    Object.entries(figures.byDevice),
+  )
 }
 
 const LINES: readonly (readonly [title: string, unit: string, of: (bin: Bin) => number | undefined])[] = [
@@ -109,17 +113,12 @@ export function reportOf(rows: readonly Row[], seed: number, speed: number): Rep
     title: 'What the policy costs attackers and people',
     intro: `Simulated with seed ${seed}; people's devices ${speed} times as fast as populations.json says.`,
     parts: rows.flatMap(row => {
-      const result = row.results[0]!
+      const [result] = row.results
       const name = `${result.scenario.name}, ${row.policy}`
       return [
         { kind: 'text' as const, text: `${name}: ${result.scenario.about}` },
-        { kind: 'table' as const, title: name, columns: COLUMNS, rows: [cellsOf(row)] },
-        {
-          kind: 'table' as const,
-          title: `${name}: devices`,
-          columns: DEVICE_COLUMNS,
-          rows: devicesOf(result),
-        },
+        scenarioTable(name, [row]),
+        deviceTable(`${name}: devices`, result),
         ...LINES.map(line => timeLine(name, result, line)),
       ]
     }),

@@ -4,8 +4,15 @@ import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { disturbanceNote } from '../disturbance.ts'
-import type { Report, ReportPart, ReportTable } from '../report/report.ts'
-import { left, percent, right, text } from '../report/report.ts'
+import {
+  left,
+  percent,
+  type Report,
+  type ReportPart,
+  type ReportTable,
+  right,
+  text,
+} from '../report/report.ts'
 import type { LatencyRun, Options, Run, RunOf, ServerKind } from './cases.ts'
 import type { Figures, LatencyFigures } from './figures.ts'
 
