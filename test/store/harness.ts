@@ -145,3 +145,8 @@ export function freshNonce(now: number): string {
   const high = Math.floor((now - Date.UTC(2024, 0, 1)) / 512)
   return high.toString(16).padStart(8, '0') + next.toString(16).padStart(24, '0')
 }
+
+/** Such as the last uses of API keys, by their ids. */
+export function mapOf(values: Readonly<Record<string, number>>): Map<string, number> {
+  return new Map(Object.entries(values))
+}

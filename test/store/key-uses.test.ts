@@ -8,7 +8,7 @@ import { openSiteStore } from '../../src/store/open.ts'
 import { eventually } from '../harness/eventually.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TEST_SECRET } from '../harness/service.ts'
-import { tempDir } from './harness.ts'
+import { mapOf, tempDir } from './harness.ts'
 
 test('what is noted is written a while later, once, and at the end', async t => {
   const store = await openSiteStore(loadConfig({ POWGATE_DATA_DIR: tempDir(t) }))
@@ -28,13 +28,7 @@ test('what is noted is written a while later, once, and at the end', async t => 
   )
   uses.note('key00002', 3000)
   await uses.stop()
-  assert.deepEqual(
-    await store.readUses(['key00001', 'key00002']),
-    new Map([
-      ['key00001', 1999],
-      ['key00002', 3000],
-    ]),
-  )
+  assert.deepEqual(await store.readUses(['key00001', 'key00002']), mapOf({ key00001: 1999, key00002: 3000 }))
   // The first may be in both: it can be read before its write is confirmed.
   assert.deepEqual([writes.length, writes[0], writes[1]!.at(-1)], [2, ['key00001'], 'key00002'])
   await uses.stop()
@@ -58,13 +52,7 @@ test('what could not be written is written when the store is back; a later use m
       () => false,
     ),
   )
-  assert.deepEqual(
-    await store.readUses(['key00001', 'key00002']),
-    new Map([
-      ['key00001', 2000],
-      ['key00002', 1500],
-    ]),
-  )
+  assert.deepEqual(await store.readUses(['key00001', 'key00002']), mapOf({ key00001: 2000, key00002: 1500 }))
   await store.close()
   await redis.stop()
 })

@@ -9,7 +9,7 @@ import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../
 import { updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
-import type { TestStore } from './harness.ts'
+import { mapOf, type TestStore } from './harness.ts'
 
 const AUTHOR: Author = { who: 'alice at test', how: 'conformance' }
 /** In it JSON, Lua and streams could go wrong. */
@@ -261,27 +261,11 @@ export function siteConformance(under: () => TestStore): void {
       const ids = ['use00001', 'use00002', 'use00003']
       assert.deepEqual(await store().readUses(ids), new Map())
       assert.deepEqual(await store().readUses([]), new Map())
-      await store().noteUses(
-        new Map([
-          ['use00001', 1000],
-          ['use00002', 2000],
-        ]),
-      )
-      await other().noteUses(
-        new Map([
-          ['use00001', 1500],
-          ['use00002', 1999],
-        ]),
-      )
+      await store().noteUses(mapOf({ use00001: 1000, use00002: 2000 }))
+      await other().noteUses(mapOf({ use00001: 1500, use00002: 1999 }))
       await other().noteUses(new Map())
       for (const client of [store(), other()]) {
-        assert.deepEqual(
-          await client.readUses(ids),
-          new Map([
-            ['use00001', 1500],
-            ['use00002', 2000],
-          ]),
-        )
+        assert.deepEqual(await client.readUses(ids), mapOf({ use00001: 1500, use00002: 2000 }))
       }
       assert.equal((await store().changesSince(revision)).revision, revision)
     })
@@ -304,10 +288,7 @@ export function siteConformance(under: () => TestStore): void {
   test('race: of 40 concurrent sums of votes none is lost; asking moves nothing, and is no change', async () => {
     const { revision } = await store().changesSince(undefined)
     const [site, silent] = [siteOf().siteKey, siteOf().siteKey]
-    const ask = new Map([
-      [silent, 0],
-      [site, 0],
-    ])
+    const ask = new Map([silent, site].map(siteKey => [siteKey, 0]))
     assert.deepEqual(await store().addVotes(ask), new Map(), 'nobody has voted')
     const sums = Array.from({ length: 40 }, (_, index) => (index % 4 === 0 ? -1 : 2))
     await Promise.all(
