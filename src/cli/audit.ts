@@ -2,16 +2,15 @@
 
 import type { AuditEntry } from '../domain/audit.ts'
 import { integerRule, SITE_KEY_RULE, whenMs } from '../sites/rules.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { dateText, printChanges, printJson, printLine } from './output.ts'
 import { withStore } from './site-store.ts'
 
 const ENTRIES = 50
 
-export const AUDIT_COMMAND: Command = {
+export const AUDIT_COMMAND: CommandEntry = {
   name: 'audit',
   about: 'Show the latest changes of sites and API keys, newest last: who, when, what, how.',
-  positionals: [],
   flags: {
     site: {
       about: 'Only changes of this site and its API keys.',

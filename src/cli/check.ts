@@ -1,15 +1,12 @@
 /** `powgate check`: the findings, as text or JSON. */
 
 import { AdminError } from '../sites/sites.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine } from './output.ts'
 
-export const CHECK_COMMAND: Command = {
+export const CHECK_COMMAND: CommandEntry = {
   name: 'check',
   about: 'Check the configuration, reach the store, run its scripts, and say what serve would do.',
-  positionals: [],
-  flags: {},
-  example: '',
   run,
 }
 

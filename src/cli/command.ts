@@ -47,6 +47,10 @@ export interface Command {
   readonly run: (input: Input) => Promise<void>
 }
 
+/** As a command is written down: what it lacks is empty, and run.ts adds the flags that all commands have. */
+export type CommandEntry = Omit<Command, 'positionals' | 'flags' | 'example'> &
+  Partial<Pick<Command, 'positionals' | 'flags' | 'example'>>
+
 /** The values of one call, checked against the command's rules. */
 export class Input {
   readonly #values: ReadonlyMap<string, readonly string[]>

@@ -7,7 +7,7 @@ import { type Query, type SearchResult, STDIN, searchLogs, VISITS } from '../exp
 import { missingChallenge, momentText, stepOf, type VisitStep } from '../explain/story.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
-import type { Command, Input, Positional } from './command.ts'
+import type { CommandEntry, Input, Positional } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { fileValue } from './site-flags.ts'
 
@@ -18,7 +18,7 @@ const VISITOR: Positional = {
   isSecret: true, // a token is; and somebody will pass an API key
 }
 
-export const EXPLAIN_COMMAND: Command = {
+export const EXPLAIN_COMMAND: CommandEntry = {
   name: 'explain',
   about: 'Tell from the log why one visitor was scored or refused as they were.',
   positionals: [VISITOR],

@@ -10,7 +10,7 @@ import {
   revokeApiKey,
   updateApiKey,
 } from '../sites/sites.ts'
-import type { Command, Flag, Input, Positional } from './command.ts'
+import type { CommandEntry, Flag, Input, Positional } from './command.ts'
 import { dateText, printFields, printJson, printLine } from './output.ts'
 import { SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
@@ -47,7 +47,7 @@ const UPDATE_FLAGS = {
   'no-expiry': { about: 'Let the key never end.', contradicts: 'expires' },
 } as const satisfies Record<string, Flag>
 
-export const KEY_COMMANDS: readonly Command[] = [
+export const KEY_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'key create',
     about: 'Create one more API key of a site, which is shown only now.',
@@ -60,7 +60,6 @@ export const KEY_COMMANDS: readonly Command[] = [
     name: 'key list',
     about: 'List the API keys of a site, or of all: last use (to the minute), expiry, state.',
     positionals: [{ ...SITE_KEY, isOptional: true }],
-    flags: {},
     example: 'site_0123456789ABCDEFabcdef',
     run: runList,
   },
@@ -76,7 +75,6 @@ export const KEY_COMMANDS: readonly Command[] = [
     name: 'key revoke',
     about: 'Refuse an API key from now on; it cannot be undone. Workers see it within two seconds.',
     positionals: [KEY_ID],
-    flags: {},
     example: EXAMPLE_KEY_ID,
     run: runRevoke,
   },

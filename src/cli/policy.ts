@@ -6,15 +6,14 @@ import { DEFAULT_POLICY } from '../domain/policy.ts'
 import { DEVICE_CLASSES, meanSeconds } from '../domain/solve-time.ts'
 import { AdminError } from '../sites/sites.ts'
 import { Replay } from '../trace/replay.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
 import { fileValue, POLICY_FILE } from './site-flags.ts'
 
-export const POLICY_COMMANDS: readonly Command[] = [
+export const POLICY_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'policy replay',
     about: 'Let a policy decide once more what the service recorded, and tell the differences.',
-    positionals: [],
     flags: {
       policy: {
         about: 'Policy; what it leaves out is as in the live one.',

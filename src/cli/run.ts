@@ -5,7 +5,7 @@ import { UsageError } from '../sites/rules.ts'
 import { VERSION } from '../version.ts'
 import { AUDIT_COMMAND } from './audit.ts'
 import { CHECK_COMMAND } from './check.ts'
-import { type Command, commandHelp, type Flag, overview, readInput } from './command.ts'
+import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
 import { EXPLAIN_COMMAND } from './explain.ts'
 import { KEY_COMMANDS } from './key.ts'
 import { POLICY_COMMANDS } from './policy.ts'
@@ -29,7 +29,7 @@ const CONFIG: Flag = {
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
 /** All print JSON if asked. */
-const PRINTING: readonly Command[] = [
+const PRINTING: readonly CommandEntry[] = [
   CHECK_COMMAND,
   ...SITE_COMMANDS,
   ...SITES_FILE_COMMANDS,
@@ -46,7 +46,12 @@ const PRINTING: readonly Command[] = [
 export const COMMANDS: readonly Command[] = [
   SERVE_COMMAND,
   ...PRINTING.map(command => ({ ...command, flags: { ...command.flags, json: JSON_FLAG } })),
-].map(command => ({ ...command, flags: { ...command.flags, config: CONFIG } }))
+].map(command => ({
+  positionals: [],
+  example: '',
+  ...command,
+  flags: { ...command.flags, config: CONFIG },
+}))
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 export async function run(args: readonly string[]): Promise<number> {

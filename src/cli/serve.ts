@@ -1,14 +1,11 @@
 /** `powgate serve`: the service itself. Its help is the table of settings. */
 
 import type { Setting } from '../config/settings.ts'
-import type { Command } from './command.ts'
+import type { CommandEntry } from './command.ts'
 
-export const SERVE_COMMAND: Command = {
+export const SERVE_COMMAND: CommandEntry = {
   name: 'serve',
   about: 'Run the service until a signal ends it.',
-  positionals: [],
-  flags: {},
-  example: '',
   details: settingsHelp,
   run: serve,
 }

@@ -5,7 +5,7 @@ import { inOrderOfCreation } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { authorOfCommand, createSite, defaultSettings, findSite, updateSite } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { readPolicy } from './policy.ts'
 import { applyFlags, CLEARING_FLAGS, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
@@ -15,11 +15,10 @@ import { findKeys, findTiming, originsText, printKeys, siteFields, stateText, ti
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 const UPDATE_FLAGS = { ...SITE_FLAGS, ...CLEARING_FLAGS }
 
-export const SITE_COMMANDS: readonly Command[] = [
+export const SITE_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site create',
     about: 'Create a site and its first API key, which is shown only now.',
-    positionals: [],
     flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name, isRequired: true } },
     example: '--name shop --origin https://shop.example --origin https://*.shop.example',
     run: runCreate,
@@ -27,8 +26,6 @@ export const SITE_COMMANDS: readonly Command[] = [
   {
     name: 'site list',
     about: 'List the sites.',
-    positionals: [],
-    flags: {},
     example: '--json',
     run: runList,
   },
@@ -36,7 +33,6 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site show',
     about: 'Show a site, what it has learned of its visitors, and the ids of its API keys.',
     positionals: [SITE_KEY],
-    flags: {},
     example: EXAMPLE_SITE_KEY,
     run: runShow,
   },
@@ -52,7 +48,6 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site disable',
     about: 'Refuse every request for a site, and every API key of it.',
     positionals: [SITE_KEY],
-    flags: {},
     example: EXAMPLE_SITE_KEY,
     run: input => runSwitch(input, false),
   },
@@ -60,7 +55,6 @@ export const SITE_COMMANDS: readonly Command[] = [
     name: 'site enable',
     about: 'Let a disabled site work again.',
     positionals: [SITE_KEY],
-    flags: {},
     example: EXAMPLE_SITE_KEY,
     run: input => runSwitch(input, true),
   },

@@ -10,33 +10,29 @@ import { newSiteKey } from '../domain/site.ts'
 import { type ApplyPlan, type PlannedChange, planApply, type SiteEntry, sitesFile } from '../sites/file.ts'
 import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { printChanges, printJson, printLine } from './output.ts'
 import { fileValue, SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 
-export const SITES_FILE_COMMANDS: readonly Command[] = [
+export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site export',
     about:
       'Print sites as a file for apply, without API keys: all, that of a first start too, but not that of /demo; or those named.',
     positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
-    flags: {},
     example: '> sites.json',
     run: runExport,
   },
   {
     name: 'site schema',
     about: 'Print the JSON Schema of such a file, for editors and checks.',
-    positionals: [],
-    flags: {},
     example: '> sites.schema.json',
     run: runSchema,
   },
   {
     name: 'apply',
     about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
-    positionals: [],
     flags: {
       file: {
         about: 'File as site export writes it; - is standard input.',

@@ -7,10 +7,10 @@ import { checkProof } from '../domain/pow.ts'
 import { isNonceText } from '../protocol/proof.ts'
 import type { Challenge } from '../protocol/wire.ts'
 import { BITS } from '../sites/rules.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
-export const SOLVE_COMMAND: Command = {
+export const SOLVE_COMMAND: CommandEntry = {
   name: 'solve',
   about: 'Find the counter of a challenge, as a browser does.',
   positionals: [
@@ -21,7 +21,6 @@ export const SOLVE_COMMAND: Command = {
     },
     { ...BITS, name: 'DIFFICULTY' },
   ],
-  flags: {},
   example: '0a9d05a605cbd13bec3ddec314598e14 18',
   run: runSolve,
 }

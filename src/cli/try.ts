@@ -15,7 +15,7 @@ import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.t
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
-import type { Command, Flag, Input } from './command.ts'
+import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 import { effortText, type Solved, solve } from './solve.ts'
 
@@ -43,10 +43,9 @@ function isServiceUrl(text: string): boolean {
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
 }
 
-export const TRY_COMMAND: Command = {
+export const TRY_COMMAND: CommandEntry = {
   name: 'try',
   about: 'Run the whole flow against a running service: challenge, solving, verification, redemption.',
-  positionals: [],
   flags: {
     'site-key': { ...SITE_KEY_FLAG, isRequired: true },
     'api-key': {

@@ -2,14 +2,13 @@
 
 import { findWidget, type Widget } from '../http/assets.ts'
 import { AdminError } from '../sites/sites.ts'
-import type { Command, Input } from './command.ts'
+import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { DEFAULT_URL, SITE_KEY_FLAG, URL_FLAG } from './try.ts'
 
-export const WIDGET_COMMAND: Command = {
+export const WIDGET_COMMAND: CommandEntry = {
   name: 'widget',
   about: 'Print what a page needs: the script tag, its pinned form, and the Content-Security-Policy.',
-  positionals: [],
   flags: {
     url: { ...URL_FLAG, about: `Address of the service, as browsers see it. Default: ${DEFAULT_URL}.` },
     'site-key': SITE_KEY_FLAG,
