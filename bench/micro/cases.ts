@@ -3,7 +3,7 @@
 import { createHash, createHmac, hash } from 'node:crypto'
 import { BlockList, isIPv4 } from 'node:net'
 import { AddressSet, parseAddress } from '../../src/domain/address.ts'
-import { Hmac } from '../../src/domain/hmac.ts'
+import { Hmac } from '../../src/domain/keyring.ts'
 import { checkProof } from '../../src/domain/pow.ts'
 import { apiKeyId, apiKeySha256, isApiKeyOf, newApiKey } from '../../src/domain/site.ts'
 import { proofInput } from '../../src/protocol/proof.ts'

@@ -14,7 +14,7 @@
 
 import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
-import type { Hmac } from './hmac.ts'
+import type { Hmac } from './keyring.ts'
 
 /** Hashes a second of the median device until anything is learned: an estimate from public tables of November 2026. */
 export const SPEED_ASSUMED = 12e6

@@ -3,7 +3,7 @@
 import type { Policy } from '../domain/limits.ts'
 import { nonceTerms } from '../domain/nonce.ts'
 import type { Reason } from '../domain/outcome.ts'
-import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, textOf } from '../domain/reason-words.ts'
+import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, type ReasonWords } from '../domain/reason-words.ts'
 import type { JudgementReason } from '../domain/score.ts'
 import { speedText } from '../domain/solve-time.ts'
 import type { LogEvent } from '../log/event-log.ts'
@@ -31,7 +31,7 @@ export function stepOf(record: LogRecord): VisitStep {
   return { time: number(record, 'time') ?? 0, title, lines: [...lines, where.join(', ')], record }
 }
 
-const UNKNOWN = { meaning: 'Unknown to this version.', advice: '' }
+const UNKNOWN: ReasonWords = ['Unknown to this version.']
 
 interface Told {
   readonly title: string
@@ -51,7 +51,7 @@ function told(record: LogRecord): Told {
     case 'refused':
       return refusalTold(record)
     case 'fault':
-      return { title: 'an exception in powgate', lines: [errorText(record), REFUSAL_WORDS.internal.advice] }
+      return { title: 'an exception in powgate', lines: [errorText(record), REFUSAL_WORDS.internal[1]!] }
     default:
       return { title: event, lines: [text(record, 'msg')] }
   }
@@ -98,7 +98,7 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(String).map(reason => {
     const penalty = number(penalties, reason)
     const words = JUDGEMENT_WORDS[reason as JudgementReason] ?? UNKNOWN
-    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${textOf(words)}`
+    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${words.join(' ')}`
   })
   if (score === undefined) return { title, lines: ['not scored', ...reasons] }
   const relation = isPassed ? 'at or above' : 'below'
@@ -149,12 +149,12 @@ function redemptionLines(record: LogRecord): string[] {
 function refusalTold(record: LogRecord): Told {
   const reason = text(record, 'reason')
   const endpoint = text(record, 'endpoint')
-  const { meaning, advice } = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
+  const [meaning, advice = ''] = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
   const apiKeyId = text(record, 'apiKeyId')
   const code = text(record, 'code')
   const answer = code === reason ? code : `${code} (${reason})`
   const words = LIMIT_WORDS[endpoint]?.[text(record, 'policy') as Policy]
-  const limit = words === undefined ? '' : textOf(words)
+  const limit = words?.join(' ') ?? ''
   return {
     title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
     lines: [meaning, advice, limit, apiKeyId === '' ? '' : `API key ${apiKeyId}`].filter(line => line !== ''),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Hmac } from '../../src/domain/hmac.ts'
+import { Hmac } from '../../src/domain/keyring.ts'
 import { seeded } from '../harness/arbitraries.ts'
 
 test('RFC 4231 test cases 1, 2 and 4', () => {

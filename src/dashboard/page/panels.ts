@@ -1,13 +1,7 @@
 /** All panels of the page. Each says what it shows; `linePanel` and `rankPanel` build and update it. */
 
 import type { Policy } from '../../domain/limits.ts'
-import {
-  JUDGEMENT_WORDS,
-  LIMIT_WORDS,
-  REFUSAL_WORDS,
-  type ReasonWords,
-  textOf,
-} from '../../domain/reason-words.ts'
+import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, type ReasonWords } from '../../domain/reason-words.ts'
 import {
   type DashboardData,
   ENDPOINTS,
@@ -206,7 +200,7 @@ function explainLimit(name: string) {
 }
 
 function explained(title: string, words: ReasonWords | undefined) {
-  return { title, text: words === undefined ? '' : textOf(words) }
+  return { title, text: words?.join(' ') ?? '' }
 }
 
 const SCORE_LABELS = ['0', '0.1', '0.2', '0.3', '0.4', '0.5', '0.6', '0.7', '0.8', '0.9', '1']
