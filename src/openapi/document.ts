@@ -129,14 +129,15 @@ function schemaRef(name: string): Node {
   return { $ref: `#/components/schemas/${name}` }
 }
 
-function success(refusals: OperationRefusals, description: string, schema: Node, examples: Node): Node {
+/** The answer of status 200 as it is described here, and all refusals. */
+function responsesOf(refusals: OperationRefusals, description: string, schema: Node, examples: Node): Node {
   return {
+    ...refusalResponses(refusals),
     200: { description, headers: headersOf(refusals, 200), content: jsonContent(schema, examples) },
   }
 }
 
 function getChallenge(): Node {
-  const refusals = REFUSALS.challenge
   return {
     operationId: 'getChallenge',
     tags: ['browser'],
@@ -145,15 +146,13 @@ function getChallenge(): Node {
       'Bound to the address that asks. At most 60 a minute per address, 30 per address and site. While Redis is away it goes on from memory, unless configured otherwise.',
     security: [],
     parameters: [SITE_KEY_REF],
-    responses: {
-      ...success(refusals, 'A challenge.', schemaRef('Challenge'), { challenge: { value: CHALLENGE } }),
-      ...refusalResponses(refusals),
-    },
+    responses: responsesOf(REFUSALS.challenge, 'A challenge.', schemaRef('Challenge'), {
+      challenge: { value: CHALLENGE },
+    }),
   }
 }
 
 function verify(): Node {
-  const refusals = REFUSALS.verify
   const results = { anyOf: [schemaRef('Passed'), schemaRef('Failed')] }
   return {
     operationId: 'verify',
@@ -167,18 +166,14 @@ function verify(): Node {
       required: true,
       content: jsonContent(schemaRef('Solution'), { solution: { value: SOLUTION } }),
     },
-    responses: {
-      ...success(refusals, 'Passed or failed.', results, {
-        passed: { value: PASSED },
-        failed: { value: { token: null, passed: false, expiresAt: null } },
-      }),
-      ...refusalResponses(refusals),
-    },
+    responses: responsesOf(REFUSALS.verify, 'Passed or failed.', results, {
+      passed: { value: PASSED },
+      failed: { value: { token: null, passed: false, expiresAt: null } },
+    }),
   }
 }
 
 function verifyToken(): Node {
-  const refusals = REFUSALS['verify-token']
   return {
     operationId: 'verifyToken',
     tags: ['backend'],
@@ -190,20 +185,20 @@ function verifyToken(): Node {
       required: true,
       content: jsonContent(schemaRef('Redemption'), { redemption: { value: REDEMPTION } }),
     },
-    responses: {
-      ...success(refusals, 'The token is good, and now used.', schemaRef('Redeemed'), {
-        redeemed: { value: REDEEMED },
-      }),
-      ...refusalResponses(refusals),
-    },
+    responses: responsesOf(
+      REFUSALS['verify-token'],
+      'The token is good, and now used.',
+      schemaRef('Redeemed'),
+      { redeemed: { value: REDEEMED } },
+    ),
   }
 }
 
 function siteverify(): Node {
   const refusals = REFUSALS.siteverify
-  const { 200: refused, ...others } = refusalResponses(refusals)
-  const { schema, examples } = (refused as { content: Record<string, { schema: Node; examples: Node }> })
-    .content['application/json']!
+  const { schema, examples } = (
+    refusalResponses(refusals)[200] as { content: Record<string, { schema: Node; examples: Node }> }
+  ).content['application/json']!
   const verdicts = { anyOf: [schemaRef('SiteverifySuccess'), schema] }
   const content = {
     schema: schemaRef('SiteverifyRequest'),
@@ -224,10 +219,10 @@ function siteverify(): Node {
         'multipart/form-data': content,
       },
     },
-    responses: {
-      ...success(refusals, 'The verdict.', verdicts, { success: { value: SITEVERIFY_SUCCESS }, ...examples }),
-      ...others,
-    },
+    responses: responsesOf(refusals, 'The verdict.', verdicts, {
+      success: { value: SITEVERIFY_SUCCESS },
+      ...examples,
+    }),
   }
 }
 
