@@ -79,8 +79,8 @@ test('a misconfigured start lists every problem, each with its variable, and exi
   assert.deepEqual(
     lines.map(line => line.split(':')[0]),
     words(
-      'POWGATE_WORKER PORT LOG_LEVEL POWGATE_WORKERS POWGATE_LIMIT_VERIFY_ADDRESS',
-      'POWGATE_FAIL_OPEN REDIS_URL POWGATE_SECRETS POWGATE_SECRETS POWGATE_TRUSTED_PROXIES',
+      'POWGATE_WORKER PORT POWGATE_WORKERS POWGATE_FAIL_OPEN POWGATE_LIMIT_VERIFY_ADDRESS',
+      'LOG_LEVEL REDIS_URL POWGATE_SECRETS POWGATE_SECRETS POWGATE_TRUSTED_PROXIES',
     ),
   )
   assert.match(lines[1]!, /expected an integer from 0 to 65535, got "eighty"/)
