@@ -96,7 +96,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   service.sites.start()
   service.loads.start(service.speeds)
   service.keyUses.start()
-  await firstContact(store)
+  await until(() => store.isReady(), FIRST_CONTACT_MS, FIRST_CONTACT_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
   const listener = await listen(app, host, {
@@ -115,7 +115,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       await listener.close()
       host.isDraining = true
       gate?.stop()
-      await until(() => listener.connections() === 0, config.drainMs)
+      await until(() => listener.connections() === 0, config.drainMs, DRAIN_POLL_MS)
       service.sites.stop()
       service.loads.stop()
       await service.keyUses.stop()
@@ -239,24 +239,16 @@ function randomBitPool(): (bits: number) => number {
   }
 }
 
+/** A start waits this long for the store's first answer: connections are refused meanwhile. Later, requests get 503. */
 const FIRST_CONTACT_MS = 1000
-
-/** Waits until the store has answered once, at most a second: connections are refused meanwhile. Later, requests get 503. */
-async function firstContact(store: Store): Promise<void> {
-  const giveUpAt = performance.now() + FIRST_CONTACT_MS
-  while (!store.isReady() && performance.now() < giveUpAt) {
-    await new Promise(resolve => setTimeout(resolve, 5))
-  }
-}
-
-const POLL_MS = 20
-
+const FIRST_CONTACT_POLL_MS = 5
 /**
- * Waits for a condition: while draining, that no connection is open. A connection is closed with its next answer, never while
- * idle, because a proxy that sends a request at that moment would lose it. Idle connections are ended by the client, or by
- * the idle timeout.
+ * While draining, a connection is closed with its next answer, never while idle, because a proxy that sends a request at that
+ * moment would lose it. Idle connections are ended by the client, or by the idle timeout.
  */
-async function until(holds: () => boolean, waitMs: number): Promise<void> {
+const DRAIN_POLL_MS = 20
+
+async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {
   const giveUpAt = performance.now() + waitMs
-  while (!holds() && performance.now() < giveUpAt) await new Promise(resolve => setTimeout(resolve, POLL_MS))
+  while (!holds() && performance.now() < giveUpAt) await new Promise(resolve => setTimeout(resolve, pollMs))
 }

@@ -1,6 +1,7 @@
 /** Tries whether this service may listen on a port: for the start, and for `powgate check`. */
 
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import type { Config } from './config.ts'
 
 export type Place = Pick<Config, 'host' | 'port'>
@@ -25,14 +26,11 @@ export class ListenError extends Error {
  *
  * @returns the port: a free one if it is 0
  */
-export function tryPort({ host, port }: Place): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen({ host, port, exclusive: true }, () => {
-      const address = probe.address()
-      const taken = typeof address === 'object' && address !== null ? address.port : port
-      probe.close(() => resolve(taken))
-    })
-  })
+export async function tryPort({ host, port }: Place): Promise<number> {
+  const probe = createServer().listen({ host, port, exclusive: true })
+  await once(probe, 'listening')
+  const { port: taken } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return taken
 }

@@ -12,6 +12,7 @@
  */
 
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import {
   type Address,
@@ -61,14 +62,9 @@ export class ProxyRelay {
   }
 
   /** Workers share the port: the primary process accepts, and hands connections out in turn. */
-  listen(host: string, port: number): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject)
-      this.#server.listen({ host, port }, () => {
-        this.#server.off('error', reject)
-        resolve()
-      })
-    })
+  async listen(host: string, port: number): Promise<void> {
+    this.#server.listen({ host, port })
+    await once(this.#server, 'listening')
   }
 
   /** Accepts no more connections; open ones go on. */

@@ -81,7 +81,7 @@ const STACK_CHARACTERS_MAX = 1200
 const CAUSES_MAX = 2
 
 /** An error as logged: only these fields, and short enough for a line. */
-export interface SafeError {
+interface SafeError {
   readonly type: string
   readonly message: string
   readonly code?: string
@@ -89,13 +89,10 @@ export interface SafeError {
   readonly cause?: SafeError
 }
 
-/**
- * @param error whatever was thrown
- * @param clean removes secrets from a text, before the text is cut
- */
-export function safeError(error: unknown, clean: (text: string) => string = scrub): SafeError {
+/** @param clean removes secrets from a text, before the text is cut */
+export function safeError(error: Error, clean: (text: string) => string): SafeError {
+  const { stack } = error
   const described = describe(error, clean)
-  const stack = error instanceof Error ? error.stack : undefined
   return stack === undefined ? described : { ...described, stack: cut(clean(stack), STACK_CHARACTERS_MAX) }
 }
 
