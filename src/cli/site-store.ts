@@ -41,8 +41,7 @@ export function writeToStore<Result>(
 
 /** Loads the store's client and the settings' schema late: help and error lines need neither, and appear sooner. */
 async function openStore(env: NodeJS.ProcessEnv) {
-  const { ConfigError, gatherSettings } = await import('../config/sources.ts')
-  const { parseConfig } = await import('../config/config.ts')
+  const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
   const { openSiteStore } = await import('../store/open.ts')
   try {
     const { values, problems } = gatherSettings(env)

@@ -3,9 +3,8 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Config } from './config.ts'
+import { type Config, ConfigError, type SettingValues } from './config.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting } from './settings.ts'
-import { ConfigError, type SettingValues } from './sources.ts'
 
 const SECRET_FILE = 'secret'
 /** No control characters, and no U+FFFD, which stands for bytes that are not UTF-8. */

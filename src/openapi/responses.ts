@@ -2,8 +2,7 @@
 
 import type { TSchema } from '#typebox'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
-import type { ErrorStyle } from '../http/replies.ts'
-import { siteverifyCode, siteverifyMessage, siteverifyStatus } from '../http/replies.ts'
+import { type ErrorStyle, siteverifyCode, siteverifyMessage, siteverifyStatus } from '../http/replies.ts'
 import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
 
 /** A JSON object of the document. */

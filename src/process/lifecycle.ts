@@ -8,8 +8,8 @@
  */
 
 import { isatty } from 'node:tty'
+import { ConfigError } from '../config/config.ts'
 import { resolveSecrets } from '../config/secrets.ts'
-import { ConfigError } from '../config/sources.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'

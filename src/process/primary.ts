@@ -7,8 +7,7 @@
  *          successor       forked, listens, is ready ───┴─ serves ─────────
  */
 
-import type { Config } from '../config/config.ts'
-import type { SettingValues } from '../config/sources.ts'
+import type { Config, SettingValues } from '../config/config.ts'
 import type { Logger } from '../log/logger.ts'
 import type { RestartCause, Restarts, StatsSink } from '../metrics/snapshot.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'

@@ -1,8 +1,7 @@
 /** Compares the settings that a SIGHUP reads with those in use. */
 
-import { parseConfig } from '../config/config.ts'
+import { type Environment, gatherSettings, parseConfig, type SettingValues } from '../config/config.ts'
 import { SETTINGS, type SettingName } from '../config/settings.ts'
-import { type Environment, gatherSettings, type SettingValues } from '../config/sources.ts'
 import type { Plan } from './primary.ts'
 
 export interface Reload extends Plan {

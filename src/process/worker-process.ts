@@ -1,7 +1,7 @@
 /** One worker as the primary process sees it: from the fork until the worker has ended and its last message was read. */
 
 import cluster, { type Worker } from 'node:cluster'
-import type { SettingValues } from '../config/sources.ts'
+import type { SettingValues } from '../config/config.ts'
 import type { StatsSnapshot } from '../metrics/snapshot.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
