@@ -34,7 +34,6 @@ import { Recorder } from './trace/recorder.ts'
 import { VERSION } from './version.ts'
 
 export interface Server {
-  /** The worker's counters. */
   readonly stats: Stats
   /** Why requests would not be answered with the store's help; undefined if they would. */
   trouble(): StoreTrouble | undefined

@@ -6,7 +6,6 @@ const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.
   version: string
 }
 
-/** The version, from package.json. */
 export const VERSION = manifest.version
 
 /** The command by which the person at the terminal started powgate, so that the examples can be copied. */

@@ -83,7 +83,6 @@ export interface Judgement {
   readonly signals: ScoreSignals | undefined
 }
 
-/** One path's handler. */
 export interface Endpoint {
   readonly name: EndpointName
   readonly refusals: Refusals

@@ -51,7 +51,6 @@ type Attempt =
       readonly epochs: Epochs
       readonly forgettableAtMs: number
       readonly signals: ScoreSignals
-      /** The score by these signals. */
       readonly score: Score
     }
 

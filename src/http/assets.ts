@@ -16,7 +16,6 @@ import type { Exchange } from './exchange.ts'
 import { type HeaderList, refusalReply } from './replies.ts'
 import type { ContentRequest } from './request-headers.ts'
 
-/** One file of the widget. */
 export interface WidgetFile {
   /** A stable name: `worker.js`. */
   readonly name: string

@@ -90,7 +90,6 @@ export class Exchange {
   readonly authorization: string
   /** undefined if the client left before its address was read. */
   readonly address: Address | undefined
-  /** Time of `performance.now`. */
   readonly startedAtMs = performance.now()
   /** From a trusted proxy, or made at the first use of `requestId`; empty until then. */
   #requestId = ''

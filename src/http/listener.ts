@@ -44,7 +44,6 @@ const LISTENERS = 8
 export interface Listener {
   /** Accepts no more connections; open ones go on. Resolves when nothing is accepted any more. */
   close(): Promise<void>
-  /** Number of open connections. */
   connections(): number
   /** How many connections have been closed because there were too many. */
   refusedConnections(): number

@@ -76,7 +76,6 @@ function isLeftOut(value: unknown): boolean {
   return value === undefined || value === null || value === ''
 }
 
-/** @param site the site of the API key */
 export function parseSiteverify(fields: SiteverifyFields, site: Site): Parsed<Redemption> {
   const asked: Record<string, unknown> = {}
   for (const name of Object.keys(SiteverifySchema.properties)) {

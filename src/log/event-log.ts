@@ -184,7 +184,6 @@ export class EventLog implements Events {
     )
   }
 
-  /** An exception while a request was handled. */
   faulted(part: Part, error: unknown, exchange: LoggedExchange): void {
     if (!this.#tells(this.#faults, 'fault')) return
     this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
@@ -255,7 +254,6 @@ function signalFields(
   }
 }
 
-/** To hundredths. */
 function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }

@@ -9,7 +9,6 @@ export class Columns {
   readonly #length: number
   readonly #columns = new Map<string, number[]>()
 
-  /** @param length the number of steps */
   constructor(length: number) {
     this.#length = length
   }
@@ -76,7 +75,6 @@ export class Columns {
     return { p50: curve(0.5), p95: curve(0.95), p99: curve(0.99) }
   }
 
-  /** A quantile over all steps together. */
   quantile(histogram: string, bounds: readonly number[], share: number): number | null {
     const counts = this.#buckets(histogram, bounds).map(bucket =>
       bucket.reduce((sum, count) => sum + count, 0),

@@ -54,7 +54,6 @@ export class Tally<Name extends string> {
 /** A length above the highest difficulty. */
 const DIFFICULTIES = 32
 
-/** What one worker counts for one site. */
 export class SiteCounters {
   redeemed = 0
   readonly refused = new Tally<Reason>()

@@ -54,7 +54,6 @@ interface Metric {
   readonly aggregator: 'sum'
 }
 
-/** Returns the text of `/metrics`. */
 export async function exposition(input: ExpositionInput): Promise<string> {
   // Imported at the first request, for it takes 80 ms of a busy processor and 13 MB. Workers load this file too, and need
   // none of it.

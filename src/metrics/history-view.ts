@@ -10,7 +10,6 @@ export interface HistoryView {
   readonly range: Range
   /** Unix milliseconds, by the clock of the service. */
   readonly nowMs: number
-  /** Start of the counting. */
   readonly startedAtMs: number
   /** The chosen site; null: all. */
   readonly site: string | null
@@ -115,7 +114,6 @@ export interface LastMinute {
   readonly storeP99: number | null
 }
 
-/** How the service is at this moment. */
 export interface ServiceState {
   readonly version: string
   readonly isHealthy: boolean
@@ -126,7 +124,6 @@ export interface ServiceState {
   readonly workersWithStore: number
   /** Workers that ended or hung and were replaced, since the start of the service. */
   readonly crashes: number
-  /** Requests that are not answered yet. */
   readonly underWay: number
 }
 

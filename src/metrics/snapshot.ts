@@ -7,7 +7,6 @@
 export interface Histogram {
   readonly bounds: readonly number[]
   readonly counts: readonly number[]
-  /** Sum of all values. */
   readonly sum: number
 }
 
@@ -26,8 +25,11 @@ export interface SiteStats {
   readonly scores: readonly number[]
 }
 
-/** Everything that a worker has counted since its start, so that a lost message loses no count. */
-export interface StatsSnapshot {
+/**
+ * Everything that a worker has counted since its start, so that a lost message loses no count. Difficulties, scores and reasons
+ * are those of all sites together.
+ */
+export interface StatsSnapshot extends Pick<SiteStats, 'difficulties' | 'scores' | 'reasons'> {
   /** `<part> <status> <outcome>` -> answers. */
   readonly answers: Readonly<Record<string, number>>
   /** Seconds from the request's headers to its answer, by part. */
@@ -46,14 +48,7 @@ export interface StatsSnapshot {
   readonly connectionsRefused: number
   /** Processor time of the process, user and system. */
   readonly cpuMicroseconds: number
-  /** Challenges issued, by bits. */
-  readonly difficulties: Readonly<Record<string, number>>
-  /** Scored verifications in tenths, as in SiteStats. */
-  readonly scores: readonly number[]
-  /** Sum of all scores. */
   readonly scoreSum: number
-  /** Why verifications failed or lost score. */
-  readonly reasons: Readonly<Record<string, number>>
   /** `<endpoint> <policy>` -> requests refused by that limit. */
   readonly limited: Readonly<Record<string, number>>
   /** Challenges that a shadow policy would have made `harder`, `easier` or the `same`. */
@@ -70,9 +65,7 @@ export interface Gauges {
   readonly storeUp: 0 | 1
   /** Requests that are not answered yet. */
   readonly underWay: number
-  /** Open connections of clients. */
   readonly connections: number
-  /** How many connections may be open. */
   readonly connectionsMax: number
   readonly residentBytes: number
   readonly heapBytes: number
@@ -84,17 +77,6 @@ export interface Gauges {
 export const SITES_MAX = 1000
 /** Buckets of scores: tenths, and 1. */
 export const SCORE_BUCKETS = 11
-
-/** Takes what workers have counted. */
-export interface StatsSink {
-  /**
-   * @param worker names one process: its successor has another name
-   * @param index its slot: its successor has the same
-   */
-  take(worker: string, snapshot: StatsSnapshot, index: number): void
-  /** The process has ended. Its counts stay part of the totals. */
-  gone(worker: string): void
-}
 
 /** Why workers are replaced. crash: ended by itself, or killed from outside; hang: killed for silence; roll: by SIGHUP. */
 export const RESTART_CAUSES = ['crash', 'hang', 'roll'] as const

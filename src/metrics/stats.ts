@@ -25,16 +25,13 @@ const { overloaded: OVERLOADED } = OUTCOMES
 
 export interface ConnectionCounts {
   readonly open: number
-  /** How many connections may be open. */
   readonly max: number
-  /** Connections closed so far because there were too many. */
   readonly refused: number
 }
 
 /** Values that other modules provide. */
 export interface StatsSources {
   isStoreUp(): boolean
-  /** Requests that are not answered yet. */
   underWay(): number
   connections(): ConnectionCounts
   /** Key of the site that a refused request named; undefined if there is no such site. */
@@ -300,7 +297,6 @@ function lag(nanoseconds: number): number {
   return seconds > 0 ? Math.round(seconds * 1e6) / 1e6 : 0
 }
 
-/** Two listeners of the same events. */
 export function both(first: Events, second: Events): Events {
   return {
     issued(exchange, challenge) {

@@ -176,7 +176,6 @@ export class StepRing {
     this.#names = names
   }
 
-  /** Oldest first. */
   get steps(): readonly Step[] {
     return this.#steps
   }

@@ -11,7 +11,6 @@ import {
   SCORE_BUCKETS,
   SITES_MAX,
   type SiteStats,
-  type StatsSink,
   type StatsSnapshot,
 } from './snapshot.ts'
 
@@ -222,7 +221,7 @@ interface Living {
   readonly snapshot: StatsSnapshot
 }
 
-export class Totals implements StatsSink {
+export class Totals {
   /** In the order of their first snapshot. */
   readonly #living = new Map<string, Living>()
   /** Oldest first; undefined: already part of the retired sum. */
@@ -231,6 +230,10 @@ export class Totals implements StatsSink {
   /** In order of appearance, so that a site once counted separately stays so. */
   readonly #siteKeys = new Set<string>()
 
+  /**
+   * @param worker names one process: its successor has another name
+   * @param index its slot: its successor has the same
+   */
   take(worker: string, snapshot: StatsSnapshot, index: number): void {
     if (this.#gone.has(worker)) {
       if (this.#gone.get(worker) === undefined) return
@@ -252,7 +255,6 @@ export class Totals implements StatsSink {
     this.#retire()
   }
 
-  /** The sum over all workers. */
   current(): StatsSnapshot {
     const living = [...this.#living.values()].map(({ snapshot }) => snapshot)
     const sum = new SnapshotSum()

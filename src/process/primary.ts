@@ -9,7 +9,8 @@
 
 import type { Config, SettingValues } from '../config/config.ts'
 import type { Logger } from '../log/logger.ts'
-import type { RestartCause, Restarts, StatsSink } from '../metrics/snapshot.ts'
+import type { RestartCause, Restarts } from '../metrics/snapshot.ts'
+import type { Totals } from '../metrics/totals.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 /** The configuration of workers. */
@@ -52,7 +53,7 @@ const LEAVING_SHARE_MAX = 1 / 4
 
 export class Primary {
   readonly #log: Logger
-  readonly #sink: StatsSink
+  readonly #totals: Totals
   readonly #onNativeCrash: () => void
   readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
   #lastAsk = 0
@@ -64,9 +65,9 @@ export class Primary {
   #settled: (() => void) | undefined
 
   /** @param onNativeCrash called when a worker ended by an invalid memory access */
-  constructor(log: Logger, sink: StatsSink, onNativeCrash: () => void) {
+  constructor(log: Logger, totals: Totals, onNativeCrash: () => void) {
     this.#log = log
-    this.#sink = sink
+    this.#totals = totals
     this.#onNativeCrash = onNativeCrash
   }
 
@@ -94,7 +95,6 @@ export class Primary {
     return !this.#isUnready && this.#slots.some(({ worker }) => isWell(worker) && worker?.isReady === true)
   }
 
-  /** Makes the service report not ready from now on. */
   sayUnready(): void {
     this.#isUnready = true
   }
@@ -112,12 +112,10 @@ export class Primary {
     for (const worker of asked) worker.forgetAsk(ask)
   }
 
-  /** Replaced workers since the start, by cause. */
   restarts(): Restarts {
     return this.#restarts
   }
 
-  /** The configured number of workers. */
   workersWanted(): number {
     return this.#slots.length
   }
@@ -212,7 +210,7 @@ export class Primary {
     // Values that the primary process has decided replace the configured ones.
     const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
     const listener: WorkerListener = {
-      stats: (worker, snapshot) => this.#sink.take(worker.name, snapshot, worker.order.index),
+      stats: (worker, snapshot) => this.#totals.take(worker.name, snapshot, worker.order.index),
       settled: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
@@ -229,7 +227,7 @@ export class Primary {
 
   #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
-    this.#sink.gone(worker.name)
+    this.#totals.gone(worker.name)
     if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return

@@ -19,7 +19,6 @@ export type WorkerMessage =
   /** The worker cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
-/** Messages from the primary process to a worker. */
 export type PrimaryMessage =
   /** The worker's index, 0 to workers - 1 (the same for its successor), and the settings that the primary process decided. */
   | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
@@ -162,7 +161,6 @@ export class WorkerProcess {
     for (const look of [...this.#waiting]) look()
   }
 
-  /** Whether the message could be sent. */
   #send(message: PrimaryMessage): boolean {
     if (!this.#worker.isConnected()) return false
     this.#worker.send(message)

@@ -27,7 +27,6 @@ const SWEEP_MS = 1000
 export interface BridgeOptions {
   /** The number of workers that a limit is divided by. */
   readonly workers: number
-  /** `mayBeBridged` of the store. */
   readonly mayBridge: boolean
   /** For requests without a `failOpen` of their own. */
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }

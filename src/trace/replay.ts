@@ -45,7 +45,6 @@ export class Replay {
     }
   }
 
-  /** Whether this is a line of a trace. */
   #take(worker: Worker, line: string): boolean {
     const [kind = '', name = '', ...texts] = line.split(' ')
     const numbers = texts.map(Number)

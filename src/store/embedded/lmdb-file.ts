@@ -161,7 +161,6 @@ interface Found {
   entries: number
 }
 
-/** The pages that a meta page leads to. */
 class Pages {
   readonly #file: number
   readonly #pageBytes: number

@@ -50,7 +50,6 @@ export class ShardHealth {
     return this.#shards.find(shard => !shard.isUp)?.cause ?? 'the scripts run'
   }
 
-  /** A shard went down or came up. */
   changed(): void {
     const isUp = this.#upCount() === this.#shards.length
     if (isUp) {
