@@ -1,6 +1,6 @@
 /**
  * Published keys for testing an integration; each always has the same outcome. They are in no store. With
- * POWGATE_TEST_KEYS=on, workers know them in addition to the stored keys (store/test-key-directory.ts).
+ * POWGATE_TEST_KEYS=on, workers know them in addition to the stored keys (store/site-directory.ts).
  */
 
 import {

@@ -56,11 +56,11 @@ const DIFFICULTIES = 32
 
 export class SiteCounters {
   redeemed = 0
+  scoreSum = 0
   readonly refused = new Tally<Reason>()
   readonly #reasons = new Tally<JudgementReason>()
   readonly #difficulties: number[] = new Array(DIFFICULTIES).fill(0)
   readonly #scores: number[] = new Array(SCORE_BUCKETS).fill(0)
-  #scoreSum = 0
   #passed = 0
   #failed = 0
 
@@ -74,13 +74,9 @@ export class SiteCounters {
     else this.#failed++
     if (score !== null) {
       this.#scores[Math.floor(Math.round(score * 100) / 10)]!++
-      this.#scoreSum += score
+      this.scoreSum += score
     }
     for (const reason of reasons) this.#reasons.add(reason)
-  }
-
-  get scoreSum(): number {
-    return this.#scoreSum
   }
 
   snapshot(): SiteStats {

@@ -217,7 +217,7 @@ export class Primary {
         this.#settled?.()
       },
       gone: (worker, code, signal) => this.#onGone(slot, worker, code, signal),
-      unreachable: (_worker, error) => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
+      unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
     const order = { index: slot.index, settings: decided, drainMs: config.drainMs }
     const worker = new WorkerProcess(order, listener)

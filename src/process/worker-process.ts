@@ -40,7 +40,7 @@ export interface WorkerListener {
   /** The worker's process has gone: called once, as the last event. */
   gone(worker: WorkerProcess, code: number | null, signal: string | null): void
   /** The channel to the worker is broken. */
-  unreachable(worker: WorkerProcess, error: Error): void
+  unreachable(error: Error): void
 }
 
 /** Time beyond `drainMs` before a worker is killed. */
@@ -80,7 +80,7 @@ export class WorkerProcess {
     this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {
-      listener.unreachable(this, error)
+      listener.unreachable(error)
       if (this.pid === undefined) this.#onExit(null, null) // a process that could not be started has no exit event
     })
   }

@@ -14,8 +14,6 @@ export interface OpenOptions extends StoreListener {
   readonly deadlineMs: number
   /** How long `open` tries before it gives up; a few seconds if undefined. */
   readonly openMs?: number
-  /** Called repeatedly while `open` tries. */
-  readonly onWaiting?: (cause: string) => void
 }
 
 const OPEN_MS = 5000

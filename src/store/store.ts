@@ -111,6 +111,8 @@ export type OnStoreCall = (operations: number, seconds: number) => void
 
 /** What a store tells its owner. */
 export interface StoreListener {
+  /** `open` has tried once more. */
+  readonly onWaiting?: (cause: string) => void
   /** The store went away, or came back. */
   readonly onChange?: (up: boolean, cause: string) => void
   /** Used nonces and redemption records are lost, or may be: those of `shards` of the `of` shards. */

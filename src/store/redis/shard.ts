@@ -58,6 +58,9 @@ const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LATE) /
 export class Shard {
   /** undefined until the shard is first reached. */
   epoch: number | undefined
+  isUp = false
+  /** Why the shard is down, or calls are held. */
+  cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKey: string
   readonly #lookKey: string
@@ -65,7 +68,6 @@ export class Shard {
   readonly #slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
-  #up = false
   /** The connection on which the epoch was read. */
   #place: Place | undefined
   readonly #lastLook = new LastLook()
@@ -81,8 +83,6 @@ export class Shard {
   #isLocating = false
   #isDeadlineArmed = false
   #closed = false
-  /** Why the shard is down, or calls are held. */
-  #cause = 'no answer yet'
 
   constructor(connection: Connection, options: ShardOptions) {
     this.#connection = connection
@@ -93,14 +93,6 @@ export class Shard {
     this.#lookKey = `${this.keyPrefix}look`
     this.#probeKeys = [`${this.keyPrefix}never`]
     this.#slot = slotOf(this.#epochKey)
-  }
-
-  get isUp(): boolean {
-    return this.#up
-  }
-
-  get cause(): string {
-    return this.#cause
   }
 
   start(): void {
@@ -125,7 +117,7 @@ export class Shard {
 
   /** @param operation from operations.ts; `keys` are those that the operation's Lua file names */
   enqueue(keys: readonly string[], operation: string, settle: Settle): void {
-    if (!this.#up) {
+    if (!this.isUp) {
       settle(undefined, 0)
       return
     }
@@ -169,7 +161,7 @@ export class Shard {
   /** Keeps a call that did not run. The call is sent again once the shard is found, if that is before its deadline. */
   #hold(flight: Flight, cause: string): void {
     this.#held.push(flight)
-    this.#cause = cause
+    this.cause = cause
     if (this.#place === undefined) return
     this.#place = undefined
     this.#probe()
@@ -250,7 +242,7 @@ export class Shard {
     const { deadlineMs } = this.#options
     const restMs = oldest.startedAtMs + deadlineMs - performance.now()
     if (restMs > 0) this.#armDeadline(restMs)
-    else this.#goDown(this.#held.includes(oldest) ? this.#cause : `no answer within ${deadlineMs} ms`)
+    else this.#goDown(this.#held.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
   /** The outcome of every operation under way is unknown from here on. Late replies count only as a sign of life. */
@@ -258,15 +250,15 @@ export class Shard {
     const flights = this.#flights
     this.#flights = []
     this.#held = []
-    const wasUp = this.#up
-    this.#up = false
+    const wasUp = this.isUp
+    this.isUp = false
     this.#place = undefined
     for (const flight of flights) this.#land(flight, undefined)
     const waiting = this.#turn
     this.#turn = new Turn()
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
-      this.#cause = cause
+      this.cause = cause
       // The server may have had nothing to answer until now, so its silence is counted from here.
       this.#heardAtMs = performance.now()
       this.#options.onChange()
@@ -282,7 +274,7 @@ export class Shard {
   /** Runs the real script with an operation that writes; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
     const place = this.#connection.placeOf(this.#slot)
-    if (this.#up && place !== undefined && place === this.#place) {
+    if (this.isUp && place !== undefined && place === this.#place) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
       this.#add(this.#probeKeys, PROBE, () => {})
       return
@@ -320,12 +312,12 @@ export class Shard {
         this.#heardAtMs = performance.now()
         // While probes are answered too late, calls would be too: they would run, and be refused all the same.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
-        if (isLate) this.#cause = `no answer within ${deadlineMs} ms`
+        if (isLate) this.cause = `no answer within ${deadlineMs} ms`
         else if (isReplyTo(turn, reply)) this.#found(place, reply, turn.startedAtMs)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
-        if (!this.#up) this.#cause = message
+        if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
         if (message.startsWith('LATE ') && isPrompt) this.#lastLook.forget()
@@ -357,8 +349,8 @@ export class Shard {
     this.#place = place
     this.#learn(reply, askedAtMs)
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
-    const wasUp = this.#up
-    this.#up = true
+    const wasUp = this.isUp
+    this.isUp = true
     if (!wasUp) this.#options.onChange()
     const held = this.#held
     this.#held = []

@@ -61,8 +61,6 @@ export interface RedisStoreOptions extends StoreListener {
   readonly clusterShards: number
   /** How long `open` tries before it gives up. */
   readonly openMs: number
-  /** Called repeatedly while `open` tries. */
-  readonly onWaiting?: (cause: string) => void
   /** For tests; the server's own clock if undefined. */
   readonly clock?: () => number
 }
