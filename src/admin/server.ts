@@ -1,7 +1,7 @@
 /**
- * The admin port: health, readiness, metrics, and further routes. The port has no password, and listens on loopback by default. It
- * answers only requests to an address, to localhost, to this machine's name or to a name of POWGATE_ADMIN_HOSTS. Any other
- * name may be one that a web page has pointed at this port (DNS rebinding).
+ * The admin port: health, readiness, metrics, and further routes. The port has no password, and listens on loopback by
+ * default. It answers only requests to an address, to localhost, to this machine's name or to a name of POWGATE_ADMIN_HOSTS.
+ * Any other name may be one that a web page has pointed at this port (DNS rebinding).
  */
 
 import cluster from 'node:cluster'

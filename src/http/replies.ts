@@ -1,4 +1,7 @@
-/** Makes the replies of refusals, with their bodies and headers, in the form of each endpoint. The endpoints write the bodies of successes. */
+/**
+ * Makes the replies of refusals, with their bodies and headers, in the form of each endpoint. The endpoints write the bodies
+ * of successes.
+ */
 
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 import type { Limited } from '../store/store.ts'
@@ -93,8 +96,8 @@ export function unavailableReply(
 }
 
 /**
- * The `error-codes` of the large hosted CAPTCHAs, for POST /siteverify. The first seven are common to reCAPTCHA and Turnstile, the next two are hCaptcha's. The last two are powgate's own, for
- * cases that those services do not report or check.
+ * The `error-codes` of the large hosted CAPTCHAs, for POST /siteverify. The first seven are common to reCAPTCHA and Turnstile,
+ * the next two are hCaptcha's. The last two are powgate's own, for cases that those services do not report or check.
  */
 export const SITEVERIFY_CODES = [
   'missing-input-secret',

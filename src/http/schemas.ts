@@ -196,10 +196,8 @@ function hasProtoKey(root: unknown): boolean {
   return false
 }
 
-/**
- * Bodies exactly as the widget and most backends write them are parsed faster, by patterns. A test ensures that both ways give
- * the same value. This saves 2.0 us of 2.7 at POST /verify, 3.6 of 3.9 at /verify-token.
- */
+// Bodies exactly as the widget and most backends write them are parsed by patterns, which saves 2.0 us of 2.7 at POST /verify,
+// and 3.6 of 3.9 at /verify-token. A test ensures that both ways give the same value.
 
 /** No such body is longer: solutions have up to 350 bytes, redemptions 230. A long body of another form costs nothing here. */
 const USUAL_BYTES_MAX = 512

@@ -1,6 +1,7 @@
 /**
- * Structured logs: one JSON object a line, which a terminal shows as text. No caller passes secrets. Two safeguards (log/redaction.ts)
- * catch programming errors: fields are withheld by name, and texts with the form of a secret are removed from every line.
+ * Structured logs: one JSON object a line, which a terminal shows as text. No caller passes secrets. Two safeguards
+ * (log/redaction.ts) catch programming errors: fields are withheld by name, and texts with the form of a secret are removed
+ * from every line.
  */
 
 import { hostname } from 'node:os'
