@@ -23,7 +23,12 @@ import type { KeyUses } from '../store/key-uses.ts'
 import type { LoadTracker } from '../store/load-tracker.ts'
 import type { SiteDirectory } from '../store/site-directory.ts'
 import type { SpeedTracker } from '../store/speed-tracker.ts'
-import type { Limited, RequestStore } from '../store/store.ts'
+import type {
+  ChallengeAdmission,
+  RedemptionAdmission,
+  RequestStore,
+  SolutionAdmission,
+} from '../store/store.ts'
 
 export interface Service {
   readonly settings: ServiceSettings
@@ -109,39 +114,37 @@ export class Refusals {
   }
 
   refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
-    if (reason === 'store-unavailable') return this.unavailable(exchange, undefined)
+    if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)
     this.#service.events.refused(exchange, this.#endpoint, reason)
     exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
-  /** @param siteLimit the site's own limit, for the headers; undefined if the service's limit applies */
-  unavailable(exchange: Exchange, siteLimit: number | undefined): void {
-    this.#service.events.refused(exchange, this.#endpoint, 'store-unavailable')
-    exchange.answer(unavailableReply(this.#policiesWith(siteLimit), this.#style))
-  }
-
-  /** @param siteLimit as above */
-  limit(exchange: Exchange, limited: Limited, siteLimit: number | undefined): void {
-    this.#service.events.refused(exchange, this.#endpoint, 'rate-limited', limited.policy)
-    exchange.answer(limitedReply(limited, this.#policiesWith(siteLimit), this.#style))
-  }
-
-  /** Whether the store has admitted the request. If not, or if the outcome is unknown, answers the request. */
-  admits<Admission extends { readonly status: string }>(
+  /**
+   * Whether the store has admitted the request. If not, or if the outcome is unknown, answers the request.
+   *
+   * @param siteLimit the site's own limit, for the headers; undefined if the service's limit applies
+   */
+  admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
     exchange: Exchange,
-    admission: Admission | Limited,
+    admission: Admission,
     siteLimit: number | undefined,
   ): admission is Extract<Admission, { status: 'admitted' }> {
     switch (admission.status) {
       case 'admitted':
         return true
       case 'limited':
-        this.limit(exchange, admission as Limited, siteLimit)
+        this.#service.events.refused(exchange, this.#endpoint, 'rate-limited', admission.policy)
+        exchange.answer(limitedReply(admission, this.#policiesWith(siteLimit), this.#style))
         return false
       default:
-        this.unavailable(exchange, siteLimit)
+        this.#unavailable(exchange, siteLimit)
         return false
     }
+  }
+
+  #unavailable(exchange: Exchange, siteLimit: number | undefined): void {
+    this.#service.events.refused(exchange, this.#endpoint, 'store-unavailable')
+    exchange.answer(unavailableReply(this.#policiesWith(siteLimit), this.#style))
   }
 
   #policiesWith(siteLimit: number | undefined): PolicyList {
