@@ -26,7 +26,7 @@ import type { RedemptionAdmission } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type EndpointName, Refusals, type Service } from './service.ts'
 
 /** The part that differs between the endpoints. `Asked` is a request's body, as bytes or as fields. */
-export interface RedemptionDialect<Asked> {
+interface RedemptionDialect<Asked> {
   readonly endpoint: Extract<EndpointName, 'verify-token' | 'siteverify'>
   readonly errorStyle: ErrorStyle
   /** A copy that stays valid after the callback which passed `asked`. */

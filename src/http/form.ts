@@ -8,7 +8,7 @@
 import { isUtf8 } from 'node:buffer'
 
 /** Fields by name. The object has no prototype, because a field may have any name. */
-export type FormFields = Record<string, string>
+type FormFields = Record<string, string>
 
 export type FormReading =
   | { readonly ok: true; readonly fields: FormFields }

@@ -3,7 +3,7 @@
 import { LOOK_MS, Overload } from '../domain/overload.ts'
 import type { Gate, Part } from './exchange-host.ts'
 
-export interface OverloadGateOptions {
+interface OverloadGateOptions {
   /** The acceptable queueing delay of a request, in milliseconds. */
   readonly delayMsTarget: number
   /** How many turns of the event loop a request takes: one, or two if the store answers in a later one. */

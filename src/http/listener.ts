@@ -10,7 +10,7 @@ import { type Address, type AddressSet, addressFromBytes, formatAddress } from '
 import type { ExchangeHost } from './exchange-host.ts'
 import { ProxyRelay } from './proxy-relay.ts'
 
-export interface ListenOptions {
+interface ListenOptions {
   readonly host: string
   readonly port: number
   readonly trustedProxies: AddressSet

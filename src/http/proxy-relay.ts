@@ -23,7 +23,7 @@ import {
 } from '../domain/address.ts'
 import { readProxyHeader } from '../domain/proxy-header.ts'
 
-export interface RelayOptions {
+interface RelayOptions {
   /** Peers that must send a header. Other peers are clients, whose bytes are never read as a header. */
   readonly trustedProxies: AddressSet
   /** Where the HTTP server listens on 127.0.0.1. */

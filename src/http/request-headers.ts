@@ -12,7 +12,7 @@ export type Framing =
   | 'ambiguous'
 
 /** uWebSockets.js takes any transfer coding for chunks. */
-export function framingOf(transferEncoding: string): Framing {
+function framingOf(transferEncoding: string): Framing {
   return transferEncoding.toLowerCase() === 'chunked' ? 'chunks' : 'ambiguous'
 }
 
@@ -21,7 +21,7 @@ export function framingOf(transferEncoding: string): Framing {
  * count, joined in order, and of X-Request-Id the last: proxies add a line after the client's. These two are read only if a
  * trusted proxy sent the request.
  */
-export type RequestHead = Readonly<typeof ABSENT>
+type RequestHead = Readonly<typeof ABSENT>
 
 /** All heads have this one shape, whatever headers come in which order. */
 const ABSENT = {

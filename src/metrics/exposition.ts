@@ -8,7 +8,7 @@ import { openFilesOf } from '../http/open-files.ts'
 import { type Histogram, RESTART_CAUSES, type Restarts, type StatsSnapshot } from './snapshot.ts'
 import type { WorkerStats } from './totals.ts'
 
-export interface ExpositionInput {
+interface ExpositionInput {
   /** The sum over all workers. */
   readonly total: StatsSnapshot
   readonly workers: readonly WorkerStats[]

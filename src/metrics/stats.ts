@@ -23,14 +23,14 @@ import {
 
 const { overloaded: OVERLOADED } = OUTCOMES
 
-export interface ConnectionCounts {
+interface ConnectionCounts {
   readonly open: number
   readonly max: number
   readonly refused: number
 }
 
 /** Values that other modules provide. */
-export interface StatsSources {
+interface StatsSources {
   isStoreUp(): boolean
   underWay(): number
   connections(): ConnectionCounts

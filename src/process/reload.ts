@@ -4,7 +4,7 @@ import { type Environment, gatherSettings, parseConfig, type SettingValues } fro
 import { SETTINGS, type SettingName } from '../config/settings.ts'
 import type { Plan } from './primary.ts'
 
-export interface Reload extends Plan {
+interface Reload extends Plan {
   /** Settings that take effect with new workers. */
   readonly changed: readonly SettingName[]
   /** Settings that keep their values until a restart. */

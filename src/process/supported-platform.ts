@@ -6,7 +6,7 @@
 
 import { existsSync } from 'node:fs'
 
-export interface Platform {
+interface Platform {
   /** Of Node.js, such as `22.11.0`. */
   readonly version: string
   readonly system: string

@@ -24,7 +24,7 @@ const ADDRESSES_MAX = 100_000
 const NONCES_MAX = 200_000
 const SWEEP_MS = 1000
 
-export interface BridgeOptions {
+interface BridgeOptions {
   /** The number of workers that a limit is divided by. */
   readonly workers: number
   readonly mayBridge: boolean

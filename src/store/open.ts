@@ -8,7 +8,7 @@ import type { EmbeddedStore } from './embedded/store.ts'
 import type { RedisStore } from './redis/store.ts'
 import type { SiteStore, StoreListener } from './store.ts'
 
-export interface OpenOptions extends StoreListener {
+interface OpenOptions extends StoreListener {
   /** Whether this process removes expired entries; one process per machine is enough. */
   readonly sweeps: boolean
   readonly deadlineMs: number

@@ -82,7 +82,7 @@ type Operation =
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
 
 /** The result of a sweep of one slice of entries, which removes the dead ones. */
-export interface Swept {
+interface Swept {
   /** The key to go on from; undefined at the end. */
   readonly next: Buffer | undefined
   /** Share of dead entries in a slice of the size asked for, 0 to 1. */

@@ -6,7 +6,7 @@ import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
 
-export interface EmbeddedStoreOptions extends StoreListener {
+interface EmbeddedStoreOptions extends StoreListener {
   readonly dataDir: string
   /** Bound of the state's files, in bytes. */
   readonly bytesMax: number

@@ -29,7 +29,7 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   return { line: `${names}: cannot use ${describeTarget(target)}: ${why}`, isLasting: REFUSALS.test(why) }
 }
 
-export interface Reaching {
+interface Reaching {
   readonly target: RedisTarget
   readonly openMs: number
   readonly isReached: () => boolean | Promise<boolean>

@@ -21,7 +21,7 @@ import { PROBE } from './operations.ts'
 import { orByText, TURN } from './scripts.ts'
 import { epochOf, isReplyTo, LastLook, type Settle, settleAll, Turn } from './turn.ts'
 
-export interface ShardOptions {
+interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
   readonly keyPrefix: string
   readonly deadlineMs: number

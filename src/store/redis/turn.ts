@@ -13,7 +13,7 @@ import type { Script } from './scripts.ts'
 export type Settle = (reply: Buffer | undefined, at: number) => void
 
 /** What a call contains besides its operations; see lua/turn.lua. */
-export interface ShardCall {
+interface ShardCall {
   /** The key by which a Cluster finds the shard's slot. */
   readonly epochKey: string
   readonly lookKey: string
