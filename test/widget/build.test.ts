@@ -1,3 +1,8 @@
+/**
+ * The widget's build: reproducible bytes, file names by content, sizes within their limits. Its declared types in plain
+ * TypeScript and in JSX.
+ */
+
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -117,7 +122,8 @@ function compile(name: string, source: string): string {
 
 test('TypeScript: the element is known by its name, its events by theirs', () => {
   const use = `
-        const gate = document.querySelector('pow-gate')!
+    import type { PowGateError } from './powgate.d.ts'
+    const gate = document.querySelector('pow-gate')!
     gate.addEventListener('verified', event => { const token: string = event.detail.token })
     gate.addEventListener('failed', ({ detail }) => { const code: string = detail.code })
     gate.addEventListener('click', event => { event.preventDefault() })
@@ -132,7 +138,8 @@ test('TypeScript: the element is known by its name, its events by theirs', () =>
 
 test('JSX: attributes are checked', () => {
   const declare = `
-        declare global { namespace JSX { interface IntrinsicElements { 'pow-gate': PowGateAttributes } } }`
+    import type { PowGateAttributes } from './powgate.d.ts'
+    declare global { namespace JSX { interface IntrinsicElements { 'pow-gate': PowGateAttributes } } }`
   const element = (attributes: string) => `${declare}\nexport const gate = <pow-gate ${attributes} />`
   assert.equal(compile('use.tsx', element('site-key="k" auto="focus" invisible text-idle="Wait"')), '')
   assert.match(compile('wrong.tsx', element('site-key="k" auto="soon"')), /soon/)
