@@ -1,6 +1,6 @@
 /**
- * The last step of `npm test`: looks for every secret of the run (master secrets, API keys, tokens, passwords of Redis)
- * in everything that the services of the run have let out (logs, standard error, command lines, answers, metrics).
+ * The last step of `npm test`: searches all output of the run's services for the run's secrets. Output is logs, standard
+ * error, command lines, answers and metrics. Secrets are master secrets, API keys, tokens and passwords of Redis.
  */
 
 import assert from 'node:assert/strict'

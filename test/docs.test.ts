@@ -1,6 +1,6 @@
 /**
- * The documentation: links lead somewhere, tables equal the code's, examples are well-formed, and pages stay short.
- * dashboard/grafana.test.ts holds the table of metrics, as it has a service to ask.
+ * The documentation: links resolve, tables equal the code's, examples are well-formed, and pages stay short.
+ * dashboard/grafana.test.ts checks the table of metrics, because it has a running service.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** What the tests need besides Node.js: installs it where it can (Debian, as root), else says what to install. */
+/** The programs that tests need besides Node.js: installs them as root on Debian, else names them. */
 
 import { spawnSync } from 'node:child_process'
 import {

@@ -1,4 +1,4 @@
-/** Rules about the tree itself. (Function and file lengths are the linter's, the documentation is docs.test.ts'.) */
+/** Rules about the source tree. The linter checks lengths of functions and files, docs.test.ts the documentation. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

@@ -1,4 +1,7 @@
-/** `powgate check`: broken configurations are named problem by problem; good ones are described, and nothing is changed. */
+/**
+ * `powgate check` on good and bad configurations: each mistake is named, good settings are described, nothing is
+ * changed.
+ */
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

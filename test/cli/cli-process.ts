@@ -1,4 +1,4 @@
-/** The command line as a person runs it: a process of its own, from the source or from the build. */
+/** Runs the command line as a process of its own, from the source or from the build. */
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'

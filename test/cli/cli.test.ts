@@ -1,4 +1,4 @@
-/** The site and key commands on both stores; help; and what is said about calls that cannot be understood or done. */
+/** The commands for sites and keys on both stores, help, and the errors of calls that cannot be parsed or done. */
 
 import assert from 'node:assert/strict'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,6 @@
-/** The commands against a running service: what they change is seen, and `try` goes the whole way. */
+/**
+ * Commands beside a running service: the service sees what they change, and `try` sends a visitor through all endpoints.
+ */
 
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

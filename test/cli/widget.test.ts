@@ -1,4 +1,4 @@
-/** `powgate widget`: what it prints is what the build made, and a page can paste it. */
+/** `powgate widget`: the printed tags and policies match the built files, and work in a page. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

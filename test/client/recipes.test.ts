@@ -1,4 +1,4 @@
-/** The client's package as it is published, on each runtime; and the recipes of client/recipes, against a running service. */
+/** The client's packed npm package on each runtime, and the recipes of client/recipes, against a running service. */
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'

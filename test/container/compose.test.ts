@@ -1,6 +1,6 @@
 /**
- * compose.yaml names settings that exist, with good values, and what it refers to is there. It leaves the service enough time
- * to stop, and no more rights than it needs.
+ * compose.yaml: its settings exist and have valid values, and its files are there. Its grace period is longer than a
+ * stop takes, and it grants no more rights than the service needs.
  */
 
 import assert from 'node:assert/strict'

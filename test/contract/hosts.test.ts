@@ -1,6 +1,6 @@
 /**
- * The contract through real proxies, with clients at many addresses, and on Redis behind Sentinels and as a Cluster, each with
- * replicas: nothing that holds for one service and one store may be lost. What takes a minute is not asked again here.
+ * The contract through real proxies, with clients at many addresses, and on Redis behind Sentinels and on a Cluster, each with
+ * replicas. The tests that take a minute are left out, because neither changes how long a minute is.
  */
 
 import { ENGINES } from '../harness/redis.ts'

@@ -1,4 +1,4 @@
-/** Holds real answers against the OpenAPI document, and remembers what of it was seen. */
+/** Checks real answers against the OpenAPI document, and records which of its responses were seen. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

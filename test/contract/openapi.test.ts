@@ -1,6 +1,6 @@
 /**
- * The OpenAPI document: valid, with examples that are, and true. contract.test.ts and outage.test.ts hold all their answers
- * against it. Here is what the document says of itself, of an overload, and of ambiguous requests.
+ * The OpenAPI document is valid, and so are its examples. contract.test.ts and outage.test.ts check all their answers
+ * against the document. This file tests its own statements, an overload, and ambiguous requests.
  */
 
 import assert from 'node:assert/strict'

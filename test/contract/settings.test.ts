@@ -1,7 +1,4 @@
-/**
- * Contract, what is decided on top, with settings: trusted proxies, rotating master secrets, a larger body cap, and lifetimes that
- * an operator changes.
- */
+/** Beyond the contract, by settings: trusted proxies, rotated master secrets, a larger body limit, changed lifetimes. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * What a site has of its own, decided on top of the contract: limits, score weights; API keys that expire and tell their
- * last use; and that a site is switched off for all at once.
+ * Beyond the contract, by site: limits, score weights, API keys that expire and report their last use. A disabled site
+ * is disabled for all its visitors at once.
  */
 
 import assert from 'node:assert/strict'

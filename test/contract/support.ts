@@ -1,4 +1,4 @@
-/** What the contract's tests share: one service for each store, sites that are quick to solve for, visitors. */
+/** Shared by the contract's tests: one service for each store, sites with low difficulty, and visitors. */
 
 import assert from 'node:assert/strict'
 import { hash, randomInt } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** The published test keys: what each answers where POWGATE_TEST_KEYS is on, and that it is nobody's key where it is off. */
+/** The published test keys: the answers of each with POWGATE_TEST_KEYS=on, and that they are unknown otherwise. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

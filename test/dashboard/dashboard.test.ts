@@ -1,4 +1,4 @@
-/** The dashboard of a real service under a real load: exactly what was sent, and what it says when the service is gone. */
+/** The dashboard of a running service under load: it shows exactly what was sent, and reports when the service stops. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The dashboard for Grafana and the rules for Prometheus: complete, and asking only for what /metrics has. */
+/** The dashboard for Grafana and the rules for Prometheus cover every metric, and query only metrics that /metrics has. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** What the history keeps and tells of the last half hour and day. */
+/** The history of counters: the last half hour in fine steps, the last day in coarse ones. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** A small load on several sites, of which it is known what must have been counted. */
+/** A small load on several sites with known counts of every outcome. */
 
 import assert from 'node:assert/strict'
 import type { Solution } from '../../src/protocol/wire.ts'

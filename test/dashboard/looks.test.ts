@@ -1,4 +1,4 @@
-/** The page with a day behind it, with a single step, with nothing, and in trouble. */
+/** The dashboard page with a full day of data, with one step, with no data, and with problems. */
 
 import { test } from 'node:test'
 import { ADD_MS, History } from '../../src/metrics/history.ts'

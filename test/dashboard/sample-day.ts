@@ -1,4 +1,4 @@
-/** A day of a busy service as its workers would have counted it: sites large and small, an attack, an outage, a crash. */
+/** Generates the counters of a busy service over a day: large and small sites, an attack, an outage, a crash. */
 
 import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
 import type { Histogram, SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'

@@ -1,4 +1,4 @@
-/** What an audit entry says of a change, and what it never says. */
+/** Entries of the audit log: what they record of a change, and which secrets they leave out. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

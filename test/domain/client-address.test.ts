@@ -1,4 +1,4 @@
-/** Whose request it is, against a second reading of the same rules; with any header at all. */
+/** The client address: compared with a second implementation of the same rules, on arbitrary headers. */
 
 import assert from 'node:assert/strict'
 import { isIPv4, isIPv6 } from 'node:net'

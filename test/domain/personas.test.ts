@@ -1,7 +1,7 @@
 /**
- * Kinds of honest visitors, and how the score judges them. Each kind has the signals that its browsers are known to send, and
- * where that is known from. How many there are of each kind is our estimate, so these tests show which kinds a change of the
- * score would hit. They do not tell how many people a signal hits on the web.
+ * Kinds of honest visitors and the score of each. Each kind sends the signals that its browsers are known to send; the
+ * source is named. The share of each kind is our estimate. So these tests show which kinds a change of the score
+ * affects, and not how many people a signal affects on the web.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** Difficulty, score, load, origins and keys: every bound at the bound. */
+/** Difficulty, score, load, origins and keys: every limit tested at its exact value. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,7 +1,7 @@
 /**
- * Difficulty from a wanted time: the formula, fractions of a bit, and the draw that asking again does not change. The speed of
- * visitors' devices is learned from votes: seeded draws of log-normal devices at the service's own rules. Some visitors lie,
- * and all liars say the same.
+ * Difficulty from a requested solving time: the formula, fractions of a bit, and a draw that a repeated request does not change.
+ * The speed of devices is learned from votes of simulated visitors: seeded log-normal speeds under the service's rules. Some
+ * visitors lie, and all liars claim the same.
  */
 
 import assert from 'node:assert/strict'

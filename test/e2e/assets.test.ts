@@ -1,4 +1,4 @@
-/** The widget's files over HTTP: validators, codings, caching, what other origins and strict pages need. */
+/** The widget's files over HTTP: ETags, compression, caching, and headers for other origins and strict pages. */
 
 import assert from 'node:assert/strict'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'

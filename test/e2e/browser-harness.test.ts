@@ -1,4 +1,4 @@
-/** The browser tests' own tools see what they are for; a tool that sees nothing would make every test pass. */
+/** The tools of the browser tests report what they should. A tool that reports nothing would let every test pass. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

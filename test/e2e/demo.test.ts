@@ -1,4 +1,4 @@
-/** The demo page and its backend over HTTP: when it is there, what it accepts, what it says. */
+/** The demo page and its backend over HTTP: when they are served, which forms are accepted, and the messages. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

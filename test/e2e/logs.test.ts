@@ -1,4 +1,7 @@
-/** The log of a running service: which lines, with which fields, and how many (secrets.test.ts: with no secret among them). */
+/**
+ * The log of a running service: its lines, their fields, and their number. secrets.test.ts checks that no secret is in
+ * it.
+ */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

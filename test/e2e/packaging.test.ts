@@ -1,4 +1,7 @@
-/** powgate as it is installed: packed, put in as a global command, run from anywhere, on a read-only file system. */
+/**
+ * powgate as an installed package: packed, installed as a global command, run from any folder, on a read-only file
+ * system.
+ */
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** SIGHUP: new settings and new code, and all that can go wrong with them. */
+/** SIGHUP: new settings and new code are loaded; each mistake in them is reported, and the old ones stay in use. */
 
 import assert from 'node:assert/strict'
 import {

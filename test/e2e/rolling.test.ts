@@ -1,4 +1,4 @@
-/** Upgrades in the middle of the day: workers are renewed, killed and told other secrets while visitors come. */
+/** Upgrades under load: workers are replaced, killed, and given new secrets while visitors come. */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

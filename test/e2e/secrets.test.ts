@@ -1,4 +1,4 @@
-/** What a service lets out, at its most talkative and while Redis comes and goes, has no secret in it. */
+/** With the most verbose log and an unreliable Redis, no output of the service contains a secret. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** `powgate explain`, on the log of a running service and on logs as they come from elsewhere. */
+/** `powgate explain` on the log of a running service, and on logs written by other tools. */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** A test's own website: pages with any headers, and a record of what browsers post to it. */
+/** A website for tests: pages with chosen headers, and a record of what browsers post to it. */
 
 import { once } from 'node:events'
 import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http'

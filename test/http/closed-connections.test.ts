@@ -1,7 +1,7 @@
 /**
- * A connection that the service ends leaves nothing behind. Once 464 bytes were left of each, outside of JavaScript: of requests
- * with chunks, and on the embedded store of clients and proxies that say `Connection: close`. A body that is too large ends its
- * connection too; the last tests say when.
+ * A connection that the service closes leaves no memory allocated. Once, 464 bytes outside of JavaScript remained for
+ * each request with chunks, and on the embedded store for each request with `Connection: close`. A body over the limit
+ * also closes its connection.
  */
 
 import assert from 'node:assert/strict'

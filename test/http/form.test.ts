@@ -1,4 +1,4 @@
-/** The forms of POST /siteverify: against the parsers and writers that Node.js has. */
+/** The form parsers of POST /siteverify, compared with the parsers and writers of Node.js. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * The last answer of a connection is whole, and then the connection ends: also of answers without a body, which are ended another
- * way, while the service is leaving, and where the client has ended its side with the request.
+ * The last answer of a connection is complete before the connection closes. So are answers without a body, answers of a
+ * stopping service, and answers to a client that has closed its sending side.
  */
 
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
- * One connection gets no more than its share of an event-loop turn and of memory, whatever it asks and whether or not it reads;
- * and what a connection gets at full load.
+ * What one connection gets at most: a share of an event-loop turn and of memory, whether it pipelines requests or reads no
+ * answers. And what it gets at full load.
  */
 
 import assert from 'node:assert/strict'

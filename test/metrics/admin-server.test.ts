@@ -1,4 +1,4 @@
-/** The admin port: who is answered, what is refused, and how much of its time a client can take. */
+/** The admin port: accepted and refused hosts and methods, and how much of its time one client can take. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

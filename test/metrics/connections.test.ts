@@ -1,4 +1,4 @@
-/** How many connections are open, and how many were one too many. */
+/** The metrics of connections: open ones, and ones refused beyond the maximum. */
 
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'

@@ -1,4 +1,4 @@
-/** A load of every kind of answer, each sent a known number of times. */
+/** Sends every kind of request a known number of times. */
 
 import assert from 'node:assert/strict'
 import { apiKeyId } from '../../src/domain/site.ts'

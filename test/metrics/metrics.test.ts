@@ -1,4 +1,4 @@
-/** GET /metrics: well-formed, equal to what was sent, and bounded whatever is sent. */
+/** GET /metrics: well-formed, equal to what was sent, and of bounded size for any input. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** What one worker counts. */
+/** The counters of one worker. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

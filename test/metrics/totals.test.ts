@@ -1,4 +1,4 @@
-/** Counts of workers added up, however they come and go and whatever version they are. */
+/** Sums of the workers' counters, through restarts and between versions. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

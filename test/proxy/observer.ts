@@ -1,4 +1,4 @@
-/** Whose request the service thinks an answer is for, seen from outside: nonces are bound to an address. */
+/** Finds out from outside which client address the service saw: nonces are bound to an address. */
 
 import assert from 'node:assert/strict'
 import { parseAddress } from '../../src/domain/address.ts'

@@ -1,4 +1,4 @@
-/** PROXY protocol headers over real sockets: who a request is from, and that nobody else can say so. */
+/** PROXY protocol headers over real sockets: which client address results, and that clients cannot forge one. */
 
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The configurations of nginx and HAProxy in the documentation, as they stand there but for addresses, files and times. */
+/** The configurations of nginx and HAProxy from the documentation, with only addresses, files and times replaced. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

@@ -1,6 +1,7 @@
 /**
- * Headers that claim another address, over real sockets: from a peer that is no proxy of ours they change nothing; from a
- * trusted proxy the client is who the proxy saw; through real proxies it is who called them, whatever it says.
+ * Headers that claim another address, over real sockets. From an untrusted peer they change nothing. From a trusted
+ * proxy the client is the address that the proxy saw. Through real proxies the client is the caller, whatever the
+ * headers say.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** A process of the audit test: changes the name of a site so many times, beside others that do the same. */
+/** A process of the audit test: changes a site's name many times, while other processes do the same. */
 
 import { loadConfig } from '../../src/config/config.ts'
 import { AdminError, updateSite } from '../../src/sites/sites.ts'

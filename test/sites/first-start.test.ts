@@ -1,4 +1,4 @@
-/** What the service itself makes in its store: its entries in the audit log, and what of it is exported. */
+/** The sites that the service itself creates: their audit entries, and what an export contains. */
 
 import assert from 'node:assert/strict'
 import { hostname } from 'node:os'

@@ -1,4 +1,4 @@
-/** Files of sites: what they may hold, what is said about those that may not, and what they would change. Pure. */
+/** Files of sites: valid content, the error for each invalid content, and the resulting changes. Pure. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

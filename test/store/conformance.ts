@@ -1,4 +1,4 @@
-/** What every store must do. Each implementation's test file calls this with a maker of its own. */
+/** The conformance suite of stores. Each implementation's test file calls this suite with its own factory. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

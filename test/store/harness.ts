@@ -1,4 +1,4 @@
-/** A store under test, with a clock that the test moves; and its verbs as promises. */
+/** A store under test with a clock that the test sets, and its operations as promises. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Last uses of API keys on their way from a worker's memory into real stores. */
+/** Last uses of API keys, from a worker's memory to real stores. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

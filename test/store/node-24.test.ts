@@ -1,6 +1,6 @@
 /**
- * Node.js 24, which cuts lmdb's shared buffers at the end of their memory unless both ends are given. The embedded store must
- * hold there too. The service starts neither on 24 as installed here, since its HTTP server has no binary for it, nor on 26.
+ * The embedded store on Node.js 24, where lmdb's shared buffers are cut short unless both ends are given. The service
+ * itself starts neither on Node.js 24 as installed here, whose HTTP server has no binary, nor on 26.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** What powgate tells an operator about a Redis. */
+/** The advice to an operator about the settings of a Redis. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,6 +1,6 @@
 /**
- * Single use on a real Redis whose clock is set, and by hosts whose clock is wrong. (libfaketime and Redis' allocator wait for
- * each other, so instead of the clock all that is measured by it is moved.)
+ * Single use on a real Redis whose clock jumps, and by hosts with wrong clocks. (libfaketime deadlocks with Redis'
+ * allocator, so the test shifts every time that is measured by this clock instead.)
  */
 
 import assert from 'node:assert/strict'

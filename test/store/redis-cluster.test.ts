@@ -1,4 +1,4 @@
-/** The same suites on a Redis Cluster: the same scripts, keys spread over shards by their hash tags. */
+/** The store suites on a Redis Cluster: the same scripts, with keys on several shards by their hash tags. */
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'

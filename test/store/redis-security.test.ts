@@ -1,4 +1,4 @@
-/** Users with the least permissions, passwords, and TLS: on one server, behind Sentinels, and on a Cluster. */
+/** Redis users with minimal permissions, passwords and TLS: on one server, behind Sentinels, and on a Cluster. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** What the settings of Redis may say, and what is said about each that may not be. */
+/** Valid settings of Redis, and the error for each invalid one. */
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'

@@ -1,4 +1,4 @@
-/** The part of the conformance suite that is about sites, API keys, their last uses, votes, and the audit log. */
+/** The conformance suite for sites, API keys, their last uses, votes on speed, and the audit log. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** Votes on the speed of devices on their way from workers into a real store, and the estimates back. */
+/** Votes on devices' speed, from workers to a real store, and the estimates that come back. */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'

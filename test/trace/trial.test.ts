@@ -1,4 +1,4 @@
-/** Another policy on trial: in the shadow of a running service, and over what the service recorded. */
+/** Another policy on trial: as the shadow of a running service, and on its recorded trace. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,7 @@
-/** Every state, in light, dark and forced colours, left to right and right to left: found faultless, and looked at. */
+/**
+ * Accessibility of every state of the widget: light, dark and forced colours, left to right and right to left. Keeps
+ * screenshots if asked.
+ */
 
 import assert from 'node:assert/strict'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** The element in a page: how it starts, what it gives the form, events, renewal, several at once, other origins. */
+/** The element in a page: start, form field, events, renewal, several elements, other origins. */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

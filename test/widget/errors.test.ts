@@ -1,4 +1,4 @@
-/** What goes wrong on the way: the element waits, mends what it can, and says plainly what it cannot. */
+/** Failures between widget and service: the element waits, retries, and shows an error where a retry cannot help. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

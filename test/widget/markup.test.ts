@@ -1,4 +1,7 @@
-/** With the page's rights runs only what the page trusts: nothing that injected markup names, and of a pinned build its own files. */
+/**
+ * Only trusted code runs with the page's rights: no file that injected markup names, and from a pinned build only its
+ * own files.
+ */
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

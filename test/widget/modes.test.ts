@@ -1,4 +1,4 @@
-/** Where it solves: each mode on a page whose policy allows just that, without one violation report. */
+/** Each solver mode on a page whose policy allows just this mode, without a violation report. */
 
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

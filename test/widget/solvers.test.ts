@@ -1,4 +1,4 @@
-/** All three solvers find the same counters, which are those that the server's check accepts, and the first such. */
+/** All three solvers find the same counter: the first one that the server's check accepts. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

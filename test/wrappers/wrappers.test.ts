@@ -1,6 +1,6 @@
 /**
- * React, Vue and Svelte in Chromium before a running service: wrappers that others wrote, with the scripts of /compat/, and
- * the element itself. Where a vendor's backends use a package of npm, that package redeems the token.
+ * React, Vue and Svelte in Chromium with a running service: third-party wrappers with the scripts of /compat/, and the
+ * element itself. Vendors' npm packages for backends redeem the tokens.
  */
 
 import assert from 'node:assert/strict'

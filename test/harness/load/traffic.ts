@@ -1,5 +1,5 @@
 /**
- * Valid requests, every one different, built ahead of time so that sending one costs the generator next to nothing.
+ * Valid requests, each different, built in advance so that sending one costs the generator almost nothing.
  *
  * Nonces and tokens are minted here with the service's own secret, as another host of the same installation would. A
  * nonce states its difficulty itself, authenticated, so these state 0 bits: any counter solves them, and the service
