@@ -176,7 +176,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
 
 /**
  * The site of a refused request, for the metrics: the site of its X-Site-Key or of its API key, whose secret may be wrong.
- * undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
+ * The result is undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
  */
 function namedSite(
   sites: SiteDirectory,

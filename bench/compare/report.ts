@@ -24,10 +24,9 @@ const T_95 = [
  * Each new measurement against the old one beside it in time: what slows the machine for minutes befalls both, and
  * leaves their ratio alone.
  *
- * The interval is Student's t on the logarithms of the ratios. Logarithms, because 2 and 1/2 are the same distance from
- * no difference. Not a bootstrap, whose intervals are too narrow for the five to ten pairs that one has patience for:
- * resamples of so few never show more than their own range. An outlier widens this one, so a disturbed run says that it
- * cannot tell.
+ * The interval is Student's t on the logarithms of the ratios. Logarithms, because 2 and 1/2 are the same distance from no
+ * difference. A bootstrap would give intervals that are too narrow for five to ten pairs, because resamples never exceed the
+ * range of the pairs. An outlier widens this one, so a disturbed run says that it cannot tell.
  *
  * @param olds,news as many of each, all above 0; the nth of one was measured beside the nth of the other
  */

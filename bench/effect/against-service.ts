@@ -1,6 +1,7 @@
 /**
- * Checks the simulator against the truth: a trace of requests goes to the running service, one after another, and then through
- * the simulator with the times at which Redis saw them. Difficulties, refusals and results must be equal, all of them.
+ * Compares the simulator with the service. A trace of requests goes to the running service, one after another. Then it goes
+ * through the simulator, with the times at which Redis saw the requests. Difficulties, refusals and results must be equal,
+ * all of them.
  *
  * The service has one worker: which of several workers gets a connection is for the kernel to decide.
  */

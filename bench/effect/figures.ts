@@ -1,6 +1,6 @@
 /**
- * What happened in a scenario, with a time line of ten-second bins, and the figures of that: what people waited and saw, and what
- * the attackers got and paid.
+ * Records what happened in a scenario, with a time line of ten-second bins. Computes the figures: the waits of people, and the
+ * successes and costs of attackers.
  */
 
 import { type Attack, POPULATIONS, PRICES, type Scenario } from './scenario.ts'
@@ -144,8 +144,8 @@ export interface Figures {
   /** Seconds that all people waited longer than at the base, for each dollar of the attackers. */
   readonly secondsPerDollar: number | undefined
   /**
-   * Seconds from the end of the last attack, or its last token, until people's mean bits, ten seconds at a time, stay as before: within half a bit
-   * of the mean, or of the worst ten seconds if these were worse.
+   * Seconds from the end of the last attack, or its last token, until people's mean bits stay as before the attack. Means
+   * are over ten seconds. "As before" is within half a bit of the mean, or of the worst ten seconds if these were worse.
    */
   readonly recoverySeconds: number | undefined
   /** The same without half a bit of tolerance. */

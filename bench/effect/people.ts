@@ -1,4 +1,4 @@
-/** People: they ask as the widget does, wait as they are told, and leave when it takes too long. */
+/** People in the simulator: they send requests as the widget does, wait as Retry-After says, and leave after a time. */
 
 import type { Address } from '../../src/domain/address.ts'
 import type { DeviceClass } from '../../src/domain/solve-time.ts'

@@ -115,7 +115,7 @@ const SETTLE_MS = 2
  * code, such as OpenSSL's contexts, is not counted. To be called when the step is warm, in a process that was started with
  * --expose-gc.
  *
- * A process also allocates for itself now and then, as when it compiles: that only ever adds to the heap, so the least
+ * A process also allocates for itself at times, as when it compiles. Such allocations only add to the heap, so the least
  * growth of several measurements is the step's own.
  */
 export async function garbageOf(work: Work): Promise<number> {

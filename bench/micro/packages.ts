@@ -1,13 +1,13 @@
 /**
  * The packages that whole requests are compared with.
  *
- * altcha-lib, version 2 of its protocol, with the cheapest of its algorithms, which is also the one nearest to ours: one
- * SHA-256 (its documentation's example has 5,000 rounds of PBKDF2). Verification is by the function that all of its
- * framework plug-ins call, with its atomic store hook on a Map.
+ * altcha-lib, version 2 of its protocol, with one SHA-256: the cheapest of its algorithms, and the nearest to ours. (Its
+ * documentation's example has 5,000 rounds of PBKDF2.) Verification is by the function that all of its framework plug-ins
+ * call, with its atomic store hook on a Map.
  *
- * It signs what it hands out and checks that, expiry, and the proof. It binds to no site and no address, gives no
- * score, has no limits, and issues no token: the customer's backend verifies the solution itself, so its verification
- * stands beside both ours and our redemption.
+ * It signs what it hands out and checks that, expiry, and the proof. It binds to no site and no address, gives no score, has
+ * no limits, and issues no token. The customer's backend verifies the solution itself, so its verification is compared with
+ * our verification plus redemption.
  *
  * Cap is the package @cap.js/server, with its storage hooks on Maps: no file, no network.
  *

@@ -102,10 +102,10 @@ function entriesOf(root: LmdbRoot): number {
 }
 
 /**
- * Bytes that this process has written so far. LMDB copies each page that a transaction changes, once a transaction, and
- * hands all of them to the system at its end; nothing waits for a disk, because the state is not synced. What the disk
- * gets later depends on when the system finds the time, so two bounds are told: `passed` counts every page handed over,
- * as often as it was; `dirtied` only those that the disk was not owed already. undefined where the kernel does not count.
+ * Bytes that this process has written so far. LMDB copies each page that a transaction changes, and gives all copies to the
+ * system at the end of the transaction. Nothing waits for a disk, because the state is not synced. What the disk gets later
+ * depends on when the system finds the time, so two bounds are told: `passed` counts every page handed over, as often as it
+ * was; `dirtied` only those that the disk was not owed already. undefined where the kernel does not count.
  */
 function writtenBytes(): { passed: number; dirtied: number } | undefined {
   try {

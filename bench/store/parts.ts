@@ -64,8 +64,8 @@ export function warmUp(store: StoreKind, sizes: Sizes): Promise<void> {
 }
 
 /**
- * One repetition on a fresh store: for each kind of operation, in the order of a visit, one row; and one for all of
- * them together, with how long others had to wait.
+ * One repetition on a fresh store: a row for each kind of operation, in the order of a visit, and a row for all of them
+ * together. The last row has how long other operations waited.
  */
 function runCosts(part: Part, store: StoreKind, sizes: Sizes, batch: number): Promise<Run[]> {
   return withSubject(store, async subject => {
@@ -154,8 +154,8 @@ async function fillTypical(store: RequestStore, first: number, addresses: number
 const MINUTE_MS = 60_000
 
 /**
- * All that the contract lets an address do in a minute, evenly spread: challenges for two sites in turn, and
- * verifications of which the first site gets as many as one site may.
+ * All requests that the contract allows an address in a minute, evenly spread: challenges for two sites in turn, and
+ * verifications. The first site gets the most verifications that a site may get.
  */
 async function fillToLimits(store: RequestStore, clock: { nowMs: number }, addresses: number): Promise<void> {
   const { challengeAddress, verifyAddress, verifyAddressSite } = CONTRACT_LIMITS

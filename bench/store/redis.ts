@@ -118,8 +118,8 @@ async function scriptCallsUs(admin: Redis): Promise<number[]> {
 }
 
 /**
- * Some 5,000 visits a second. The rate matters: Redis looks at some keys ten times a second, and goes on while over 10 %
- * of them have expired, so it always leaves some and looks at many for each that it removes.
+ * Some 5,000 visits a second. The rate matters: Redis samples keys ten times a second, and goes on while over 10 % of a
+ * sample have expired. So some expired keys always stay, and Redis examines many keys for each one that it removes.
  */
 const KEYS_PER_MS = 15
 /** Time to cut all lives short, before the first ends, on a machine that may be busy. */

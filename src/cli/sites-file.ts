@@ -1,6 +1,6 @@
 /**
- * Sites as a file. `powgate site export` writes such a file, `powgate site schema` tells what it may hold, and `powgate apply`
- * changes the sites of a store to what it says, in one atomic step.
+ * Sites as a file. `powgate site export` writes such a file, and `powgate site schema` prints its schema. `powgate apply`
+ * changes the sites of a store to those of the file, in one atomic step.
  */
 
 import { randomBytes } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * Reads the settings from the environment, from a file of settings, and from files with one secret each; checks them, and
- * turns them into one frozen Config. All problems are found before anything starts, and listed.
+ * Reads the settings from the environment, from a file of settings, and from files with one secret each. Checks the
+ * settings, and turns them into one frozen Config. All problems are found before anything starts, and listed.
  */
 
 import { readFileSync } from 'node:fs'

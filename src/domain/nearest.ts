@@ -4,8 +4,8 @@
 const BEGINNING_MIN = 4
 
 /**
- * The name with the fewest edits, at most a third of the letters typed; else one that begins as the typed one, or the other
- * way round. Of two that are equally near, the earlier one.
+ * The name with the fewest edits, at most a third of the typed letters. Without one, a name that begins with the typed
+ * letters, or whose letters the typed ones begin with. Of two that are equally near, the earlier one.
  */
 export function nearest(typed: string, known: readonly string[]): string | undefined {
   let best: string | undefined

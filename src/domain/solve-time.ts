@@ -1,6 +1,6 @@
 /**
- * The base of a site that names a time instead of bits: 95 of 100 visitors wait at most so long for the solver on a quiet day.
- * Also the classes of visitors' devices, and how long they take.
+ * The base of a site that names a time instead of bits: on a quiet day 95 of 100 visitors wait for the solver at most this
+ * time. Also the classes of visitors' devices, and how long they take.
  *
  * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). Speeds
  * of devices are about log-normal. With the spread of DEVICE_CLASSES (as wide as sigma of ln h = 1.2), the mean of e^(-t h / W)

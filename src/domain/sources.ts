@@ -1,13 +1,13 @@
 /**
- * Where accepted proofs came from lately: from each address, and from the networks around it. Who had many accepted pays more
- * for the next one. Challenges that nobody solved count nothing, so nobody raises the price of others without work.
+ * Counts recent accepted proofs of each address and of the networks around it. Many accepted proofs make the next one harder.
+ * Unsolved challenges do not count, so nobody makes challenges harder for others without work.
  *
- * An address that sent several proofs within ten minutes comes *again*, and so does a network that one owner holds (an IPv4
- * /24, an IPv6 /48) and that sent many. Most people come once, and share a network with few others. So only proofs of those
- * that come again count as load of a site, and only they pay for that load in full.
+ * An address *comes again* if it sent several proofs within ten minutes. So does a network of one owner (an IPv4 /24, an IPv6
+ * /48) that sent many. Most people come once, and share a network with few others. So only proofs of addresses and networks
+ * that come again count as load of a site, and only these get the full difficulty of that load.
  *
  * Each worker sees a random sample of connections, and multiplies larger counts by the number of workers. Networks of private
- * and loopback addresses are not looked at: they are the operator's own.
+ * and loopback addresses are not counted, because they are the operator's own.
  */
 
 import { type Address, AddressSet, isV4 } from './address.ts'

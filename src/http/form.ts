@@ -35,8 +35,8 @@ export function parseUrlencoded(bytes: Buffer): FormReading {
     return problem('The body is not percent-encoded UTF-8.')
   }
   const fields = new Fields()
-  // No more than is needed to see that there are too many: on Node.js 24, twice as many fields take four times as long. (An
-  // empty part may stand in front.)
+  // The parser stops at the first field too many: on Node.js 24, twice as many fields take four times as long. (An empty
+  // part may stand in front.)
   const some = text.split(/&+/, FIELDS_MAX + 2).join('&')
   // URLSearchParams drops a question mark in front.
   for (const [name, value] of new URLSearchParams(`?${some}`)) {

@@ -1,6 +1,6 @@
 /**
- * What visitors did, in the log: every line has an `event` of the list below and fields with stable names, from which
- * `powgate explain` lists a visitor's steps. An event that is not logged costs a few comparisons and no allocation.
+ * Logs what visitors did. Every line has an `event` of the list below, and fields with stable names. `powgate explain` lists
+ * a visitor's steps from these lines. An event that is not logged costs a few comparisons and no allocation.
  */
 
 import type { Logger } from 'pino'

@@ -1,6 +1,6 @@
 /**
- * Schemas of the answers, which a test compares with real answers; and examples: one visit from challenge to redemption, whose
- * proof is valid and whose MACs are made up.
+ * Schemas of the answers, which a test compares with real answers. The examples are one visit from challenge to redemption.
+ * Its proof is valid, and its MACs are made up.
  */
 
 import Type, { type TSchema } from '#typebox'

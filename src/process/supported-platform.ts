@@ -1,6 +1,6 @@
 /**
  * Ends the process, with one line, where powgate is not tested or its native modules have no binary. Imported first, because
- * the import of a native module that does not fit throws an error that nobody can act on. On Node.js 24, lmdb's shared
+ * the import of a native module that does not fit throws an error that does not say what to do. On Node.js 24, lmdb's shared
  * buffers let an earlier version of this service accept a nonce twice, so untested lines are refused.
  */
 

@@ -1,6 +1,6 @@
 /**
- * The layout of the proof of work, and which counters a widget tries: the one definition that the server, every solver, the
- * tests and the benches use.
+ * The layout of the proof of work, and the counters that a widget tries. Server, solvers, tests and benches all use this one
+ * definition.
  *
  *   input  = nonce (32 lowercase hex characters, as sent) ++ counter (decimal ASCII, no leading zeros)
  *   digest = SHA-256(input)

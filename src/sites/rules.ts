@@ -1,4 +1,4 @@
-/** What a value given as text may be, and what the texts of a site's settings may be: one rule for flags and for files. */
+/** Rules for values given as text, and for the texts of a site's settings. Flags and files share these rules. */
 
 import { parseRange } from '../domain/address.ts'
 import { isOriginPattern } from '../domain/origin.ts'

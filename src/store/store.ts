@@ -2,8 +2,8 @@
  * The interface of the store: the only state that workers share, as operations of the domain. Both implementations (redis/,
  * embedded/) pass one conformance suite (test/store/conformance.ts), races included.
  *
- * The three request operations take a callback and answer once: in the same event-loop turn if the store is known to be away,
- * else in a later turn. An unknown outcome is `unavailable`; the caller must refuse or fall back.
+ * The three request operations take a callback and call it once. The call comes in the same event-loop turn if the store is
+ * known to be away, else in a later turn. An unknown outcome is `unavailable`; the caller must refuse or fall back.
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'

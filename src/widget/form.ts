@@ -1,6 +1,6 @@
 /**
- * The element's part in its form: carries the token, keeps the form invalid without one, and repeats a submission that came
- * too early as soon as the token is there.
+ * The element's part in its form: carries the token, and keeps the form invalid without one. A submission that came too
+ * early is repeated as soon as the token is there.
  */
 
 interface FormHooks {

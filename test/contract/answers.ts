@@ -1,4 +1,4 @@
-/** What the contract says of answers, and how its tests count admitted requests. */
+/** Forms of answers in the contract, and how its tests count admitted requests. */
 
 import assert from 'node:assert/strict'
 import type { Answer } from '../harness/http.ts'

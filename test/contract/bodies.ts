@@ -1,6 +1,6 @@
 /**
- * Contract, sections 2.2, 4.2, 4.3 and 7: request bodies that are no JSON object, and wrong fields of a solution, give 400.
- * Nothing else happens: the nonce or token that they came with is still good.
+ * Contract, sections 2.2, 4.2, 4.3 and 7: request bodies that are no JSON object, and invalid fields of a solution, get 400.
+ * Such a request spends neither the nonce nor the token in it.
  */
 
 import assert from 'node:assert/strict'

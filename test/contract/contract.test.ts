@@ -1,6 +1,6 @@
 /**
  * The whole contract, sections 1 to 8, over HTTP against the forked service with its default limits and lifetimes, on each
- * store. Every answer is held against the OpenAPI document.
+ * store. Every answer is checked against the OpenAPI document.
  */
 
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** Contract, sections 2.4, 3, 4.3 and 5: POST /verify-token and who may call it. Tokens are in token.ts. */
+/** Contract, sections 2.4, 3, 4.3 and 5: POST /verify-token and its credentials. Tokens are in token.ts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Contract, sections 2.1 to 2.3, 3 and 4.2: POST /verify. Bodies that are wrong are in bodies.ts. */
+/** Contract, sections 2.1 to 2.3, 3 and 4.2: POST /verify. Invalid bodies are in bodies.ts. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** What the page shows: how numbers are written, which ticks an axis has, what is called a problem, how sites are named. */
+/** The page's parts: formats of numbers, ticks of axes, the list of problems, names of sites. */
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The dashboard on a real admin port, with a history of the test's own; and what a page is looked at for. */
+/** A dashboard on a real admin port with a history that the test supplies, and the checks that every page must pass. */
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'

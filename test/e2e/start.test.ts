@@ -1,4 +1,4 @@
-/** Starting and stopping: what an operator sees, and that nothing under way is lost and no process stays behind. */
+/** Start and stop: the messages and exit codes that an operator sees. No request is lost, and no process remains. */
 
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,6 +1,6 @@
 /**
- * Measuring: CPU time and memory as Linux counts them in /proc, of a process, of the whole machine, and between two moments; and
- * the spread of a figure that was measured several times.
+ * Measuring: CPU time and memory as Linux counts them in /proc: of a process, of the whole machine, and between two moments.
+ * Also the spread of a figure that was measured several times.
  *
  * CPU time is user+system of all threads. /proc/<pid>/task/<tid>/schedstat has it in nanoseconds; a kernel built
  * without that file has only the ticks of /proc/<pid>/stat, 10 ms each.

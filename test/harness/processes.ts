@@ -1,4 +1,4 @@
-/** Processes of tests and benches: those that they start, and what the system tells of any. */
+/** Processes that tests and benches start, and what the system reports of any process. */
 
 import { type ChildProcess, execFileSync, type ForkOptions, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -149,8 +149,8 @@ type Answer = { readonly result: unknown } | { readonly problem: string }
 const STOP_MS_MAX = 15_000
 
 /**
- * A process of its own that carries out orders, one at a time: a load generator, so that its CPU time is counted apart, or the
- * code of another tree.
+ * A child process that executes orders, one at a time: a load generator, whose CPU time is counted apart, or the code of
+ * another tree.
  */
 export class OrderProcess<Order> {
   readonly #child: ChildProcess

@@ -1,7 +1,7 @@
 /**
- * Bodies: how they come in pieces, the schemas that they are held against, and the two ways in which they are read. Bodies as
- * the widget and most backends write them are read a way of their own: what comes out must be what the general way makes of
- * them, however a body is changed. POWGATE_TEST_BODIES says how many are tried at each endpoint.
+ * Request bodies: received in pieces, checked against schemas, and parsed in two ways. Bodies as the widget and most backends
+ * write them take a fast parser. On mutated bodies its result must equal that of the general parser. POWGATE_TEST_BODIES sets
+ * how many bodies are tried at each endpoint.
  */
 
 import assert from 'node:assert/strict'

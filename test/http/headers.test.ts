@@ -1,4 +1,4 @@
-/** How headers are read: by name and in one pass, Accept-Encoding and If-None-Match by tables; and Retry-After of answers. */
+/** Parsing of request headers, in one pass and by name; Accept-Encoding, If-None-Match, and Retry-After as tables. */
 
 import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** The forms of the log, and what a programming error would let into it, with errors as ioredis and a real Redis make them. */
+/** The formats of the log, and secrets in errors that reach the log: real errors of ioredis and Redis. */
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'

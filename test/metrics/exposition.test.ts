@@ -1,4 +1,4 @@
-/** How totals become text, beyond what a running service shows; and that the strict reader of such text does refuse. */
+/** The text of /metrics in cases that a running service does not show. The strict parser of such text refuses invalid text. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,9 +1,9 @@
 /**
  * A process of lmdb-file.test.ts:
  *
- *   write DIR NAME TIMES     raises a number of its own by one in each transaction, and says so if the number is not what it left
- *                            there; so often at least, and until the one that opens is through
- *   open DIR NAME TIMES      opens and closes the files so often, and then leaves a file named `done`
+ *   write DIR NAME TIMES     increments its own number in each transaction, and reports if the stored number is not its last;
+ *                            at least TIMES transactions, and until the process that opens has finished
+ *   open DIR NAME TIMES      opens and closes the files TIMES times, and then writes a file named `done`
  *   write-until-killed DIR   writes random records to the state
  */
 

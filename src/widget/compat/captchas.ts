@@ -170,7 +170,7 @@ export class Captchas {
     }
     const fields = this.#fieldsOf(options, captcha.id)
     // A widget of a form keeps the form from being sent without a token. Where `execute` starts the widget, the page's own
-    // handler of the submission often calls it, so there the widget must be no part of the form: it is in a shadow tree.
+    // submit handler often calls it. There the widget must not be part of the form, so it is in a shadow tree.
     if (isManual) box.attachShadow({ mode: 'open' }).append(gate)
     else box.append(gate)
     box.append(...fields)

@@ -1,11 +1,12 @@
 /**
  * The two load drivers over raw keep-alive connections, each with at most one request under way.
  *
- * `runLoad` is a closed loop: a connection sends its next request when its answer is there. It must be cheap, because it shares
- * the machine with what it measures. Requests are prebuilt, answers are read into one buffer per connection, and only what has
- * to be checked is looked at. Measured: 6.2 us CPU a request beside 6.0 us of a bare uWebSockets.js server, so one core of load
- * keeps a worker on another core over 90 % busy; the C program wrk drives the same server some 4 % faster. In a closed loop a
- * stalled server also stalls the load, so these latencies say little of what visitors at a fixed rate would wait.
+ * `runLoad` is a closed loop: a connection sends its next request when its answer is there. It must be cheap, because it
+ * shares the machine with what it measures. Requests are prebuilt, answers are read into one buffer per connection, and only
+ * what has to be checked is looked at. Measured: 6.2 us of CPU a request, beside 6.0 us of a bare uWebSockets.js server. So
+ * one core of load keeps a worker on another core over 90 % busy. The C program wrk drives the same server some 4 % faster.
+ * In a closed loop a stalled server also stalls the load, so these latencies say little of what visitors at a fixed rate
+ * would wait.
  *
  * `runPacedLoad` is an open loop, free of coordinated omission: request i is due at start + i / rate whatever the server does,
  * its latency runs from that moment to the last byte of its answer, and a request that finds all connections busy waits in line,
@@ -14,9 +15,9 @@
  *   due:   |  |  |  |  |  |  |  |          sent: at the next tick, or when an answer comes in
  *                   ^--- latency ---^
  *
- * A tick comes every 0.2 ms (see ticker.ts), so each latency holds a wait of 0 to 0.2 ms, or more where cores are scarce, that
- * is the generator's own. It is measured (`ownDelay...`: of requests that were sent at the first tick or answer after they were
- * due, with a connection free), and the bare server in the same table has it as well.
+ * A tick comes every 0.2 ms (see ticker.ts). So each latency includes a wait of 0 to 0.2 ms of the generator itself, or more
+ * where cores are scarce. This wait is measured (`ownDelay...`) for requests that were sent at the first tick or answer
+ * after they were due, with a connection free. The latencies of the bare server in the same table include it as well.
  */
 
 import { createHistogram } from 'node:perf_hooks'

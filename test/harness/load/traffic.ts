@@ -1,10 +1,9 @@
 /**
  * Valid requests, each different, built in advance so that sending one costs the generator almost nothing.
  *
- * Nonces and tokens are minted here with the service's own secret, as another host of the same installation would. A
- * nonce states its difficulty itself, authenticated, so these state 0 bits: any counter solves them, and the service
- * does exactly the work of a real check (parse, two MACs, one SHA-256, comparison). Solving 18 bits for every request
- * would take hours.
+ * Nonces and tokens are minted here with the service's own secret, as another host of the same installation would. A nonce
+ * states its own difficulty, authenticated. These nonces state 0 bits, so any counter solves them. The service does exactly
+ * the work of a real check: parse, two MACs, one SHA-256, comparison. Solving 18 bits for every request would take hours.
  */
 
 import { parseAddress } from '../../../src/domain/address.ts'

@@ -30,9 +30,9 @@ export function challengeText(siteKey: string, address: string): string {
 }
 
 /**
- * Requests of visitors. Their nonces are made here, as another host of the same installation would make them, with a difficulty
- * of 0 bits: the service does all the work for a real solution, and nobody spends time on solving. (1.5 us each: not worth making
- * ahead.)
+ * Requests of visitors. Their nonces are made here, as another host of the same installation would make them, with a
+ * difficulty of 0 bits. The service does all the work for a real solution, and no time is spent on solving. (1.5 us each:
+ * not worth making ahead.)
  */
 export class VisitorRequests {
   readonly #target: RequestTarget
