@@ -6,6 +6,9 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Part } from '../../src/http/exchange-host.ts'
+import { OverloadGate } from '../../src/http/gate.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { RawConnection } from '../harness/raw-http.ts'
@@ -307,4 +310,26 @@ test('a client that asks on and reads no refusal is disconnected', async t => {
     },
   )
   t.diagnostic(`${sent} bytes of requests, ${server.refused()} refused`)
+})
+
+function spin(ms: number): void {
+  const untilMs = performance.now() + ms
+  while (performance.now() < untilMs);
+}
+
+test('overload: the gate refuses challenges and files, and admits solutions and tokens', async t => {
+  const gate = new OverloadGate({ delayMsTarget: 5, turnsPerRequest: 1, onChange: () => {} })
+  t.after(() => gate.stop())
+  gate.start()
+  while (!gate.isShedding) {
+    spin(40)
+    await sleep(0)
+  }
+  assert.ok(gate.admits('challenge'), 'the first of a turn')
+  spin(20)
+  const parts: Part[] = ['challenge', 'content', 'verify', 'verify-token', 'siteverify']
+  assert.deepEqual(
+    parts.map(part => gate.admits(part)),
+    [false, false, true, true, true],
+  )
 })
