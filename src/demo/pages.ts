@@ -63,8 +63,8 @@ cookie and no third party. Send it to see what the site&#39;s backend learns.</p
 <p>The token arrives as the form field <code>powgate-token</code>. <code>powgate site create</code> makes the keys, and
 <code>powgate widget</code> prints this with your own address. For scripts: the widget&#39;s
 <a href="widget/powgate.d.ts">types</a>.</p>
-<p class="note">This page&#39;s own site lets everybody through, so that you can see any score. It is served because
-<code>POWGATE_DEMO</code> is on.</p>
+<p class="note">This page&#39;s own site lets everybody through, so that you can see any score. The page is served on a
+first start, and with <code>POWGATE_DEMO=on</code>.</p>
 </main>
 </body>`,
 )
