@@ -124,6 +124,7 @@ function runs(
       env: { ...process.env, ...env },
       stdio: 'ignore',
       timeout: TEST_MS_MAX,
+      killSignal: 'SIGKILL', // on SIGTERM playwright-core closes its browsers and goes on
     })
     child.once('exit', code => resolve(code === 0))
   })

@@ -39,8 +39,9 @@ async function verifiedOn(
     `${pages.origin(host)}/form`,
     options.before === undefined ? {} : { prepare: options.before },
   )
-  const detail = (await opened.page.evaluate(VERIFIED)) as Verified
+  // First, because this wait has an end.
   await untilState(opened.page, 'verified')
+  const detail = (await opened.page.evaluate(VERIFIED)) as Verified
   return { ...opened, detail }
 }
 
