@@ -1,6 +1,6 @@
 /**
  * Loaded first into each process of a service. On SIGUSR2 the process collects all garbage. Then it writes the bytes that its
- * JavaScript heap keeps to a file named by its process id. See kept-memory.ts.
+ * JavaScript heap keeps to a file named by its process id. See memory.ts.
  */
 
 import { writeFileSync } from 'node:fs'
