@@ -15,6 +15,8 @@ import { DEFAULT_POLICY, type DifficultyPolicy } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { SITEVERIFY_CODES } from '../src/http/replies.ts'
+import { openapiDocument } from '../src/openapi/document.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
 import { POLICY_SCHEMA } from '../src/sites/schema.ts'
 import { conformanceTable } from './torture/conformance-rows.ts'
@@ -70,9 +72,11 @@ function anchorsOf(page: string): Set<string> {
   return new Set(plain.map(line => line.toLowerCase().replaceAll(' ', '-')))
 }
 
-/** The rows of all tables of a page whose first cell is code that matches, as cells. */
-function rows(page: string, first: RegExp): string[][] {
-  const lines = read(page).prose.filter(line => line.startsWith('| '))
+/** The rows of all tables of a page whose first cell matches, as cells. */
+const rows = (page: string, first: RegExp) => rowsOf(read(page).prose, first)
+
+function rowsOf(prose: readonly string[], first: RegExp): string[][] {
+  const lines = prose.filter(line => line.startsWith('| '))
   const cells = lines.map(line => line.split(/(?<!\\)\|/).slice(1, -1))
   return cells.map(row => row.map(cell => cell.trim())).filter(([cell]) => first.test(cell!))
 }
@@ -163,6 +167,109 @@ test('integrate.md lists every code with its status, those of /siteverify, and t
   assert.deepEqual(
     listedKeys,
     Object.entries(TEST_KEYS).map(([outcome, { siteKey, apiKey }]) => [outcome, siteKey, apiKey]),
+  )
+})
+
+/** The sections of contract.md, by number. */
+const CONTRACT = new Map(
+  textOf('docs/contract.md')
+    .split(/^##+ (?=\d)/m)
+    .slice(1)
+    .map(text => [/^\d+(\.\d+)?/.exec(text)![0], text]),
+)
+
+test('contract.md has each section and rule that is cited, and tests cite each rule that leaves nothing open', () => {
+  const isText = (name: string) => /\.(ts|js|md|lua|txt)$/.test(name) && !/\b(node_modules|dist)\//.test(name)
+  const files = ['src', 'test', 'bench', 'client', 'docs'].flatMap(folder =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+      .map(name => join(folder, name))
+      .filter(isText),
+  )
+  const uncited = new Set<string>()
+  for (const [section, text] of CONTRACT)
+    for (const [, rule] of text.matchAll(/\n(\d+)\. (?!.*\bis open\b)/g))
+      if (section !== '1') uncited.add(`§${section} rule ${rule}`) // the overview, which the others repeat
+  for (const file of files) {
+    for (const [citation, section, rule] of textOf(file).matchAll(/§(\d+(?:\.\d+)?)(?: rule (\d+))?/g)) {
+      const text = CONTRACT.get(section!)
+      assert.ok(text !== undefined, `${file} cites ${citation}: contract.md has no such section`)
+      const isThere = rule === undefined || text.includes(`\n${rule}. `)
+      assert.ok(isThere, `${file} cites ${citation}: that section has no such rule`)
+      if (file.startsWith('test/')) uncited.delete(citation)
+    }
+  }
+  assert.deepEqual([...uncited], [], 'no test cites these rules')
+})
+
+test('contract.md has the fields, statuses and codes of the OpenAPI document, which are outcomes', () => {
+  const { components, paths } = JSON.parse(JSON.stringify(openapiDocument('')))
+  const fieldsIn = (section: string) => rowsOf(CONTRACT.get(section)!.split('\n'), /^`\w+`$/)
+  const bodies = { 2.1: 'Challenge', 2.2: 'Solution', 2.3: 'Passed', 2.4: 'Redeemed' }
+  for (const [section, name] of Object.entries(bodies)) {
+    const { properties, required } = components.schemas[name]
+    const names = Object.keys(properties).concat(name === 'Redeemed' ? 'error' : [])
+    assert.deepEqual(
+      fieldsIn(section).flatMap(([cell]) => codes(cell!)),
+      names,
+      name,
+    )
+    const optional = fieldsIn(section).filter(([, , isRequired]) => isRequired === 'no')
+    const left = Object.keys(properties).filter(field => !required.includes(field))
+    assert.deepEqual(
+      optional.flatMap(([cell]) => codes(cell!)),
+      left,
+      `${name}: what is not required`,
+    )
+  }
+  for (const field of Object.keys(components.schemas.Solution.properties.environment.properties))
+    assert.ok(codes(CONTRACT.get('2.2')!).includes(field), field)
+  for (const field of Object.keys(components.schemas.Redemption.properties))
+    assert.ok(codes(CONTRACT.get('4.3')!).includes(field), field)
+
+  const outcomes = Object.values(OUTCOMES).map(({ status, code }) => `${status} ${code}`)
+  const errors = rowsOf(CONTRACT.get('7')!.split('\n'), /^`(GET|POST) /)
+  for (const section of ['4.1', '4.2', '4.3']) {
+    const [, endpoint, method, path] = /^[\d.]+ ((\w+) (\S+))$/m.exec(CONTRACT.get(section)!)!
+    const own = errors.filter(([cell]) => codes(cell!).includes(endpoint!))
+    const listed = own.flatMap(([, status, , cell]) => codes(cell!).map(code => `${status} ${code}`))
+    const { 200: _, ...refusals } = paths[path!][method!.toLowerCase()].responses
+    const documented = Object.keys(refusals).flatMap(status => {
+      const { code } = refusals[status].content['application/json'].schema.properties
+      return code.enum.map((one: string) => `${status} ${one}`)
+    })
+    assert.deepEqual(listed.sort(), documented.sort(), endpoint)
+    assert.deepEqual(
+      listed.filter(one => !outcomes.includes(one)),
+      [],
+      endpoint,
+    )
+    const fixed = own.filter(([, , when]) => !when!.includes('**Decided**')).map(([, status]) => status)
+    const named = /^\| errors \| ([\d, ]+) \(§7\) \|$/m.exec(CONTRACT.get(section)!)![1]
+    assert.equal(named, fixed.join(', '), endpoint)
+  }
+})
+
+test('contract.md has the limits and constants of the settings', () => {
+  const limits = rowsOf(CONTRACT.get('8')!.split('\n'), /^`(GET|POST) /)
+  assert.deepEqual(
+    limits.map(([, , limit, setting]) => [...codes(setting!), limit]),
+    Object.entries<Setting>(SETTINGS)
+      .filter(([name]) => name.startsWith('POWGATE_LIMIT_'))
+      .map(([name, { fallback }]) => [name, fallback]),
+  )
+  for (const [endpoint, , , setting] of limits) {
+    const { about } = SETTINGS[codes(setting!)[0] as SettingName]
+    assert.ok(about.includes(`: ${codes(endpoint!)[0]!.split(' ')[1]}`), `${setting} is not of ${endpoint}`)
+  }
+  const constants = rowsOf(CONTRACT.get('8')!.split('\n'), /^(lifetime|length|difficulty|hash)/)
+  assert.deepEqual(
+    constants.map(([, value]) => value),
+    [
+      `${SETTINGS.POWGATE_TOKEN_SECONDS.fallback} s, which are 5 minutes`,
+      `${NONCE_LENGTH} hexadecimal characters`,
+      `${DIFFICULTY_MIN} to ${DIFFICULTY_MAX} leading zero bits, adaptive`,
+      'sha256',
+    ],
   )
 })
 

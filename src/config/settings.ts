@@ -186,7 +186,7 @@ export const SETTING_GROUPS = {
     POWGATE_TOKEN_SECONDS: integer(
       [1, 3600],
       300,
-      'Lifetime of a token; the interface says 300. Changed, it ends challenges under way, no token.',
+      'Lifetime of a token; the contract says 300. Changed, it ends challenges under way, no token.',
     ),
     POWGATE_BODY_MAX_BYTES: integer([1024, 1_048_576], 8192, 'Longest request body.'),
   },

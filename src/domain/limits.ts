@@ -17,7 +17,7 @@
 
 export const WINDOW_MS = 60_000
 
-/** The contract's limits, requests per minute (interface specification, section 8). */
+/** The limits of contract §8, in requests per minute. */
 export interface Limits {
   readonly challengeAddress: number
   readonly challengeAddressSite: number

@@ -39,7 +39,7 @@ type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 /** The judgement of a request before the store is called. */
 type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
-  /** The failed result of the interface specification's section 2.3, and its reason. The nonce stays unused. */
+  /** The failed result (contract §2.3), and its reason. The nonce stays unused. */
   | {
       readonly verdict: 'failed'
       readonly nonce: string

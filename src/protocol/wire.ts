@@ -1,4 +1,4 @@
-/** The JSON bodies of the three endpoints, as the interface specification names them (section 2). */
+/** The JSON bodies of the three endpoints (contract §2). */
 
 /** Response of GET /challenge. */
 export interface Challenge {

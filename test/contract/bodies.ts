@@ -1,5 +1,5 @@
 /**
- * Contract, sections 2.2, 4.2, 4.3 and 7: request bodies that are no JSON object, and invalid fields of a solution, get 400.
+ * Contract §2.2, §4.2, §4.3 and §7: request bodies that are no JSON object, and invalid fields of a solution, get 400.
  * Such a request spends neither the nonce nor the token in it.
  */
 

@@ -1,4 +1,4 @@
-/** Contract, sections 2.1 and 4.1: GET /challenge. Sites and origins are in sites.ts. */
+/** Contract §2.1 and §4.1: GET /challenge. Sites and origins are in sites.ts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

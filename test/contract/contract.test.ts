@@ -1,5 +1,5 @@
 /**
- * The whole contract, sections 1 to 8, over HTTP against the forked service with its default limits and lifetimes, on each
+ * The whole contract, §1 to §8, over HTTP against the forked service with its default limits and lifetimes, on each
  * store. Every answer is checked against the OpenAPI document.
  */
 

@@ -1,4 +1,4 @@
-/** Contract, section 8: the limits of all endpoints at their real values. */
+/** Contract §8: the limits of all endpoints at their real values. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,5 +1,5 @@
 /**
- * Contract, section 4: CORS for any origin on /challenge and /verify, on every status, and never on the endpoints of backends.
+ * Contract §4: CORS for any origin on /challenge and /verify, on every status, and never on the endpoints of backends.
  * Decided: 404 for other paths, 405 with Allow for other methods, 413 for bodies over 8 KiB.
  */
 

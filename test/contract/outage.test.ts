@@ -1,4 +1,4 @@
-/** Contract, sections 7 and 8: 503 while the store is away, as the OpenAPI document says; /verify-token fails closed. */
+/** Contract §7 and §8: 503 while the store is away, as the OpenAPI document says; /verify-token fails closed. */
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'

@@ -1,4 +1,4 @@
-/** Contract, sections 2.2, 2.4 and 4.2 rule 2: the score, the site's threshold, and IP rules. */
+/** Contract §2.2, §2.4 and §4.2 rule 2: the score, the site's threshold, and IP rules. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

@@ -1,4 +1,4 @@
-/** The whole contract, sections 1 to 8, without the tests that take a minute. */
+/** The whole contract, §1 to §8, without the tests that take a minute. */
 
 import { hostileBodyTests, solutionFieldTests } from './bodies.ts'
 import { challengeTests } from './challenge.ts'

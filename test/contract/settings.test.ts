@@ -38,7 +38,7 @@ function settingTests(subject: Subject): void {
   })
 
   for (const { about, forwardedFor, ip } of CHAINS) {
-    test(`§1.5, decided: behind a trusted proxy the visitor is who X-Forwarded-For says: ${about}`, async () => {
+    test(`§1 rule 5, decided: behind a trusted proxy the visitor is who X-Forwarded-For says: ${about}`, async () => {
       const { siteKey, apiKey } = subject.site
       const token = await subject.client.token(siteKey, through(forwardedFor))
       const answer = await subject.client.verifyToken(apiKey, { token, expectedIp: ip })
@@ -47,7 +47,7 @@ function settingTests(subject: Subject): void {
     })
   }
 
-  test('§1.5, decided: X-Forwarded-For of a peer that is not trusted is not read', async () => {
+  test('§1 rule 5, decided: X-Forwarded-For of a peer that is not trusted is not read', async () => {
     const { siteKey, apiKey } = subject.site
     const from = freshAddress()
     const headers = {

@@ -1,4 +1,4 @@
-/** Contract, sections 5 and 7: the sites and origins for which /challenge and /verify answer. */
+/** Contract §5 and §7: the sites and origins for which /challenge and /verify answer. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'

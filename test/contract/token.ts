@@ -1,4 +1,4 @@
-/** Contract, sections 2.3 and 3: the form of a token, that it is opaque and cannot be forged, and how long it lives. */
+/** Contract §2.3 and §3: the form of a token, that it is opaque and cannot be forged, and how long it lives. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -108,7 +108,7 @@ export function tokenTests(subject: Subject): void {
     assertRedeemed(await subject.redeem({ token }))
   })
 
-  test('§3 fact 2: a token lives 5 minutes from issue', async () => {
+  test('§3 rule 2: a token lives 5 minutes from issue', async () => {
     assertRedeemed(await subject.redeem({ token: await agedToken(subject, 295_000) }))
     const answer = await subject.redeem({ token: await agedToken(subject, 300_000) })
     assertNotRedeemed(answer, 400, 'token-expired')
@@ -121,7 +121,7 @@ export function tokenTests(subject: Subject): void {
     assertNotRedeemed(future, 400, 'invalid-token')
   })
 
-  test('§3 fact 3, decided: of two tokens for one nonce only one is redeemed', async () => {
+  test('§3 rule 3, decided: of two tokens for one nonce only one is redeemed', async () => {
     const token = await subject.visitor().token()
     const claims = claimsOf(token)
     const twin = mintToken(keyring, { ...claims, issuedAtMs: claims.issuedAtMs - 1 })
@@ -130,7 +130,7 @@ export function tokenTests(subject: Subject): void {
     assertNotRedeemed(await subject.redeem({ token }), 400, 'token-used')
   })
 
-  test('§3 fact 3, decided: a token of a store that has since lost its memory is refused', async () => {
+  test('§3 rule 3, decided: a token of a store that has since lost its memory is refused', async () => {
     const claims = claimsOf(await subject.visitor().token())
     const token = mintToken(keyring, { ...claims, storeEpoch: (claims.storeEpoch + 1) % 2 ** 32 })
     assertNotRedeemed(await subject.redeem({ token }), 400, 'invalid-token')

@@ -1,4 +1,4 @@
-/** Contract, sections 2.4, 3, 4.3 and 5: POST /verify-token and its credentials. Tokens are in token.ts. */
+/** Contract §2.4, §3, §4.3 and §5: POST /verify-token and its credentials. Tokens are in token.ts. */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -59,7 +59,7 @@ export function verifyTokenTests(subject: Subject): void {
     assert.deepEqual(rest, { ip: visitor.from, solvedAt: Number(token.split('|')[0]) })
   })
 
-  test('§3 fact 3: a token is single-use: a second validation fails with 400 "Token already used"', async () => {
+  test('§3 rule 3: a token is single-use: a second validation fails with 400 "Token already used"', async () => {
     const token = await freshToken()
     assertRedeemed(await redeem({ token }))
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -75,7 +75,7 @@ export function verifyTokenTests(subject: Subject): void {
     assertOneOf(answers, answer => assertNotRedeemed(answer, 400, 'token-used'))
   })
 
-  test('§3 fact 4: a token is valid only for its site: 400 "site mismatch"; decided: it is not spent', async () => {
+  test('§3 rule 4: a token is valid only for its site: 400 "site mismatch"; decided: it is not spent', async () => {
     const other = await subject.createSite()
     const token = await freshToken()
     const answer = await subject.redeem({ token }, other.apiKey)

@@ -1,4 +1,4 @@
-/** Contract, sections 2.1 to 2.3, 3 and 4.2: POST /verify. Invalid bodies are in bodies.ts. */
+/** Contract §2.1 to §2.3, §3 and §4.2: POST /verify. Invalid bodies are in bodies.ts. */
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -64,7 +64,7 @@ export function verifyTests(subject: Subject): void {
     assertPassed(await visitor.verify(solution))
   })
 
-  test('§3 fact 1: a nonce submitted after its expiry is an error, 400 "expired nonce", whatever the counter', async () => {
+  test('§3 rule 1: a nonce submitted after its expiry is an error, 400 "expired nonce", whatever the counter', async () => {
     const visitor = subject.visitor()
     assertPassed(await visitor.verify(await visitor.agedSolution(110_000)))
     const late = await visitor.agedSolution(120_001)

@@ -35,7 +35,7 @@ const allClaims = fc.record({
   storeEpoch: fc.nat(0xffffffff),
 })
 
-test('property: a token reads back what was minted, in the shape of the specification', () => {
+test('property: a token reads back what was minted, in the form of contract §2.3', () => {
   fc.assert(
     fc.property(allClaims, someClaims => {
       const token = mintToken(keyring, someClaims)

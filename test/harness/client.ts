@@ -10,7 +10,7 @@ import { type Answer, call } from './http.ts'
 
 export const FINGERPRINT = createHash('sha256').update('a browser').digest('hex')
 
-/** The contract's flags, section 2.2, none of them set. Not the code's own list, so that a flag that is lost there fails a test. */
+/** The flags of contract §2.2, none of them set. Not the code's own list, so that a flag that is lost there fails a test. */
 export const HONEST_ENVIRONMENT = {
   webdriver: false,
   chromeAbsent: false,

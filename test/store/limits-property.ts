@@ -9,7 +9,7 @@ import { challengeOn, freshKey, redemptionOn, SITE, solutionOn, type TestStore }
 
 const WINDOW_MS = 60_000
 
-/** The limits as the specification states them, as simply as possible: a list of the times of admitted requests. */
+/** The limits as contract §8 states them, as simply as possible: a list of the times of admitted requests. */
 class LimitModel {
   readonly #admitted: { at: number; label: string }[] = []
 
