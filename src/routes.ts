@@ -5,6 +5,8 @@
  */
 
 import { App, type HttpRequest, type HttpResponse, type TemplatedApp } from 'uWebSockets.js'
+import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from './domain/endpoint.ts'
+import type { WorkKind } from './domain/overload.ts'
 import { ChallengeEndpoint } from './endpoints/challenge.ts'
 import type { Endpoint, Service } from './endpoints/service.ts'
 import { SiteverifyEndpoint } from './endpoints/siteverify.ts'
@@ -13,22 +15,24 @@ import { VerifyTokenEndpoint } from './endpoints/verify-token.ts'
 import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
-import { type ErrorStyle, type HeaderList, type Reply, refusalReply } from './http/replies.ts'
+import { type HeaderList, type Reply, refusalReply } from './http/replies.ts'
 import { contentRequest, endsPlainly } from './http/request-headers.ts'
 
-interface Route {
-  readonly path: string
-  readonly method: 'get' | 'post'
-  readonly endpoint: Endpoint
-  /** Whether pages of any origin may call the path (CORS). If not, a preflight is answered as a wrong method. */
-  readonly isCrossOrigin: boolean
-  readonly errorStyle: ErrorStyle
+/** What each endpoint does. */
+const FLOWS: { readonly [Name in EndpointName]: new (service: Service) => Endpoint } = {
+  challenge: ChallengeEndpoint,
+  verify: VerifyEndpoint,
+  'verify-token': VerifyTokenEndpoint,
+  siteverify: SiteverifyEndpoint,
 }
 
 const PREFLIGHT_SECONDS = 86_400
 
 const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
-const OVERLOAD_REPLY = refusalReply({ reason: 'overloaded' }, 'plain', [['Retry-After', '1']])
+const CONTENT_SHEDDING: Shedding = {
+  work: 'new',
+  reply: refusalReply({ reason: 'overloaded' }, 'plain', [['Retry-After', '1']]),
+}
 
 /** @param contents files and pages to serve: the widget, the demo page, the OpenAPI document */
 export function buildApp(
@@ -36,38 +40,8 @@ export function buildApp(
   host: ExchangeHost,
   contents: readonly ContentRoute[],
 ): TemplatedApp {
-  const routes: readonly Route[] = [
-    {
-      path: '/challenge',
-      method: 'get',
-      endpoint: new ChallengeEndpoint(service),
-      isCrossOrigin: true,
-      errorStyle: 'plain',
-    },
-    {
-      path: '/verify',
-      method: 'post',
-      endpoint: new VerifyEndpoint(service),
-      isCrossOrigin: true,
-      errorStyle: 'plain',
-    },
-    {
-      path: '/verify-token',
-      method: 'post',
-      endpoint: new VerifyTokenEndpoint(service),
-      isCrossOrigin: false,
-      errorStyle: 'redemption',
-    },
-    {
-      path: '/siteverify',
-      method: 'post',
-      endpoint: new SiteverifyEndpoint(service),
-      isCrossOrigin: false,
-      errorStyle: 'siteverify',
-    },
-  ]
   const app = App()
-  for (const route of routes) addRoute(app, route, host)
+  for (const name of ENDPOINT_NAMES) addRoute(app, name, new FLOWS[name](service), host)
   for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const rules = { isCrossOrigin: false, faultReply: notFound, ambiguousReply: AMBIGUOUS_REPLY }
@@ -99,35 +73,48 @@ function seenBy({ gate }: ExchangeHost, handler: Handler): Handler {
  */
 const REFUSALS_PER_EXCHANGE = 64
 
+/** How the requests of a path are shed. */
+interface Shedding {
+  readonly work: WorkKind
+  readonly reply: Reply
+}
+
 /** The handler, or a refusal if the request is shed. */
-function unlessOverloaded(handler: Handler, reply: Reply, host: ExchangeHost, rules: ExchangeRules): Handler {
+function unlessOverloaded(
+  handler: Handler,
+  { work, reply }: Shedding,
+  host: ExchangeHost,
+  rules: ExchangeRules,
+): Handler {
   const { gate } = host
   if (gate === undefined) return handler
   const refuse = refuserOf(reply, host, rules)
   const refuseLater = (exchange: Exchange) => void setImmediate(() => exchange.answer(reply))
   let refusals = 0
   return (response, request) => {
-    if (!gate.isShedding || gate.admits(rules.part)) handler(response, request)
+    if (!gate.isShedding || gate.admits(work)) handler(response, request)
     else if (++refusals % REFUSALS_PER_EXCHANGE !== 0 && endsPlainly(request, host.trustedProxies))
       refuse(response)
     else new Exchange(response, request, host, rules).begin(refuseLater)
   }
 }
 
-function addRoute(app: TemplatedApp, route: Route, host: ExchangeHost): void {
-  const { path, method, endpoint, isCrossOrigin, errorStyle } = route
+function addRoute(app: TemplatedApp, name: EndpointName, endpoint: Endpoint, host: ExchangeHost): void {
+  const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
+  const path = `/${name}`
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)
   const rules = {
-    part: endpoint.name,
+    part: name,
     isCrossOrigin,
     faultReply: endpoint.refusals.faultReply,
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint.handle(exchange)
   const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(step)
-  app[method](path, unlessOverloaded(handle, endpoint.refusals.overloadReply, host, rules))
+  const shedding = { work, reply: endpoint.refusals.overloadReply }
+  app[method](path, unlessOverloaded(handle, shedding, host, rules))
   // Preflights are not counted among the endpoint's answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))
@@ -149,7 +136,7 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
   }
   for (const method of methods) {
     const isGet = method === 'get'
-    app[method](path, isGet ? unlessOverloaded(handle, OVERLOAD_REPLY, host, rules) : seenBy(host, handle))
+    app[method](path, isGet ? unlessOverloaded(handle, CONTENT_SHEDDING, host, rules) : seenBy(host, handle))
   }
   app.any(path, always(wrongMethod, host, rules))
 }

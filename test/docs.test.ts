@@ -10,10 +10,13 @@ import { test } from 'node:test'
 import { positionalWord } from '../src/cli/command.ts'
 import { COMMANDS } from '../src/cli/run.ts'
 import { SETTINGS, type Setting, type SettingName } from '../src/config/settings.ts'
+import { ENDPOINTS } from '../src/domain/endpoint.ts'
+import { CONTRACT_LIMITS, type Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
+import { PARTS } from '../src/http/exchange-host.ts'
 import { SITEVERIFY_CODES } from '../src/http/replies.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
@@ -271,6 +274,20 @@ test('contract.md has the limits and constants of the settings', () => {
       'sha256',
     ],
   )
+})
+
+test('limits-and-score.md lists every endpoint with its limits, monitoring.md every value of `endpoint`', () => {
+  const listed = rows('docs/limits-and-score.md', /^`\/[a-z]/).flatMap(([paths, ...quotas]) =>
+    codes(paths!).map(path => [path, ...quotas.map(quota => quota.replace(/ .*/, ''))]),
+  )
+  const known = Object.entries(ENDPOINTS).map(([name, { limits }]) => {
+    const quotaOf = (policy: Policy) => limits.flatMap(own => (own.policy === policy ? own.limit : []))[0]
+    const quotas = (['address', 'address-site', 'api-key'] as const).map(quotaOf)
+    return [`/${name}`, ...quotas.map(limit => (limit === undefined ? '' : String(CONTRACT_LIMITS[limit])))]
+  })
+  assert.deepEqual(listed, known)
+  const labels = /^- (`endpoint` is .*)$/m.exec(textOf('docs/monitoring.md'))![1]!
+  assert.deepEqual(codes(labels), ['endpoint', ...PARTS])
 })
 
 test('limits-and-score.md lists every signal with its weight', () => {

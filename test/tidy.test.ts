@@ -54,7 +54,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   admin: 'config domain log metrics version.ts',
   dashboard: 'admin config domain metrics store version.ts',
   'version.ts': '',
-  'routes.ts': 'endpoints http',
+  'routes.ts': 'domain endpoints http',
   trace: 'domain endpoints http sites',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
   process: 'config domain http log metrics server.ts store',

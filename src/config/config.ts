@@ -8,7 +8,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { AddressSet, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
-import type { Limits } from '../domain/limits.ts'
+import { LIMIT_SETTINGS, type Limits } from '../domain/limits.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { checkedRedis, type RedisTarget } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
@@ -198,14 +198,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
   const number = (name: SettingName) => Number(text(name))
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
   const adminHosts = text('POWGATE_ADMIN_HOSTS').toLowerCase().split(',')
-  const limits: Limits = {
-    challengeAddress: number('POWGATE_LIMIT_CHALLENGE_ADDRESS'),
-    challengeAddressSite: number('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE'),
-    verifyAddress: number('POWGATE_LIMIT_VERIFY_ADDRESS'),
-    verifyAddressSite: number('POWGATE_LIMIT_VERIFY_ADDRESS_SITE'),
-    redeemAddress: number('POWGATE_LIMIT_REDEEM_ADDRESS'),
-    redeemApiKey: number('POWGATE_LIMIT_REDEEM_API_KEY'),
-  }
+  const limits = Object.entries(LIMIT_SETTINGS).map(([name, setting]) => [name, number(setting)])
   return {
     host: text('HOST'),
     port: number('PORT'),
@@ -235,7 +228,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
-    limits,
+    limits: Object.fromEntries(limits) as Limits,
     challengeLifetimeMs: number('POWGATE_CHALLENGE_SECONDS') * 1000,
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),

@@ -36,6 +36,16 @@ export const CONTRACT_LIMITS: Limits = {
   redeemApiKey: 200,
 }
 
+/** The settings that give the limits. */
+export const LIMIT_SETTINGS = {
+  challengeAddress: 'POWGATE_LIMIT_CHALLENGE_ADDRESS',
+  challengeAddressSite: 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE',
+  verifyAddress: 'POWGATE_LIMIT_VERIFY_ADDRESS',
+  verifyAddressSite: 'POWGATE_LIMIT_VERIFY_ADDRESS_SITE',
+  redeemAddress: 'POWGATE_LIMIT_REDEEM_ADDRESS',
+  redeemApiKey: 'POWGATE_LIMIT_REDEEM_API_KEY',
+} as const satisfies Readonly<Record<keyof Limits, string>>
+
 /** The limit that refused, by its name in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 

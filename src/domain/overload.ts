@@ -20,7 +20,7 @@
  */
 
 /** `new` is a challenge or a file, `begun` a solution or a token. */
-type WorkKind = 'new' | 'begun'
+export type WorkKind = 'new' | 'begun'
 
 /** How often `looked` is to be called with a measurement. */
 export const LOOK_MS = 20

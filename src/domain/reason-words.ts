@@ -3,7 +3,8 @@
  * so this file runs in browsers too.
  */
 
-import type { Policy } from './limits.ts'
+import { ENDPOINT_NAMES, ENDPOINTS } from './endpoint.ts'
+import { LIMIT_SETTINGS } from './limits.ts'
 import type { Reason } from './outcome.ts'
 import type { JudgementReason } from './score.ts'
 
@@ -176,33 +177,23 @@ export const JUDGEMENT_WORDS: Readonly<Record<JudgementReason, ReasonWords>> = {
   'proof-wrong': ['The counter does not solve the challenge.', 'A client with a wrong solver, or a guess.'],
 }
 
-type LimitWords = Partial<Record<Policy, ReasonWords>>
+const OF_VISITORS =
+  'One visitor does not reach it: a bot, or many people behind one address, for whom it can be raised.'
+const OF_BACKENDS =
+  'A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
 
-/** What the limits count, by endpoint. */
-export const LIMIT_WORDS: Readonly<Record<string, LimitWords>> = {
-  challenge: visitorLimits('POWGATE_LIMIT_CHALLENGE_ADDRESS', 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE'),
-  verify: visitorLimits('POWGATE_LIMIT_VERIFY_ADDRESS', 'POWGATE_LIMIT_VERIFY_ADDRESS_SITE'),
-  'verify-token': redemptionLimits(),
-  siteverify: redemptionLimits(),
-}
-
-function visitorLimits(addressSetting: string, siteSetting: string): LimitWords {
-  const advice =
-    'One visitor does not reach it: a bot, or many people behind one address, for whom it can be raised.'
-  return {
-    address: [`The limit is per address, all sites together (${addressSetting}).`, advice],
-    'address-site': [`The limit is per address and site (${siteSetting}, or the site's own).`, advice],
-  }
-}
-
-function redemptionLimits(): LimitWords {
-  const advice =
-    'A backend with more visitors than that needs a higher one: powgate site update SITE_KEY --limit-redeem N.'
-  return {
-    address: [
-      "The limit is per address of a backend (POWGATE_LIMIT_REDEEM_ADDRESS, or the site's own).",
-      advice,
-    ],
-    'api-key': ["The limit is per API key (POWGATE_LIMIT_REDEEM_API_KEY, or the site's own).", advice],
-  }
+/** What a limit of an endpoint counts; undefined if there is no such limit. */
+export function limitWords(endpoint: string, policy: string): ReasonWords | undefined {
+  const name = ENDPOINT_NAMES.find(name => name === endpoint)
+  const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
+  if (found === undefined) return undefined
+  const setting = LIMIT_SETTINGS[found.limit]
+  const isOfBackends = found.ofSite === 'redeem'
+  const orOwn = found.ofSite === undefined ? '' : ", or the site's own"
+  const addresses = isOfBackends ? 'address of a backend' : 'address, all sites together'
+  const counted = { address: addresses, 'address-site': 'address and site', 'api-key': 'API key' }
+  return [
+    `The limit is per ${counted[found.policy]} (${setting}${orOwn}).`,
+    isOfBackends ? OF_BACKENDS : OF_VISITORS,
+  ]
 }

@@ -21,17 +21,12 @@ import { boundsFor } from './solve-time.ts'
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export class ChallengeEndpoint implements Endpoint {
-  readonly name = 'challenge'
   readonly refusals: Refusals
   readonly #service: Service
 
   constructor(service: Service) {
-    const { limits } = service.settings
     this.#service = service
-    this.refusals = new Refusals(service, 'challenge', 'plain', {
-      address: limits.challengeAddress,
-      'address-site': limits.challengeAddressSite,
-    })
+    this.refusals = new Refusals(service, 'challenge')
   }
 
   handle(exchange: Exchange): void {

@@ -13,22 +13,22 @@
 
 import { hash } from 'node:crypto'
 import { type Address, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
+import type { EndpointName } from '../domain/endpoint.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
 import { readToken, statedNonce, type TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { type ErrorStyle, NO_HEADERS } from '../http/replies.ts'
+import { NO_HEADERS } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type EndpointName, Refusals, type Service } from './service.ts'
+import { CLOCK_SKEW_MS, Refusals, type Service } from './service.ts'
 
 /** The part that differs between the endpoints. `Asked` is a request's body, as bytes or as fields. */
 interface RedemptionDialect<Asked> {
   readonly endpoint: Extract<EndpointName, 'verify-token' | 'siteverify'>
-  readonly errorStyle: ErrorStyle
   /** A copy that stays valid after the callback which passed `asked`. */
   keep(asked: Asked): Asked
   /** Parses a body, once the caller is known. */
@@ -65,13 +65,9 @@ export class RedemptionFlow<Asked> {
   readonly #dialect: RedemptionDialect<Asked>
 
   constructor(service: Service, dialect: RedemptionDialect<Asked>) {
-    const { limits } = service.settings
     this.#service = service
     this.#dialect = dialect
-    this.refusals = new Refusals(service, dialect.endpoint, dialect.errorStyle, {
-      address: limits.redeemAddress,
-      'api-key': limits.redeemApiKey,
-    })
+    this.refusals = new Refusals(service, dialect.endpoint)
   }
 
   /**

@@ -1,6 +1,7 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
 import type { DifficultyInputs } from '../domain/difficulty.ts'
+import { ENDPOINTS, type EndpointName, type ErrorStyle } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Limits, Policy } from '../domain/limits.ts'
@@ -11,14 +12,7 @@ import type { ChallengeBounds } from '../domain/solve-time.ts'
 import type { Sources } from '../domain/sources.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
-import {
-  type ErrorStyle,
-  limitedReply,
-  type PolicyList,
-  type Reply,
-  refusalReply,
-  unavailableReply,
-} from '../http/replies.ts'
+import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
 import type { LoadTracker } from '../store/load-tracker.ts'
 import type { SiteDirectory } from '../store/site-directory.ts'
@@ -89,12 +83,9 @@ export interface Judgement {
 }
 
 export interface Endpoint {
-  readonly name: EndpointName
   readonly refusals: Refusals
   handle(exchange: Exchange): void
 }
-
-export type EndpointName = 'challenge' | 'verify' | 'verify-token' | 'siteverify'
 
 /** Answers an endpoint's refusals: logs the reason, and sends the reply in the endpoint's style. */
 export class Refusals {
@@ -105,12 +96,15 @@ export class Refusals {
   /** The policies that a site's own limit replaces. */
   readonly #sitePolicies: readonly Policy[]
 
-  constructor(service: Service, endpoint: EndpointName, style: ErrorStyle, policies: PolicyList) {
+  constructor(service: Service, endpoint: EndpointName) {
+    const { limits, errorStyle } = ENDPOINTS[endpoint]
     this.#service = service
     this.#endpoint = endpoint
-    this.#style = style
-    this.#policies = policies
-    this.#sitePolicies = 'api-key' in policies ? ['address', 'api-key'] : ['address-site']
+    this.#style = errorStyle
+    this.#policies = Object.fromEntries(
+      limits.map(({ policy, limit }) => [policy, service.settings.limits[limit]]),
+    )
+    this.#sitePolicies = limits.flatMap(({ policy, ofSite }) => (ofSite === undefined ? [] : [policy]))
   }
 
   refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {

@@ -16,7 +16,6 @@ import { RedemptionFlow } from './redemption.ts'
 import type { Endpoint, Refusals, Service } from './service.ts'
 
 export class SiteverifyEndpoint implements Endpoint {
-  readonly name = 'siteverify'
   readonly refusals: Refusals
   readonly #bodyBytesMax: number
   readonly #redemption: RedemptionFlow<SiteverifyFields>
@@ -25,7 +24,6 @@ export class SiteverifyEndpoint implements Endpoint {
     this.#bodyBytesMax = service.settings.bodyBytesMax
     this.#redemption = new RedemptionFlow<SiteverifyFields>(service, {
       endpoint: 'siteverify',
-      errorStyle: 'siteverify',
       keep: fields => fields,
       read: (fields, _exchange, site) => parseSiteverify(fields, site),
       success: successBody,

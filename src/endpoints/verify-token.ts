@@ -18,7 +18,6 @@ import type { Endpoint, Refusals, Service } from './service.ts'
 const BEARER = /^Bearer +([^ ]+) *$/i
 
 export class VerifyTokenEndpoint implements Endpoint {
-  readonly name = 'verify-token'
   readonly refusals: Refusals
   readonly #bodyBytesMax: number
   readonly #redemption: RedemptionFlow<Buffer>
@@ -27,7 +26,6 @@ export class VerifyTokenEndpoint implements Endpoint {
     this.#bodyBytesMax = service.settings.bodyBytesMax
     this.#redemption = new RedemptionFlow<Buffer>(service, {
       endpoint: 'verify-token',
-      errorStyle: 'redemption',
       keep: body => Buffer.from(body), // the body's memory is valid only until the callback returns
       read: (body, exchange) => parseRedemption(body, exchange.contentType),
       success: successBody,

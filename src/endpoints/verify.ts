@@ -71,17 +71,12 @@ const FINGERPRINT_PREFIX_BITS = 48
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export class VerifyEndpoint implements Endpoint {
-  readonly name = 'verify'
   readonly refusals: Refusals
   readonly #service: Service
 
   constructor(service: Service) {
-    const { limits } = service.settings
     this.#service = service
-    this.refusals = new Refusals(service, 'verify', 'plain', {
-      address: limits.verifyAddress,
-      'address-site': limits.verifyAddressSite,
-    })
+    this.refusals = new Refusals(service, 'verify')
   }
 
   handle(exchange: Exchange): void {

@@ -1,9 +1,8 @@
 /** Tells a visitor's log lines in words. Pure. */
 
-import type { Policy } from '../domain/limits.ts'
 import { nonceTerms } from '../domain/nonce.ts'
 import type { Reason } from '../domain/outcome.ts'
-import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, type ReasonWords } from '../domain/reason-words.ts'
+import { JUDGEMENT_WORDS, limitWords, REFUSAL_WORDS, type ReasonWords } from '../domain/reason-words.ts'
 import type { JudgementReason } from '../domain/score.ts'
 import { speedText } from '../domain/solve-time.ts'
 import type { LogEvent } from '../log/event-log.ts'
@@ -153,8 +152,7 @@ function refusalTold(record: LogRecord): Told {
   const apiKeyId = text(record, 'apiKeyId')
   const code = text(record, 'code')
   const answer = code === reason ? code : `${code} (${reason})`
-  const words = LIMIT_WORDS[endpoint]?.[text(record, 'policy') as Policy]
-  const limit = words?.join(' ') ?? ''
+  const limit = limitWords(endpoint, text(record, 'policy'))?.join(' ') ?? ''
   return {
     title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
     lines: [meaning, advice, limit, apiKeyId === '' ? '' : `API key ${apiKeyId}`].filter(line => line !== ''),

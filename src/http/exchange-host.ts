@@ -1,10 +1,13 @@
 /** Interfaces between an exchange (one request and its answer, exchange.ts) and its server: settings, observer, gate. */
 
 import type { Address, AddressSet } from '../domain/address.ts'
+import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
+import type { WorkKind } from '../domain/overload.ts'
 import type { Reply, ReplyOutcome } from './replies.ts'
 
 /** A group of paths whose exchanges are counted together. */
-export type Part = 'challenge' | 'verify' | 'verify-token' | 'siteverify' | 'content' | 'other'
+export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
+export type Part = (typeof PARTS)[number]
 
 /** What a line of the log tells of an exchange. Texts are empty, and the address is undefined, until they are known. */
 export interface LoggedExchange {
@@ -51,7 +54,7 @@ export interface ExchangeHost {
 export interface Gate {
   /** Whether `admits` and `seen` must be called. */
   readonly isShedding: boolean
-  admits(part: Part): boolean
+  admits(work: WorkKind): boolean
   /** Notes a request that costs as much to refuse as to answer. */
   seen(): void
 }

@@ -1,7 +1,7 @@
 /** Measures the queueing delay of the event loop, and decides which requests to shed: see domain/overload.ts. */
 
-import { LOOK_MS, Overload } from '../domain/overload.ts'
-import type { Gate, Part } from './exchange-host.ts'
+import { LOOK_MS, Overload, type WorkKind } from '../domain/overload.ts'
+import type { Gate } from './exchange-host.ts'
 
 interface OverloadGateOptions {
   /** The acceptable queueing delay of a request, in milliseconds. */
@@ -38,11 +38,10 @@ export class OverloadGate implements Gate {
     this.isShedding = false
   }
 
-  admits(part: Part): boolean {
+  admits(work: WorkKind): boolean {
     const nowMs = performance.now()
     if (!this.#isInTurn) this.#beginTurn(nowMs)
-    const isNew = part === 'challenge' || part === 'content'
-    const isAdmitted = this.#overload.admits(isNew ? 'new' : 'begun', nowMs)
+    const isAdmitted = this.#overload.admits(work, nowMs)
     if (!isAdmitted) this.#shed++
     return isAdmitted
   }

@@ -3,6 +3,7 @@
  * of successes.
  */
 
+import type { ErrorStyle } from '../domain/endpoint.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 import type { Limited } from '../store/store.ts'
 
@@ -27,9 +28,6 @@ export interface ContentReply {
   readonly body: Buffer | string
   readonly headers: HeaderList
 }
-
-/** The form of an endpoint's errors: /verify-token and /siteverify have a field `success` in every answer. */
-export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 export const NO_HEADERS: HeaderList = []
 

@@ -3,6 +3,7 @@
  * number of series. For that reason no label holds site keys (the dashboard shows sites).
  */
 
+import { ENDPOINT_NAMES, ENDPOINTS } from '../domain/endpoint.ts'
 import { type JudgementReason, SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
 import { openFilesOf } from '../http/open-files.ts'
 import { type Histogram, RESTART_CAUSES, type Restarts, type StatsSnapshot } from './snapshot.ts'
@@ -80,7 +81,9 @@ function serviceMetrics({ build, workers, restarts }: ExpositionInput): Metric[]
   ]
 }
 
-const ALWAYS_THERE = ['challenge 200 ok', 'verify 200 ok', 'verify 200 failed', 'verify-token 200 ok']
+const ALWAYS_THERE = ENDPOINT_NAMES.flatMap(name =>
+  Object.keys(ENDPOINTS[name].counts).map(outcome => `${name} 200 ${outcome}`),
+)
 
 function requestMetrics({ answers, latencies, aborted, faults, limited, gauges }: StatsSnapshot): Metric[] {
   const byEndpoint = (counts: Readonly<Record<string, number>>) => labelled(['endpoint'], counts)
@@ -132,14 +135,7 @@ function connectionMetrics({ workers, total }: ExpositionInput): Metric[] {
   ]
 }
 
-const LIMITS = [
-  'challenge address',
-  'challenge address-site',
-  'verify address',
-  'verify address-site',
-  'verify-token address',
-  'verify-token api-key',
-]
+const LIMITS = ENDPOINT_NAMES.flatMap(name => ENDPOINTS[name].limits.map(({ policy }) => `${name} ${policy}`))
 
 function storeMetrics({ storeLatency, storeBatch, storeOutages, gauges }: StatsSnapshot): Metric[] {
   return [

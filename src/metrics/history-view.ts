@@ -1,5 +1,7 @@
 /** The data of the dashboard page: one array for each curve, with a number for each step of time. */
 
+import type { EndpointName } from '../domain/endpoint.ts'
+
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
 
@@ -24,7 +26,7 @@ export interface HistoryView {
   readonly seconds: readonly number[]
   readonly traffic: Traffic
   readonly limits: readonly Tally[]
-  readonly latencies: Readonly<Record<Endpoint, Percentiles>>
+  readonly latencies: Readonly<Record<EndpointName, Percentiles>>
   readonly store: StoreHistory
   readonly workers: WorkerHistory
 }
@@ -60,9 +62,6 @@ export interface Tally {
 
 /** null: nothing was measured in that step. */
 export type Gaps = readonly (number | null)[]
-
-export const ENDPOINTS = ['challenge', 'verify', 'verify-token'] as const
-export type Endpoint = (typeof ENDPOINTS)[number]
 
 /** Milliseconds. */
 export interface Percentiles {
@@ -110,7 +109,7 @@ export interface LastMinute {
   /** Of all sites. */
   readonly faults: number
   /** Milliseconds, of all sites; null without requests. */
-  readonly p99: Readonly<Record<Endpoint, number | null>>
+  readonly p99: Readonly<Record<EndpointName, number | null>>
   readonly storeP99: number | null
 }
 

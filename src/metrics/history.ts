@@ -6,10 +6,9 @@
  * sites use each of the 80 counters in every step, and about 8 MB with fifty usual ones.
  */
 
+import { ENDPOINT_NAMES, type EndpointName } from '../domain/endpoint.ts'
 import { Columns, rounded } from './columns.ts'
 import {
-  ENDPOINTS,
-  type Endpoint,
   type HistoryView,
   type LastMinute,
   OTHER_SITES,
@@ -154,11 +153,11 @@ export class History {
     }
   }
 
-  #latencies(all: Columns): Record<Endpoint, Percentiles> {
+  #latencies(all: Columns): Record<EndpointName, Percentiles> {
     return byEndpoint(endpoint => all.percentiles(`latencies/${endpoint}`, this.#bounds(endpoint)))
   }
 
-  #bounds(endpoint: Endpoint): readonly number[] {
+  #bounds(endpoint: EndpointName): readonly number[] {
     return this.#latest?.latencies?.[endpoint]?.bounds ?? []
   }
 
@@ -221,8 +220,11 @@ function judgements(columns: Columns): Pick<Traffic, 'failureReasons' | 'difficu
   }
 }
 
-function byEndpoint<Value>(value: (endpoint: Endpoint) => Value): Record<Endpoint, Value> {
-  return Object.fromEntries(ENDPOINTS.map(endpoint => [endpoint, value(endpoint)])) as Record<Endpoint, Value>
+function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {
+  return Object.fromEntries(ENDPOINT_NAMES.map(endpoint => [endpoint, value(endpoint)])) as Record<
+    EndpointName,
+    Value
+  >
 }
 
 function sum(numbers: readonly number[]): number {

@@ -4,12 +4,13 @@
  */
 
 import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
+import type { EndpointName } from '../domain/endpoint.ts'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
-import type { EndpointName, Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
+import type { Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { ExchangeObserver, Part } from '../http/exchange-host.ts'
+import { type ExchangeObserver, PARTS, type Part } from '../http/exchange-host.ts'
 import type { ReplyOutcome } from '../http/replies.ts'
 import { BATCH_BOUNDS, Buckets, LATENCY_BOUNDS_SECONDS, SiteCounters, Tally } from './counters.ts'
 import {
@@ -40,14 +41,9 @@ interface StatsSources {
 
 export class Stats implements Events, ExchangeObserver {
   readonly #sources: StatsSources
-  readonly #parts: Readonly<Record<Part, PartCounters>> = {
-    challenge: new PartCounters(),
-    verify: new PartCounters(),
-    'verify-token': new PartCounters(),
-    siteverify: new PartCounters(),
-    content: new PartCounters(),
-    other: new PartCounters(),
-  }
+  readonly #parts = Object.fromEntries(PARTS.map(part => [part, new PartCounters()])) as Readonly<
+    Record<Part, PartCounters>
+  >
   readonly #sites = new Map<string, SiteCounters>()
   /** Counts for the sites beyond SITES_MAX. */
   readonly #otherSites = new SiteCounters()

@@ -4,6 +4,7 @@
  */
 
 import { gzipSync } from 'node:zlib'
+import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
@@ -15,8 +16,8 @@ import {
   jsonContent,
   type Node,
   type OperationRefusals,
-  REFUSALS,
   refusalResponses,
+  refusalsOf,
 } from './responses.ts'
 import {
   CHALLENGE,
@@ -84,10 +85,7 @@ export function openapiDocument(version: string): Node {
       { name: 'about', description: 'This document.' },
     ],
     paths: {
-      '/challenge': { get: getChallenge(), options: preflight('challenge') },
-      '/verify': { post: verify(), options: preflight('verify') },
-      '/verify-token': { post: verifyToken() },
-      '/siteverify': { post: siteverify() },
+      ...Object.fromEntries(ENDPOINT_NAMES.map(name => [`/${name}`, pathItem(name)])),
       '/openapi.json': { get: getDocument() },
     },
     components: {
@@ -112,6 +110,20 @@ export function openapiDocument(version: string): Node {
       },
     },
   }
+}
+
+/** The operation of each endpoint. */
+const OPERATIONS: Readonly<Record<EndpointName, () => Node>> = {
+  challenge: getChallenge,
+  verify,
+  'verify-token': verifyToken,
+  siteverify,
+}
+
+function pathItem(endpoint: EndpointName): Node {
+  const { method, isCrossOrigin } = ENDPOINTS[endpoint]
+  const operation = { [method]: OPERATIONS[endpoint]() }
+  return isCrossOrigin ? { ...operation, options: preflight(endpoint) } : operation
 }
 
 const SITE_KEY_PARAMETER: Node = {
@@ -146,7 +158,7 @@ function getChallenge(): Node {
       'Bound to the address that asks. At most 60 a minute per address, 30 per address and site. While Redis is away it goes on from memory, unless configured otherwise.',
     security: [],
     parameters: [SITE_KEY_REF],
-    responses: responsesOf(REFUSALS.challenge, 'A challenge.', schemaRef('Challenge'), {
+    responses: responsesOf(refusalsOf('challenge'), 'A challenge.', schemaRef('Challenge'), {
       challenge: { value: CHALLENGE },
     }),
   }
@@ -166,7 +178,7 @@ function verify(): Node {
       required: true,
       content: jsonContent(schemaRef('Solution'), { solution: { value: SOLUTION } }),
     },
-    responses: responsesOf(REFUSALS.verify, 'Passed or failed.', results, {
+    responses: responsesOf(refusalsOf('verify'), 'Passed or failed.', results, {
       passed: { value: PASSED },
       failed: { value: { token: null, passed: false, expiresAt: null } },
     }),
@@ -186,7 +198,7 @@ function verifyToken(): Node {
       content: jsonContent(schemaRef('Redemption'), { redemption: { value: REDEMPTION } }),
     },
     responses: responsesOf(
-      REFUSALS['verify-token'],
+      refusalsOf('verify-token'),
       'The token is good, and now used.',
       schemaRef('Redeemed'),
       { redeemed: { value: REDEEMED } },
@@ -195,7 +207,7 @@ function verifyToken(): Node {
 }
 
 function siteverify(): Node {
-  const refusals = REFUSALS.siteverify
+  const refusals = refusalsOf('siteverify')
   const { schema, examples } = (
     refusalResponses(refusals)[200] as { content: Record<string, { schema: Node; examples: Node }> }
   ).content['application/json']!
@@ -226,7 +238,7 @@ function siteverify(): Node {
   }
 }
 
-function preflight(path: 'challenge' | 'verify'): Node {
+function preflight(path: EndpointName): Node {
   return {
     operationId: `${path}Preflight`,
     tags: ['browser'],

@@ -1,8 +1,9 @@
 /** The responses in the OpenAPI document: refusals, from the table of outcomes (domain/outcome.ts), and their headers. */
 
 import type { TSchema } from '#typebox'
+import { ENDPOINTS, type EndpointName, type ErrorStyle } from '../domain/endpoint.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
-import { type ErrorStyle, siteverifyCode, siteverifyMessage, siteverifyStatus } from '../http/replies.ts'
+import { siteverifyCode, siteverifyMessage, siteverifyStatus } from '../http/replies.ts'
 import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
 
 /** A JSON object of the document. */
@@ -42,40 +43,33 @@ const REDEMPTION_REASONS = [
   'token-used',
 ] as const
 
-export const REFUSALS = {
-  challenge: { style: 'plain', isCrossOrigin: true, reasons: [...SITE_REASONS, ...COMMON_REASONS] },
-  verify: {
-    style: 'plain',
-    isCrossOrigin: true,
-    reasons: [
-      ...SITE_REASONS,
-      ...JSON_REASONS,
-      'nonce-forged',
-      'nonce-expired',
-      'nonce-used',
-      'nonce-other-address',
-      ...COMMON_REASONS,
-    ],
-  },
-  'verify-token': {
-    style: 'redemption',
-    isCrossOrigin: false,
-    reasons: [...JSON_REASONS, ...REDEMPTION_REASONS, ...COMMON_REASONS],
-  },
-  siteverify: {
-    style: 'siteverify',
-    isCrossOrigin: false,
-    reasons: [
-      ...JSON_REASONS,
-      ...REDEMPTION_REASONS,
-      'sent-by-page',
-      'body-not-form',
-      'token-missing',
-      'expected-ip-malformed',
-      ...COMMON_REASONS,
-    ],
-  },
-} as const satisfies Record<string, OperationRefusals>
+const REASONS: Readonly<Record<EndpointName, readonly Reason[]>> = {
+  challenge: [...SITE_REASONS, ...COMMON_REASONS],
+  verify: [
+    ...SITE_REASONS,
+    ...JSON_REASONS,
+    'nonce-forged',
+    'nonce-expired',
+    'nonce-used',
+    'nonce-other-address',
+    ...COMMON_REASONS,
+  ],
+  'verify-token': [...JSON_REASONS, ...REDEMPTION_REASONS, ...COMMON_REASONS],
+  siteverify: [
+    ...JSON_REASONS,
+    ...REDEMPTION_REASONS,
+    'sent-by-page',
+    'body-not-form',
+    'token-missing',
+    'expected-ip-malformed',
+    ...COMMON_REASONS,
+  ],
+}
+
+export function refusalsOf(endpoint: EndpointName): OperationRefusals {
+  const { errorStyle: style, isCrossOrigin } = ENDPOINTS[endpoint]
+  return { style, isCrossOrigin, reasons: REASONS[endpoint] }
+}
 
 /** The responses of an operation's refusals, by status. */
 export function refusalResponses(operation: OperationRefusals): Record<string, Node> {

@@ -4,7 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Ajv2020 } from 'ajv/dist/2020.js'
@@ -67,10 +66,7 @@ function documentTests(subject: Subject): void {
     assert.equal(head.text, '')
   })
 
-  test('the document names the paths that are served, and no others', async () => {
-    const routes = readFileSync(new URL('../../src/routes.ts', import.meta.url), 'utf8')
-    const served = [...routes.matchAll(/ path: '([^']+)'/g)].map(([, path]) => path!)
-    assert.deepEqual(Object.keys(document.paths).sort(), [...served, '/openapi.json'].sort())
+  test('every path of the document is served', async () => {
     for (const path of Object.keys(document.paths))
       assert.notEqual((await call(subject.service.url + path, { from: freshAddress() })).status, 404, path)
   })

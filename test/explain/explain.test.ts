@@ -7,8 +7,9 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { SETTINGS } from '../../src/config/settings.ts'
+import { ENDPOINT_NAMES, ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OUTCOMES } from '../../src/domain/outcome.ts'
-import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS } from '../../src/domain/reason-words.ts'
+import { JUDGEMENT_WORDS, limitWords, REFUSAL_WORDS } from '../../src/domain/reason-words.ts'
 import { type LogRecord, searchLogs } from '../../src/explain/search.ts'
 import { stepOf } from '../../src/explain/story.ts'
 import { Powgate } from '../cli/cli-process.ts'
@@ -367,7 +368,10 @@ describe('on logs of any kind', () => {
   })
 
   test('every setting that the words name is one, and every limit is named', () => {
-    const text = JSON.stringify([REFUSAL_WORDS, JUDGEMENT_WORDS, LIMIT_WORDS])
+    const ofLimits = ENDPOINT_NAMES.map(name =>
+      ENDPOINTS[name].limits.map(({ policy }) => limitWords(name, policy)),
+    )
+    const text = JSON.stringify([REFUSAL_WORDS, JUDGEMENT_WORDS, ofLimits])
     const named = new Set([...text.matchAll(/\bPOWGATE_\w+/g)].map(([name]) => name))
     for (const name of named) assert.ok(name in SETTINGS, name)
     for (const name of Object.keys(SETTINGS))

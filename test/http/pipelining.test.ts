@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Part } from '../../src/http/exchange-host.ts'
+import { ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OverloadGate } from '../../src/http/gate.ts'
 import { eventually, within } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
@@ -325,11 +325,10 @@ test('overload: the gate refuses challenges and files, and admits solutions and 
     spin(40)
     await sleep(0)
   }
-  assert.ok(gate.admits('challenge'), 'the first of a turn')
+  assert.ok(gate.admits('new'), 'the first of a turn')
   spin(20)
-  const parts: Part[] = ['challenge', 'content', 'verify', 'verify-token', 'siteverify']
   assert.deepEqual(
-    parts.map(part => gate.admits(part)),
-    [false, false, true, true, true],
+    Object.values(ENDPOINTS).map(({ work }) => gate.admits(work)),
+    [false, true, true, true],
   )
 })

@@ -1,10 +1,9 @@
 /** All panels of the page. Each says what it shows; `linePanel` and `rankPanel` build and update it. */
 
-import type { Policy } from '../../domain/limits.ts'
-import { JUDGEMENT_WORDS, LIMIT_WORDS, REFUSAL_WORDS, type ReasonWords } from '../../domain/reason-words.ts'
+import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
+import { JUDGEMENT_WORDS, limitWords, REFUSAL_WORDS, type ReasonWords } from '../../domain/reason-words.ts'
 import {
   type DashboardData,
-  ENDPOINTS,
   type Gaps,
   OTHER_SITES,
   type Percentiles,
@@ -196,7 +195,7 @@ function by(words: Readonly<Record<string, ReasonWords>>) {
 function explainLimit(name: string) {
   const [endpoint = '', policy = ''] = name.split(' ')
   const title = `/${endpoint} per ${policy.replace('address-site', 'address and site').replace('api-key', 'API key')}`
-  return explained(title, LIMIT_WORDS[endpoint]?.[policy as Policy])
+  return explained(title, limitWords(endpoint, policy))
 }
 
 function explained(title: string, words: ReasonWords | undefined) {
@@ -258,10 +257,10 @@ const LATENCY: LinePanelSpec = {
   about: 'from a request’s headers to its answer; 99 % took at most p99',
   isWide: true,
   isOfAllSites: true,
-  plots: ENDPOINTS.map(endpoint => latencySpec(`Latency of /${endpoint}`, `/${endpoint}`)),
-  values: ({ latencies }) => ENDPOINTS.map(endpoint => inOrder(latencies[endpoint])),
-  head: ENDPOINTS.flatMap(endpoint => PERCENTILES.map(name => `/${endpoint} ${name}`)),
-  columns: ({ latencies }) => ENDPOINTS.flatMap(endpoint => inOrder(latencies[endpoint])),
+  plots: ENDPOINT_NAMES.map(endpoint => latencySpec(`Latency of /${endpoint}`, `/${endpoint}`)),
+  values: ({ latencies }) => ENDPOINT_NAMES.map(endpoint => inOrder(latencies[endpoint])),
+  head: ENDPOINT_NAMES.flatMap(endpoint => PERCENTILES.map(name => `/${endpoint} ${name}`)),
+  columns: ({ latencies }) => ENDPOINT_NAMES.flatMap(endpoint => inOrder(latencies[endpoint])),
   text: milliseconds,
 }
 
