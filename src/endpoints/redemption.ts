@@ -23,7 +23,7 @@ import { NO_HEADERS } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
-import type { RedemptionAdmission } from '../store/store.ts'
+import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
 import { CLOCK_SKEW_MS, Refusals, type Service } from './service.ts'
 
 /** The part that differs between the endpoints. `Asked` is a request's body, as bytes or as fields. */
@@ -122,50 +122,41 @@ export class RedemptionFlow<Asked> {
   #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    const ownLimit = caller.status === 'known' ? caller.site.record.limits?.redeem : undefined
-    if (caller.status === 'known') {
-      exchange.siteKey = caller.apiKey.siteKey
-      if (caller.site.test === undefined) this.#service.keyUses.note(caller.apiKey.id, this.#service.now())
-    }
-    const attempt: Attempt =
-      caller.status === 'known'
-        ? this.#evaluate(exchange, caller, asked)
-        : { verdict: 'refused', refusal: { reason: caller.reason } }
-    const request = {
-      callerKey: this.#callerKey(address, caller),
-      callerLimit: ownLimit ?? this.#service.settings.limits.redeemAddress,
-      apiKey:
-        caller.status === 'known'
-          ? {
-              id: caller.apiKey.id,
-              limit: ownLimit ?? this.#service.settings.limits.redeemApiKey,
-              siteKey: caller.apiKey.siteKey,
-            }
-          : undefined,
-      redeem:
-        attempt.verdict === 'redeemable'
-          ? {
-              nonce: attempt.claims.nonce,
-              storeEpoch: attempt.claims.storeEpoch,
-              expiresAtMs: this.#forgettableAtMs(attempt.claims),
-              claim: attempt.claim,
-            }
-          : undefined,
-    }
+    const isKnown = caller.status === 'known'
+    const attempt = isKnown ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
+    const ownLimit = isKnown ? caller.site.record.limits?.redeem : undefined
     this.#service.store.redeemToken(
-      request,
+      this.#request(address, caller, attempt),
       exchange.guard(admission => {
         if (this.refusals.admits(exchange, admission, ownLimit)) this.#conclude(exchange, attempt, admission)
       }),
     )
   }
 
-  /** The key of the window in which a caller's address is counted. A site with its own limit has separate windows. */
-  #callerKey(address: Address, caller: Caller): string {
-    const key = limitKey(address, this.#service.settings.ipv6PrefixBits)
-    if (caller.status === 'refused') return windowOfRefused(key)
-    const { limits, siteKey } = caller.site.record
-    return limits?.redeem === undefined ? key : `${key}s${siteKey}`
+  /**
+   * What the store is asked: to charge the caller's address and the API key, and to redeem a token that nothing speaks
+   * against. A site with its own limit has separate windows for the addresses that use its keys.
+   */
+  #request(address: Address, caller: Caller, attempt: Attempt): RedemptionRequest {
+    const { limits, ipv6PrefixBits } = this.#service.settings
+    const key = limitKey(address, ipv6PrefixBits)
+    if (caller.status === 'refused') {
+      const callerKey = windowOfRefused(key)
+      return { callerKey, callerLimit: limits.redeemAddress, apiKey: undefined, redeem: undefined }
+    }
+    const { id, siteKey } = caller.apiKey
+    const ownLimit = caller.site.record.limits?.redeem
+    return {
+      callerKey: ownLimit === undefined ? key : `${key}s${siteKey}`,
+      callerLimit: ownLimit ?? limits.redeemAddress,
+      apiKey: { id, limit: ownLimit ?? limits.redeemApiKey, siteKey },
+      redeem: attempt.verdict === 'redeemable' ? this.#tokenRedemption(attempt) : undefined,
+    }
+  }
+
+  #tokenRedemption({ claims, claim }: Redeemable): TokenRedemption {
+    const { nonce, storeEpoch } = claims
+    return { nonce, storeEpoch, expiresAtMs: this.#forgettableAtMs(claims), claim }
   }
 
   /**
@@ -182,6 +173,8 @@ export class RedemptionFlow<Asked> {
   }
 
   #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {
+    exchange.siteKey = caller.apiKey.siteKey
+    if (caller.site.test === undefined) this.#service.keyUses.note(caller.apiKey.id, this.#service.now())
     const parsed = this.#dialect.read(asked, exchange, caller.site)
     if (!parsed.ok) return refused(parsed.refusal)
     if (caller.site.test !== undefined) return this.#evaluateTest(exchange, caller, parsed.body)

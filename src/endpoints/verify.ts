@@ -8,10 +8,10 @@
  *             403                      400                   200 failed  400/403     200 failed
  *
  * The store is called once, whatever `evaluate` finds, because every request counts against the limits; 429 takes precedence
- * over all other answers. Requests that are refused for their site or origin count in a separate window.
+ * over all other answers. The steps up to the origin are in visit.ts.
  */
 
-import { type Address, limitKey, windowOfRefused } from '../domain/address.ts'
+import { type Address, limitKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
 import { isShared } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
@@ -24,15 +24,16 @@ import {
   type ScoreSignals,
   scoreOf,
 } from '../domain/score.ts'
-import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
+import type { Site } from '../domain/site.ts'
 import { mintToken } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Endpoint, type Judgement, Refusals, type Service } from './service.ts'
+import { CLOCK_SKEW_MS, type Judgement, type Service } from './service.ts'
 import { voteOnSpeed } from './solve-time.ts'
+import { type AllowedVisit, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
@@ -70,52 +71,17 @@ const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
-export class VerifyEndpoint implements Endpoint {
-  readonly refusals: Refusals
-  readonly #service: Service
-
+export class VerifyEndpoint extends VisitorEndpoint {
   constructor(service: Service) {
-    this.#service = service
-    this.refusals = new Refusals(service, 'verify')
+    super(service, 'verify')
   }
 
-  handle(exchange: Exchange): void {
-    const { siteKey } = exchange
-    if (siteKey === '') return this.refusals.refuse(exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return this.refusals.refuse(exchange, 'site-key-malformed')
-    exchange.readBody(this.#service.settings.bodyBytesMax, body => {
-      if (body === undefined) return this.refusals.refuse(exchange, 'body-too-large')
-      const cached = this.#service.sites.cachedSite(siteKey)
-      if (cached !== undefined) return this.#admit(exchange, cached, body)
-      const kept = Buffer.from(body) // the body's memory is valid only until this callback returns
-      this.#service.sites.loadSite(
-        siteKey,
-        exchange.guard(site => {
-          if (site === undefined) this.refusals.refuse(exchange, 'store-unavailable')
-          else this.#admit(exchange, site, kept)
-        }),
-      )
-    })
-  }
-
-  #admit(exchange: Exchange, site: Site | null, body: Buffer): void {
-    const { address } = exchange
-    if (address === undefined) return exchange.drop()
-    const addressKey = limitKey(address, this.#service.settings.ipv6PrefixBits)
-    const siteReason = siteRefusal(site, exchange.origin, false)
-    const attempt: Attempt =
-      siteReason === undefined
-        ? this.#evaluate(exchange, site!, address, addressKey, body)
-        : refused({ reason: siteReason })
-    const { limits } = this.#service.settings
-    const ownLimit = site?.record.limits?.verify
+  protected admit(visit: Visit, body: Buffer): void {
+    const attempt =
+      visit.refusal === undefined ? this.#evaluate(visit, body) : refused({ reason: visit.refusal })
     const request = {
-      addressKey: siteReason === undefined ? addressKey : windowOfRefused(addressKey),
-      siteTag: site?.logTag ?? 0,
-      addressLimit: limits.verifyAddress,
-      siteLimit: site === null ? 0 : (ownLimit ?? limits.verifyAddressSite),
-      failOpen: site?.record.failOpen?.verify,
-      failed: this.#isFailure(attempt, site),
+      ...visit.charge,
+      failed: this.#isFailure(attempt, visit.site),
       spend:
         attempt.verdict === 'solved'
           ? {
@@ -125,16 +91,16 @@ export class VerifyEndpoint implements Endpoint {
             }
           : undefined,
     }
-    this.#service.store.admitSolution(
+    this.service.store.admitSolution(
       request,
-      exchange.guard(admission => {
-        if (this.refusals.admits(exchange, admission, ownLimit))
-          this.#conclude(exchange, site, address, attempt, admission)
+      visit.exchange.guard(admission => {
+        if (this.refusals.admits(visit.exchange, admission, visit.ownLimit))
+          this.#conclude(visit, attempt, admission)
       }),
     )
   }
 
-  #evaluate(exchange: Exchange, site: Site, address: Address, addressKey: string, body: Buffer): Attempt {
+  #evaluate({ exchange, site, address, addressKey }: AllowedVisit, body: Buffer): Attempt {
     const { record } = site
     const parsed = parseSolution(body, exchange.contentType)
     if (!parsed.ok) return refused(parsed.refusal)
@@ -145,15 +111,15 @@ export class VerifyEndpoint implements Endpoint {
     if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
       return { verdict: 'failed', nonce, reason: 'ip-not-allowed' }
     }
-    const { store, settings } = this.#service
+    const { store, settings } = this.service
     const addressEpoch = store.addressEpoch(addressKey)
     const siteEpoch = store.siteEpoch(record.siteKey)
     const storeEpoch = store.nonceEpoch(addressKey, record.siteKey)
     if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
       return refused({ reason: 'store-unavailable' })
     const binding = { siteKey: record.siteKey, storeEpoch, lifetimes: settings, address }
-    const latestMs = this.#service.now() + CLOCK_SKEW_MS
-    const reading = readNonce(this.#service.keyring, parsed.body.nonce, binding, latestMs)
+    const latestMs = this.service.now() + CLOCK_SKEW_MS
+    const reading = readNonce(this.service.keyring, parsed.body.nonce, binding, latestMs)
     switch (reading.status) {
       case 'genuine':
         return this.#evaluateSolution(site, parsed.body, reading, { address: addressEpoch, site: siteEpoch })
@@ -166,8 +132,8 @@ export class VerifyEndpoint implements Endpoint {
 
   /** Whether the nonce was issued to another address on another shard of a Cluster, which has its own epoch. */
   #isOfOtherShard(nonce: string, siteKey: string, address: Address): boolean {
-    const { settings: lifetimes, keyring, now } = this.#service
-    for (const storeEpoch of this.#service.store.nonceEpochs(siteKey)) {
+    const { settings: lifetimes, keyring, now } = this.service
+    for (const storeEpoch of this.service.store.nonceEpochs(siteKey)) {
       const binding = { siteKey, storeEpoch, lifetimes, address }
       const { status } = readNonce(keyring, nonce, binding, now() + CLOCK_SKEW_MS)
       if (status === 'other-address') return true
@@ -176,9 +142,9 @@ export class VerifyEndpoint implements Endpoint {
   }
 
   #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, epochs: Epochs): Attempt {
-    const now = this.#service.now()
+    const now = this.service.now()
     const { issuedAtMs, difficulty } = terms
-    const lifetimeMs = challengeLifetimeMs(difficulty, this.#service.settings.challengeLifetimeMs)
+    const lifetimeMs = challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
     if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
     if (now >= issuedAtMs + lifetimeMs) return refused({ reason: 'nonce-expired' })
     if (!checkProof(solution.nonce, solution.counter, difficulty))
@@ -213,21 +179,17 @@ export class VerifyEndpoint implements Endpoint {
     }
   }
 
-  #conclude(
-    exchange: Exchange,
-    site: Site | null,
-    address: Address,
-    attempt: Attempt,
-    admitted: Admitted,
-  ): void {
+  #conclude(visit: Visit, attempt: Attempt, admitted: Admitted): void {
+    const { exchange } = visit
+    if (visit.refusal !== undefined) return this.refusals.refuse(exchange, visit.refusal)
     switch (attempt.verdict) {
       case 'solved':
         if (admitted.nonce !== 'spent') this.refusals.refuse(exchange, 'nonce-used')
-        else this.#grade(exchange, site!, address, attempt, admitted.failures)
+        else this.#grade(visit, attempt, admitted.failures)
         break
       case 'failed':
         this.#fail(exchange, {
-          site: site!,
+          site: visit.site,
           nonce: attempt.nonce,
           passed: false,
           score: null,
@@ -236,23 +198,21 @@ export class VerifyEndpoint implements Endpoint {
         })
         break
       default:
-        this.#refuse(exchange, site, address, attempt.refusal)
+        this.#refuse(visit, attempt.refusal)
     }
   }
 
   /** Checks a forged nonce against all other shards, at one HMAC each. This comes after the limits, which bound the work. */
-  #refuse(exchange: Exchange, site: Site | null, address: Address, refusal: Refusal): void {
+  #refuse({ exchange, site, address }: AllowedVisit, refusal: Refusal): void {
     const isElsewhere =
-      refusal.reason === 'nonce-forged' &&
-      site !== null &&
-      this.#isOfOtherShard(exchange.nonce, site.record.siteKey, address)
+      refusal.reason === 'nonce-forged' && this.#isOfOtherShard(exchange.nonce, site.record.siteKey, address)
     if (isElsewhere) this.refusals.refuse(exchange, 'nonce-other-address')
     else this.refusals.refuse(exchange, refusal.reason, refusal)
   }
 
   /** Adds the signals that come from the store and from other visits. */
   #signalsOf(site: Site, address: Address, { solution, signals }: Solved, failures: number): ScoreSignals {
-    const { fingerprints, sources, now } = this.#service
+    const { fingerprints, sources, now } = this.service
     const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
     const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, now())
     // Where most people behind an address succeed, somebody else's failures take off one weight at most.
@@ -263,7 +223,7 @@ export class VerifyEndpoint implements Endpoint {
     return { ...signals, fingerprintAddresses, addressFailures }
   }
 
-  #grade(exchange: Exchange, site: Site, address: Address, solved: Solved, addressFailures: number): void {
+  #grade({ exchange, site, address }: AllowedVisit, solved: Solved, addressFailures: number): void {
     const { siteKey, threshold } = site.record
     const isTest = site.test !== undefined
     const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, addressFailures)
@@ -274,16 +234,16 @@ export class VerifyEndpoint implements Endpoint {
     const storeEpoch = solved.epochs.site
     if (!passed) {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
-    } else if (storeEpoch !== this.#service.store.siteEpoch(siteKey)) {
+    } else if (storeEpoch !== this.service.store.siteEpoch(siteKey)) {
       // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
       this.refusals.refuse(exchange, 'store-unavailable')
     } else {
-      const issuedAtMs = this.#service.now()
-      if (!isTest && this.#service.sources.accepted(address, issuedAtMs)) this.#service.loads.count(siteKey)
-      if (!isTest && reasons.length === 0) voteOnSpeed(this.#service, site, address, solved.solution, signals)
+      const issuedAtMs = this.service.now()
+      if (!isTest && this.service.sources.accepted(address, issuedAtMs)) this.service.loads.count(siteKey)
+      if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution
-      const lifetimes = this.#service.settings
-      const token = mintToken(this.#service.keyring, {
+      const lifetimes = this.service.settings
+      const token = mintToken(this.service.keyring, {
         issuedAtMs,
         lifetimes,
         nonce,
@@ -294,7 +254,7 @@ export class VerifyEndpoint implements Endpoint {
         storeEpoch,
       })
       const expiresAt = timeText(issuedAtMs + lifetimes.tokenLifetimeMs)
-      this.#service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
+      this.service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
       exchange.answer({
         status: 200,
         body: `{"token":"${token}","passed":true,"expiresAt":${expiresAt}}`,
@@ -304,7 +264,7 @@ export class VerifyEndpoint implements Endpoint {
   }
 
   #fail(exchange: Exchange, judgement: Judgement): void {
-    this.#service.events.judged(exchange, judgement)
+    this.service.events.judged(exchange, judgement)
     exchange.answer({ status: 200, outcome: 'failed', body: FAILED_BODY, headers: NO_HEADERS })
   }
 }
