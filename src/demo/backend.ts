@@ -1,77 +1,47 @@
 /**
  * The demo's backend, as any site's: reads the form, redeems its token by POST /verify-token over HTTP, and decides whether to
- * accept the form. pages.ts (as HTML) or demo.js (from JSON) shows the decision.
+ * accept the form. pages.ts shows the decision.
  */
 
-import { type IncomingMessage, type RequestOptions, request } from 'node:http'
 import { SITE_DEFAULTS } from '../domain/site.ts'
 import type { RedemptionResult } from '../protocol/wire.ts'
 
 interface RedemptionAnswer {
   /** HTTP status; 0 without an answer. */
   readonly status: number
-  /** The answer's JSON; undefined if the answer is not JSON. */
-  readonly answer: unknown
+  /** undefined if the answer is not JSON. */
+  readonly answer: RedemptionResult | undefined
   readonly ms: number
 }
 
-/** The address on which this service listens. */
-export interface ServiceAddress {
-  readonly host: string
-  readonly port: number
-}
-
 const ANSWER_MS_MAX = 3000
-const ANSWER_CHARACTERS_MAX = 10_000
 
-/** Never rejects; without an answer, the status is 0. */
-export function redeem(
-  listener: ServiceAddress,
+/**
+ * Never rejects; without an answer, the status is 0.
+ *
+ * @param url of the service
+ */
+export async function redeem(
+  url: string,
   apiKey: string,
   body: { readonly token: string; readonly expectedIp?: string },
 ): Promise<RedemptionAnswer> {
   const start = performance.now()
-  return new Promise(resolve => {
-    const finish = (status: number, text = '') =>
-      resolve({ status, answer: parse(text), ms: Math.round((performance.now() - start) * 10) / 10 })
-    const outgoing = request(optionsFor(listener, apiKey), incoming => {
-      readText(incoming).then(
-        text => finish(incoming.statusCode ?? 0, text),
-        () => finish(0),
-      )
-    })
-    outgoing.on('error', () => finish(0))
-    outgoing.end(JSON.stringify(body))
-  })
-}
-
-function optionsFor({ host, port }: ServiceAddress, apiKey: string): RequestOptions {
-  const isEverywhere = host === '0.0.0.0' || host === '::'
-  return {
-    host: host === '::' ? '::1' : isEverywhere ? '127.0.0.1' : host,
-    port,
-    path: '/verify-token',
-    method: 'POST',
-    headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
-    signal: AbortSignal.timeout(ANSWER_MS_MAX),
-  }
-}
-
-async function readText(incoming: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const chunk of incoming.setEncoding('utf8')) {
-    text += chunk
-    if (text.length > ANSWER_CHARACTERS_MAX) throw new Error('the answer is too long')
-  }
-  return text
-}
-
-function parse(text: string): unknown {
+  let status = 0
+  let answer: RedemptionResult | undefined
   try {
-    return JSON.parse(text)
+    const response = await fetch(`${url}/verify-token`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    })
+    status = response.status
+    answer = (await response.json()) as RedemptionResult
   } catch {
-    return undefined
+    // An answer that is late, or is no JSON, is unclear. So it refuses the form.
   }
+  return { status, answer, ms: Math.round((performance.now() - start) * 10) / 10 }
 }
 
 export interface FormDecision {
@@ -82,11 +52,11 @@ export interface FormDecision {
   /** The stable code of a refusal; null if the form was accepted. */
   readonly code: string | null
   readonly facts: readonly (readonly [name: string, value: string])[]
-  /** The answer of /verify-token; null if there was no call. */
-  readonly redemption: RedemptionAnswer | null
+  /** The JSON that /verify-token answered; undefined if there is none. */
+  readonly answer?: unknown
 }
 
-export interface Form {
+interface Form {
   readonly name: string
   readonly token: string
   /** How long the solution took, measured by the page; undefined if unknown. */
@@ -109,56 +79,44 @@ export function readForm(body: string): Form {
 
 /** A refusal without a call of /verify-token. */
 export function refusedForm(status: number, code: string, text: string): FormDecision {
-  return { status, accepted: false, title: 'Not accepted', text, code, facts: [], redemption: null }
+  return { status, accepted: false, title: 'Not accepted', text, code, facts: [] }
 }
 
 /** The decision of a backend: `success` alone accepts a form, and any unclear answer refuses it. */
-export function decide({ name, solveMs }: Form, redemption: RedemptionAnswer): FormDecision {
-  const { status } = redemption
-  const answer = (redemption.answer ?? {}) as Partial<Record<string, unknown>>
-  const times = [...solveTime(solveMs), ['Redeeming the token took', milliseconds(redemption.ms)]] as const
-  if (status === 200 && answer.success === true) {
-    const result = answer as unknown as Extract<RedemptionResult, { success: true }>
+export function decide({ name, solveMs }: Form, { status, answer, ms }: RedemptionAnswer): FormDecision {
+  const times: [string, string][] = [['Redeeming the token took', milliseconds(ms)]]
+  if (solveMs !== undefined) times.unshift(['Solving took (measured by the page)', milliseconds(solveMs)])
+  if (status === 200 && answer?.success === true) {
     // The demo site passes any score, so that its visitors see theirs.
-    const wouldPass = result.score >= SITE_DEFAULTS.threshold
+    const { threshold } = SITE_DEFAULTS
+    const wouldPass = answer.score >= threshold
     return {
       status: 200,
       accepted: true,
       title: wouldPass ? 'Accepted' : 'Accepted here, refused by most sites',
       text: `Thank you${name === '' ? '' : `, ${name}`}. The message would be delivered now.`,
       code: null,
-      facts: [...scoreFacts(result), ...times],
-      redemption,
+      facts: [
+        ['Score', `${answer.score} (0: a bot, 1: a person)`],
+        [`At the usual threshold of ${threshold}`, wouldPass ? 'would pass' : 'would not pass'],
+        ['Solved from', answer.ip],
+        ['Solved at', new Date(answer.solvedAt).toISOString()],
+        ...times,
+      ],
+      answer,
     }
   }
   const isAnswered = status === 400
+  const { error, code } = { error: 'The service did not answer.', code: 'no-answer', ...answer }
   return {
     status: isAnswered ? 403 : 503,
     accepted: false,
     title: isAnswered ? 'Refused' : 'Not now',
-    text: typeof answer.error === 'string' ? answer.error : 'The service did not answer.',
-    code: typeof answer.code === 'string' ? answer.code : 'no-answer',
+    text: error,
+    code,
     facts: [['/verify-token answered', status === 0 ? 'nothing' : String(status)], ...times],
-    redemption,
+    answer,
   }
-}
-
-function scoreFacts({
-  score,
-  ip,
-  solvedAt,
-}: Extract<RedemptionResult, { success: true }>): [string, string][] {
-  const { threshold } = SITE_DEFAULTS
-  return [
-    ['Score', `${score} (0: a bot, 1: a person)`],
-    [`At the usual threshold of ${threshold}`, score >= threshold ? 'would pass' : 'would not pass'],
-    ['Solved from', ip],
-    ['Solved at', new Date(solvedAt).toISOString()],
-  ]
-}
-
-function solveTime(solveMs: number | undefined): [string, string][] {
-  return solveMs === undefined ? [] : [['Solving took (measured by the page)', milliseconds(solveMs)]]
 }
 
 function milliseconds(ms: number): string {

@@ -1,7 +1,4 @@
-/**
- * Sends the form without leaving the page, and shows the backend's answer. Without this file, the browser sends the form,
- * and the backend answers with a page.
- */
+/** Sends the form without leaving the page, and shows the section of the page that the backend answers. */
 
 const form = document.getElementById('form')
 const result = document.getElementById('result')
@@ -21,42 +18,36 @@ form.addEventListener('submit', event => {
 async function send(fields) {
   button.disabled = true
   try {
-    const headers = { Accept: 'application/json' }
-    const response = await fetch(form.action, { method: 'POST', body: fields, headers })
-    show(await response.json(), fields)
+    const response = await fetch(form.action, { method: 'POST', body: fields })
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+    show(page.querySelector('.result'), fields)
   } catch {
-    show({ accepted: false, title: 'Not sent', text: 'The service cannot be reached.', facts: [] }, fields)
+    result.textContent = 'Not sent: the service cannot be reached.'
+    reveal('refused')
   } finally {
     button.disabled = false
     gate.reset?.() // a token is good for one use
   }
 }
 
-function show({ accepted, title, text, code, facts, redemption }, fields) {
-  const list = element('dl', ...facts.flatMap(([name, value]) => [element('dt', name), element('dd', value)]))
-  const paragraph = element('p', text)
-  if (code) paragraph.append(' ', element('code', code))
-  result.replaceChildren(element('h2', title), paragraph, ...(facts.length > 0 ? [list] : []))
-  if (redemption) {
-    const answer = element('pre', element('code', JSON.stringify(redemption.answer, undefined, 2)))
-    answer.tabIndex = 0 // the answer may scroll
-    result.append(element('h3', 'What /verify-token answered'), answer)
-  }
-  if (accepted) {
-    const again = element('button', 'Send the same token again')
+/** @param answered the section of the backend's page */
+function show(answered, fields) {
+  const isAccepted = answered.classList.contains('accepted')
+  result.replaceChildren(...answered.childNodes)
+  if (isAccepted) {
+    const again = document.createElement('button')
+    again.textContent = 'Send the same token again'
     again.type = 'button'
     again.className = 'plain'
     again.addEventListener('click', () => send(fields))
     result.append(again)
   }
-  result.className = `result ${accepted ? 'accepted' : 'refused'}`
+  reveal(isAccepted ? 'accepted' : 'refused')
+}
+
+function reveal(look) {
+  result.className = `result ${look}`
   result.hidden = false
   result.focus()
   result.scrollIntoView({ block: 'nearest' })
-}
-
-function element(name, ...children) {
-  const made = document.createElement(name)
-  made.append(...children)
-  return made
 }

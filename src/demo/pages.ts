@@ -69,9 +69,9 @@ first start, and with <code>POWGATE_DEMO=on</code>.</p>
 </body>`,
 )
 
-/** The page that answers a form from a browser without script. */
+/** The page that answers a form. demo.js takes its section alone. */
 export function resultPage(outcome: FormDecision): string {
-  const { accepted, title, text, code, facts, redemption } = outcome
+  const { accepted, title, text, code, facts, answer } = outcome
   const rows = facts.map(([name, value]) => `  <dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`)
   return page(
     `powgate: ${escaped(title.toLowerCase())}`,
@@ -79,10 +79,11 @@ export function resultPage(outcome: FormDecision): string {
     `</head>
 <body>
 <main>
+<h1>A form that bots pay for</h1>
 <section class="result ${accepted ? 'accepted' : 'refused'}">
-<h1>${escaped(title)}</h1>
+<h2>${escaped(title)}</h2>
 <p>${escaped(text)}${code === null ? '' : ` <code>${escaped(code)}</code>`}</p>
-${rows.length === 0 ? '' : `<dl>\n${rows.join('\n')}\n</dl>\n`}${redemption === null ? '' : answerHtml(redemption.answer)}</section>
+${rows.length === 0 ? '' : `<dl>\n${rows.join('\n')}\n</dl>\n`}${answer === undefined ? '' : answerHtml(answer)}</section>
 <p><a href="../demo">Back to the form</a></p>
 </main>
 </body>`,
@@ -90,8 +91,8 @@ ${rows.length === 0 ? '' : `<dl>\n${rows.join('\n')}\n</dl>\n`}${redemption === 
 }
 
 function answerHtml(answer: unknown): string {
-  const json = JSON.stringify(answer ?? null, undefined, 2)
-  return `<h2>What /verify-token answered</h2>\n<pre tabindex="0"><code>${escaped(json)}</code></pre>\n`
+  const json = JSON.stringify(answer, undefined, 2)
+  return `<h3>What /verify-token answered</h3>\n<pre tabindex="0"><code>${escaped(json)}</code></pre>\n`
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

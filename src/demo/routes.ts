@@ -9,16 +9,7 @@ import { admitToWindow, WINDOW_MS } from '../domain/limits.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ContentReply, HeaderList } from '../http/replies.ts'
-import type { ContentRequest } from '../http/request-headers.ts'
-import {
-  decide,
-  type Form,
-  type FormDecision,
-  readForm,
-  redeem,
-  refusedForm,
-  type ServiceAddress,
-} from './backend.ts'
+import { decide, type FormDecision, readForm, redeem, refusedForm } from './backend.ts'
 import { FORM_PAGE, resultPage } from './pages.ts'
 
 /** A message has at most 1,000 characters, each of at most nine bytes. */
@@ -49,25 +40,27 @@ const PAGE_HEADERS: HeaderList = [
 ]
 const HTML = 'text/html; charset=utf-8'
 
+/** The address on which this service listens. */
+interface ServiceAddress {
+  readonly host: string
+  readonly port: number
+}
+
 export function demoRoutes(listener: ServiceAddress, apiKey: string): ContentRoute[] {
   const form = new StaticFile(Buffer.from(FORM_PAGE), { contentType: HTML, headers: PAGE_HEADERS })
+  const url = urlOf(listener)
   return [
     file('/demo', form, NO_STORE),
     file('/demo/demo.css', readStatic('demo.css', 'text/css; charset=utf-8'), REVALIDATED),
     file('/demo/demo.js', readStatic('demo.js', 'text/javascript; charset=utf-8'), REVALIDATED),
-    {
-      path: '/demo/submit',
-      methods: ['post'],
-      handle: (exchange, asked) =>
-        handleSubmit(exchange, asked, form =>
-          isAdmitted(exchange.address)
-            ? redeemForm(listener, apiKey, form, exchange.address)
-            : Promise.resolve(
-                refusedForm(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.'),
-              ),
-        ),
-    },
+    { path: '/demo/submit', methods: ['post'], handle: exchange => handleSubmit(exchange, url, apiKey) },
   ]
+}
+
+/** Never `localhost`, which may be another service at the other of the two loopback addresses. */
+function urlOf({ host, port }: ServiceAddress): string {
+  const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return `http://${address.includes(':') ? `[${address}]` : address}:${port}`
 }
 
 /** Forms that one worker accepts from one visitor. */
@@ -77,8 +70,7 @@ const VISITORS_MAX = 10_000
 const visitors = new Map<string, { readonly record: Buffer; readonly atMs: number }>()
 
 /** Keeps one visitor from using up the demo's limit of redemptions for all visitors. */
-function isAdmitted(address: Address | undefined): boolean {
-  if (address === undefined) return false
+function isAdmitted(address: Address): boolean {
   const key = limitKey(address, 64)
   const atMs = Math.floor(performance.now())
   const last = visitors.get(key)
@@ -104,12 +96,9 @@ function readStatic(name: string, contentType: string): StaticFile {
 
 const URLENCODED = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 
-function handleSubmit(
-  exchange: Exchange,
-  asked: ContentRequest,
-  redeemed: (form: Form) => Promise<FormDecision>,
-): void {
-  const answer = (outcome: FormDecision) => exchange.answerContent(outcomeReply(outcome, asked))
+function handleSubmit(exchange: Exchange, url: string, apiKey: string): void {
+  const { address } = exchange
+  const answer = (decision: FormDecision) => exchange.answerContent(decisionReply(decision))
   exchange.readBody(BODY_BYTES_MAX, body => {
     if (body === undefined) return answer(refusedForm(413, 'body-too-large', 'The form is too large.'))
     if (!URLENCODED.test(exchange.contentType))
@@ -117,32 +106,20 @@ function handleSubmit(
     const form = readForm(body.toString('utf8'))
     if (form.token === '')
       return answer(refusedForm(400, 'no-token', 'The form came without a token: nothing was solved.'))
-    redeemed(form).then(
-      exchange.guard(answer),
-      exchange.guard(error => {
-        throw error
-      }),
+    if (address === undefined || !isAdmitted(address))
+      return answer(refusedForm(429, 'rate-limited', 'Too many forms. Wait a minute, then try again.'))
+    redeem(url, apiKey, { token: form.token, expectedIp: formatAddress(address) }).then(
+      exchange.guard(redemption => answer(decide(form, redemption))),
     )
   })
 }
 
-async function redeemForm(
-  listener: ServiceAddress,
-  apiKey: string,
-  form: Form,
-  address: Address | undefined,
-): Promise<FormDecision> {
-  const expectedIp = address === undefined ? {} : { expectedIp: formatAddress(address) }
-  return decide(form, await redeem(listener, apiKey, { token: form.token, ...expectedIp }))
-}
-
-function outcomeReply(outcome: FormDecision, { accept }: ContentRequest): ContentReply {
-  const isJson = accept.includes('application/json')
+function decisionReply(decision: FormDecision): ContentReply {
   return {
-    status: outcome.status,
-    body: isJson ? JSON.stringify(outcome) : resultPage(outcome),
+    status: decision.status,
+    body: resultPage(decision),
     headers: [
-      ['Content-Type', isJson ? 'application/json' : HTML],
+      ['Content-Type', HTML],
       ['Cache-Control', NO_STORE],
       ['X-Content-Type-Options', 'nosniff'],
       ...PAGE_HEADERS,

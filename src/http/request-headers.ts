@@ -123,7 +123,6 @@ function countLength(name: string): void {
 export interface ContentRequest {
   readonly path: string
   /** Header values, empty when absent. */
-  readonly accept: string
   readonly acceptEncoding: string
   readonly ifNoneMatch: string
 }
@@ -132,7 +131,6 @@ export interface ContentRequest {
 export function contentRequest(request: HttpRequest): ContentRequest {
   return {
     path: request.getUrl(),
-    accept: request.getHeader('accept'),
     acceptEncoding: request.getHeader('accept-encoding'),
     ifNoneMatch: request.getHeader('if-none-match'),
   }

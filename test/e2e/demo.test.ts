@@ -16,22 +16,32 @@ const DEMO_PATHS = ['/demo', '/demo/demo.css', '/demo/demo.js', '/demo/submit']
 
 interface Submit {
   readonly from?: string
-  readonly isJson?: boolean
   readonly headers?: Record<string, string>
 }
 
 function submit(service: TestService, fields: Record<string, string> | string, options: Submit = {}) {
-  const { from, isJson = true, headers = {} } = options
+  const { from, headers = {} } = options
   return call(`${service.url}/demo/submit`, {
     method: 'POST',
-    headers: {
-      'Content-Type': 'application/x-www-form-urlencoded;charset=UTF-8',
-      ...(isJson ? { Accept: 'application/json' } : { Accept: 'text/html,*/*;q=0.8' }),
-      ...headers,
-    },
+    headers: { 'Content-Type': 'application/x-www-form-urlencoded;charset=UTF-8', ...headers },
     body: typeof fields === 'string' ? fields : new URLSearchParams(fields).toString(),
     ...(from === undefined ? {} : { from }),
   })
+}
+
+/** What a result page shows. */
+function shown({ text }: Answer) {
+  const unescaped = (html = '') => html.replaceAll('&quot;', '"').replaceAll('&#39;', "'")
+  const [, look] = /<section class="result (\w+)">/.exec(text)!
+  const [, redeemed] = /<pre[^>]*><code>([^<]*)/.exec(text) ?? []
+  return {
+    accepted: look === 'accepted',
+    code: /<p>[^<]*<code>([^<]*)/.exec(text)?.[1],
+    facts: Object.fromEntries(
+      [...text.matchAll(/<dt>(.*)<\/dt><dd>(.*)<\/dd>/g)].map(([, name, value]) => [name, unescaped(value)]),
+    ),
+    answer: redeemed === undefined ? undefined : JSON.parse(unescaped(redeemed)),
+  }
 }
 
 function assertPage(answer: Answer, status: number): void {
@@ -83,21 +93,21 @@ for (const kind of STORE_KINDS) {
       const from = freshAddress()
       const token = await client.token(DEMO_SITE_KEY, { from })
       const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token, 'solve-ms': '123' }
-      const { status, json, headers } = await submit(service, fields, { from })
-      assert.deepEqual([status, json.accepted, json.code], [200, true, null])
-      assert.equal(headers['content-type'], 'application/json')
-      const { answer, ms, status: redeemed } = json.redemption
-      assert.deepEqual([redeemed, answer.success, answer.score, answer.ip], [200, true, 1, from])
+      const page = await submit(service, fields, { from })
+      assertPage(page, 200)
+      assert.ok(page.text.includes('Thank you, Ada.'))
+      const { accepted, code, answer, facts } = shown(page)
+      assert.deepEqual([accepted, code], [true, undefined])
+      assert.deepEqual([answer.success, answer.score, answer.ip], [true, 1, from])
       assert.ok(Math.abs(answer.solvedAt - Date.now()) < 10_000)
-      assert.ok(ms > 0)
-      assert.match(json.text, /Ada/)
-      const facts = Object.fromEntries(json.facts)
+      assert.ok(Number.parseFloat(facts['Redeeming the token took']) > 0)
       assert.equal(facts['At the usual threshold of 0.5'], 'would pass')
       assert.equal(facts['Solved from'], from)
       assert.equal(facts['Solving took (measured by the page)'], '123 ms')
 
       const again = await submit(service, fields, { from })
-      assert.deepEqual([again.status, again.json.accepted, again.json.code], [403, false, 'token-used'])
+      assertPage(again, 403)
+      assert.deepEqual([shown(again).accepted, shown(again).code], [false, 'token-used'])
     })
 
     test('a low score passes here, and is told what it is', async () => {
@@ -106,20 +116,20 @@ for (const kind of STORE_KINDS) {
       const solution = await client.solved(DEMO_SITE_KEY, { from }, { environment })
       const { token, passed } = (await client.verify(DEMO_SITE_KEY, solution, { from })).json
       assert.equal(passed, true)
-      const { json } = await submit(service, { 'powgate-token': token }, { from })
-      assert.ok(json.accepted && json.redemption.answer.score < 0.5)
-      assert.equal(Object.fromEntries(json.facts)['At the usual threshold of 0.5'], 'would not pass')
+      const { accepted, answer, facts } = shown(await submit(service, { 'powgate-token': token }, { from }))
+      assert.ok(accepted && answer.score < 0.5)
+      assert.equal(facts['At the usual threshold of 0.5'], 'would not pass')
     })
 
     test('a token of another address or another site is refused', async () => {
       const from = freshAddress()
       const token = await client.token(DEMO_SITE_KEY, { from })
       const stolen = await submit(service, { 'powgate-token': token }, { from: freshAddress() })
-      assert.deepEqual([stolen.status, stolen.json.code], [403, 'ip-mismatch'])
+      assert.deepEqual([stolen.status, shown(stolen).code], [403, 'ip-mismatch'])
       const site = await service.createSite()
       const others = await client.token(site.siteKey, { from })
       const foreign = await submit(service, { 'powgate-token': others }, { from })
-      assert.deepEqual([foreign.status, foreign.json.code], [403, 'site-mismatch'])
+      assert.deepEqual([foreign.status, shown(foreign).code], [403, 'site-mismatch'])
       assert.equal((await submit(service, { 'powgate-token': token }, { from })).status, 200, 'not spent')
     })
   })
@@ -140,19 +150,15 @@ describe('a first start', () => {
     assert.equal(service.output.match(/API key {3}sk_/g)?.length, 1)
   })
 
-  test('a form without script gets a page, with everything in it escaped', async () => {
+  test('everything in the page is escaped', async () => {
     const from = freshAddress()
     const token = await new Client(service.url).token(DEMO_SITE_KEY, { from })
     const fields = { name: `<script>"'&`, message: '<b>', 'powgate-token': token }
-    const accepted = await submit(service, fields, { from, isJson: false })
+    const accepted = await submit(service, fields, { from })
     assertPage(accepted, 200)
     assert.ok(accepted.text.includes('Thank you, &lt;script&gt;&quot;&#39;&amp;.'))
     assert.match(accepted.text, /<dt>Solved from<\/dt><dd>127\./)
     assert.ok(accepted.text.includes('href="../demo/demo.css"') && accepted.text.includes('href="../demo"'))
-    const refused = await submit(service, fields, { from, isJson: false })
-    assertPage(refused, 403)
-    assert.ok(refused.text.includes('<code>token-used</code>'))
-    assertPage(await submit(service, { name: 'x' }, { isJson: false }), 400)
   })
 
   test('forms that are none', async () => {
@@ -168,11 +174,11 @@ describe('a first start', () => {
       [`message=${'x'.repeat(16_384)}`, {}, 413, 'body-too-large'],
     ] as const) {
       const answer = await submit(service, body, { headers })
-      assert.deepEqual([answer.status, answer.json?.code], [status, code], body.slice(0, 40))
-      assert.equal(answer.json.accepted, false)
+      assertPage(answer, status)
+      assert.deepEqual([shown(answer).accepted, shown(answer).code], [false, code], body.slice(0, 40))
     }
     const odd = await submit(service, 'powgate-token=abc&solve-ms=1e999&name=%20')
-    assert.doesNotMatch(JSON.stringify(odd.json.facts), /measured by the page/)
+    assert.doesNotMatch(odd.text, /measured by the page/)
   })
 
   test('a visitor who floods the demo is refused there, before anything is redeemed', async () => {
@@ -183,7 +189,7 @@ describe('a first start', () => {
     const refused = answers.filter(({ status }) => status === 429)
     // Each of two workers takes ten.
     assert.ok(refused.length >= 10 && refused.length <= 20, String(refused.length))
-    assert.deepEqual([refused[0]!.json.code, refused[0]!.json.redemption], ['rate-limited', null])
+    assert.deepEqual([shown(refused[0]!).code, shown(refused[0]!).answer], ['rate-limited', undefined])
     assert.equal((await submit(service, 'powgate-token=abc', { from: freshAddress() })).status, 403)
   })
 
@@ -273,8 +279,8 @@ describe('starts', () => {
     const service = await TestService.start('redis', { POWGATE_DEMO: 'on' })
     const token = await new Client(service.url).token(DEMO_SITE_KEY)
     await service.redis!.kill()
-    const { status, json } = await submit(service, { 'powgate-token': token })
-    assert.deepEqual([status, json.accepted, json.code], [503, false, 'unavailable'])
+    const page = await submit(service, { 'powgate-token': token })
+    assert.deepEqual([page.status, shown(page).accepted, shown(page).code], [503, false, 'unavailable'])
     await service.stop()
   })
 
@@ -283,8 +289,8 @@ describe('starts', () => {
     const service = await TestService.start('embedded', env)
     const headers = { 'X-Forwarded-For': '203.0.113.7' }
     const token = await new Client(service.url).token(DEMO_SITE_KEY, { headers })
-    const { json } = await submit(service, { 'powgate-token': token }, { headers })
-    assert.deepEqual([json.accepted, json.redemption.answer.ip], [true, '203.0.113.7'])
+    const { accepted, answer } = shown(await submit(service, { 'powgate-token': token }, { headers }))
+    assert.deepEqual([accepted, answer.ip], [true, '203.0.113.7'])
     await service.stop()
   })
 })
