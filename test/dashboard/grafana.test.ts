@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { ENDPOINT_NAMES } from '../../src/domain/endpoint.ts'
 import { call } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
@@ -64,6 +65,15 @@ test('every panel has a title, a unit and queries to the chosen data source, and
     for (const target of [{ datasource }, ...targets]) assert.deepEqual(target.datasource, source, title)
     assert.equal(new Set(targets.map(({ refId }) => refId)).size, targets.length, title)
   }
+})
+
+test('every endpoint has its latency, in one line', () => {
+  const latencies = panels.filter(({ title }) => title.startsWith('Latency of '))
+  assert.deepEqual(
+    latencies.map(({ title }) => title),
+    ENDPOINT_NAMES.map(name => `Latency of /${name}`),
+  )
+  assert.equal(new Set(latencies.map(({ gridPos }) => gridPos.y)).size, 1)
 })
 
 /** `{` and its labels, after a metric's name. */
