@@ -1,4 +1,4 @@
-/** How the commands print: one JSON value, or text for people. Errors go to stderr, in main.ts. */
+/** How the commands print: one JSON value, or text for people. Errors go to stderr, in run.ts. */
 
 import type { FieldChange } from '../domain/audit.ts'
 

@@ -1,13 +1,16 @@
 /** All commands; and from the words of a call to its command: finds the command, reads its arguments, runs it. */
 
 import { didYouMean } from '../domain/nearest.ts'
+import { scrub } from '../log/redaction.ts'
 import { UsageError } from '../sites/rules.ts'
+import { AdminError } from '../sites/sites.ts'
 import { VERSION } from '../version.ts'
 import { AUDIT_COMMAND } from './audit.ts'
 import { CHECK_COMMAND } from './check.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
 import { EXPLAIN_COMMAND } from './explain.ts'
 import { KEY_COMMANDS } from './key.ts'
+import { printable } from './output.ts'
 import { POLICY_COMMANDS } from './policy.ts'
 import { SERVE_COMMAND } from './serve.ts'
 import { SITE_COMMANDS } from './site.ts'
@@ -52,6 +55,31 @@ export const COMMANDS: readonly Command[] = [
   ...command,
   flags: { ...command.flags, config: CONFIG },
 }))
+
+/**
+ * Runs a call, and writes what goes wrong as lines on stderr.
+ *
+ *   exit 0   done
+ *   exit 1   it could not be done: no such site or key, the store or the service refused or cannot be reached
+ *   exit 2   the call could not be understood; nothing was opened or changed
+ *
+ * @returns the exit code
+ */
+export async function answer(args: readonly string[]): Promise<number> {
+  try {
+    return await run(args)
+  } catch (error) {
+    const lines = scrub(problemText(error)).split('\n') // some repeat what was typed, or what a store said
+    process.stderr.write(`${lines.map(printable).join('\n')}\n`)
+    return error instanceof UsageError ? 2 : 1
+  }
+}
+
+/** The text for stderr. Only an error in powgate itself is printed with its stack. */
+function problemText(error: unknown): string {
+  if (error instanceof UsageError || error instanceof AdminError) return error.message
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
 
 /** Returns the exit code. Throws UsageError and AdminError. */
 export async function run(args: readonly string[]): Promise<number> {

@@ -1,15 +1,17 @@
-/** Runs the command line as a process of its own, from the source or from the build. */
+/** Runs the command line: each call as a process of its own, or calls one after the other in one process. */
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { noteSecret, noteText } from '../harness/canaries.ts'
+import type { Call, Ended } from './command-host.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Starts in a third of the time that the source takes. */
 const FROM_BUILD = ['dist/cli/main.js']
 const FROM_SOURCE = ['--import', 'tsx', 'src/cli/main.ts']
+const HOST = fileURLToPath(new URL('command-host.ts', import.meta.url))
 
 /** A process that has not ended by then never will: a connection or a thread was left open. */
 const HANGS_AFTER_MS = 90_000
@@ -26,33 +28,37 @@ export type Environment = Readonly<Record<string, string>>
 
 export interface PowgateOptions {
   readonly isFromSource?: boolean
+  /** Whether each call is a process of its own, which takes ten times as long. */
+  readonly isAlone?: boolean
 }
 
 export class Powgate {
   readonly #env: Environment
-  readonly #program: readonly string[]
+  readonly #options: PowgateOptions
 
-  /** @param env all that the process sees besides PATH and HOME */
-  constructor(env: Environment, { isFromSource = false }: PowgateOptions = {}) {
+  /** @param env all that a call sees besides PATH and HOME */
+  constructor(env: Environment, options: PowgateOptions = {}) {
     this.#env = env
-    this.#program = isFromSource ? FROM_SOURCE : FROM_BUILD
+    this.#options = options
   }
 
   with(env: Environment): Powgate {
-    return new Powgate({ ...this.#env, ...env }, { isFromSource: this.#program === FROM_SOURCE })
+    return new Powgate({ ...this.#env, ...env }, this.#options)
   }
 
   /** @param call words between spaces; each of `args` stands for itself */
-  run(call = '', ...args: readonly string[]): Promise<Run> {
-    return runProgram(process.execPath, this.#words(call, args), this.#env)
+  async run(call = '', ...args: readonly string[]): Promise<Run> {
+    const { isFromSource = false, isAlone = isFromSource } = this.#options
+    if (isAlone) return runProgram(process.execPath, this.#words(call, args), this.#env)
+    return runInHost({ args: wordsOf(call, args), env: this.#env })
   }
 
-  /** The same with this text on standard input, as through a pipe. */
+  /** The same as a process of its own, with this text on standard input, as through a pipe. */
   runWithInput(input: string, call: string, ...args: readonly string[]): Promise<Run> {
     return runProgram(process.execPath, this.#words(call, args), this.#env, input)
   }
 
-  /** The same with a terminal as stderr and stdout, both of which end up in `out`. */
+  /** The same as a process of its own, with a terminal as stderr and stdout, both of which end up in `out`. */
   runOnTerminal(call: string, ...args: readonly string[]): Promise<Run> {
     const command = [process.execPath, ...this.#words(call, args)].map(word => `'${word}'`).join(' ')
     return runProgram('script', ['-qec', command, '/dev/null'], this.#env)
@@ -84,8 +90,36 @@ export class Powgate {
   }
 
   #words(call: string, args: readonly string[]): string[] {
-    return [...this.#program, ...call.split(' ').filter(word => word !== ''), ...args]
+    return [...(this.#options.isFromSource ? FROM_SOURCE : FROM_BUILD), ...wordsOf(call, args)]
   }
+}
+
+function wordsOf(call: string, args: readonly string[]): string[] {
+  return [...call.split(' ').filter(word => word !== ''), ...args]
+}
+
+let host: ChildProcess | undefined
+let lastCall: Promise<unknown> = Promise.resolve()
+
+/** A call in the process that runs all such calls of a test file, one after the other. */
+function runInHost(call: Call): Promise<Run> {
+  const ended = lastCall.then(async () => {
+    host ??= fork(HOST, { cwd: ROOT, execArgv: ['--import', 'tsx'] })
+    host.ref()
+    host.channel!.ref()
+    host.send(call)
+    const [answer] = await Promise.race([once(host, 'message'), once(host, 'exit')])
+    if (typeof answer !== 'object' || answer === null) {
+      host = undefined
+      throw new Error(`the process ended: ${call.args.join(' ')}`)
+    }
+    host.unref()
+    host.channel!.unref()
+    const { code, out, err } = answer as Ended
+    return runOf(code, out, err)
+  })
+  lastCall = ended.catch(() => {})
+  return ended
 }
 
 async function runProgram(
@@ -109,15 +143,12 @@ async function runProgram(
   child.stdout!.on('data', (chunk: Buffer) => out.push(chunk))
   child.stderr!.on('data', (chunk: Buffer) => err.push(chunk))
   const [code] = await once(child, 'close')
-  const errText = Buffer.concat(err).toString()
-  assert.ok(errText === '' || errText.endsWith('\n'), `a whole line: ${errText}`)
-  const outText = Buffer.concat(out).toString()
-  for (const [apiKey] of outText.matchAll(/sk_\w{8}_[\w-]{43}/g)) noteSecret('api key', apiKey)
-  noteText('error line', errText)
-  return {
-    code: code as number | null,
-    out: outText,
-    err: errText,
-    problems: errText.split('\n').slice(0, -1),
-  }
+  return runOf(code, Buffer.concat(out).toString(), Buffer.concat(err).toString())
+}
+
+function runOf(code: number | null, out: string, err: string): Run {
+  assert.ok(err === '' || err.endsWith('\n'), `a whole line: ${err}`)
+  for (const [apiKey] of out.matchAll(/sk_\w{8}_[\w-]{43}/g)) noteSecret('api key', apiKey)
+  noteText('error line', err)
+  return { code, out, err, problems: err.split('\n').slice(0, -1) }
 }

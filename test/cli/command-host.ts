@@ -1,0 +1,44 @@
+/**
+ * A process that runs one call of the command line after another, from the build. To start a process for each call takes
+ * ten times as long.
+ */
+
+import { eventually } from '../harness/eventually.ts'
+
+export interface Call {
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+}
+
+export interface Ended {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+}
+
+const LEFT_OPEN_MS = 10_000
+
+const { answer } = await import(new URL('../../dist/cli/run.js', import.meta.url).href)
+const { PATH, HOME } = process.env
+
+async function run({ args, env }: Call): Promise<void> {
+  for (const name of Object.keys(process.env)) delete process.env[name]
+  Object.assign(process.env, { PATH, HOME, ...env })
+  process.exitCode = undefined
+  const [out, err] = [process.stdout, process.stderr].map(written)
+  const code: number = await answer(args)
+  // A process of its own would not end as long as anything is open.
+  const isClosed = () => String(process.getActiveResourcesInfo()) === open
+  await eventually(LEFT_OPEN_MS, () => `${process.getActiveResourcesInfo()} in place of ${open}`, isClosed)
+  process.send!({ code, out: out!.join(''), err: err!.join('') } satisfies Ended)
+}
+
+/** What is written from now on, instead of writing it. */
+function written(stream: NodeJS.WriteStream): string[] {
+  const texts: string[] = []
+  stream.write = (text: string | Uint8Array) => texts.push(String(text)) > 0
+  return texts
+}
+
+process.on('message', (call: Call) => void run(call))
+const open = String(process.getActiveResourcesInfo())
