@@ -13,6 +13,8 @@
  * write. Requests in the same slot of time share an entry, which has the time of the last one. Up to a limit of 256, a slot
  * is one millisecond and the window is exact. Above, a slot is 1/256 of the window, so that memory stays bounded. A request
  * may then be refused up to 0.4 % of a window too long, but none is admitted too early.
+ *
+ * The dashboard's page reads the names of the settings, so this file is loaded by browsers: it makes no buffer at its start.
  */
 
 export const WINDOW_MS = 60_000
@@ -81,8 +83,6 @@ export interface Refused {
   readonly policy: Policy
 }
 
-const EMPTY = Buffer.alloc(0)
-
 export function sharesSlot(entryTime: number, time: number, slot: number): boolean {
   return Math.floor(entryTime / slot) === Math.floor(time / slot)
 }
@@ -125,7 +125,7 @@ export function admitToWindow(
       policy,
     }
   }
-  return { admitted: true, record: appendToWindow(record ?? EMPTY, firstLive, time, total, slotMs(limit)) }
+  return { admitted: true, record: appendToWindow(record, firstLive, time, total, slotMs(limit)) }
 }
 
 function windowWaitMs(record: Buffer, firstLive: number, time: number, excess: number): number {
@@ -137,18 +137,25 @@ function windowWaitMs(record: Buffer, firstLive: number, time: number, excess: n
   return WINDOW_MS
 }
 
-function appendToWindow(old: Buffer, firstLive: number, time: number, total: number, slot: number): Buffer {
-  const last = old.length - WINDOW_ENTRY
+function appendToWindow(
+  old: Buffer | undefined,
+  firstLive: number,
+  time: number,
+  total: number,
+  slot: number,
+): Buffer {
+  const length = old?.length ?? 0
+  const last = length - WINDOW_ENTRY
   const joins =
     last >= firstLive &&
-    sharesSlot(readUInt24(old, last), time, slot) &&
-    old.readUInt16BE(last + 3) < COUNT_MAX
-  const keptEnd = joins ? last : Math.max(firstLive, old.length)
+    sharesSlot(readUInt24(old!, last), time, slot) &&
+    old!.readUInt16BE(last + 3) < COUNT_MAX
+  const keptEnd = joins ? last : Math.max(firstLive, length)
   const at = WINDOW_HEADER + Math.max(0, keptEnd - firstLive)
   const record = Buffer.allocUnsafe(at + WINDOW_ENTRY)
   record.writeUInt32BE(total + 1, 0)
-  if (keptEnd > firstLive) old.copy(record, WINDOW_HEADER, firstLive, keptEnd)
+  if (keptEnd > firstLive) old!.copy(record, WINDOW_HEADER, firstLive, keptEnd)
   writeUInt24(record, at, time)
-  record.writeUInt16BE(joins ? old.readUInt16BE(last + 3) + 1 : 1, at + 3)
+  record.writeUInt16BE(joins ? old!.readUInt16BE(last + 3) + 1 : 1, at + 3)
   return record
 }

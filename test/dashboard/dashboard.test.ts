@@ -160,7 +160,7 @@ test('the page shows them, for all sites and for the one that is chosen', async 
 
   await page.getByText('24 h', { exact: true }).click()
   await eventually(PATIENCE_MS, 'the other range', () => /range=24h/.test(page.url()))
-  await page.getByLabel('Site').selectOption({ index: 0 })
+  await page.getByRole('combobox', { name: 'Site' }).selectOption({ index: 0 })
   const isOfAll = async () => (await funnelOf(page))[0] === String(all.challenges)
   await eventually(PATIENCE_MS, 'all sites again', isOfAll)
   assert.deepEqual(visit.troubles, [])
