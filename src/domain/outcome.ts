@@ -1,104 +1,361 @@
 /**
- * The table of all expected refusals. It maps a reason (private, for logs and metrics) to a public stable code, a status,
- * and a message for a person. Unexpected faults are exceptions, and are answered as `internal`.
+ * The table of all expected refusals: for each reason (private, for logs and metrics) the public answer, a person's words on
+ * it, and how it is logged. Unexpected faults are exceptions, and are answered as `internal`. The dashboard's page reads the
+ * table too, so this file runs in browsers.
  */
 
-interface Outcome {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
-  readonly code: string
+import type { SiteverifyCode } from '../protocol/wire.ts'
+
+interface Row {
+  /** What the refusal is answered and logged as. */
+  readonly as: {
+    readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 429 | 503
+    /** Stable. */
+    readonly code: string
+    readonly siteverify: SiteverifyCode
+    readonly kind: RefusalKind
+  }
+  /** For whoever sent the request. */
   readonly message: string
+  /** The message of /siteverify, if the other one names the header and the fields of /verify-token. */
+  readonly siteverifyMessage?: string
+  /** Whether /siteverify answers with this status instead of 200: the refusal is no verdict on a token. */
+  readonly keepsStatus?: true
+  /** For the operator: what the reason means; then what else it can be, or what helps. */
+  readonly meaning: string
+  readonly advice: string | undefined
 }
 
-type Row = readonly [status: Outcome['status'], code: string, message: string]
+/**
+ * Refusals of one kind share a quota of the log, so a flood of one kind hides no other kind. A routine refusal means a broken
+ * client, not an attack, so routine ones are logged at level debug.
+ */
+export type RefusalKind =
+  | 'limits'
+  | 'sites'
+  | 'bodies'
+  | 'nonces'
+  | 'tokens'
+  | 'credentials'
+  | 'outages'
+  | 'routine'
 
-const INVALID_NONCE: Row = [400, 'invalid-nonce', 'The nonce was not issued for this site.']
-const INVALID_API_KEY: Row = [
-  401,
-  'invalid-credentials',
-  'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.',
-]
-const INVALID_TOKEN: Row = [400, 'invalid-token', 'The token is not valid.']
-const TOKEN_USED: Row = [400, 'token-used', 'Token already used']
-const UNAVAILABLE: Row = [503, 'unavailable', 'The service is temporarily unavailable. Try again shortly.']
+/** Messages for several reasons, which a client is not to tell apart. */
+const INVALID_NONCE = 'The nonce was not issued for this site.'
+const INVALID_API_KEY =
+  'The API key is missing or not valid. Send the header Authorization: Bearer <API key>.'
+const INVALID_TOKEN = 'The token is not valid.'
+const TOKEN_USED = 'Token already used'
+const UNAVAILABLE = 'The service is temporarily unavailable. Try again shortly.'
+
+const CLIENT = 'The client that sends this is broken, outdated, or not the widget.'
+const BACKEND = 'The backend that sends this has to be mended.'
+const PAGE = 'A page has a mistake, or somebody probes.'
+const CLOCKS = 'The clocks of the hosts differ by more than 5 s: check NTP.'
+const ENABLE = 'To enable the site: powgate site enable SITE_KEY.'
+const TEST_KEY = 'A backend in production with a test key has to be given its own.'
+const MASTER_SECRETS =
+  'If it happens to many: do all hosts have the same POWGATE_SECRETS, and was a secret removed that had signed?'
 
 const TABLE = {
-  'site-key-missing': [400, 'site-key-missing', 'The X-Site-Key header is missing.'],
-  'site-key-malformed': [
-    400,
-    'site-key-malformed',
-    'The X-Site-Key header is not a site key (site_ and 22 letters or digits).',
-  ],
-  'site-unknown': [403, 'site-unknown', 'The site key is not known.'],
-  'site-inactive': [403, 'site-inactive', 'The site is not active.'],
-  'origin-refused': [403, 'origin-not-allowed', 'The origin is not allowed for this site.'],
+  'site-key-missing': {
+    as: { status: 400, code: 'site-key-missing', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The X-Site-Key header is missing.',
+    meaning: 'The request has no X-Site-Key header.',
+    advice: PAGE,
+  },
+  'site-key-malformed': {
+    as: { status: 400, code: 'site-key-malformed', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The X-Site-Key header is not a site key (site_ and 22 letters or digits).',
+    meaning: 'The X-Site-Key header is not a site key.',
+    advice: PAGE,
+  },
+  'site-unknown': {
+    as: { status: 403, code: 'site-unknown', siteverify: 'bad-request', kind: 'sites' },
+    message: 'The site key is not known.',
+    meaning: 'No site has this key.',
+    advice: 'Compare the page with powgate site list: a key of another installation, or a deleted store?',
+  },
+  'site-inactive': {
+    as: { status: 403, code: 'site-inactive', siteverify: 'bad-request', kind: 'sites' },
+    message: 'The site is not active.',
+    meaning: 'The site is disabled.',
+    advice: ENABLE,
+  },
+  'origin-refused': {
+    as: { status: 403, code: 'origin-not-allowed', siteverify: 'bad-request', kind: 'sites' },
+    message: 'The origin is not allowed for this site.',
+    meaning: 'The site does not allow the origin of the page, or requires an origin and got none.',
+    advice:
+      'If the page is yours: powgate site update SITE_KEY --origin ORIGIN, with all that shall be allowed.',
+  },
 
-  'content-type': [400, 'content-type', 'The Content-Type header must be application/json.'],
-  'body-empty': [400, 'invalid-body', 'The body is empty; a JSON object is expected.'],
-  'body-not-utf8': [400, 'invalid-body', 'The body is not UTF-8.'],
-  'body-not-json': [400, 'invalid-body', 'The body is not JSON.'],
-  'body-not-form': [400, 'invalid-body', 'The body is not a well-formed form.'],
-  'body-shape': [400, 'invalid-body', 'The body is not of the expected shape.'],
-  'body-too-large': [413, 'body-too-large', 'The body is too large.'],
+  'content-type': {
+    as: { status: 400, code: 'content-type', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The Content-Type header must be application/json.',
+    siteverifyMessage:
+      'The Content-Type header must be application/x-www-form-urlencoded, application/json or multipart/form-data.',
+    meaning: 'The Content-Type header names no type that the path takes.',
+    advice: CLIENT,
+  },
+  'body-empty': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The body is empty; a JSON object is expected.',
+    meaning: 'The body is empty.',
+    advice: CLIENT,
+  },
+  'body-not-utf8': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The body is not UTF-8.',
+    meaning: 'The body is not UTF-8.',
+    advice: CLIENT,
+  },
+  'body-not-json': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The body is not JSON.',
+    meaning: 'The body is not JSON.',
+    advice: CLIENT,
+  },
+  'body-not-form': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The body is not a well-formed form.',
+    meaning: 'The body is not a well-formed form.',
+    advice: BACKEND,
+  },
+  'body-shape': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The body is not of the expected shape.',
+    meaning: 'A field of the body is missing or wrong; the answer named it.',
+    advice: CLIENT,
+  },
+  'body-too-large': {
+    as: { status: 413, code: 'body-too-large', siteverify: 'bad-request', kind: 'bodies' },
+    message: 'The body is too large.',
+    meaning: 'The body is longer than POWGATE_BODY_MAX_BYTES.',
+    advice: 'Honest bodies are below 1 KiB.',
+  },
 
-  'nonce-forged': INVALID_NONCE,
-  'nonce-from-future': INVALID_NONCE,
-  'nonce-expired': [400, 'expired-nonce', 'The nonce has expired. Request a new challenge.'],
-  'nonce-used': [400, 'nonce-used', 'The nonce was already used. Request a new challenge.'],
-  'nonce-other-address': [403, 'ip-mismatch', 'The challenge was requested from another IP address.'],
+  'nonce-forged': {
+    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    message: INVALID_NONCE,
+    meaning:
+      'The nonce was never issued for this site, or before the store lost its memory, or under other lifetimes than those set now.',
+    advice: `Around a restart or a failover of the store this is normal: the widget asks for a new challenge. ${MASTER_SECRETS}`,
+  },
+  'nonce-from-future': {
+    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    message: INVALID_NONCE,
+    meaning: 'The challenge was issued in the future.',
+    advice: CLOCKS,
+  },
+  'nonce-expired': {
+    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    message: 'The nonce has expired. Request a new challenge.',
+    meaning: 'The solution came after the challenge had expired.',
+    advice: 'A slow device, or a laptop that slept. If it happens to many: raise POWGATE_CHALLENGE_SECONDS.',
+  },
+  'nonce-used': {
+    as: { status: 400, code: 'nonce-used', siteverify: 'bad-request', kind: 'nonces' },
+    message: 'The nonce was already used. Request a new challenge.',
+    meaning: 'The solution was submitted before: a retry of the client, or a replay.',
+    advice: 'The widget asks for a new challenge by itself.',
+  },
+  'nonce-other-address': {
+    as: { status: 403, code: 'ip-mismatch', siteverify: 'bad-request', kind: 'nonces' },
+    message: 'The challenge was requested from another IP address.',
+    meaning: 'The challenge was requested from another address than the solution came from.',
+    advice:
+      'A phone that changed networks, or a solver farm. If it happens to many: does POWGATE_TRUSTED_PROXIES name every proxy?',
+  },
 
-  'sent-by-page': [
-    400,
-    'sent-by-page',
-    'A page in a browser sent this (Origin or Sec-Fetch-Site says so); only backends redeem tokens.',
-  ],
-  'credentials-missing': [
-    401,
-    'missing-credentials',
-    'The Authorization header is missing; Bearer and an API key are expected.',
-  ],
-  'credentials-malformed': INVALID_API_KEY,
-  'api-key-unknown': INVALID_API_KEY,
-  'api-key-wrong-secret': INVALID_API_KEY,
-  'api-key-revoked': INVALID_API_KEY,
-  'api-key-expired': INVALID_API_KEY,
-  'api-key-site-inactive': INVALID_API_KEY,
+  'sent-by-page': {
+    as: { status: 400, code: 'sent-by-page', siteverify: 'bad-request', kind: 'credentials' },
+    message: 'A page in a browser sent this (Origin or Sec-Fetch-Site says so); only backends redeem tokens.',
+    keepsStatus: true,
+    meaning: 'A page in a browser tried to redeem a token, which only a backend may.',
+    advice: 'The API key must not be in a page. If a backend sends Origin, leave it out.',
+  },
+  'credentials-missing': {
+    as: { status: 401, code: 'missing-credentials', siteverify: 'missing-input-secret', kind: 'credentials' },
+    message: 'The Authorization header is missing; Bearer and an API key are expected.',
+    siteverifyMessage: 'secret is missing; an API key is expected.',
+    meaning: 'The backend sent no API key.',
+    advice: 'It must send the header Authorization: Bearer with the key (to /siteverify, the field secret).',
+  },
+  'credentials-malformed': {
+    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    message: INVALID_API_KEY,
+    meaning: 'What the backend sent as its API key does not look like one.',
+    advice: 'Often a missing "Bearer", quotes, or a key cut short.',
+  },
+  'api-key-unknown': {
+    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    message: INVALID_API_KEY,
+    meaning: 'No API key has this id.',
+    advice: 'Compare with powgate key list: a key of another installation?',
+  },
+  'api-key-wrong-secret': {
+    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    message: INVALID_API_KEY,
+    meaning: 'The id of the API key is right, its secret is not.',
+    advice: 'A key that was cut or changed, or somebody who guesses.',
+  },
+  'api-key-revoked': {
+    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    message: INVALID_API_KEY,
+    meaning: 'The API key was revoked.',
+    advice: 'Whoever still uses it needs a new one: powgate key create SITE_KEY.',
+  },
+  'api-key-expired': {
+    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    message: INVALID_API_KEY,
+    meaning: 'The API key has expired.',
+    advice: 'powgate key create SITE_KEY makes another; powgate key update moves the end of this one.',
+  },
+  'api-key-site-inactive': {
+    as: { status: 401, code: 'invalid-credentials', siteverify: 'invalid-input-secret', kind: 'credentials' },
+    message: INVALID_API_KEY,
+    meaning: 'The site of the API key is disabled.',
+    advice: ENABLE,
+  },
 
-  'token-missing': [400, 'invalid-body', 'The token is missing.'],
-  'expected-ip-malformed': [400, 'invalid-body', 'The expected address is not an IPv4 or IPv6 address.'],
-  'site-key-other-site': [400, 'site-mismatch', 'The site key is not that of the API key.'],
-  'token-malformed': INVALID_TOKEN,
-  'token-forged': INVALID_TOKEN,
-  'token-from-future': INVALID_TOKEN,
-  'token-forgotten': INVALID_TOKEN,
-  'token-expired': [400, 'token-expired', 'Token expired'],
-  'token-other-site': [400, 'site-mismatch', 'Token site mismatch'],
-  'token-other-address': [400, 'ip-mismatch', 'The token was issued to another IP address than expectedIp.'],
-  'token-used': TOKEN_USED,
-  'test-key-fails': INVALID_TOKEN,
-  'test-key-used': TOKEN_USED,
+  'token-missing': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'missing-input-response', kind: 'routine' },
+    message: 'The token is missing.',
+    siteverifyMessage: 'response is missing; the token is expected.',
+    meaning: 'The call to /siteverify has no field response: the form had no token.',
+    advice: BACKEND,
+  },
+  'expected-ip-malformed': {
+    as: { status: 400, code: 'invalid-body', siteverify: 'invalid-remoteip', kind: 'routine' },
+    message: 'The expected address is not an IPv4 or IPv6 address.',
+    siteverifyMessage: 'remoteip is not an IPv4 or IPv6 address.',
+    meaning: 'The field remoteip is not an address.',
+    advice: BACKEND,
+  },
+  'site-key-other-site': {
+    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', kind: 'credentials' },
+    message: 'The site key is not that of the API key.',
+    siteverifyMessage: 'sitekey is not that of the secret.',
+    meaning: 'The field sitekey names another site than the API key belongs to.',
+    advice: BACKEND,
+  },
+  'token-malformed': {
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    message: INVALID_TOKEN,
+    meaning: 'What the backend sent as a token is none: a field filled in by a bot, or changed on its way.',
+    advice: 'Is the whole field passed on, with its | characters, decoded once?',
+  },
+  'token-forged': {
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    message: INVALID_TOKEN,
+    meaning: 'The token was not signed with a master secret of this service, or was changed.',
+    advice: MASTER_SECRETS,
+  },
+  'token-from-future': {
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    message: INVALID_TOKEN,
+    meaning: 'The token was issued in the future.',
+    advice: CLOCKS,
+  },
+  'token-forgotten': {
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
+    message: INVALID_TOKEN,
+    meaning: 'The store lost its memory after the token was issued, so its use cannot be ruled out.',
+    advice: 'Normal around a restart, a failover or a clock that was set: the visitor verifies again.',
+  },
+  'token-expired': {
+    as: { status: 400, code: 'token-expired', siteverify: 'timeout-or-duplicate', kind: 'tokens' },
+    message: 'Token expired',
+    meaning: 'The token was redeemed too late: the form was open for long.',
+    advice: 'The widget renews tokens; redeem when the form arrives, not later.',
+  },
+  'token-other-site': {
+    as: { status: 400, code: 'site-mismatch', siteverify: 'sitekey-secret-mismatch', kind: 'tokens' },
+    message: 'Token site mismatch',
+    meaning: 'The token is for another site than the API key.',
+    advice: 'The backend uses the API key of another of its sites.',
+  },
+  'token-other-address': {
+    as: { status: 400, code: 'ip-mismatch', siteverify: 'remoteip-mismatch', kind: 'tokens' },
+    message: 'The token was issued to another IP address than expectedIp.',
+    siteverifyMessage: 'The token was issued to another IP address than remoteip.',
+    meaning: 'The address that the backend expects is not the one that solved the challenge.',
+    advice: "Does a backend behind a proxy send its visitor's address, not its proxy's? Both IPv4 or IPv6?",
+  },
+  'token-used': {
+    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', kind: 'tokens' },
+    message: TOKEN_USED,
+    meaning: 'The token was redeemed before.',
+    advice: 'A form sent twice, or a replay. A backend that retries sends an idempotencyKey.',
+  },
+  'test-key-fails': {
+    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'routine' },
+    message: INVALID_TOKEN,
+    meaning: 'The API key is the published one that always fails.',
+    advice: TEST_KEY,
+  },
+  'test-key-used': {
+    as: { status: 400, code: 'token-used', siteverify: 'timeout-or-duplicate', kind: 'routine' },
+    message: TOKEN_USED,
+    meaning: 'The API key is the published one for which every token is used.',
+    advice: TEST_KEY,
+  },
 
-  'rate-limited': [429, 'rate-limited', 'Too many requests. Wait, then try again.'],
-  'store-unavailable': UNAVAILABLE,
-  overloaded: [503, 'overloaded', 'The service has more requests than it can answer. Try again shortly.'],
-  internal: UNAVAILABLE,
+  'rate-limited': {
+    as: { status: 429, code: 'rate-limited', siteverify: 'rate-limited', kind: 'limits' },
+    message: 'Too many requests. Wait, then try again.',
+    meaning: 'More requests came within a minute than the limit allows.',
+    advice: undefined,
+  },
+  'store-unavailable': {
+    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', kind: 'outages' },
+    message: UNAVAILABLE,
+    meaning: 'The store did not answer in time, or did not know what the answer depends on.',
+    advice: 'Look for "the store does not answer" in the log around this time, and at the store itself.',
+  },
+  overloaded: {
+    as: { status: 503, code: 'overloaded', siteverify: 'internal-error', kind: 'outages' },
+    message: 'The service has more requests than it can answer. Try again shortly.',
+    meaning: 'More requests came than the worker could answer.',
+    advice:
+      'Are there too few workers or hosts, or is it a flood? The log has "more requests than can be answered".',
+  },
+  internal: {
+    as: { status: 503, code: 'unavailable', siteverify: 'internal-error', kind: 'outages' },
+    message: UNAVAILABLE,
+    meaning: 'An exception in powgate.',
+    advice: 'Look for the event "fault" with this request id in the log, and report it.',
+  },
 
-  'not-found': [404, 'not-found', 'There is no such path.'],
-  'length-ambiguous': [
-    400,
-    'ambiguous-length',
-    'Where the body ends is not clear: one Content-Length, or Transfer-Encoding: chunked, is expected.',
-  ],
-  'method-not-allowed': [
-    405,
-    'method-not-allowed',
-    'The path does not take this method; see the Allow header.',
-  ],
-} satisfies Record<string, Row>
+  'not-found': {
+    as: { status: 404, code: 'not-found', siteverify: 'bad-request', kind: 'routine' },
+    message: 'There is no such path.',
+    meaning: 'There is no such path.',
+    advice: 'A scanner, or a wrong address in a page.',
+  },
+  'length-ambiguous': {
+    as: { status: 400, code: 'ambiguous-length', siteverify: 'bad-request', kind: 'routine' },
+    message:
+      'Where the body ends is not clear: one Content-Length, or Transfer-Encoding: chunked, is expected.',
+    keepsStatus: true,
+    meaning: "The body's end can be read in two ways: two lengths, or a transfer coding that is not chunked.",
+    advice: 'No honest client sends that; the proxy in front should refuse it before powgate has to.',
+  },
+  'method-not-allowed': {
+    as: { status: 405, code: 'method-not-allowed', siteverify: 'bad-request', kind: 'routine' },
+    message: 'The path does not take this method; see the Allow header.',
+    meaning: 'The path does not take this method.',
+    advice: CLIENT,
+  },
+} satisfies Readonly<Record<string, Row>>
 
 export type Reason = keyof typeof TABLE
 
+type Outcome = Row['as'] & Omit<Row, 'as'>
+
 export const OUTCOMES = Object.fromEntries(
-  Object.entries<Row>(TABLE).map(([reason, [status, code, message]]) => [reason, { status, code, message }]),
+  Object.entries<Row>(TABLE).map(([reason, { as, ...words }]) => [reason, { ...as, ...words }]),
 ) as Readonly<Record<Reason, Outcome>>
 
 /** A refusal to be answered: the reason, and the wrong field of the body if there is one. */

@@ -1,8 +1,8 @@
 /** Tells a visitor's log lines in words. Pure. */
 
 import { nonceTerms } from '../domain/nonce.ts'
-import type { Reason } from '../domain/outcome.ts'
-import { JUDGEMENT_WORDS, limitWords, REFUSAL_WORDS, type ReasonWords } from '../domain/reason-words.ts'
+import { OUTCOMES, type Reason } from '../domain/outcome.ts'
+import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../domain/reason-words.ts'
 import type { JudgementReason } from '../domain/score.ts'
 import { speedText } from '../domain/solve-time.ts'
 import type { LogEvent } from '../log/event-log.ts'
@@ -30,7 +30,7 @@ export function stepOf(record: LogRecord): VisitStep {
   return { time: number(record, 'time') ?? 0, title, lines: [...lines, where.join(', ')], record }
 }
 
-const UNKNOWN: ReasonWords = ['Unknown to this version.']
+const UNKNOWN: ReasonWords = { meaning: 'Unknown to this version.' }
 
 interface Told {
   readonly title: string
@@ -50,7 +50,7 @@ function told(record: LogRecord): Told {
     case 'refused':
       return refusalTold(record)
     case 'fault':
-      return { title: 'an exception in powgate', lines: [errorText(record), REFUSAL_WORDS.internal[1]!] }
+      return { title: 'an exception in powgate', lines: [errorText(record), OUTCOMES.internal.advice!] }
     default:
       return { title: event, lines: [text(record, 'msg')] }
   }
@@ -97,7 +97,7 @@ function judgementTold(record: LogRecord, isPassed: boolean): Told {
   const reasons = (Array.isArray(record.reasons) ? record.reasons : []).map(String).map(reason => {
     const penalty = number(penalties, reason)
     const words = JUDGEMENT_WORDS[reason as JudgementReason] ?? UNKNOWN
-    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${words.join(' ')}`
+    return `  ${penalty === undefined ? '' : `-${penalty.toFixed(2)}  `}${reason}${detail(record, reason)}: ${textOf(words)}`
   })
   if (score === undefined) return { title, lines: ['not scored', ...reasons] }
   const relation = isPassed ? 'at or above' : 'below'
@@ -148,14 +148,19 @@ function redemptionLines(record: LogRecord): string[] {
 function refusalTold(record: LogRecord): Told {
   const reason = text(record, 'reason')
   const endpoint = text(record, 'endpoint')
-  const [meaning, advice = ''] = REFUSAL_WORDS[reason as Reason] ?? UNKNOWN
+  const { meaning, advice = '' }: ReasonWords = OUTCOMES[reason as Reason] ?? UNKNOWN
   const apiKeyId = text(record, 'apiKeyId')
   const code = text(record, 'code')
   const answer = code === reason ? code : `${code} (${reason})`
-  const limit = limitWords(endpoint, text(record, 'policy'))?.join(' ') ?? ''
+  const limit = limitWords(endpoint, text(record, 'policy'))
   return {
     title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
-    lines: [meaning, advice, limit, apiKeyId === '' ? '' : `API key ${apiKeyId}`].filter(line => line !== ''),
+    lines: [
+      meaning,
+      advice,
+      limit === undefined ? '' : textOf(limit),
+      apiKeyId === '' ? '' : `API key ${apiKeyId}`,
+    ].filter(line => line !== ''),
   }
 }
 

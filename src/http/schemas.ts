@@ -159,7 +159,7 @@ function parseBody<Body>(bytes: Buffer, validate: ValidateFunction<Body>): Parse
     : wrongField(field, problem)
 }
 
-function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {
+export function refused(refusal: Refusal): { readonly ok: false; readonly refusal: Refusal } {
   return { ok: false, refusal }
 }
 

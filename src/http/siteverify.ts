@@ -10,8 +10,16 @@ import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { type FormReading, parseMultipart, parseUrlencoded } from './form.ts'
-import { siteverifyMessage } from './replies.ts'
-import { ajv, EXPECTED_IP, IDEMPOTENCY_KEY, isJsonType, type Parsed, readJson, TOKEN } from './schemas.ts'
+import {
+  ajv,
+  EXPECTED_IP,
+  IDEMPOTENCY_KEY,
+  isJsonType,
+  type Parsed,
+  readJson,
+  refused,
+  TOKEN,
+} from './schemas.ts'
 
 export interface SiteverifyRequest {
   secret: string
@@ -112,8 +120,4 @@ function refusalFor({ keyword, instancePath, message }: ErrorObject): Refusal {
   const field = instancePath.slice(1)
   const reason = WRONG[field] ?? 'body-shape'
   return reason === 'body-shape' ? { reason, detail: `${field} ${message}.` } : { reason }
-}
-
-function refused({ reason, detail }: Refusal): Extract<Parsed<never>, { ok: false }> {
-  return { ok: false, refusal: { reason, detail: detail ?? siteverifyMessage(reason) } }
 }

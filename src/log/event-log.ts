@@ -8,7 +8,7 @@ import { type Address, formatAddress, formatNetwork } from '../domain/address.ts
 import { difficultyClimb } from '../domain/difficulty.ts'
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { Policy } from '../domain/limits.ts'
-import { OUTCOMES, type Reason } from '../domain/outcome.ts'
+import { OUTCOMES, type Reason, type RefusalKind } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
@@ -28,60 +28,6 @@ export type LogEvent =
   | 'unlogged'
   /** An exception in powgate itself. */
   | 'fault'
-
-/** Refusals of one kind share a quota, so a flood of one kind hides no other kind. */
-const KINDS = ['limits', 'sites', 'bodies', 'nonces', 'tokens', 'credentials', 'outages', 'routine'] as const
-
-type RefusalKind = (typeof KINDS)[number]
-
-/** A routine refusal means a broken client, not an attack, so routine ones are logged at level debug. */
-const REFUSAL_KINDS: Readonly<Record<Reason, RefusalKind>> = {
-  'site-key-missing': 'routine',
-  'site-key-malformed': 'routine',
-  'site-unknown': 'sites',
-  'site-inactive': 'sites',
-  'origin-refused': 'sites',
-  'content-type': 'routine',
-  'body-empty': 'routine',
-  'body-not-utf8': 'routine',
-  'body-not-json': 'routine',
-  'body-shape': 'routine',
-  'body-not-form': 'routine',
-  'token-missing': 'routine',
-  'expected-ip-malformed': 'routine',
-  'site-key-other-site': 'credentials',
-  'test-key-fails': 'routine',
-  'test-key-used': 'routine',
-  'body-too-large': 'bodies',
-  'nonce-forged': 'nonces',
-  'nonce-from-future': 'nonces',
-  'nonce-expired': 'nonces',
-  'nonce-used': 'nonces',
-  'nonce-other-address': 'nonces',
-  'sent-by-page': 'credentials',
-  'credentials-missing': 'credentials',
-  'credentials-malformed': 'credentials',
-  'api-key-unknown': 'credentials',
-  'api-key-wrong-secret': 'credentials',
-  'api-key-revoked': 'credentials',
-  'api-key-expired': 'credentials',
-  'api-key-site-inactive': 'credentials',
-  'token-malformed': 'tokens',
-  'token-forged': 'tokens',
-  'token-from-future': 'tokens',
-  'token-forgotten': 'tokens',
-  'token-expired': 'tokens',
-  'token-other-site': 'tokens',
-  'token-other-address': 'tokens',
-  'token-used': 'tokens',
-  'rate-limited': 'limits',
-  'store-unavailable': 'outages',
-  overloaded: 'outages',
-  internal: 'outages',
-  'not-found': 'routine',
-  'length-ambiguous': 'routine',
-  'method-not-allowed': 'routine',
-}
 
 /** Lines per minute and worker. All quotas allow 1,140 lines of about 450 bytes: 0.8 GB a day under every attack at once. */
 export const SUCCESSES_PER_MINUTE = 60
@@ -113,7 +59,8 @@ export class EventLog implements Events {
     this.#isUnbounded = log.isLevelEnabled('trace')
     this.#sample = new Sample(successShare)
     this.#addressText = isAddressWhole ? formatAddress : formatNetwork
-    const quotas = KINDS.map(kind => [kind, new Quota(REFUSALS_PER_MINUTE)])
+    const kinds = new Set(Object.values(OUTCOMES).map(({ kind }) => kind))
+    const quotas = Array.from(kinds, kind => [kind, new Quota(REFUSALS_PER_MINUTE)])
     this.#refusals = Object.fromEntries(quotas)
     this.#timer = setInterval(() => this.#renew(), MINUTE_MS).unref()
   }
@@ -172,10 +119,9 @@ export class EventLog implements Events {
   }
 
   refused(exchange: Exchange, endpoint: EndpointName, reason: Reason, policy?: Policy): void {
-    const kind = REFUSAL_KINDS[reason]
+    const { status, code, kind } = OUTCOMES[reason]
     const level = kind === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
-    const { status, code } = OUTCOMES[reason]
     this.#write(
       exchange,
       'refused',

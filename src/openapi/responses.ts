@@ -2,8 +2,8 @@
 
 import type { TSchema } from '#typebox'
 import { ENDPOINTS, type EndpointName, type ErrorStyle } from '../domain/endpoint.ts'
-import { OUTCOMES, type Reason } from '../domain/outcome.ts'
-import { siteverifyCode, siteverifyMessage, siteverifyStatus } from '../http/replies.ts'
+import type { Reason } from '../domain/outcome.ts'
+import { answerTo, refusalBody } from '../http/replies.ts'
 import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
 
 /** A JSON object of the document. */
@@ -97,7 +97,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
 function byStatus({ style, reasons }: OperationRefusals): Map<number, Reason[]> {
   const groups = new Map<number, Reason[]>()
   for (const reason of reasons) {
-    const status = style === 'siteverify' ? siteverifyStatus(reason) : OUTCOMES[reason].status
+    const { status } = answerTo(reason, style)
     const group = groups.get(status)
     if (group === undefined) groups.set(status, [reason])
     else group.push(reason)
@@ -106,9 +106,10 @@ function byStatus({ style, reasons }: OperationRefusals): Map<number, Reason[]> 
 }
 
 function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[]): TSchema {
-  if (style === 'siteverify') return siteverifyFailureSchema(unique(reasons.map(siteverifyCode)))
+  const codes = [...new Set(reasons.map(reason => answerTo(reason, style).code))]
+  if (style === 'siteverify') return siteverifyFailureSchema(codes)
   return errorSchema({
-    codes: unique(reasons.map(reason => OUTCOMES[reason].code)),
+    codes,
     namesField: reasons.includes('body-shape'),
     hasSuccess: style === 'redemption',
   })
@@ -117,22 +118,9 @@ function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[])
 /** One example for each code. */
 function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[]): Node {
   const examples: Record<string, Node> = {}
-  for (const reason of reasons) {
-    if (style === 'siteverify') {
-      const code = siteverifyCode(reason)
-      const body = { success: false, 'error-codes': [code], messages: [siteverifyMessage(reason)] }
-      examples[code] ??= { value: body }
-    } else {
-      const { code, message } = OUTCOMES[reason]
-      const success = style === 'redemption' ? { success: false } : {}
-      examples[code] ??= { value: { ...success, error: message, code } }
-    }
-  }
+  for (const reason of reasons)
+    examples[answerTo(reason, style).code] ??= { value: refusalBody({ reason }, style) }
   return examples
-}
-
-function unique<Item>(items: readonly Item[]): Item[] {
-  return [...new Set(items)]
 }
 
 /** @param examples by name, each `{ value }` */

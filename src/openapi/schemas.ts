@@ -5,7 +5,6 @@
 
 import Type, { type TSchema } from '#typebox'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
-import type { SiteverifyCode } from '../http/replies.ts'
 import { NONCE } from '../http/schemas.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
 import type { Challenge, Redemption, Solution } from '../protocol/wire.ts'
@@ -72,7 +71,7 @@ export const SiteverifySuccessSchema = Type.Object(
 )
 
 /** @param codes the possible error codes */
-export function siteverifyFailureSchema(codes: readonly SiteverifyCode[]): TSchema {
+export function siteverifyFailureSchema(codes: readonly string[]): TSchema {
   return Type.Object({
     success: Type.Literal(false),
     'error-codes': Type.Array(Type.Enum([...codes]), { minItems: 1, maxItems: 1 }),

@@ -49,3 +49,20 @@ export interface Redemption {
 export type RedemptionResult =
   | { success: true; score: number; ip: string; solvedAt: number }
   | { success: false; error: string; code: string }
+
+/**
+ * The `error-codes` of the large hosted CAPTCHAs, for POST /siteverify. The first seven are common to reCAPTCHA and Turnstile,
+ * the next two are hCaptcha's. The last two are powgate's own, for cases that those services do not report or check.
+ */
+export type SiteverifyCode =
+  | 'missing-input-secret'
+  | 'invalid-input-secret'
+  | 'missing-input-response'
+  | 'invalid-input-response'
+  | 'timeout-or-duplicate'
+  | 'bad-request'
+  | 'internal-error'
+  | 'sitekey-secret-mismatch'
+  | 'invalid-remoteip'
+  | 'remoteip-mismatch'
+  | 'rate-limited'

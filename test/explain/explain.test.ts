@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib'
 import { SETTINGS } from '../../src/config/settings.ts'
 import { ENDPOINT_NAMES, ENDPOINTS } from '../../src/domain/endpoint.ts'
 import { OUTCOMES } from '../../src/domain/outcome.ts'
-import { JUDGEMENT_WORDS, limitWords, REFUSAL_WORDS } from '../../src/domain/reason-words.ts'
+import { JUDGEMENT_WORDS, limitWords } from '../../src/domain/reason-words.ts'
 import { type LogRecord, searchLogs } from '../../src/explain/search.ts'
 import { stepOf } from '../../src/explain/story.ts'
 import { Powgate } from '../cli/cli-process.ts'
@@ -357,11 +357,11 @@ describe('on logs of any kind', () => {
   })
 
   test('every refusal has words of its own', () => {
-    const meanings = Object.entries(OUTCOMES).map(([reason, { status, code }]) => {
+    const meanings = Object.entries(OUTCOMES).map(([reason, { status, code, meaning }]) => {
       const record: LogRecord = { event: 'refused', reason, code, status, endpoint: 'verify', time: 1 }
       const { title, lines } = stepOf(record)
       assert.ok(title.includes(code) && title.includes(reason), title)
-      assert.equal(lines[0], REFUSAL_WORDS[reason as keyof typeof OUTCOMES][0])
+      assert.equal(lines[0], meaning)
       return lines[0]
     })
     assert.equal(new Set(meanings).size, meanings.length)
@@ -371,7 +371,7 @@ describe('on logs of any kind', () => {
     const ofLimits = ENDPOINT_NAMES.map(name =>
       ENDPOINTS[name].limits.map(({ policy }) => limitWords(name, policy)),
     )
-    const text = JSON.stringify([REFUSAL_WORDS, JUDGEMENT_WORDS, ofLimits])
+    const text = JSON.stringify([OUTCOMES, JUDGEMENT_WORDS, ofLimits])
     const named = new Set([...text.matchAll(/\bPOWGATE_\w+/g)].map(([name]) => name))
     for (const name of named) assert.ok(name in SETTINGS, name)
     for (const name of Object.keys(SETTINGS))

@@ -1,7 +1,8 @@
 /** All panels of the page. Each says what it shows; `linePanel` and `rankPanel` build and update it. */
 
 import { ENDPOINT_NAMES } from '../../domain/endpoint.ts'
-import { JUDGEMENT_WORDS, limitWords, REFUSAL_WORDS, type ReasonWords } from '../../domain/reason-words.ts'
+import { OUTCOMES } from '../../domain/outcome.ts'
+import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../../domain/reason-words.ts'
 import {
   type DashboardData,
   type Gaps,
@@ -148,7 +149,7 @@ const REFUSALS: RankPanelSpec = {
   title: 'Why requests were refused',
   about: 'by reason: count, share of refusals, and when',
   empty: 'Nothing was refused.',
-  explain: by(REFUSAL_WORDS),
+  explain: by(OUTCOMES),
   tallies: ({ traffic }) => traffic.refusals,
   whole: ({ traffic }) => sum(traffic.refused),
 }
@@ -199,7 +200,7 @@ function explainLimit(name: string) {
 }
 
 function explained(title: string, words: ReasonWords | undefined) {
-  return { title, text: words?.join(' ') ?? '' }
+  return { title, text: words === undefined ? '' : textOf(words) }
 }
 
 const SCORE_LABELS = ['0', '0.1', '0.2', '0.3', '0.4', '0.5', '0.6', '0.7', '0.8', '0.9', '1']
