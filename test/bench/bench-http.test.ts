@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LatencyRun } from '../../bench/http/cases.ts'
@@ -26,6 +25,7 @@ import {
   type TrafficSpec,
 } from '../harness/load/traffic.ts'
 import { spreadOf } from '../harness/measure.ts'
+import { listenAnywhere } from '../harness/ports.ts'
 import { startBare } from '../harness/processes.ts'
 import { runBench } from './run-bench.ts'
 
@@ -105,10 +105,9 @@ async function whileAnswering<Result>(
   answer: RequestListener,
   act: (port: number) => Promise<Result>,
 ): Promise<Result> {
-  const server = createServer(answer).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const server = createServer(answer)
   try {
-    return await act((server.address() as AddressInfo).port)
+    return await act(await listenAnywhere(server))
   } finally {
     server.close()
   }

@@ -1,9 +1,7 @@
 /** The tools of the browser tests report what they should. A tool that reports nothing would let every test pass. */
 
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { axeViolations, openBrowser, openPage } from '../harness/browser.ts'
@@ -11,7 +9,7 @@ import { PageServer, REPORT_PATH } from '../harness/browser-pages.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
-import { freePort } from '../harness/ports.ts'
+import { freePort, listenAnywhere } from '../harness/ports.ts'
 
 let browser: Browser
 let pages: PageServer
@@ -110,10 +108,8 @@ async function startEcho(): Promise<number> {
   const echo = createServer((message, response) => {
     response.setHeader('Access-Control-Allow-Origin', '*').end(message.headers['x-forwarded-for'])
   })
-  echo.listen(0, '127.0.0.1')
-  await once(echo, 'listening')
   after(() => echo.close())
-  return (echo.address() as AddressInfo).port
+  return listenAnywhere(echo)
 }
 
 test('a proxy answers, drops, delays and forwards as it is told, each as often as it is told', async () => {

@@ -12,7 +12,7 @@ import { noteOutput } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, closeIdleConnections, freshAddress } from '../harness/http.ts'
-import { freePort } from '../harness/ports.ts'
+import { freePort, listenAnywhere } from '../harness/ports.ts'
 import { childPids, isAlive, listeningPids } from '../harness/processes.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -97,7 +97,7 @@ test('Redis without POWGATE_SECRETS is refused', async () => {
 test('a start waits for Redis, says so, is not ready meanwhile, and gives up with one clear line', async () => {
   const [port, adminPort] = [await freePort(), await freePort()]
   const { ended, output } = start({
-    PORT: '0',
+    PORT: String(await freePort()),
     REDIS_URL: `redis://:a-password@127.0.0.1:${port}`,
     POWGATE_SECRETS: 'x'.repeat(32),
     POWGATE_STORE_WAIT_SECONDS: '4',
@@ -118,8 +118,9 @@ test('a start waits for Redis, says so, is not ready meanwhile, and gives up wit
 
 test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong password does too', async () => {
   const redis = await RedisServer.start(['--requirepass', 'right'])
-  const settings = (password: string) => ({
-    PORT: '0',
+  const ports = [await freePort(), await freePort()]
+  const settings = (password: string, index = 0) => ({
+    PORT: String(ports[index]),
     REDIS_URL: redis.url.replace('://', `://:${password}@`),
     POWGATE_SECRETS: 'x'.repeat(32),
     POWGATE_STORE_WAIT_SECONDS: '300',
@@ -130,7 +131,7 @@ test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong p
   assert.ok(!refused.stderr.includes(':wrong@'))
 
   await redis.kill()
-  const [first, second] = [start(settings('right')), start(settings('right'))]
+  const [first, second] = [start(settings('right')), start(settings('right', 1))]
   const bothWait = () => [first, second].every(({ output }) => output().includes('waiting for Redis'))
   await eventually(60_000, 'both wait', bothWait)
   first.child.kill('SIGTERM')
@@ -144,9 +145,8 @@ test('a start goes on when Redis comes; SIGTERM ends the wait at once, a wrong p
 
 test('an occupied port is one clear line naming the variable, also when the other is powgate', async () => {
   const dataDir = tempDir()
-  const blocker = createServer().listen(0, '127.0.0.1')
-  await once(blocker, 'listening')
-  const { port } = blocker.address() as { port: number }
+  const blocker = createServer()
+  const port = await listenAnywhere(blocker)
   const first = await start({ PORT: String(port), POWGATE_DATA_DIR: dataDir }).ended
   assert.equal(first.code, 1)
   assert.equal(first.stderr, `PORT: cannot listen on 127.0.0.1:${port}: the port is taken\n`)

@@ -5,6 +5,7 @@ import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { listenAnywhere } from './ports.ts'
 import { leftovers } from './processes.ts'
 
 /** Where a page's policy may send its reports: `report-uri /csp-reports`. */
@@ -45,8 +46,7 @@ export class LoopbackServer {
   }
 
   protected async listen(): Promise<this> {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
+    await listenAnywhere(this.#server)
     return this
   }
 

@@ -106,8 +106,9 @@ export class DrivenBrowser {
   }
 
   async #startFirefox(): Promise<Send> {
-    // Firefox chooses a free port, and writes it into its profile.
-    writeFileSync(join(this.#home, 'user.js'), 'user_pref("marionette.port", 0);\n')
+    // Firefox writes the port into its profile when it listens.
+    const preference = `user_pref("marionette.port", ${await freePort()});\n`
+    writeFileSync(join(this.#home, 'user.js'), preference)
     this.#run('firefox-esr', ['--headless', '--marionette', '--profile', this.#home])
     const file = join(this.#home, 'MarionetteActivePort')
     const port = () => (existsSync(file) && Number(readFileSync(file))) || undefined // it may be empty still

@@ -5,16 +5,14 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { connect, createServer } from 'node:net'
+import { once } from 'node:events'
+import { connect, createServer, type Server } from 'node:net'
 import { eventually } from './eventually.ts'
 
-/**
- * Below the kernel's ports for outgoing connections, any of which could take a port that was just free. A node of a Redis
- * Cluster also needs the port 10,000 higher for its bus, which must be in no block.
- */
-const [FIRST_PORT, LAST_PORT] = [12_000, 21_999]
+/** Below the kernel's ports for outgoing connections, any of which could take a port that was just free. */
+const { POWGATE_TEST_PORTS = '12000-21999' } = process.env
 const BLOCK_PORTS = 100
-const BLOCKS = (LAST_PORT + 1 - FIRST_PORT) / BLOCK_PORTS
+const CLAIMS_MAX = 10_000
 
 let next = 0
 let blockEnd = 0
@@ -34,13 +32,26 @@ export async function freePort(): Promise<number> {
 }
 
 async function claimBlock(): Promise<void> {
-  for (;;) {
-    const first = FIRST_PORT + BLOCK_PORTS * randomInt(BLOCKS)
+  const [from, to] = POWGATE_TEST_PORTS.split('-').map(Number) as [number, number]
+  const blocks = Math.floor((to + 1 - from) / BLOCK_PORTS)
+  for (let claims = 0; blocks > 0 && claims < CLAIMS_MAX; claims++) {
+    const first = from + BLOCK_PORTS * randomInt(blocks)
     if (!(await hold(first))) continue
     next = first + 1
     blockEnd = first + BLOCK_PORTS
     return
   }
+  throw new Error(
+    `no ${BLOCK_PORTS} ports are free in POWGATE_TEST_PORTS=${POWGATE_TEST_PORTS} (expected FIRST-LAST)`,
+  )
+}
+
+/** Lets a server listen on a free port. */
+export async function listenAnywhere(server: Server): Promise<number> {
+  const port = await freePort()
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return port
 }
 
 function hold(port: number): Promise<boolean> {

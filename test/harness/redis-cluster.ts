@@ -1,6 +1,7 @@
 /** A real Redis Cluster of three primaries on loopback, each with a replica if requested. */
 
 import { eventually } from './eventually.ts'
+import { freePort } from './ports.ts'
 import { RedisServer, type ServerOptions } from './redis.ts'
 
 export interface ClusterOptions extends ServerOptions {
@@ -30,7 +31,8 @@ export class RedisCluster {
     args.push('--cluster-replica-validity-factor', '0', '--repl-diskless-sync-delay', '0')
     for (const [name, value] of Object.entries(settings)) args.push(`--${name}`, value)
     const count = PRIMARIES * (1 + replicas)
-    const servers = await Promise.all(Array.from({ length: count }, () => RedisServer.start(args, server)))
+    const start = async () => RedisServer.start([...args, '--cluster-port', String(await freePort())], server)
+    const servers = await Promise.all(Array.from({ length: count }, start))
     const nodes = servers.map(({ port }) => `127.0.0.1:${port}`)
     const cluster = new RedisCluster(servers)
     try {

@@ -1,12 +1,13 @@
 /** The service's routes in this process, with a gate that admits nothing: they give the answers of an overloaded service. */
 
-import { us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import { us_listen_socket_close } from 'uWebSockets.js'
 import { loadConfig } from '../../src/config/config.ts'
 import { AddressSet } from '../../src/domain/address.ts'
 import type { Service } from '../../src/endpoints/service.ts'
 import type { ContentRoute } from '../../src/http/content.ts'
 import type { ExchangeHost } from '../../src/http/exchange-host.ts'
 import { buildApp } from '../../src/routes.ts'
+import { freePort } from './ports.ts'
 
 export interface RefusingServer {
   readonly url: string
@@ -22,7 +23,7 @@ const answerFile: ContentRoute['handle'] = exchange =>
   exchange.answerContent({ status: 200, body: 'a file', headers: [] })
 
 /** @param trustedProxies addresses or CIDRs of peers that may forward requests of other clients */
-export function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
+export async function startRefusingServer(trustedProxies: readonly string[] = []): Promise<RefusingServer> {
   let refused = 0
   let seen = 0
   const host: ExchangeHost = {
@@ -39,10 +40,10 @@ export function startRefusingServer(trustedProxies: readonly string[] = []): Pro
   // Refused requests use no other part of the service.
   const service = { settings: loadConfig({}) } as unknown as Service
   const app = buildApp(service, host, [{ path: '/file', methods: ['get', 'head'], handle: answerFile }])
+  const port = await freePort()
   return new Promise(resolve =>
-    app.listen('127.0.0.1', 0, socket => {
-      if (socket === false) throw new Error('there is no free port')
-      const port = us_socket_local_port(socket)
+    app.listen('127.0.0.1', port, socket => {
+      if (socket === false) throw new Error(`the port ${port} is taken`)
       const stop = () => {
         us_listen_socket_close(socket)
         app.close()

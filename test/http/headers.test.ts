@@ -1,6 +1,6 @@
 /** Parsing of request headers, in one pass and by name; Accept-Encoding, If-None-Match, and Retry-After as tables. */
 
-import { App, us_listen_socket_close, us_socket_local_port } from 'uWebSockets.js'
+import { App, us_listen_socket_close } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { test } from 'node:test'
@@ -9,6 +9,7 @@ import { CODINGS, type Coding, matchesEtag, preferredCoding } from '../../src/ht
 import { limitedReply } from '../../src/http/replies.ts'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
+import { freePort } from '../harness/ports.ts'
 import { words } from '../harness/values.ts'
 
 const PREFERENCES: readonly [acceptEncoding: string, coding: Coding][] = [
@@ -111,10 +112,11 @@ async function startServer(isCrossOrigin: boolean) {
     }
     response.end('read')
   })
-  const socket = await new Promise<object | false>(resolve => app.listen('127.0.0.1', 0, resolve))
+  const port = await freePort()
+  const socket = await new Promise<object | false>(resolve => app.listen('127.0.0.1', port, resolve))
   assert.ok(socket)
   return {
-    port: us_socket_local_port(socket),
+    port,
     heads: () => heads,
     stop: () => {
       us_listen_socket_close(socket)

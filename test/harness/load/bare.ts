@@ -3,13 +3,15 @@
  * argument is the length of a whole answer, head included.
  */
 
-import { App, us_socket_local_port } from 'uWebSockets.js'
+import { App } from 'uWebSockets.js'
+import { freePort } from '../ports.ts'
 
 /** The head that uWebSockets.js writes by itself; its date and the length of a body from 100 to 999 bytes vary. */
 const HEAD =
   'HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nuWebSockets: 20\r\nContent-Length: 100\r\n\r\n'
 const body = Buffer.alloc(Math.max(0, Number(process.argv[2]) - HEAD.length), 'x')
 const ignoreAbort = () => {}
+const port = await freePort()
 
 App()
   .get('/*', response => {
@@ -21,9 +23,9 @@ App()
       if (isLast) response.end(body)
     })
   })
-  .listen('127.0.0.1', 0, socket => {
-    if (!socket) throw new Error('cannot listen on 127.0.0.1')
-    process.send!(us_socket_local_port(socket))
+  .listen('127.0.0.1', port, socket => {
+    if (!socket) throw new Error(`the port ${port} is taken`)
+    process.send!(port)
   })
 
 process.on('disconnect', () => process.exit()) // the bench has gone
