@@ -100,8 +100,13 @@ const codeOf = (folder: string) =>
   filesOf(folder, '.ts').filter(file => !/(^|\/)(node_modules|dist)\//.test(relative(folder, file)))
 
 test('rooms of src/ and bench/ import what the tables say', () => {
-  assert.deepEqual(importsTable(SRC), IMPORTS)
-  assert.deepEqual(importsTable(join(ROOT, 'bench')), BENCH_IMPORTS)
+  for (const [folder, table] of Object.entries({ src: IMPORTS, bench: BENCH_IMPORTS })) {
+    const found = importsTable(join(ROOT, folder))
+    for (const room of Object.keys({ ...found, ...table })) {
+      const about = `${folder}/${room} imports "${found[room]}"; the table in tidy.test.ts says "${table[room]}"`
+      assert.equal(found[room], table[room], about)
+    }
+  }
 })
 
 test('benches and tests share test/harness, and nothing else', () => {
@@ -114,7 +119,8 @@ test('benches and tests share test/harness, and nothing else', () => {
     for (const file of codeOf(join(ROOT, folder))) {
       if (folder === 'test' && /^test\/bench\//.test(relative(ROOT, file))) continue
       for (const imported of importsOf(file, ROOT))
-        if (imported.endsWith('.ts')) assert.match(imported, pattern, relative(ROOT, file))
+        if (imported.endsWith('.ts'))
+          assert.match(imported, pattern, `${relative(ROOT, file)} imports ${imported}, outside ${pattern}`)
     }
   }
 })
@@ -122,17 +128,23 @@ test('benches and tests share test/harness, and nothing else', () => {
 test('endpoints, HTTP and the demo know the interface of the store, and neither store behind it', () => {
   for (const room of ['endpoints', 'http', 'demo']) {
     const hidden = /^store\/(?!(store|site-directory|load-tracker|speed-tracker|key-uses)\.ts$)/
-    for (const imported of filesOf(join(SRC, room), '.ts').flatMap(file => importsOf(file)))
-      assert.doesNotMatch(imported, hidden, room)
+    for (const file of filesOf(join(SRC, room), '.ts'))
+      for (const imported of importsOf(file))
+        assert.doesNotMatch(
+          imported,
+          hidden,
+          `${relative(ROOT, file)} imports ${imported}, which is a store's own`,
+        )
   }
 })
 
 test('imports point one way: no circle of rooms, and no circle of files in the whole tree', () => {
   const rooms = new Map(Object.entries(IMPORTS).map(([room, imports]) => [room, imports.split(' ')]))
-  assert.deepEqual(circleOf(rooms), [])
+  assert.equal(circleOf(rooms).join(', '), '', 'rooms in a circle, and those that lead to it')
   const files = ['src', 'bench', 'test'].flatMap(folder => codeOf(join(ROOT, folder)))
   const imports = files.map(file => [file, importsOf(file).map(imported => resolve(SRC, imported))] as const)
-  assert.deepEqual(circleOf(new Map(imports)), [])
+  const circle = circleOf(new Map(imports)).map(file => relative(ROOT, file))
+  assert.equal(circle.join(', '), '', 'files that import each other, and those that lead to them')
 })
 
 /** Nodes that stay when those without arrows to others are taken away, again and again: the circles, and what leads to them. */
@@ -147,7 +159,7 @@ function circleOf(arrows: ReadonlyMap<string, readonly string[]>): string[] {
 
 test('the protocol imports no package', () => {
   for (const imported of filesOf(join(SRC, 'protocol'), '.ts').flatMap(file => importsOf(file)))
-    assert.match(imported, /^protocol\//)
+    assert.match(imported, /^protocol\//, `src/protocol/ imports ${imported}`)
 })
 
 test('what runs in browsers imports nothing but the widget and the protocol', () => {
@@ -165,10 +177,15 @@ test('what runs in browsers imports nothing but the widget and the protocol', ()
 test('the domain has no I/O, clock or randomness of its own', () => {
   for (const file of filesOf(join(SRC, 'domain'), '.ts')) {
     const impure = /Date\.now|Math\.random|randomBytes|randomFill|performance\.now|setTimeout|process\./
-    assert.doesNotMatch(readFileSync(file, 'utf8'), impure, file)
+    const found = impure.exec(readFileSync(file, 'utf8'))?.[0]
+    assert.equal(
+      found,
+      undefined,
+      `${relative(ROOT, file)} has ${found}: the domain gets such things as arguments`,
+    )
     for (const imported of importsOf(file)) {
       if (!imported.endsWith('.ts'))
-        assert.match(imported, /^node:(crypto|net)$/, `${file} imports ${imported}`)
+        assert.match(imported, /^node:(crypto|net)$/, `${relative(ROOT, file)} imports ${imported}`)
     }
   }
 })
@@ -190,11 +207,11 @@ test('each Lua operation names the number of its keys, has a header, and is load
   for (const file of filesOf(join(SRC, 'store/redis/lua'), '.lua')) {
     const text = readFileSync(file, 'utf8')
     const name = file.slice(file.lastIndexOf('/') + 1, -'.lua'.length)
-    assert.ok(loader.includes(`'${name}'`), `${name} is not loaded`)
-    assert.ok(text.startsWith('--'), name)
+    assert.ok(loader.includes(`'${name}'`), `${name}.lua is not in store/redis/scripts.ts`)
+    assert.ok(text.startsWith('--'), `${name}.lua does not begin with a comment`)
     if (/-[0-9n]$/.test(name))
       for (const part of ['KEYS', 'ARGV', 'returns'])
-        assert.ok(text.includes(`-- ${part}`), `${name}: ${part}`)
+        assert.ok(text.includes(`-- ${part}`), `the header of ${name}.lua does not explain ${part}`)
   }
 })
 
@@ -202,7 +219,7 @@ test('versions are pinned exactly', () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   const versions: Record<string, string> = { ...manifest.dependencies, ...manifest.devDependencies }
   for (const [name, version] of Object.entries(versions)) {
-    assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+$/, name)
+    assert.match(version, /^(npm:[\w-]+@)?\d+\.\d+\.\d+$/, `package.json: ${name} is no exact version`)
   }
 })
 
@@ -226,9 +243,14 @@ test('every default is what its setting expects', () => {
 })
 
 test('each fault of test/faults can still be put in, and its tests are there', () => {
-  for (const { line, file, text, tests } of faults()) {
-    assert.equal(readFileSync(join(SRC, file), 'utf8').split(text).length, 2, line)
-    for (const name of tests)
-      assert.ok(name.startsWith('contract:') || existsSync(join(ROOT, 'test', name)), `${name}: ${line}`)
-  }
+  const stale = faults().flatMap(({ file, text, tests }) => {
+    const path = join(SRC, file)
+    const count = existsSync(path) ? readFileSync(path, 'utf8').split(text).length - 1 : 0
+    const gone = tests.filter(name => !name.startsWith('contract:') && !existsSync(join(ROOT, 'test', name)))
+    return [
+      ...(count === 1 ? [] : [`${count} times in src/${file}, expected once: ${text}`]),
+      ...gone.map(name => `there is no test/${name}, which should notice a fault in src/${file}`),
+    ]
+  })
+  assert.equal(stale.join('\n'), '', `lines of test/faults/faults.txt to renew:\n${stale.join('\n')}`)
 })
