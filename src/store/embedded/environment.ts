@@ -154,7 +154,7 @@ function markOf(bootId: string): string {
 }
 
 /** An id that changes whenever the machine boots; empty if there is none. */
-function machineBootId(): string {
+export function machineBootId(): string {
   return readOr('/proc/sys/kernel/random/boot_id', '').trim()
 }
 
