@@ -195,17 +195,21 @@ function composeService(config: Config, store: Store, events: Events, recorder?:
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
-    store: new BridgedStore(store, {
+    store: new BridgedStore(store.requests, {
       workers: config.workers,
       mayBridge: store.mayBeBridged,
       failOpen: config.failOpen,
       monotonicMs: () => performance.now(),
       wallMs: Date.now,
     }),
-    sites: new Directory(store, () => performance.now(), config.demo === 'on' ? undefined : DEMO_SITE_KEY),
+    sites: new Directory(
+      store.sites,
+      () => performance.now(),
+      config.demo === 'on' ? undefined : DEMO_SITE_KEY,
+    ),
     loads: new LoadTracker(store, () => performance.now()),
-    speeds: new SpeedTracker(store, () => performance.now(), randomInt(2 ** 32)),
-    keyUses: new KeyUses(store),
+    speeds: new SpeedTracker(store.sites, () => performance.now(), randomInt(2 ** 32)),
+    keyUses: new KeyUses(store.sites),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     sources: recorder?.sources ?? new SourceWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,

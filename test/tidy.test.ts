@@ -41,7 +41,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   domain: 'protocol',
   config: 'domain',
   store: 'config domain',
-  http: 'domain protocol store',
+  http: 'domain protocol',
   endpoints: 'domain http protocol store',
   openapi: 'domain http protocol',
   demo: 'domain http protocol store',

@@ -65,7 +65,7 @@ export class Service implements Policy {
   challenge(address: Address, worker: number): ChallengeAnswer {
     const { challengeAddress, challengeAddressSite } = CONTRACT_LIMITS
     const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
-    if (!admitted.admitted) return { retryAfterMs: admitted.retryAfterMs }
+    if (admitted.status === 'limited') return { retryAfterMs: admitted.retryAfterMs }
     const { loads, sources } = this.#workers[worker]!
     const issuedAtMs = this.#clock.nowMs
     const load = loads.load(SITE.siteKey)
@@ -87,7 +87,7 @@ export class Service implements Policy {
     const isExpired = nowMs >= challenge.expiresAtMs
     const kind = isRight || isExpired ? LogKind.verification : LogKind.failedVerification
     const admitted = this.#admit(kind, address, verifyAddress, verifyAddressSite)
-    if (!admitted.admitted) return { status: 'limited', retryAfterMs: admitted.retryAfterMs }
+    if (admitted.status === 'limited') return admitted
     if (isExpired) return { status: 'expired' }
     if (!isRight) return { status: 'failed' }
     const { loads, fingerprints, sources } = this.#workers[worker]!
@@ -113,7 +113,8 @@ export class Service implements Policy {
     const now = Math.floor(nowMs)
     const before = this.#records.get(key)?.record
     const decision = admitToLog(before, now, kind, { siteTag: SITE.tag, addressLimit, siteLimit })
-    if (decision.admitted) this.#records.set(key, { record: Buffer.from(decision.record), atMs: nowMs })
+    if (decision.status === 'admitted')
+      this.#records.set(key, { record: Buffer.from(decision.record), atMs: nowMs })
     return decision
   }
 

@@ -147,7 +147,7 @@ function timeLists(): number[][] {
 const LIMIT_CASES: readonly Case[] = [
   {
     name: 'sliding window, new visitor',
-    prepare: () => over(logs(), record => chargeLog(record).admitted),
+    prepare: () => over(logs(), record => chargeLog(record).status === 'admitted'),
     others: plain('two lists of times that no other process sees, filtered', () => {
       const pairs = timeLists().map(times => ({ times, ofSite: times.slice(0, 1) }))
       return over(pairs, ({ times, ofSite }) => {

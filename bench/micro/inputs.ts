@@ -201,6 +201,6 @@ export function logs(): Buffer[] {
 
 function verified(record: Buffer | undefined, atMs: number, siteTag: number): Buffer {
   const decision = admitToLog(record, atMs, LogKind.verification, { ...LOG_REQUEST, siteTag })
-  if (!decision.admitted) throw new Error('the log refuses what fits')
+  if (decision.status === 'limited') throw new Error('the log refuses what fits')
   return Buffer.from(decision.record)
 }

@@ -134,8 +134,7 @@ export const HOLLOW_STORE: RequestStore = {
   admitChallenge: (_, done) => answerLater(() => done({ status: 'admitted', siteCount: 0, failures: 0 })),
   admitSolution: (_, done) => answerLater(() => done({ status: 'admitted', nonce: 'spent', failures: 0 })),
   redeemToken: (_, done) => answerLater(() => done({ status: 'admitted', token: 'redeemed' })),
-  addressEpoch: () => 0,
-  siteEpoch: () => 0,
+  epochOf: () => 0,
   nonceEpoch: () => 0,
   nonceEpochs: () => [],
 }

@@ -34,7 +34,7 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
   const { root } = file
   const immortal = entriesOf(root)
   return {
-    store,
+    store: store.requests,
     cpuMs: ownCpuMs,
     measured: pass => measured(root, pass),
     // LMDB has no others: a turn holds this process, which `measured` tells.

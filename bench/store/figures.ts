@@ -1,6 +1,6 @@
 /** The figures by name, how repetitions are aggregated, and what all measurements of a store share. */
 
-import type { Store } from '../../src/store/store.ts'
+import type { RequestStore } from '../../src/store/store.ts'
 import { machineCpuMs, type Spread, spreadOf } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { collectGarbage, type Drive } from './drive.ts'
@@ -81,7 +81,7 @@ export interface SubjectOptions {
 
 /** A fresh store of either kind. */
 export interface Subject {
-  readonly store: Store
+  readonly store: RequestStore
   /** CPU time so far of the processes that this bench has to do with, this one included. */
   cpuMs(): number
   /** Runs a pass and tells what an operation of it cost. */

@@ -46,7 +46,7 @@ export async function startRedis({ clock }: SubjectOptions): Promise<Subject> {
     throw error
   }
   return {
-    store,
+    store: store.requests,
     cpuMs: () => ownCpuMs() + processUsage(server.pid).cpuMs,
     measured: pass => measured(server, counters, pass),
     holding: passes => holding(server, admin, passes),

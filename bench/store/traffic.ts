@@ -92,7 +92,7 @@ export function solutionRequest(
   issuedAtMs: number,
 ): SolutionRequest {
   const addressKey = addressKeyOf(index)
-  const storeEpoch = store.addressEpoch(addressKey)
+  const storeEpoch = store.epochOf(addressKey)
   if (storeEpoch === undefined) throw new Error('the store was never reached')
   const terms = { issuedAtMs, difficulty: DIFFICULTY }
   const lifetimes = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
@@ -125,7 +125,7 @@ function redemptionRequest(
     apiKey: { id: `benchk${String(index % API_KEYS).padStart(2, '0')}`, limit: UNLIMITED, siteKey },
     redeem: {
       nonce: spend!.nonce,
-      storeEpoch: store.siteEpoch(siteKey)!,
+      storeEpoch: store.epochOf(siteKey)!,
       expiresAtMs: spend!.expiresAtMs + TOKEN_LIFETIME_MS,
       claim: '',
     },

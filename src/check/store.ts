@@ -8,7 +8,7 @@ import { limitKey, parseAddress } from '../domain/address.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RedisStore } from '../store/redis/store.ts'
-import type { RedemptionAdmission, SiteStore, SolutionAdmission, Store } from '../store/store.ts'
+import type { RedemptionAdmission, RequestStore, SiteStore, SolutionAdmission } from '../store/store.ts'
 
 /** What `powgate check` prints. */
 export interface CheckResults {
@@ -48,8 +48,8 @@ async function checkRedis(config: Config, findings: CheckResults): Promise<reado
       const version = await store.version()
       if (version !== undefined) findings.facts.push(['version', version])
     }
-    await tryRequests(store, findings)
-    const sites = await countSites(store, findings)
+    await tryRequests(store.requests, findings)
+    const sites = await countSites(store.sites, findings)
     if ('advice' in store) await adviseOnRedis(store, findings)
     return sites
   } finally {
@@ -96,7 +96,7 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     )
   } else if (isStateOfThisBoot(dataDir)) {
     const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
-    await tryRequests(store, findings).finally(() => store.close())
+    await tryRequests(store.requests, findings).finally(() => store.close())
   } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])
   return sites
 }
@@ -117,7 +117,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
 }
 
 /** Runs the real operations for addresses of the documentation range (RFC 3849), which no visitor has. */
-async function tryRequests(store: Store, findings: CheckResults): Promise<void> {
+async function tryRequests(store: RequestStore, findings: CheckResults): Promise<void> {
   const startMs = performance.now()
   for (let round = 0; round < ROUNDS; round++) await tryOne(store)
   const callMs = (performance.now() - startMs) / (ROUNDS * 4)
@@ -127,7 +127,7 @@ async function tryRequests(store: Store, findings: CheckResults): Promise<void> 
   ])
 }
 
-async function tryOne(store: Store): Promise<void> {
+async function tryOne(store: RequestStore): Promise<void> {
   const random = randomBytes(16)
   const address = parseAddress(`2001:db8:${random.toString('hex', 0, 2)}:${random.toString('hex', 2, 4)}::1`)!
   const addressKey = limitKey(address, 64)
@@ -136,7 +136,7 @@ async function tryOne(store: Store): Promise<void> {
   const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0 }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
   expect(challenge.status, 'admitted', 'a challenge')
-  const storeEpoch = store.addressEpoch(addressKey)!
+  const storeEpoch = store.epochOf(addressKey)!
   const solve = () =>
     new Promise<SolutionAdmission>(done =>
       store.admitSolution({ ...limits, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }, done),
@@ -144,7 +144,7 @@ async function tryOne(store: Store): Promise<void> {
   expect(nonceOf(await solve()), 'spent', 'a nonce')
   expect(nonceOf(await solve()), 'used', 'a nonce that was used')
   const siteKey = `check ${nonce}`
-  const redeem = { nonce, storeEpoch: store.siteEpoch(siteKey)!, expiresAtMs, claim: '' }
+  const redeem = { nonce, storeEpoch: store.epochOf(siteKey)!, expiresAtMs, claim: '' }
   const request = {
     callerKey: addressKey,
     callerLimit: 100,

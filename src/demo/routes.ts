@@ -76,7 +76,7 @@ function isAdmitted(address: Address): boolean {
   const last = visitors.get(key)
   const record = last !== undefined && atMs - last.atMs < WINDOW_MS ? last.record : undefined
   const decision = admitToWindow(record, atMs, FORMS_PER_MINUTE, 'address')
-  if (!decision.admitted) return false
+  if (decision.status === 'limited') return false
   if (visitors.size >= VISITORS_MAX) visitors.clear()
   visitors.set(key, { record: decision.record, atMs })
   return true

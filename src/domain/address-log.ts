@@ -25,7 +25,7 @@ import {
   HALF_WRAP,
   heldTime,
   isLive,
-  type Refused,
+  type Limited,
   readUInt24,
   sharesSlot,
   slotMs,
@@ -56,7 +56,7 @@ export interface Spending {
 
 type LogDecision =
   | {
-      readonly admitted: true
+      readonly status: 'admitted'
       /** The record to store. The next call reuses its memory. */
       readonly record: Buffer
       /** How long the record must be stored. */
@@ -68,7 +68,7 @@ type LogDecision =
       /** Whether the request's nonce was used before. */
       readonly isUsed: boolean
     }
-  | Refused
+  | Limited
 
 /**
  * Up to this many verifications a minute per address, used nonces are kept in the record. These are at most 700, if
@@ -135,7 +135,7 @@ export function admitToLog(
     keepMs = Math.max(keepMs, spending.keepMs)
   }
   end = addRequest(end, time, kind, request)
-  return { admitted: true, record: construction.ofLength(end), keepMs, siteCount, failures, isUsed }
+  return { status: 'admitted', record: construction.ofLength(end), keepMs, siteCount, failures, isUsed }
 }
 
 function readCount(record: Buffer, at: number): number {
@@ -163,12 +163,12 @@ function refusal(
   { siteTag }: LogRequest,
   addressExcess: number,
   siteExcess: number,
-): Refused {
+): Limited {
   const addressMs = excessWaitMs(end, time, kind, addressExcess)
   const siteMs = excessWaitMs(end, time, kind, siteExcess, siteTag)
   return siteMs > addressMs
-    ? { admitted: false, retryAfterMs: siteMs, policy: 'address-site' }
-    : { admitted: false, retryAfterMs: addressMs, policy: 'address' }
+    ? { status: 'limited', retryAfterMs: siteMs, policy: 'address-site' }
+    : { status: 'limited', retryAfterMs: addressMs, policy: 'address' }
 }
 
 /** How long until `excess` requests to the endpoint (at one site, if there is a tag) have left the window. */

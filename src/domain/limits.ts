@@ -76,8 +76,9 @@ export function waitMs(time: number, entryTime: number): number {
   return WINDOW_MS - ((time - entryTime) & WRAP_MASK)
 }
 
-export interface Refused {
-  readonly admitted: false
+/** The answer to a request over a limit. */
+export interface Limited {
+  readonly status: 'limited'
   /** The request would be admitted after this time, if no other were admitted meanwhile. */
   readonly retryAfterMs: number
   readonly policy: Policy
@@ -101,7 +102,7 @@ export function writeUInt24(bytes: Buffer, at: number, value: number): void {
 const WINDOW_HEADER = 4
 const WINDOW_ENTRY = 5
 
-type WindowDecision = { readonly admitted: true; readonly record: Buffer } | Refused
+type WindowDecision = { readonly status: 'admitted'; readonly record: Buffer } | Limited
 
 /** Whether one more request fits into a window. The request is counted once the caller stores the returned `record`. */
 export function admitToWindow(
@@ -120,12 +121,12 @@ export function admitToWindow(
   }
   if (total >= limit) {
     return {
-      admitted: false,
+      status: 'limited',
       retryAfterMs: windowWaitMs(record!, firstLive, time, total - limit + 1),
       policy,
     }
   }
-  return { admitted: true, record: appendToWindow(record, firstLive, time, total, slotMs(limit)) }
+  return { status: 'admitted', record: appendToWindow(record, firstLive, time, total, slotMs(limit)) }
 }
 
 function windowWaitMs(record: Buffer, firstLive: number, time: number, excess: number): number {

@@ -112,8 +112,8 @@ export class VerifyEndpoint extends VisitorEndpoint {
       return { verdict: 'failed', nonce, reason: 'ip-not-allowed' }
     }
     const { store, settings } = this.service
-    const addressEpoch = store.addressEpoch(addressKey)
-    const siteEpoch = store.siteEpoch(record.siteKey)
+    const addressEpoch = store.epochOf(addressKey)
+    const siteEpoch = store.epochOf(record.siteKey)
     const storeEpoch = store.nonceEpoch(addressKey, record.siteKey)
     if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
       return refused({ reason: 'store-unavailable' })
@@ -234,7 +234,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const storeEpoch = solved.epochs.site
     if (!passed) {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
-    } else if (storeEpoch !== this.service.store.siteEpoch(siteKey)) {
+    } else if (storeEpoch !== this.service.store.epochOf(siteKey)) {
       // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
       this.refusals.refuse(exchange, 'store-unavailable')
     } else {

@@ -4,8 +4,8 @@
  */
 
 import type { ErrorStyle } from '../domain/endpoint.ts'
+import type { Limited } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
-import type { Limited } from '../store/store.ts'
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 

@@ -51,18 +51,19 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
       const warning = await store.evictionWarning()
       if (warning !== undefined) log.warn(warning)
     }
-    const sites = (await store.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
+    const sites = (await store.sites.listSites()).filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY)
     if (isNewSecret && sites.length > 0)
       log.warn('there are sites but there was no secret: one was made, and what was issued before is refused')
     const isFirst = sites.length === 0 && config.redis === undefined
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
-      const { site, apiKey } = await createSite(store, { name: 'demo' }, authorInService('first start'))
+      const { site, apiKey } = await createSite(store.sites, { name: 'demo' }, authorInService('first start'))
       printFirstSite(site.siteKey, apiKey, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       process.stdout.write(`There are no sites yet. Create one: ${COMMAND} site create --name NAME\n`)
     }
-    if (demo === 'on') await prepareDemoSite(store, demoApiKey(secrets[0]!), authorInService('demo page'))
+    if (demo === 'on')
+      await prepareDemoSite(store.sites, demoApiKey(secrets[0]!), authorInService('demo page'))
     return { store: store.description, demo }
   } finally {
     await store.close()

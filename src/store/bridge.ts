@@ -46,8 +46,7 @@ export class BridgedStore implements RequestStore {
     this.#options = options
   }
 
-  addressEpoch = (addressKey: string) => this.#store.addressEpoch(addressKey)
-  siteEpoch = (siteKey: string) => this.#store.siteEpoch(siteKey)
+  epochOf = (key: string) => this.#store.epochOf(key)
   nonceEpoch = (addressKey: string, siteKey: string) => this.#store.nonceEpoch(addressKey, siteKey)
   nonceEpochs = (siteKey: string) => this.#store.nonceEpochs(siteKey)
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
@@ -74,14 +73,14 @@ export class BridgedStore implements RequestStore {
   #challenge(request: ChallengeRequest): ChallengeAdmission {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision === undefined) return UNAVAILABLE
-    if (!decision.admitted) return { ...decision, status: 'limited' }
+    if (decision.status === 'limited') return decision
     return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
   }
 
   #solution(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
     if (decision === undefined) return UNAVAILABLE
-    if (!decision.admitted) return { ...decision, status: 'limited' }
+    if (decision.status === 'limited') return decision
     const { failures } = decision
     const { spend } = request
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
@@ -94,7 +93,7 @@ export class BridgedStore implements RequestStore {
 
   /** undefined if the worker has never reached the store, or its memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
-    if (this.#store.addressEpoch(request.addressKey) === undefined) return undefined
+    if (this.#store.epochOf(request.addressKey) === undefined) return undefined
     const now = Math.floor(this.#options.monotonicMs())
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor(limit / this.#options.workers))
@@ -103,7 +102,7 @@ export class BridgedStore implements RequestStore {
       addressLimit: share(request.addressLimit),
       siteLimit: share(request.siteLimit),
     })
-    if (!decision.admitted) return decision
+    if (decision.status === 'limited') return decision
     const record = Buffer.from(decision.record)
     return this.#logs.set(request.addressKey, record, now + WINDOW_MS, now) ? decision : undefined
   }

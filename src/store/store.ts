@@ -7,15 +7,8 @@
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
-import type { Policy } from '../domain/limits.ts'
+import type { Limited } from '../domain/limits.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
-
-export interface Limited {
-  readonly status: 'limited'
-  /** After this long the request would be admitted, if nothing else were admitted meanwhile. */
-  readonly retryAfterMs: number
-  readonly policy: Policy
-}
 
 export interface Unavailable {
   readonly status: 'unavailable'
@@ -125,11 +118,12 @@ export interface RequestStore {
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void
   /**
-   * Epoch of the memory that holds this address's used nonces, or this site's redemption records. A new epoch is drawn
-   * whenever that memory starts empty. undefined until the store is first reached.
+   * Epoch of the memory that holds an address's used nonces, or a site's redemption records. A new epoch is drawn whenever
+   * that memory starts empty. undefined until the store is first reached.
+   *
+   * @param key an address key or a site key
    */
-  addressEpoch(addressKey: string): number | undefined
-  siteEpoch(siteKey: string): number | undefined
+  epochOf(key: string): number | undefined
   /**
    * The epoch that a challenge is bound to: changes with the address's epoch and with the site's. The site's counts too,
    * because a solution that became a token must not yield another once the redemption record of the first may be lost.
@@ -194,7 +188,9 @@ export interface SiteLoad {
   readonly usualRate: number
 }
 
-export interface Store extends RequestStore, SiteStore {
+export interface Store {
+  readonly requests: RequestStore
+  readonly sites: SiteStore
   /** Resolves once the store answers; rejects with a StoreSetupError if the configuration cannot work. */
   open(): Promise<void>
   close(): Promise<void>

@@ -228,7 +228,7 @@ export class Subject {
       const store = await createStore(config, { sweeps: false, deadlineMs: 5000 })
       try {
         await store.open()
-        return store.nonceEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
+        return store.requests.nonceEpoch(limitKey(parseAddress(from)!, config.ipv6PrefixBits), siteKey)!
       } finally {
         await store.close()
       }

@@ -10,11 +10,11 @@ test('a window opens exactly 60 seconds after a request left it', () => {
   let record: Buffer | undefined
   for (const now of [1000, 1001]) {
     const decision = admitToLog(record, now, KIND, challenge)
-    assert.ok(decision.admitted)
+    assert.ok(decision.status === 'admitted')
     record = Buffer.from(decision.record)
   }
-  assert.equal(admitToLog(record, 1000 + WINDOW_MS - 1, KIND, challenge).admitted, false)
-  assert.equal(admitToLog(record, 1000 + WINDOW_MS, KIND, challenge).admitted, true)
+  assert.equal(admitToLog(record, 1000 + WINDOW_MS - 1, KIND, challenge).status, 'limited')
+  assert.equal(admitToLog(record, 1000 + WINDOW_MS, KIND, challenge).status, 'admitted')
 })
 
 test('the clock stepping back forgets nothing, and wrapping round changes nothing', () => {
@@ -22,12 +22,12 @@ test('the clock stepping back forgets nothing, and wrapping round changes nothin
     let record: Buffer | undefined
     for (const now of [start, start + 1]) {
       const decision = admitToLog(record, now, KIND, challenge)
-      assert.ok(decision.admitted)
+      assert.ok(decision.status === 'admitted')
       record = Buffer.from(decision.record)
     }
-    assert.equal(admitToLog(record, start - 4000, KIND, challenge).admitted, false, `${start} stepped back`)
-    assert.equal(admitToLog(record, start + 1000, KIND, challenge).admitted, false, String(start))
-    assert.equal(admitToLog(record, start + WINDOW_MS + 1, KIND, challenge).admitted, true, String(start))
+    assert.equal(admitToLog(record, start - 4000, KIND, challenge).status, 'limited', `${start} stepped back`)
+    assert.equal(admitToLog(record, start + 1000, KIND, challenge).status, 'limited', String(start))
+    assert.equal(admitToLog(record, start + WINDOW_MS + 1, KIND, challenge).status, 'admitted', String(start))
   }
 })
 
@@ -38,7 +38,7 @@ test('records stay small: at the contract limits, and at the highest that can be
     const limits = kind === LogKind.challenge ? [60, 30] : [30, 20]
     const request = { siteTag: index % 3, addressLimit: limits[0]!, siteLimit: limits[1]! }
     const decision = admitToLog(log, 1000 + index, kind, request)
-    if (decision.admitted) log = Buffer.from(decision.record)
+    if (decision.status === 'admitted') log = Buffer.from(decision.record)
   }
   assert.equal(log!.length, 8 * (60 + 30))
 
@@ -47,14 +47,14 @@ test('records stay small: at the contract limits, and at the highest that can be
     const kind = index % 2 === 0 ? LogKind.challenge : LogKind.verification
     const request = { siteTag: 1 + (index % 3), addressLimit: 1_000_000, siteLimit: 1_000_000 }
     const decision = admitToLog(large, 3 * index, kind, request)
-    if (decision.admitted) large = Buffer.from(decision.record)
+    if (decision.status === 'admitted') large = Buffer.from(decision.record)
   }
   assert.ok(large!.length <= 8 * 258 * 6, String(large!.length))
 
   let window: Buffer | undefined
   for (let now = 0; now < 2 * WINDOW_MS; now += 3) {
     const decision = admitToWindow(window, now, 1_000_000, 'api-key')
-    if (decision.admitted) window = decision.record
+    if (decision.status === 'admitted') window = decision.record
   }
   assert.ok(window!.length <= 4 + 5 * 258, String(window!.length))
 })

@@ -33,10 +33,10 @@ export function storeConformance(name: string, make: StoreMaker): void {
     /** Marks of a solution and of a token that expire in two minutes. */
     const spend = (nonce: string, addressKey: string) => ({
       nonce,
-      storeEpoch: store().addressEpoch(addressKey)!,
+      storeEpoch: store().requests.epochOf(addressKey)!,
       expiresAtMs: now() + 120_000,
     })
-    const redeem = (nonce: string, claim = '', storeEpoch = store().siteEpoch(SITE)!) => {
+    const redeem = (nonce: string, claim = '', storeEpoch = store().requests.epochOf(SITE)!) => {
       return { nonce, storeEpoch, expiresAtMs: now() + 300_000, claim }
     }
 
@@ -225,7 +225,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
 
       test('of another epoch are refused as forgotten and spend nothing', async () => {
         const nonce = freshNonce(now())
-        const epoch = store().siteEpoch(SITE)!
+        const epoch = store().requests.epochOf(SITE)!
         assert.equal(await tokenOn(store(), { redeem: redeem(nonce, '', epoch ^ 1) }), 'forgotten')
         assert.equal(await tokenOn(store(), { redeem: redeem(nonce) }), 'redeemed')
       })
@@ -332,7 +332,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
           own.clock.now += step === 20 ? 100_000_000 : 3_000_000
           const votes = [700, -300, 9000, -90_000, 1][step % 5]!
           model = learn(model, own.clock.now, votes)
-          const leads = await (step % 2 ? own.store : own.other).addVotes(new Map([[siteKey, votes]]))
+          const leads = await (step % 2 ? own.store : own.other).sites.addVotes(new Map([[siteKey, votes]]))
           assert.ok(Math.abs(leads.get(siteKey)! - model.lead) < 1e-9, `${step}: ${leads.get(siteKey)}`)
         }
       } finally {
@@ -341,8 +341,8 @@ export function storeConformance(name: string, make: StoreMaker): void {
     })
 
     test('two clients see one epoch, and it stays', () => {
-      assert.equal(store().addressEpoch('0a000001'), other().addressEpoch('0a000001'))
-      assert.ok(Number.isInteger(store().siteEpoch(SITE)))
+      assert.equal(store().requests.epochOf('0a000001'), other().requests.epochOf('0a000001'))
+      assert.ok(Number.isInteger(store().requests.epochOf(SITE)))
     })
   })
 }

@@ -45,9 +45,9 @@ function expiryOf(nonce: string): number {
 
 /** Spends a nonce that lives for two minutes; above a limit of 64 its mark has a key of its own. */
 async function spendOn(requests: EmbeddedRequests, addressKey: string, nonce: string, limit = 30) {
-  const spend = { nonce, storeEpoch: requests.addressEpoch(), expiresAtMs: expiryOf(nonce) }
+  const spend = { nonce, storeEpoch: requests.epochOf(), expiresAtMs: expiryOf(nonce) }
   const limits = { addressLimit: limit, siteLimit: limit }
-  return nonceOn(requests, { addressKey, ...limits, spend })
+  return nonceOn({ requests }, { addressKey, ...limits, spend })
 }
 
 function bare(dataDir: string) {
@@ -62,17 +62,14 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   const { clock, state, requests } = bare(dataDir)
   const [addressKey, kept] = [freshKey(), freshNonce(clock.now + 600_000)]
   for (let index = 0; index < 700; index++) {
-    await challengeOn(requests, { addressKey: freshKey() })
+    await challengeOn({ requests }, { addressKey: freshKey() })
     await spendOn(requests, freshKey(), freshNonce(clock.now))
     await spendOn(requests, freshKey(), freshNonce(clock.now), 1000)
   }
   assert.equal(state.windows.getKeysCount(), 2100)
   assert.equal(state.marks.getKeysCount(), 700)
   const sweep = () => {
-    let cursor = requests.sweepWindows(undefined, 500).next
-    while (cursor !== undefined) cursor = requests.sweepWindows(cursor, 500).next
-    cursor = requests.sweepMarks(undefined, 500).next
-    while (cursor !== undefined) cursor = requests.sweepMarks(cursor, 500).next
+    for (let slices = 0; slices < 10; slices++) requests.sweep(500)
   }
   clock.now += 61_000
   sweep()
@@ -104,15 +101,15 @@ test('embedded: no step of the wall clock lets a token be redeemed twice', async
     const requests = new EmbeddedRequests(state, clocks, () => {})
     const nonce = freshNonce(wall.now)
     const redeem = { nonce, storeEpoch: state.epoch, expiresAtMs: wall.now + 300_000, claim: '' }
-    await redemptionOn(requests, { redeem })
+    await redemptionOn({ requests }, { redeem })
     wall.now += stepMs
-    requests.sweepMarks(undefined, 500)
+    requests.sweep(500)
     wall.now += backAfterMs
     machine.now += backAfterMs
-    requests.sweepMarks(undefined, 500)
+    requests.sweep(500)
     if (stepMs > 0) wall.now -= stepMs
     const text = `${stepMs} ms, for ${backAfterMs} ms`
-    assert.equal(await tokenOn(requests, { redeem }), 'used', text)
+    assert.equal(await tokenOn({ requests }, { redeem }), 'used', text)
     await state.file.close()
   }
 })
@@ -120,7 +117,7 @@ test('embedded: no step of the wall clock lets a token be redeemed twice', async
 test('embedded: what another process has made is there at once, also in the same turn of the event loop', async t => {
   const dataDir = tempDir(t)
   const store = new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false })
-  assert.equal(await store.readSite('nobody'), undefined)
+  assert.equal(await store.sites.readSite('nobody'), undefined)
   const [sites, environment] = ['sites/sites.ts', 'store/embedded/store.ts'].map(
     file => new URL(`../../src/${file}`, import.meta.url).href,
   )
@@ -128,13 +125,13 @@ test('embedded: what another process has made is there at once, also in the same
     import { createSite } from '${sites}'
     import { EmbeddedStore } from '${environment}'
     const store = new EmbeddedStore({ dataDir: ${JSON.stringify(dataDir)}, bytesMax: 2 ** 30, sweeps: false })
-    process.stdout.write((await createSite(store, { name: 'a' })).site.siteKey)
+    process.stdout.write((await createSite(store.sites, { name: 'a' })).site.siteKey)
     await store.close()`
-  const readBefore = store.readSite('nobody') // from here on there is a moment that is read of
+  const readBefore = store.sites.readSite('nobody') // from here on there is a moment that is read of
   const siteKey = execFileSync(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', script], {
     encoding: 'utf8',
   })
-  const readAfter = store.readSite(siteKey)
+  const readAfter = store.sites.readSite(siteKey)
   assert.equal(await readBefore, undefined)
   assert.equal((await readAfter)?.siteKey, siteKey)
   await store.close()
@@ -147,15 +144,15 @@ test('embedded: marks and limits survive a restart of the service, with the epoc
   const nonce = freshNonce(first.clock.now)
   const addressKey = freshKey()
   const redeem = { nonce, storeEpoch: first.state.epoch, expiresAtMs: first.clock.now + 300_000, claim: '' }
-  await redemptionOn(first.requests, { redeem })
-  await challengeOn(first.requests, { addressKey, siteLimit: 1 })
+  await redemptionOn(first, { redeem })
+  await challengeOn(first, { addressKey, siteLimit: 1 })
   await first.state.file.close()
 
   discardStaleState(dataDir, 'boot 1')
   const second = bare(dataDir)
   assert.equal(second.state.epoch, first.state.epoch)
-  assert.equal(await tokenOn(second.requests, { redeem }), 'used')
-  assert.equal((await challengeOn(second.requests, { addressKey, siteLimit: 1 })).status, 'limited')
+  assert.equal(await tokenOn(second, { redeem }), 'used')
+  assert.equal((await challengeOn(second, { addressKey, siteLimit: 1 })).status, 'limited')
   await second.state.file.close()
 })
 
@@ -192,7 +189,7 @@ for (const [what, leave] of [
       expiresAtMs: first.clock.now + 300_000,
       claim: '',
     }
-    await redemptionOn(first.requests, { redeem })
+    await redemptionOn(first, { redeem })
     await first.state.file.close()
     leave(dataDir)
     writeFileSync(join(dataDir, 'sites-would-be-here'), 'kept')
@@ -202,7 +199,7 @@ for (const [what, leave] of [
     assert.match(readFileSync(join(dataDir, 'state', 'boot-id'), 'utf8'), /^boot 2 layout \d+$/)
     const second = bare(dataDir)
     assert.notEqual(second.state.epoch, first.state.epoch)
-    assert.equal(await tokenOn(second.requests, { redeem }), 'forgotten')
+    assert.equal(await tokenOn(second, { redeem }), 'forgotten')
     await second.state.file.close()
   })
 }

@@ -12,7 +12,6 @@ import type {
   ChallengeRequest,
   RedemptionAdmission,
   RedemptionRequest,
-  RequestStore,
   SolutionAdmission,
   SolutionRequest,
   Store,
@@ -81,16 +80,18 @@ export async function openTwice(
   return { store, other, clock, close }
 }
 
+type Requests = Pick<Store, 'requests'>
+
 export function challengeOn(
-  store: RequestStore,
+  { requests }: Requests,
   request: Partial<ChallengeRequest> = {},
 ): Promise<ChallengeAdmission> {
   const full = { addressKey: '0a000001', siteTag: 1, addressLimit: 60, siteLimit: 30, ...request }
-  return new Promise(resolve => store.admitChallenge(full, resolve))
+  return new Promise(resolve => requests.admitChallenge(full, resolve))
 }
 
 export function solutionOn(
-  store: RequestStore,
+  { requests }: Requests,
   request: Partial<SolutionRequest> = {},
 ): Promise<SolutionAdmission> {
   const full = {
@@ -102,11 +103,11 @@ export function solutionOn(
     spend: undefined,
     ...request,
   }
-  return new Promise(resolve => store.admitSolution(full, resolve))
+  return new Promise(resolve => requests.admitSolution(full, resolve))
 }
 
 export function redemptionOn(
-  store: RequestStore,
+  { requests }: Requests,
   request: Partial<RedemptionRequest> = {},
 ): Promise<RedemptionAdmission> {
   const full = {
@@ -116,17 +117,17 @@ export function redemptionOn(
     redeem: undefined,
     ...request,
   }
-  return new Promise(resolve => store.redeemToken(full, resolve))
+  return new Promise(resolve => requests.redeemToken(full, resolve))
 }
 
 /** What became of the solution's nonce, or why it was not admitted. */
-export async function nonceOn(store: RequestStore, request: Partial<SolutionRequest>) {
+export async function nonceOn(store: Requests, request: Partial<SolutionRequest>) {
   const admission = await solutionOn(store, request)
   return admission.status === 'admitted' ? admission.nonce : admission.status
 }
 
 /** What became of the token, or why it was not admitted. Each caller is another, so that none is limited. */
-export async function tokenOn(store: RequestStore, request: Partial<RedemptionRequest>) {
+export async function tokenOn(store: Requests, request: Partial<RedemptionRequest>) {
   const admission = await redemptionOn(store, { callerKey: freshKey(), ...request })
   return admission.status === 'admitted' ? admission.token : admission.status
 }

@@ -50,7 +50,7 @@ async function moveLook(client: Redis, agoMs: number, moved = client.multi()): P
 async function useBoth(store: RedisStore) {
   const nonce = freshNonce(Date.now())
   const addressKey = freshKey()
-  const storeEpoch = store.siteEpoch(SITE)!
+  const storeEpoch = store.requests.epochOf(SITE)!
   const expiresAtMs = Date.now() + LIFETIME_MS
   const spend = { nonce, storeEpoch, expiresAtMs }
   const redeem = { ...spend, claim: '' }
@@ -84,11 +84,11 @@ for (const [name, aheadMs] of Object.entries(STEPS)) {
 
 test('redis: its clock is set 20 s ahead: nothing is forgotten, and nothing used twice', async t => {
   const { server, store } = await startRedis(t)
-  const epoch = store.siteEpoch(SITE)
+  const epoch = store.requests.epochOf(SITE)
   const useAgain = await useBoth(store)
   await setClock(t, server, 20_000)
   assert.deepEqual(await useAgain(), ['used', 'used'])
-  assert.equal(store.siteEpoch(SITE), epoch)
+  assert.equal(store.requests.epochOf(SITE), epoch)
 })
 
 test('redis: cut off for five minutes, or refused every write: who was there before vouches for the time', async t => {
@@ -103,7 +103,7 @@ const FROZEN_MS = 33_000
 
 test('redis: it stands still for half a minute: what had been asked meanwhile does not look like a set clock', async t => {
   const { server, store } = await startRedis(t)
-  const epoch = store.siteEpoch(SITE)
+  const epoch = store.requests.epochOf(SITE)
   const useAgain = await useBoth(store)
   const warnings: string[] = []
   process.on('warning', ({ message }) => warnings.push(message))
@@ -115,18 +115,18 @@ test('redis: it stands still for half a minute: what had been asked meanwhile do
     return solved !== 'unavailable' && redeemed !== 'unavailable'
   })
   assert.deepEqual(await useAgain(), ['used', 'used'])
-  assert.equal(store.siteEpoch(SITE), epoch)
+  assert.equal(store.requests.epochOf(SITE), epoch)
   assert.deepEqual(warnings, [])
 })
 
 test('redis: nobody asked for a minute, and nobody vouches for it: what was issued before is refused', async t => {
   const { server, store, admin } = await startRedis(t)
-  const epoch = store.siteEpoch(SITE)
+  const epoch = store.requests.epochOf(SITE)
   await store.close()
   await (await moveLook(admin, MINUTE_MS)).exec()
   const next = await openRedis(server.url)
   t.after(() => next.close())
-  assert.notEqual(next.siteEpoch(SITE), epoch)
+  assert.notEqual(next.requests.epochOf(SITE), epoch)
 })
 
 test('redis: a redemption by a host that is ten minutes ahead is remembered until the token has ended where clocks are right', async t => {
@@ -137,7 +137,7 @@ test('redis: a redemption by a host that is ten minutes ahead is remembered unti
   const { now } = Date
   Date.now = () => now() + aheadMs
   try {
-    const redeem = { nonce, storeEpoch: store.siteEpoch(SITE)!, expiresAtMs, claim: '' }
+    const redeem = { nonce, storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs, claim: '' }
     assert.equal(await tokenOn(store, { redeem }), 'redeemed')
   } finally {
     Date.now = now
@@ -148,15 +148,15 @@ test('redis: a redemption by a host that is ten minutes ahead is remembered unti
 
 test('redis: workers note when they looked, so the epoch lasts while nobody sets a clock, for processes that come later too', async t => {
   const { server, store } = await startRedis(t)
-  const epoch = store.siteEpoch(SITE)
+  const epoch = store.requests.epochOf(SITE)
   const lookedAt = async () => Number(String(await server.ask('get', LOOK)).split(' ')[1])
   const before = await lookedAt()
   await eventually(10_000, 'it is noted again', async () => (await lookedAt()) - before >= 3000)
   await useBoth(store)
-  assert.equal(store.siteEpoch(SITE), epoch)
+  assert.equal(store.requests.epochOf(SITE), epoch)
   const next = await openRedis(server.url)
   t.after(() => next.close())
-  assert.equal(next.siteEpoch(SITE), epoch)
+  assert.equal(next.requests.epochOf(SITE), epoch)
 })
 
 test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {

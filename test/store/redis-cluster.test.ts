@@ -62,7 +62,7 @@ test('redis cluster: addresses spread over all primaries', async t => {
 const siteSlot = slotOf(`{${evenlySpreadTags(SHARDS)[fnv1a(SITE) % SHARDS]}}`)
 
 function redemptionIn(store: RedisStore) {
-  const storeEpoch = store.siteEpoch(SITE)!
+  const storeEpoch = store.requests.epochOf(SITE)!
   return { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
 }
 
@@ -91,19 +91,19 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   const { cluster, store } = await startCluster(t)
   const node = await cluster.primaryOf(siteSlot)
   const epochs = () => [
-    store.siteEpoch(SITE),
-    store.addressEpoch(addressKey),
-    store.nonceEpoch(addressKey, SITE),
+    store.requests.epochOf(SITE),
+    store.requests.epochOf(addressKey),
+    store.requests.nonceEpoch(addressKey, SITE),
   ]
   let addressKey = freshKey()
   const tags = evenlySpreadTags(SHARDS)
   while ((await cluster.primaryOf(slotOf(`{${tags[fnv1a(addressKey) % SHARDS]}}`))) === node)
     addressKey = freshKey()
   const [site, address, nonce] = epochs()
-  assert.ok(store.nonceEpochs(SITE).includes(nonce!))
+  assert.ok(store.requests.nonceEpochs(SITE).includes(nonce!))
   await node.kill()
   await node.boot()
-  await eventually(20_000, 'the loss is noticed', () => store.siteEpoch(SITE) !== site)
+  await eventually(20_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
   const [, addressAfter, nonceAfter] = epochs()
   assert.equal(addressAfter, address)
   assert.notEqual(nonceAfter, nonce)
@@ -116,7 +116,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   changes.length = 0
   const from = await cluster.primaryOf(siteSlot)
   const to = (await cluster.primaries()).find(server => server !== from)!
-  const epoch = store.siteEpoch(SITE)
+  const epoch = store.requests.epochOf(SITE)
   const redeem = redemptionIn(store)
   let refusals = 0
   await cluster.migrate(siteSlot, to, async () => {
@@ -137,7 +137,7 @@ test('redis cluster: a slot that is being moved is refused within the deadline, 
   assert.equal(changes.length, 2, changes.join('\n'))
   assert.match(changes[0]!, /^down: 1 of 16 shards: (TRYAGAIN|ASK|MOVED) /)
   // It cannot be told from a replica that took over, so what was issued before is not redeemed.
-  assert.notEqual(store.siteEpoch(SITE), epoch)
+  assert.notEqual(store.requests.epochOf(SITE), epoch)
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
   assert.equal(await tokenOn(store, { redeem: redemptionIn(store) }), 'redeemed')
 })

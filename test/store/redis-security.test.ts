@@ -39,7 +39,7 @@ async function exercise(store: RedisStore): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
     assert.equal((await challengeOn(store, { addressKey })).status, 'admitted')
-    const storeEpoch = store.addressEpoch(addressKey)!
+    const storeEpoch = store.requests.epochOf(addressKey)!
     const expiresAtMs = Date.now() + 60_000
     // Above 64 verifications a minute a nonce has a key of its own.
     for (const addressLimit of [30, 100]) {
@@ -47,7 +47,7 @@ async function exercise(store: RedisStore): Promise<void> {
       assert.equal(await nonceOn(store, { addressKey, addressLimit, spend }), 'spent')
     }
     const nonce = freshNonce(Date.now())
-    const redeem = { nonce, storeEpoch: store.siteEpoch(SITE)!, expiresAtMs }
+    const redeem = { nonce, storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
     for (const expected of ['redeemed', 'redeemed', 'used']) {
       const claim = expected === 'used' ? 'another' : 'again'
       assert.equal(await tokenOn(store, { callerKey: addressKey, redeem: { ...redeem, claim } }), expected)
@@ -62,10 +62,10 @@ async function exercise(store: RedisStore): Promise<void> {
   assert.equal((await redemptionOn(store, { callerKey: freshKey(), apiKey })).status, 'limited')
 
   assert.equal((await store.exchangeLoad([{ siteKey: SITE, proofs: 5 }])).length, 1)
-  const { revision } = await store.changesSince(undefined)
-  assert.deepEqual((await store.changesSince(revision - 1)).siteKeys, [])
-  await store.listSites()
-  assert.equal(await store.readSite('site_none'), undefined)
+  const { revision } = await store.sites.changesSince(undefined)
+  assert.deepEqual((await store.sites.changesSince(revision - 1)).siteKeys, [])
+  await store.sites.listSites()
+  assert.equal(await store.sites.readSite('site_none'), undefined)
 }
 
 const sni = new Certificates({ names: 'DNS:redis.internal' })

@@ -64,7 +64,7 @@ test('redis: after its memory is lost, what was issued before is refused as forg
   const told: number[][] = []
   const onForgotten = (...numbers: number[]) => told.push(numbers)
   const { server, store } = await startRedis(t, { deadlineMs: 150, onForgotten })
-  const epoch = store.siteEpoch(SITE)!
+  const epoch = store.requests.epochOf(SITE)!
   const redeem = {
     nonce: freshNonce(Date.now()),
     storeEpoch: epoch,
@@ -76,7 +76,7 @@ test('redis: after its memory is lost, what was issued before is refused as forg
   await eventually(5000, 'the loss is noticed', () => !store.isReady())
   await server.boot()
   await eventually(5000, 'the store is back', () => store.isReady())
-  assert.notEqual(store.siteEpoch(SITE), epoch)
+  assert.notEqual(store.requests.epochOf(SITE), epoch)
   assert.equal(await tokenOn(store, { redeem }), 'forgotten')
   await eventually(1000, 'the operator is told', () => told.length > 0)
   assert.deepEqual(told, [[1, 1]])
@@ -84,7 +84,7 @@ test('redis: after its memory is lost, what was issued before is refused as forg
 
 test('redis: restarted from a snapshot that is older than a redemption, it refuses the token as forgotten', async t => {
   const { server, store, admin } = await startRedis(t, { deadlineMs: 150 })
-  const storeEpoch = store.siteEpoch(SITE)!
+  const storeEpoch = store.requests.epochOf(SITE)!
   const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
   await admin.save()
   assert.equal(await tokenOn(store, { redeem }), 'redeemed')
@@ -109,7 +109,7 @@ test('redis: a primary that was made a replica and a primary again, over the sam
     await eventually(20_000, 'a copy', () => isFollowing(other))
     await eventually(20_000, 'the store is back', () => store.isReady())
     await other.ask('replicaof', 'NO', 'ONE')
-    const storeEpoch = store.siteEpoch(SITE)!
+    const storeEpoch = store.requests.epochOf(SITE)!
     const redeem = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
     assert.equal(await tokenOn(store, { redeem }), 'redeemed')
     await server.ask('replicaof', '127.0.0.1', other.port)

@@ -54,8 +54,8 @@ function nextTurn(): Promise<void> {
 }
 
 export function siteConformance(under: () => TestStore): void {
-  const store = () => under().store
-  const other = () => under().other
+  const store = () => under().store.sites
+  const other = () => under().other.sites
   const auditOf = async (siteKey: string): Promise<AuditEntry[]> => {
     await nextTurn()
     return other().readAudit({ siteKey, limit: LIMIT })

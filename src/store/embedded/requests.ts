@@ -21,13 +21,12 @@ import {
   type Spending,
 } from '../../domain/address-log.ts'
 import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
-import { admitToWindow, type Refused, WINDOW_MS } from '../../domain/limits.ts'
+import { admitToWindow, WINDOW_MS } from '../../domain/limits.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
   type Done,
-  type Limited,
   MARK_MARGIN_MS,
   type OnStoreCall,
   type RedemptionAdmission,
@@ -65,28 +64,15 @@ const BAD_TRANSACTION = -30_782
 
 type Spend = NonNullable<SolutionRequest['spend']>
 
-/** One request of the queue; `done` is called after the commit. */
-type Operation =
-  | {
-      readonly verb: 'challenge'
-      readonly request: ChallengeRequest
-      readonly done: Done<ChallengeAdmission>
-    }
-  | { readonly verb: 'solution'; readonly request: SolutionRequest; readonly done: Done<SolutionAdmission> }
-  | {
-      readonly verb: 'redemption'
-      readonly request: RedemptionRequest
-      readonly done: Done<RedemptionAdmission>
-    }
-
 type Answer = ChallengeAdmission | SolutionAdmission | RedemptionAdmission
 
-/** The result of a sweep of one slice of entries, which removes the dead ones. */
-interface Swept {
-  /** The key to go on from; undefined at the end. */
-  readonly next: Buffer | undefined
-  /** Share of dead entries in a slice of the size asked for, 0 to 1. */
-  readonly deadShare: number
+/** One request of the queue. */
+interface Operation {
+  /** Called with the request in the transaction. */
+  readonly run: (request: never) => Answer
+  readonly request: ChallengeRequest | SolutionRequest | RedemptionRequest
+  /** Called after the commit. */
+  readonly done: Done<never>
 }
 
 export interface EmbeddedClocks {
@@ -119,6 +105,9 @@ export class EmbeddedRequests implements RequestStore {
    * window is read and written once a transaction.
    */
   readonly #charged = new Map<string, Buffer>()
+  /** The keys from which the next slices are swept; undefined for a start at the first key. */
+  #windowsSweptTo: Buffer | undefined
+  #marksSweptTo: Buffer | undefined
   /** Set by the owner when the files have reached their bound. */
   isFull = false
 
@@ -134,16 +123,12 @@ export class EmbeddedRequests implements RequestStore {
     this.#onCall = onCall
   }
 
-  addressEpoch(): number {
-    return this.#state.epoch
-  }
-
-  siteEpoch(): number {
+  epochOf(): number {
     return this.#state.epoch
   }
 
   nonceEpoch(): number {
-    return this.addressEpoch()
+    return this.#state.epoch
   }
 
   nonceEpochs(): readonly number[] {
@@ -151,20 +136,20 @@ export class EmbeddedRequests implements RequestStore {
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
-    this.#enqueue({ verb: 'challenge', request, done })
+    this.#enqueue({ run: this.#challenge, request, done })
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
-    this.#enqueue({ verb: 'solution', request, done })
+    this.#enqueue({ run: this.#solution, request, done })
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
-    this.#enqueue({ verb: 'redemption', request, done })
+    this.#enqueue({ run: this.#redemption, request, done })
   }
 
   #enqueue(operation: Operation): void {
     if (this.isFull) {
-      operation.done(UNAVAILABLE)
+      operation.done(UNAVAILABLE as never)
       return
     }
     if (this.#queue.length === 0) {
@@ -209,37 +194,26 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.file.write(() => {
       this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has used a later time
       this.#charged.clear() // left by a transaction that was aborted
-      const results = operations.map(operation => this.#run(operation))
+      const results = operations.map(({ run, request }) => run(request as never))
       for (const [name, record] of this.#charged) this.#writeWindow(windowKey(name), record, WINDOW_MS)
       return results
     })
   }
 
-  #run(operation: Operation): Answer {
-    switch (operation.verb) {
-      case 'challenge':
-        return this.#challenge(operation.request)
-      case 'solution':
-        return this.#solution(operation.request)
-      case 'redemption':
-        return this.#redemption(operation.request)
-    }
-  }
-
-  #challenge(request: ChallengeRequest): ChallengeAdmission {
+  readonly #challenge = (request: ChallengeRequest): ChallengeAdmission => {
     const decision = this.#admitAddress(LogKind.challenge, request)
-    if (!decision.admitted) return limited(decision)
+    if (decision.status === 'limited') return decision
     return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
   }
 
-  #solution(request: SolutionRequest): SolutionAdmission {
+  readonly #solution = (request: SolutionRequest): SolutionAdmission => {
     const { spend } = request
     const kind = request.failed ? LogKind.failedVerification : LogKind.verification
     const isPresent = spend !== undefined && spend.storeEpoch === this.#state.epoch
     const isApart = request.addressLimit > MARKS_LIMIT_MAX
     const spending = isPresent && !isApart ? this.#spending(spend) : undefined
     const decision = this.#admitAddress(kind, request, spending)
-    if (!decision.admitted) return limited(decision)
+    if (decision.status === 'limited') return decision
     const { failures } = decision
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
@@ -259,17 +233,17 @@ export class EmbeddedRequests implements RequestStore {
     return this.#mark(key, spend.expiresAtMs, '')
   }
 
-  #redemption(request: RedemptionRequest): RedemptionAdmission {
+  readonly #redemption = (request: RedemptionRequest): RedemptionAdmission => {
     const { apiKey } = request
     const callerName = CALLER + request.callerKey
     const caller = this.#admitWindow(callerName, request.callerLimit, 'address')
     const keyName = API_KEY + (apiKey?.id ?? '')
     const ofKey = apiKey === undefined ? undefined : this.#admitWindow(keyName, apiKey.limit, 'api-key')
-    if (!caller.admitted) {
-      const isKeyLonger = ofKey?.admitted === false && ofKey.retryAfterMs > caller.retryAfterMs
-      return limited(isKeyLonger ? ofKey : caller)
+    if (caller.status === 'limited') {
+      const isKeyLonger = ofKey?.status === 'limited' && ofKey.retryAfterMs > caller.retryAfterMs
+      return isKeyLonger ? ofKey : caller
     }
-    if (ofKey?.admitted === false) return limited(ofKey)
+    if (ofKey?.status === 'limited') return ofKey
     this.#charged.set(callerName, caller.record)
     if (ofKey !== undefined) this.#charged.set(keyName, ofKey.record)
     return { status: 'admitted', token: this.#redeem(request.redeem) }
@@ -292,7 +266,7 @@ export class EmbeddedRequests implements RequestStore {
   #admitAddress(kind: LogKind, request: LogRequest & { readonly addressKey: string }, spending?: Spending) {
     const key = windowKey(ADDRESS + request.addressKey)
     const decision = admitToLog(this.#readWindow(key), this.#nowMs, kind, request, spending)
-    if (decision.admitted) this.#writeWindow(key, decision.record, decision.keepMs)
+    if (decision.status === 'admitted') this.#writeWindow(key, decision.record, decision.keepMs)
     return decision
   }
 
@@ -338,23 +312,29 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.marks.putSync(key, mark, how!) as unknown as boolean
   }
 
-  /** Removes the dead ones of up to `count` windows, from `start` on. */
-  sweepWindows(start: Buffer | undefined, count: number): Swept {
+  /**
+   * Removes the dead ones of the next `count` windows and of the next `count` marks.
+   *
+   * @returns the larger share of dead ones, 0 to 1; undefined if all windows and all marks were swept
+   */
+  sweep(count: number): number | undefined {
+    const { windows, marks } = this.#state
     const now = this.#clocks.monotonicMs()
-    return this.#sweep(this.#state.windows, start, count, value => value.readUInt32BE(0) * 1000 <= now)
+    const isDead = (value: Buffer) => value.readUInt32BE(0) * 1000 <= now
+    const ofWindows = this.#sweepSlice(windows, this.#windowsSweptTo, count, isDead)
+    const ofMarks = this.#sweepSlice(marks, this.#marksSweptTo, count, this.#isExpired)
+    this.#windowsSweptTo = ofWindows.next
+    this.#marksSweptTo = ofMarks.next
+    const isAtEnd = ofWindows.next === undefined && ofMarks.next === undefined
+    return isAtEnd ? undefined : Math.max(ofWindows.deadShare, ofMarks.deadShare)
   }
 
-  /** The same for marks. */
-  sweepMarks(start: Buffer | undefined, count: number): Swept {
-    return this.#sweep(this.#state.marks, start, count, this.#isExpired)
-  }
-
-  #sweep(
+  #sweepSlice(
     database: Database<Buffer, Buffer>,
     start: Buffer | undefined,
     count: number,
     isDead: (value: Buffer) => boolean,
-  ): Swept {
+  ) {
     const range = database.getRange({ ...(start === undefined ? {} : { start }), limit: count })
     const entries = [...range]
     const dead = entries.filter(({ value }) => isDead(value))
@@ -372,10 +352,6 @@ export class EmbeddedRequests implements RequestStore {
       deadShare: dead.length / count,
     }
   }
-}
-
-function limited(refused: Refused): Limited {
-  return { status: 'limited', retryAfterMs: refused.retryAfterMs, policy: refused.policy }
 }
 
 /** @param name the kind, then the address or key id: one-byte characters */

@@ -1,7 +1,7 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
 import { addLoad, type LoadState } from '../../domain/load.ts'
-import type { LoadReport, RequestStore, SiteLoad, Store, StoreListener, StoreTrouble } from '../store.ts'
+import type { LoadReport, SiteLoad, Store, StoreListener, StoreTrouble } from '../store.ts'
 import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
@@ -29,40 +29,41 @@ const SWEEP_PAUSES_MS = [
 ] as const
 const SWEEP_IDLE_MS = 1000
 
-export class EmbeddedStore extends EmbeddedRecords implements Store {
+export class EmbeddedStore implements Store {
   readonly mayBeBridged = false
   readonly description: string
+  readonly requests: EmbeddedRequests
+  readonly sites: EmbeddedRecords
   readonly #options: EmbeddedStoreOptions
+  readonly #clocks: EmbeddedClocks
   readonly #state: StateEnvironment
-  readonly #requests: EmbeddedRequests
   #isUp = true
   #wasOver = false
-  #windowsSweptTo: Buffer | undefined
-  #marksSweptTo: Buffer | undefined
   #timer: NodeJS.Timeout | undefined
 
   /** Throws StoreSetupError. */
   constructor(options: EmbeddedStoreOptions) {
     const { dataDir, clocks = SYSTEM_CLOCKS, onCall } = options
-    super(openSites(dataDir), clocks.wallMs)
     this.#options = options
+    this.#clocks = clocks
     this.description = `embedded store in ${dataDir}`
+    this.sites = new EmbeddedRecords(openSites(dataDir), clocks.wallMs)
     this.#state = openState(dataDir)
-    this.#requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
+    this.requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
     this.#schedule(SWEEP_IDLE_MS)
   }
 
   async open(): Promise<void> {}
 
-  override async close(): Promise<void> {
+  async close(): Promise<void> {
     clearTimeout(this.#timer)
-    this.#requests.flush()
-    await super.close()
+    this.requests.flush()
+    await this.sites.close()
     await this.#state.file.close()
   }
 
   isReady(): boolean {
-    return this.#isUp && !this.#requests.isFull
+    return this.#isUp && !this.requests.isFull
   }
 
   trouble(): StoreTrouble | undefined {
@@ -70,20 +71,10 @@ export class EmbeddedStore extends EmbeddedRecords implements Store {
     return { line: `POWGATE_DATA_DIR: the ${this.description} cannot be written`, isLasting: false }
   }
 
-  addressEpoch = () => this.#requests.addressEpoch()
-  siteEpoch = () => this.#requests.siteEpoch()
-  nonceEpoch = () => this.#requests.nonceEpoch()
-  nonceEpochs = () => this.#requests.nonceEpochs()
-  admitChallenge: RequestStore['admitChallenge'] = (request, done) =>
-    this.#requests.admitChallenge(request, done)
-  admitSolution: RequestStore['admitSolution'] = (request, done) =>
-    this.#requests.admitSolution(request, done)
-  redeemToken: RequestStore['redeemToken'] = (request, done) => this.#requests.redeemToken(request, done)
-
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     if (reports.length === 0) return []
     const { file, loads } = this.#state
-    const now = (this.#options.clocks ?? SYSTEM_CLOCKS).monotonicMs()
+    const now = this.#clocks.monotonicMs()
     return file.write(() =>
       reports.map(({ siteKey, proofs }) => {
         const json = loads.get(siteKey)
@@ -108,37 +99,35 @@ export class EmbeddedStore extends EmbeddedRecords implements Store {
   #maintain(): void {
     let pauseMs = SWEEP_IDLE_MS
     try {
-      if (this.#options.sweeps) pauseMs = this.#sweepOrProbe()
+      if (this.#options.sweeps) pauseMs = this.#sweep()
       this.#checkSize()
-      if (!this.#isUp) this.#probe()
+      if (!this.#isUp) {
+        this.#probe()
+        this.#isUp = true
+        this.#options.onChange?.(true, 'the disk takes writes again')
+      }
     } catch (error) {
       this.#onFault(error)
     }
     this.#schedule(pauseMs)
   }
 
-  /**
-   * LMDB can fail to commit what a sweep removed (MDB_BAD_TXN: it miscounted its free pages), and take the next transaction.
-   * So the store is away only if a small write fails too. The sweep tries its slice again later.
-   */
-  #sweepOrProbe(): number {
+  /** Returns how long to wait for the next slice. */
+  #sweep(): number {
     try {
-      return this.#sweep()
+      const deadShare = this.requests.sweep(SWEEP_COUNT)
+      if (deadShare === undefined) return SWEEP_IDLE_MS
+      return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
     } catch {
-      this.#writeProbe()
+      // LMDB can fail to commit what a sweep removed (MDB_BAD_TXN: it miscounted its free pages), and take the next
+      // transaction. So the store is away only if a small write fails too. The slice is swept again later.
+      this.#probe()
       return SWEEP_IDLE_MS
     }
   }
 
-  /** Returns how long to wait for the next slice. */
-  #sweep(): number {
-    const windows = this.#requests.sweepWindows(this.#windowsSweptTo, SWEEP_COUNT)
-    const marks = this.#requests.sweepMarks(this.#marksSweptTo, SWEEP_COUNT)
-    this.#windowsSweptTo = windows.next
-    this.#marksSweptTo = marks.next
-    if (windows.next === undefined && marks.next === undefined) return SWEEP_IDLE_MS
-    const deadShare = Math.max(windows.deadShare, marks.deadShare)
-    return SWEEP_PAUSES_MS.find(({ deadShareMin }) => deadShare >= deadShareMin)!.pauseMs
+  #probe(): void {
+    this.#state.file.write(() => this.#state.loads.putSync('probe', '{}'))
   }
 
   #checkSize(): void {
@@ -148,23 +137,13 @@ export class EmbeddedStore extends EmbeddedRecords implements Store {
     const isOver = used > this.#options.bytesMax
     const isFull = isOver && this.#wasOver
     this.#wasOver = isOver
-    if (isFull !== this.#requests.isFull) {
-      this.#requests.isFull = isFull
+    if (isFull !== this.requests.isFull) {
+      this.requests.isFull = isFull
       this.#options.onChange?.(
         !isFull,
         isFull ? `the state holds ${used} bytes, its bound` : 'there is room again',
       )
     }
-  }
-
-  #writeProbe(): void {
-    this.#state.file.write(() => this.#state.loads.putSync('probe', '{}'))
-  }
-
-  #probe(): void {
-    this.#writeProbe()
-    this.#isUp = true
-    this.#options.onChange?.(true, 'the disk takes writes again')
   }
 }
 

@@ -5,6 +5,7 @@ import { type ConnectionOptions, createSecureContext } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
 import type { RedisTarget } from '../../config/redis.ts'
+import { orByText, type Script } from './scripts.ts'
 
 /**
  * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this
@@ -25,11 +26,24 @@ export const CLUSTER_SLOTS = 16384
  */
 export type Place = Redis
 
-export interface Connection {
+/** Calls a command, and resolves with the reply as text. */
+export type Ask = (name: string, ...args: string[]) => Promise<unknown>
+
+export interface Connection extends Link {
+  /**
+   * Both ask the server that has the keys, and reject at the deadline of a call. Redirections are followed; nothing else is
+   * sent again.
+   */
+  readonly ask: Ask
+  /** @param what for the message of the rejection at the deadline */
+  run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
+}
+
+/** What a Cluster and a single server do differently. */
+interface Link {
   readonly isCluster: boolean
   /** The connection for calls of a hash slot; undefined if there is none now, or the slot's server is not known. */
   placeOf(slot: number): Place | undefined
-  /** Sends to the server that has the keys. Redirections are followed; nothing else is sent again. */
   send(command: Command): Promise<unknown>
   /** Finds out which server of a Cluster has a key now; `placeOf` then returns the connection to that server. */
   locate(key: string): Promise<void>
@@ -82,10 +96,23 @@ const CLIENT_OPTIONS = {
 /** @param deadlineMs of a call */
 export function connect(target: RedisTarget, deadlineMs: number): Connection {
   const patience = patienceMs(deadlineMs)
-  return target.kind === 'cluster' ? connectCluster(target, patience) : connectRedis(target, patience)
+  const link = target.kind === 'cluster' ? connectCluster(target, patience) : connectRedis(target, patience)
+  return {
+    ...link,
+    ask: (name, ...args) =>
+      withDeadline(link.send(new Command(name, args, { replyEncoding: 'utf8' })), deadlineMs, name),
+    run: (script, keys, values, what) => {
+      const args = [String(keys.length), ...keys, ...values]
+      const reply = orByText(how => {
+        const code = how === 'evalsha' ? script.sha : script.text
+        return link.send(new Command(how, [code, ...args]))
+      })
+      return withDeadline(reply, deadlineMs, what)
+    },
+  }
 }
 
-function connectRedis(target: RedisTarget, patience: number): Connection {
+function connectRedis(target: RedisTarget, patience: number): Link {
   const options = dataOptions(target, patience)
   const client = new Redis(
     target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...target.nodes[0]! },
@@ -116,7 +143,7 @@ function connectRedis(target: RedisTarget, patience: number): Connection {
   }
 }
 
-function connectCluster(target: RedisTarget, patience: number): Connection {
+function connectCluster(target: RedisTarget, patience: number): Link {
   const cluster = new Cluster([...target.nodes], {
     enableOfflineQueue: false,
     clusterRetryStrategy: (attempt: number) => Math.min(50 * attempt, RECONNECT_MS_MAX),
@@ -278,16 +305,6 @@ export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): 
     }, ms)
     promise.then(resolve, reject).finally(() => clearTimeout(timer))
   })
-}
-
-/** Sends a command to the server that has its keys, and resolves with the reply as text. */
-export type Ask = (name: string, ...args: string[]) => Promise<unknown>
-
-export function askOver(connection: Connection, deadlineMs: number): Ask {
-  return (name, ...args) => {
-    const command = new Command(name, args, { replyEncoding: 'utf8' })
-    return withDeadline(connection.send(command), deadlineMs, name)
-  }
 }
 
 export function slotOf(key: string): number {

@@ -4,12 +4,11 @@
  */
 
 import { LogKind } from '../../domain/address-log.ts'
-import { type Policy, readUInt24 } from '../../domain/limits.ts'
+import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
-  type Limited,
   MARK_MARGIN_MS,
   type RedemptionAdmission,
   type SolutionAdmission,

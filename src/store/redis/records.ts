@@ -22,9 +22,9 @@ import {
 } from '../../domain/audit.ts'
 import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { SiteStore } from '../store.ts'
-import { type Ask, askOver, type Connection, connect, withDeadline } from './connection.ts'
+import { type Connection, connect } from './connection.ts'
 import { checkServer, untilReached } from './inspection.ts'
-import { ADD_VOTES, NOTE_USES, runScript, type Script, WRITE_RECORDS } from './scripts.ts'
+import { ADD_VOTES, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 
@@ -33,18 +33,14 @@ type StreamEntry = readonly [id: string, fields: readonly string[]]
 
 export class RedisRecords extends Members implements SiteStore {
   readonly #connection: Connection
-  readonly #ask: Ask
   readonly #prefix: string
-  readonly #deadlineMs: number
-  readonly #clock: (() => number) | undefined
+  readonly #clock: () => string
 
-  /** @param clock for tests; the server's own if undefined */
-  constructor(connection: Connection, prefix: string, deadlineMs: number, clock?: () => number) {
+  /** @param clock milliseconds for a script; '' for the server's own clock */
+  constructor(connection: Connection, prefix: string, clock = () => '') {
     super()
     this.#connection = connection
-    this.#ask = askOver(connection, deadlineMs)
     this.#prefix = `${prefix}:{sites}:`
-    this.#deadlineMs = deadlineMs
     this.#clock = clock
   }
 
@@ -59,7 +55,7 @@ export class RedisRecords extends Members implements SiteStore {
       return [expected ?? '', written, members[index]!, JSON.stringify(auditEntry(change, author))]
     })
     const what = 'writing, of which it is not known whether it was done'
-    return (await this.#script(WRITE_RECORDS, keys, values, what)) === 1
+    return (await this.#connection.run(WRITE_RECORDS, keys, values, what)) === 1
   }
 
   async readAudit({ limit, siteKey, sinceMs }: AuditQuery): Promise<AuditEntry[]> {
@@ -67,8 +63,8 @@ export class RedisRecords extends Members implements SiteStore {
     const from = sinceMs === undefined ? '-' : String(sinceMs)
     let to = '+'
     while (found.length < limit) {
-      const count = ['COUNT', String(LIST_CHUNK)]
-      const entries = (await this.#ask('xrevrange', this.#key('audit'), to, from, ...count)) as StreamEntry[]
+      const range = [this.#key('audit'), to, from, 'COUNT', String(LIST_CHUNK)]
+      const entries = (await this.#connection.ask('xrevrange', ...range)) as StreamEntry[]
       const fitting = entries
         .map(auditEntryOf)
         .filter(entry => siteKey === undefined || entry.siteKey === siteKey)
@@ -81,14 +77,14 @@ export class RedisRecords extends Members implements SiteStore {
 
   async noteUses(uses: ReadonlyMap<string, number>): Promise<void> {
     const values = [...uses].flatMap(([id, atMs]) => [id, String(atMs)])
-    await this.#script(NOTE_USES, [this.#key('uses')], values, 'noting uses')
+    await this.#connection.run(NOTE_USES, [this.#key('uses')], values, 'noting uses')
   }
 
   async readUses(ids: readonly string[]): Promise<Map<string, number>> {
     const uses = new Map<string, number>()
     for (let start = 0; start < ids.length; start += LIST_CHUNK) {
       const some = ids.slice(start, start + LIST_CHUNK)
-      const times = (await this.#ask('hmget', this.#key('uses'), ...some)) as (string | null)[]
+      const times = (await this.#connection.ask('hmget', this.#key('uses'), ...some)) as (string | null)[]
       times.forEach((time, index) => {
         if (time !== null) uses.set(some[index]!, Number(time))
       })
@@ -97,9 +93,8 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>> {
-    const clock = this.#clock === undefined ? '' : String(this.#clock())
-    const values = [...votes].flatMap(([siteKey, sum]) => [siteKey, String(sum)])
-    const answers = await this.#script(ADD_VOTES, [this.#key('speeds')], [clock, ...values], 'adding votes')
+    const values = [this.#clock(), ...[...votes].flatMap(([siteKey, sum]) => [siteKey, String(sum)])]
+    const answers = await this.#connection.run(ADD_VOTES, [this.#key('speeds')], values, 'adding votes')
     const leads = answers as (string | null)[]
     return new Map(
       [...votes.keys()].flatMap((siteKey, index) =>
@@ -113,17 +108,17 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
-    const json = await this.#ask('get', this.#recordKey(member))
+    const json = await this.#connection.ask('get', this.#recordKey(member))
     return json === null ? undefined : (JSON.parse(json as string) as Stored)
   }
 
   protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
-    const members = (await this.#ask('zrange', this.#key('changes'), '0', '-1')) as string[]
+    const members = (await this.#connection.ask('zrange', this.#key('changes'), '0', '-1')) as string[]
     const wanted = members.filter(member => member.startsWith(kind))
     const records: Stored[] = []
     for (let start = 0; start < wanted.length; start += LIST_CHUNK) {
       const keys = wanted.slice(start, start + LIST_CHUNK).map(member => this.#recordKey(member))
-      for (const json of (await this.#ask('mget', ...keys)) as (string | null)[]) {
+      for (const json of (await this.#connection.ask('mget', ...keys)) as (string | null)[]) {
         if (json !== null) records.push(JSON.parse(json) as Stored)
       }
     }
@@ -131,11 +126,12 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   protected async revision(): Promise<number> {
-    return Number((await this.#ask('get', this.#key('revision'))) ?? 0)
+    return Number((await this.#connection.ask('get', this.#key('revision'))) ?? 0)
   }
 
   protected membersAfter(revision: number): Promise<string[]> {
-    return this.#ask('zrangebyscore', this.#key('changes'), `(${revision}`, '+inf') as Promise<string[]>
+    const range = [this.#key('changes'), `(${revision}`, '+inf']
+    return this.#connection.ask('zrangebyscore', ...range) as Promise<string[]>
   }
 
   #key(name: string): string {
@@ -144,15 +140,6 @@ export class RedisRecords extends Members implements SiteStore {
 
   #recordKey(member: string): string {
     return this.#key(`record:${member}`)
-  }
-
-  #script(
-    script: Script,
-    keys: readonly string[],
-    values: readonly string[],
-    what: string,
-  ): Promise<unknown> {
-    return withDeadline(runScript(this.#connection, script, keys, values), this.#deadlineMs, what)
   }
 }
 
@@ -172,7 +159,7 @@ const [PATIENT_MS, OPEN_MS] = [2000, 5000]
  */
 export async function openRedisSites(target: RedisTarget, keyPrefix: string): Promise<RedisRecords> {
   const connection = connect(target, PATIENT_MS)
-  const records = new RedisRecords(connection, keyPrefix, PATIENT_MS)
+  const records = new RedisRecords(connection, keyPrefix)
   let failure = ''
   const isReached = () =>
     records.changesSince(undefined).then(
@@ -184,7 +171,7 @@ export async function openRedisSites(target: RedisTarget, keyPrefix: string): Pr
     )
   try {
     await untilReached({ target, openMs: OPEN_MS, isReached, cause: () => connection.lastError() ?? failure })
-    await checkServer(askOver(connection, PATIENT_MS), target)
+    await checkServer(connection.ask, target)
     return records
   } catch (error) {
     connection.close()

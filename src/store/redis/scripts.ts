@@ -1,9 +1,7 @@
-/** The scripts: Lua files, read and joined once at start; and how a server runs them. */
+/** The scripts: Lua files, read and joined once at start. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { Command } from 'ioredis'
-import type { Connection } from './connection.ts'
 
 export interface Script {
   readonly text: string
@@ -36,18 +34,6 @@ export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
 export const ADD_VOTES = load('add-votes-1')
 export const EXCHANGE_LOAD = load('exchange-load-n')
-
-export function runScript(
-  connection: Connection,
-  script: Script,
-  keys: readonly string[],
-  values: readonly string[],
-): Promise<unknown> {
-  const args = [String(keys.length), ...keys, ...values]
-  return orByText(how =>
-    connection.send(new Command(how, [how === 'evalsha' ? script.sha : script.text, ...args])),
-  )
-}
 
 /** Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice. */
 export async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {

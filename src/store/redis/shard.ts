@@ -25,8 +25,8 @@ interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
   readonly keyPrefix: string
   readonly deadlineMs: number
-  /** For tests; the server's own clock if undefined. */
-  readonly clock: (() => number) | undefined
+  /** Milliseconds for a script; '' for the server's own clock. */
+  readonly clock: () => string
   /** Called when the shard went down or came up. */
   readonly onChange: () => void
   /** Called when used nonces and redemption records may be lost: challenges and tokens under way will be refused. */
@@ -168,11 +168,10 @@ export class Shard {
   }
 
   #call(turn: Turn, place: Place): Promise<unknown> {
-    const { clock } = this.#options
     const shard = {
       epochKey: this.#epochKey,
       lookKey: this.#lookKey,
-      clock: clock === undefined ? '' : String(clock()),
+      clock: this.#options.clock(),
       newEpoch: String(randomInt(2 ** 32)),
       lookedAt: place === this.#place ? this.#lastLook.at : '',
       expected: this.#lastLook.expectedNow(),

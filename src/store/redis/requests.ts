@@ -1,0 +1,160 @@
+/**
+ * The request operations on Redis. The keys of a request have the hash tag of one shard, chosen by the visitor's address, or for a
+ * redemption by the site:
+ *
+ *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
+ *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/answers.lua)
+ *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
+ *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
+ *   <prefix>:{<shard>}:c:<address>      caller window             60 s
+ *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
+ *   <prefix>:{<shard>}:r:<nonce>        redemption record         until at least a minute after the token's end
+ *
+ * A single Redis (or a Sentinel's primary) has one shard, so that a redemption is one atomic operation. A Cluster has many
+ * shards. There, if caller and site are on different shards, a redemption charges the caller first. If the API key's limit
+ * then refuses, the caller's charge is refunded.
+ */
+
+import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
+import { fnv1a } from '../../domain/bytes.ts'
+import {
+  type ChallengeAdmission,
+  type ChallengeRequest,
+  type Done,
+  MARK_MARGIN_MS,
+  type RedemptionAdmission,
+  type RedemptionRequest,
+  type RequestStore,
+  type SolutionAdmission,
+  type SolutionRequest,
+} from '../store.ts'
+import {
+  challengeAnswer,
+  challengeOperation,
+  firstOf,
+  limitedAnswer,
+  peekOperation,
+  redemptionAnswer,
+  redemptionOperation,
+  refundOperation,
+  solutionAnswer,
+  solutionOperation,
+} from './operations.ts'
+import type { Shard } from './shard.ts'
+import type { Settle } from './turn.ts'
+
+export class RedisRequests implements RequestStore {
+  readonly #shards: readonly Shard[]
+  readonly #now: () => number
+
+  /** @param now Unix milliseconds by this host's clock */
+  constructor(shards: readonly Shard[], now: () => number) {
+    this.#shards = shards
+    this.#now = now
+  }
+
+  epochOf(key: string): number | undefined {
+    return this.#shardOf(key).epoch
+  }
+
+  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+    return jointEpoch(this.#shardOf(addressKey), this.#shardOf(siteKey))
+  }
+
+  nonceEpochs(siteKey: string): readonly number[] {
+    if (this.#shards.length === 1) return []
+    const site = this.#shardOf(siteKey)
+    return this.#shards.flatMap(shard => jointEpoch(shard, site) ?? [])
+  }
+
+  admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
+    const shard = this.#shardOf(request.addressKey)
+    const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
+    shard.enqueue(keys, challengeOperation(request), (reply, at) => done(challengeAnswer(reply, at)))
+  }
+
+  admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
+    const shard = this.#shardOf(request.addressKey)
+    const { spend } = request
+    const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
+    if (spend !== undefined && request.addressLimit > MARKS_LIMIT_MAX)
+      keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
+    const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)
+    shard.enqueue(keys, solutionOperation(request, keepMs), (reply, at) => done(solutionAnswer(reply, at)))
+  }
+
+  redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
+    const callerShard = this.#shardOf(request.callerKey)
+    const { apiKey } = request
+    if (apiKey === undefined || this.#shardOf(apiKey.siteKey) === callerShard) {
+      this.#redeemOn(callerShard, request, true, (reply, at) => done(redemptionAnswer(reply, at)))
+    } else {
+      this.#redeemAcross(callerShard, this.#shardOf(apiKey.siteKey), request, apiKey, done)
+    }
+  }
+
+  /** Charges the caller first. Only if the caller's shard admits the request does the site's shard redeem the token. */
+  #redeemAcross(
+    callerShard: Shard,
+    siteShard: Shard,
+    request: RedemptionRequest,
+    apiKey: NonNullable<RedemptionRequest['apiKey']>,
+    done: Done<RedemptionAdmission>,
+  ): void {
+    const callerKeys = [`${callerShard.keyPrefix}c:${request.callerKey}`]
+    const chargeCaller = redemptionOperation(request.callerLimit, 0, undefined, 0)
+    callerShard.enqueue(callerKeys, chargeCaller, (charge, chargeAt) => {
+      const charged = redemptionAnswer(charge, chargeAt)
+      if (charged.status === 'limited') {
+        const keyKeys = [`${siteShard.keyPrefix}k:${apiKey.id}`]
+        siteShard.enqueue(keyKeys, peekOperation(apiKey.limit), (peek, peekAt) => {
+          const isKeyLonger = peek !== undefined && firstOf(peek, peekAt) > charged.retryAfterMs
+          done(isKeyLonger ? limitedAnswer(peek, peekAt) : charged)
+        })
+      } else if (charged.status === 'unavailable') {
+        done(charged)
+      } else {
+        const refund = refundOperation(firstOf(charge!, chargeAt), request.callerLimit)
+        this.#redeemOn(siteShard, request, false, (reply, at) => {
+          const answer = redemptionAnswer(reply, at)
+          // Refunded, so that a retry after `retryAfterMs` is admitted. (An unknown outcome stays charged: it may have run.)
+          if (answer.status === 'limited') callerShard.enqueue(callerKeys, refund, () => done(answer))
+          else done(answer)
+        })
+      }
+    })
+  }
+
+  #redeemOn(shard: Shard, request: RedemptionRequest, withCaller: boolean, settle: Settle): void {
+    const { apiKey, redeem } = request
+    const keys: string[] = []
+    if (withCaller) keys.push(`${shard.keyPrefix}c:${request.callerKey}`)
+    if (apiKey !== undefined) keys.push(`${shard.keyPrefix}k:${apiKey.id}`)
+    if (redeem !== undefined) keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
+    const operation = redemptionOperation(
+      withCaller ? request.callerLimit : 0,
+      apiKey?.limit ?? 0,
+      redeem,
+      redeem === undefined ? 0 : this.#keepMs(redeem.expiresAtMs),
+    )
+    shard.enqueue(keys, operation, settle)
+  }
+
+  /** How long a used nonce or redemption record is kept: by this host's clock, with a margin for other hosts' clocks. */
+  #keepMs(expiresAtMs: number): number {
+    return Math.max(0, Math.ceil(expiresAtMs - this.#now())) + MARK_MARGIN_MS
+  }
+
+  #shardOf(key: string): Shard {
+    const shards = this.#shards
+    return shards.length === 1 ? shards[0]! : shards[fnv1a(key) % shards.length]!
+  }
+}
+
+/** Both epochs are random numbers, so their XOR changes with each of them. */
+function jointEpoch(address: Shard, site: Shard): number | undefined {
+  if (address === site) return site.epoch
+  return address.epoch === undefined || site.epoch === undefined
+    ? undefined
+    : (address.epoch ^ site.epoch) >>> 0
+}
