@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { Command } from 'ioredis'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
 import { storeConformance } from './conformance.ts'
@@ -157,7 +159,7 @@ test('redis: a full memory refuses; freed, it works again', async t => {
   )
 })
 
-const CONNECTION = new URL('../../src/store/redis/connection.ts', import.meta.url).href
+const IOREDIS = new URL('../../src/store/redis/ioredis.ts', import.meta.url).href
 
 /** What V8 says of String.prototype in a process that has loaded a module. */
 function isFastAfter(module: string): string {
@@ -167,6 +169,18 @@ function isFastAfter(module: string): string {
 }
 
 test('the Redis store leaves String.prototype fast, which ioredis makes slow', () => {
-  assert.equal(isFastAfter('ioredis'), 'false', 'ioredis does it no more: connection.ts need not mend it')
-  assert.equal(isFastAfter(CONNECTION), 'true')
+  assert.equal(isFastAfter('ioredis'), 'false', 'ioredis does it no more: ioredis.ts need not mend it')
+  assert.equal(isFastAfter(IOREDIS), 'true')
+})
+
+test('an ioredis of another shape is refused in a line with the version that is pinned', async () => {
+  const { toWritable } = Command.prototype
+  Reflect.deleteProperty(Command.prototype, 'toWritable')
+  const { dependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const line = `REDIS_URL: the installed ioredis has no toWritable; install version ${dependencies.ioredis}, `
+  try {
+    await assert.rejects(import(`${IOREDIS}?again`), (error: Error) => error.message.startsWith(line))
+  } finally {
+    Command.prototype.toWritable = toWritable
+  }
 })

@@ -2,21 +2,9 @@
 
 import { isIP } from 'node:net'
 import { type ConnectionOptions, createSecureContext } from 'node:tls'
-import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
-import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
 import type { RedisTarget } from '../../config/redis.ts'
+import { Cluster, Command, QuietConnector, QuietSentinelConnector, Redis } from './ioredis.ts'
 import { orByText, type Script } from './scripts.ts'
-
-/**
- * A class of ioredis extends String, so V8 keeps String.prototype as a dictionary and inlines no string method in this
- * process. `charCodeAt` takes 8.8 ns instead of 1.8, some 4 us of a /verify-token. V8 makes the prototype fast again after
- * some hundred loads of a method through an object that inherits from it.
- */
-const heir: string = Object.create(String.prototype)
-for (let loads = 0; loads < 1000; loads++) void heir.charCodeAt
-
-/** A class that makes sockets; ioredis passes its own options to it. */
-type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
 export const CLUSTER_SLOTS = 16384
 
@@ -205,35 +193,10 @@ function stuckCheck(patience: number): (attempt: object) => boolean {
   }
 }
 
-/**
- * Connectors, which make the sockets of ioredis, with one more error listener. ioredis listens to a socket's first error
- * only, but a TLS socket that is closed during its handshake emits two. An error event without a listener ends the process.
- *
- * ioredis does not export its connector for a single server, hence the import by path. A Cluster's own subscriber connection
- * is made without a connector, so that connection has no such listener.
- */
-const StandaloneConnector = standalone.default
-
-class QuietConnector extends StandaloneConnector {
-  override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
-    const socket = await super.connect(...args)
-    return socket.on('error', ignore)
-  }
-}
-
-class QuietSentinelConnector extends SentinelConnector {
-  override async connect(...args: Parameters<SentinelConnector['connect']>) {
-    const socket = await super.connect(...args)
-    return socket.on('error', ignore)
-  }
-}
-
-function ignore(): void {}
-
 function dataOptions(target: RedisTarget, connectTimeout: number) {
   return {
     ...CLIENT_OPTIONS,
-    Connector: (target.kind === 'sentinel' ? QuietSentinelConnector : QuietConnector) as ConnectorConstructor,
+    Connector: target.kind === 'sentinel' ? QuietSentinelConnector : QuietConnector,
     connectTimeout,
     ...(target.username === undefined ? {} : { username: target.username }),
     ...(target.password === undefined ? {} : { password: target.password }),

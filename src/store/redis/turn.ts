@@ -4,9 +4,9 @@
  * arguments in ioredis took 1.4 us a request.
  */
 
-import { Command } from 'ioredis'
 import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24 } from '../../domain/limits.ts'
+import { type Command, PreparedCommand } from './ioredis.ts'
 import type { Script } from './scripts.ts'
 
 /** Gets the reply and where this operation's answer starts; undefined if the outcome is unknown. */
@@ -109,20 +109,6 @@ function endLine(bytes: Buffer, at: number): number {
   bytes[at] = CARRIAGE_RETURN
   bytes[at + 1] = LINE_FEED
   return at + 2
-}
-
-class PreparedCommand extends Command {
-  readonly #bytes: Buffer
-
-  /** @param args those that ioredis needs to find the slot */
-  constructor(name: string, args: string[], bytes: Buffer) {
-    super(name, args)
-    this.#bytes = bytes
-  }
-
-  override toWritable(): Buffer {
-    return this.#bytes
-  }
 }
 
 /** Lengths of a reply's head (the epoch and the time of the last check) and of one answer. */
