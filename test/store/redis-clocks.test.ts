@@ -7,7 +7,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
 import type { RedisStore } from '../../src/store/redis/store.ts'
-import { LastLook } from '../../src/store/redis/turn.ts'
+import { ServerClock } from '../../src/store/redis/turn.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { freshKey, freshNonce, nonceOn, openRedis, SITE, startRedis, tokenOn } from './harness.ts'
@@ -160,19 +160,19 @@ test('redis: workers note when they looked, so the epoch lasts while nobody sets
 })
 
 test('a process vouches for a time that it has measured, from when it asked, and for no more than an hour', t => {
-  const look = new LastLook()
-  assert.equal(look.expectedNow(), '')
+  const clock = new ServerClock()
+  assert.equal(clock.expected(), '')
   const askedAtMs = performance.now()
   let passedMs = 0
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
   passedMs = 40
-  look.learn(Buffer.from([0, 0, 0, 7, 0xff, 0xff, 0xf0]), askedAtMs)
-  assert.equal(look.expectedNow(), `${0xfffff0 + 40 - WRAP_MS} 7`)
+  clock.learn(Buffer.from([0, 0, 0, 7, 0xff, 0xff, 0xf0]), askedAtMs)
+  assert.equal(clock.expected(), `${0xfffff0 + 40 - WRAP_MS} 7`)
   passedMs = 3_600_000
-  assert.equal(look.expectedNow(), `${(0xfffff0 + 3_600_000) % WRAP_MS} 7`)
+  assert.equal(clock.expected(), `${(0xfffff0 + 3_600_000) % WRAP_MS} 7`)
   passedMs++
-  assert.equal(look.expectedNow(), '')
+  assert.equal(clock.expected(), '')
   passedMs = 0
-  look.forget()
-  assert.equal(look.expectedNow(), '')
+  clock.forget()
+  assert.equal(clock.expected(), '')
 })

@@ -19,7 +19,7 @@ import type { OnStoreCall } from '../store.ts'
 import { type Connection, type Place, patienceMs, slotOf, withDeadline } from './connection.ts'
 import { PROBE } from './operations.ts'
 import { orByText, TURN } from './scripts.ts'
-import { epochOf, isReplyTo, LastLook, type Settle, settleAll, Turn } from './turn.ts'
+import { epochOf, isReplyTo, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
 
 interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
@@ -52,8 +52,10 @@ const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
 const LOCATE_MS_MAX = 2000
-/** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and LATE (lua/answers.lua). */
-const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|LATE) /
+/** The error of lua/answers.lua for a call whose expected time is not the server's. */
+const OTHER_TIME = 'OTHERTIME '
+/** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and this one. */
+const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 
 export class Shard {
   /** undefined until the shard is first reached. */
@@ -63,14 +65,14 @@ export class Shard {
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKey: string
-  readonly #lookKey: string
+  readonly #processKey: string
   readonly #probeKeys: readonly string[]
   readonly #slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
   /** The connection on which the epoch was read. */
   #place: Place | undefined
-  readonly #lastLook = new LastLook()
+  readonly #serverClock = new ServerClock()
   #turn = new Turn()
   /** In the order of their start. */
   #flights: Flight[] = []
@@ -90,7 +92,7 @@ export class Shard {
     // One character per byte, like all text of a turn.
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
-    this.#lookKey = `${this.keyPrefix}look`
+    this.#processKey = `${this.keyPrefix}look`
     this.#probeKeys = [`${this.keyPrefix}never`]
     this.#slot = slotOf(this.#epochKey)
   }
@@ -170,11 +172,11 @@ export class Shard {
   #call(turn: Turn, place: Place): Promise<unknown> {
     const shard = {
       epochKey: this.#epochKey,
-      lookKey: this.#lookKey,
+      processKey: this.#processKey,
       clock: this.#options.clock(),
       newEpoch: String(randomInt(2 ** 32)),
-      lookedAt: place === this.#place ? this.#lastLook.at : '',
-      expected: this.#lastLook.expectedNow(),
+      checkedAt: place === this.#place ? this.#serverClock.checkedAt : '',
+      expected: this.#serverClock.expected(),
     }
     return orByText(async how => {
       const command = turn.call(TURN, how, shard)
@@ -319,7 +321,8 @@ export class Shard {
         if (!this.isUp) this.cause = message
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
-        if (message.startsWith('LATE ') && isPrompt) this.#lastLook.forget()
+        // Refused without delay, so this call was not late: the server's clock was set.
+        if (message.startsWith(OTHER_TIME) && isPrompt) this.#serverClock.forget()
       },
     )
   }
@@ -340,7 +343,7 @@ export class Shard {
     const epoch = epochOf(reply)
     if (this.epoch !== undefined && this.epoch !== epoch) this.#options.onForgotten()
     this.epoch = epoch
-    this.#lastLook.learn(reply, askedAtMs)
+    this.#serverClock.learn(reply, askedAtMs)
   }
 
   #found(place: Place, reply: Buffer, askedAtMs: number): void {

@@ -16,13 +16,14 @@ export type Settle = (reply: Buffer | undefined, at: number) => void
 interface ShardCall {
   /** The key by which a Cluster finds the shard's slot. */
   readonly epochKey: string
-  readonly lookKey: string
+  /** The key that holds the Redis process. */
+  readonly processKey: string
   /** Milliseconds; '' for the server's own clock. */
   readonly clock: string
   readonly newEpoch: string
-  /** Time of the last check, from the last reply over the same connection; '' if there was none. */
-  readonly lookedAt: string
-  /** The time that the server's clock must show, in milliseconds, and the epoch of that time; '' if unknown. */
+  /** From the last reply over the same connection; '' if there was none. */
+  readonly checkedAt: string
+  /** From `ServerClock`. */
   readonly expected: string
 }
 
@@ -48,15 +49,15 @@ export class Turn {
   }
 
   call(script: Script, how: 'evalsha' | 'eval', shard: ShardCall): Command {
-    const { epochKey, lookKey, clock, newEpoch, lookedAt, expected } = shard
+    const { epochKey, processKey, clock, newEpoch, checkedAt, expected } = shard
     const code = how === 'evalsha' ? script.sha : script.text
     const keyCount = 2 + this.#keyCount
     const count = 3 + keyCount + 4 + this.settles.length
-    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(lookKey)}`
+    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(processKey)}`
     const bytes = Buffer.concat([
       Buffer.from(head, 'latin1'),
       this.#keys.bytes(),
-      Buffer.from(bulk(clock) + bulk(newEpoch) + bulk(lookedAt) + bulk(expected), 'latin1'),
+      Buffer.from(bulk(clock) + bulk(newEpoch) + bulk(checkedAt) + bulk(expected), 'latin1'),
       this.#operations.bytes(),
     ])
     return new PreparedCommand(how, [code, '1', epochKey], bytes)
@@ -132,38 +133,41 @@ export function settleAll(turn: Turn, reply: Buffer | undefined): void {
   }
 }
 
-/** Times in a server's replies are modulo this; see lua/clock.lua. */
+/** Times in replies are modulo this; see lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** Longest time since the last reply over which a process can say what time the server must have; see lua/answers.lua. */
-const VOUCHED_MS_MAX = 3_600_000
+/** So long after a reply a caller can still say what time the server must have; see lua/answers.lua. */
+const EXPECTS_MS_MAX = 3_600_000
 
-/** When the server last confirmed its epoch, by the server's clock as its replies give it; see lua/answers.lua. */
-export class LastLook {
-  /** Milliseconds; '' before the first reply. */
-  at = ''
-  #learntAtMs = 0
+/**
+ * The clock of a shard's server, by its last reply. Each call tells the server what its clock must show, so the server sees
+ * whether its clock was set meanwhile; see lua/answers.lua.
+ */
+export class ServerClock {
+  /** When the server last checked its process, in milliseconds of its own clock; '' if unknown. */
+  checkedAt = ''
+  #askedAtMs = 0
   #epoch = 0
 
   /** @param askedAtMs when the call was sent, by `performance.now`: its reply may have waited to be read */
   learn(reply: Buffer, askedAtMs: number): void {
-    this.at = String(readUInt24(reply, EPOCH_BYTES))
-    this.#learntAtMs = askedAtMs
+    this.checkedAt = String(readUInt24(reply, EPOCH_BYTES))
+    this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
   }
 
-  /** For a process whose call was refused as LATE without delay: the server's clock was set. */
+  /** After the server's clock was set. */
   forget(): void {
-    this.at = ''
+    this.checkedAt = ''
   }
 
   /**
-   * The time that the server's clock must show now, by this process's clock since the last reply, and that reply's epoch; ''
-   * if unknown. Another server that gets this time sees by the epoch that the time is not its own.
+   * What the server's clock must show now: `checkedAt` and what has passed since by this host's clock. The epoch follows, by
+   * which another server sees that its own clock is not meant. '' if unknown.
    */
-  expectedNow(): string {
-    const sinceMs = performance.now() - this.#learntAtMs
-    if (this.at === '' || sinceMs > VOUCHED_MS_MAX) return ''
-    const timeMs = (Number(this.at) + Math.round(sinceMs)) % CLOCK_WRAP_MS
+  expected(): string {
+    const sinceMs = performance.now() - this.#askedAtMs
+    if (this.checkedAt === '' || sinceMs > EXPECTS_MS_MAX) return ''
+    const timeMs = (Number(this.checkedAt) + Math.round(sinceMs)) % CLOCK_WRAP_MS
     return `${timeMs} ${this.#epoch}`
   }
 }

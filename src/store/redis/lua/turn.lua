@@ -10,4 +10,4 @@ for index = 5, #ARGV do
   keys = operations[string.byte(ARGV[index])](keys, ARGV[index])
 end
 for _, window in pairs(windows) do write_window(window) end
-return pack('>I4I3' .. string.rep('BI3I3', #ARGV - 4), shard_epoch, looked_at, unpack(answers))
+return pack('>I4I3' .. string.rep('BI3I3', #ARGV - 4), shard_epoch, checked_at, unpack(answers))
