@@ -8,7 +8,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { AddressSet, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
-import { LIMIT_SETTINGS, type Limits } from '../domain/limits.ts'
+import { LIMITS, type Limits } from '../domain/limits.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { checkedRedis, type RedisTarget } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
@@ -198,7 +198,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
   const number = (name: SettingName) => Number(text(name))
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
   const adminHosts = text('POWGATE_ADMIN_HOSTS').toLowerCase().split(',')
-  const limits = Object.entries(LIMIT_SETTINGS).map(([name, setting]) => [name, number(setting)])
+  const limits = Object.entries(LIMITS).map(([name, { setting }]) => [name, number(setting)])
   return {
     host: text('HOST'),
     port: number('PORT'),

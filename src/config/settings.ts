@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 import Type, { type TSchema } from '#typebox'
-import { CONTRACT_LIMITS } from '../domain/limits.ts'
+import { LIMITS } from '../domain/limits.ts'
 
 export interface Setting {
   readonly schema: TSchema
@@ -25,8 +25,14 @@ function integer([minimum, maximum]: Range, fallback: number, about: string): Se
   return { schema, fallback: String(fallback), expects: `an integer from ${minimum} to ${maximum}`, about }
 }
 
-function limit(perMinute: number, about: string): Setting {
-  return integer([1, LIMIT_MAX], perMinute, `Requests per minute: ${about}.`)
+type LimitSetting = (typeof LIMITS)[keyof typeof LIMITS]['setting']
+
+function limits() {
+  const rows = Object.values(LIMITS).map(({ setting, perMinute, counts }) => [
+    setting,
+    integer([1, LIMIT_MAX], perMinute, `Requests per minute: ${counts}.`),
+  ])
+  return Object.fromEntries(rows) as Readonly<Record<LimitSetting, Setting>>
 }
 
 function text(fallback: string, expects: string, about: string): Setting {
@@ -160,24 +166,7 @@ export const SETTING_GROUPS = {
     ),
   },
   'Limits and lifetimes': {
-    POWGATE_LIMIT_CHALLENGE_ADDRESS: limit(CONTRACT_LIMITS.challengeAddress, '/challenge, per address'),
-    POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: limit(
-      CONTRACT_LIMITS.challengeAddressSite,
-      '/challenge, per address and site',
-    ),
-    POWGATE_LIMIT_VERIFY_ADDRESS: limit(CONTRACT_LIMITS.verifyAddress, '/verify, per address'),
-    POWGATE_LIMIT_VERIFY_ADDRESS_SITE: limit(
-      CONTRACT_LIMITS.verifyAddressSite,
-      '/verify, per address and site',
-    ),
-    POWGATE_LIMIT_REDEEM_ADDRESS: limit(
-      CONTRACT_LIMITS.redeemAddress,
-      '/verify-token and /siteverify, per calling address',
-    ),
-    POWGATE_LIMIT_REDEEM_API_KEY: limit(
-      CONTRACT_LIMITS.redeemApiKey,
-      '/verify-token and /siteverify, per API key',
-    ),
+    ...limits(),
     POWGATE_CHALLENGE_SECONDS: integer(
       [10, 600],
       120,

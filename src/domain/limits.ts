@@ -19,34 +19,31 @@
 
 export const WINDOW_MS = 60_000
 
-/** The limits of contract §8, in requests per minute. */
-export interface Limits {
-  readonly challengeAddress: number
-  readonly challengeAddressSite: number
-  readonly verifyAddress: number
-  readonly verifyAddressSite: number
-  readonly redeemAddress: number
-  readonly redeemApiKey: number
+/** Contract §8. */
+export const LIMITS = {
+  challengeAddress: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
+  challengeAddressSite: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
+  verifyAddress: limit('POWGATE_LIMIT_VERIFY_ADDRESS', 30, '/verify, per address'),
+  verifyAddressSite: limit('POWGATE_LIMIT_VERIFY_ADDRESS_SITE', 20, '/verify, per address and site'),
+  redeemAddress: limit(
+    'POWGATE_LIMIT_REDEEM_ADDRESS',
+    100,
+    '/verify-token and /siteverify, per calling address',
+  ),
+  redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
 }
 
-export const CONTRACT_LIMITS: Limits = {
-  challengeAddress: 60,
-  challengeAddressSite: 30,
-  verifyAddress: 30,
-  verifyAddressSite: 20,
-  redeemAddress: 100,
-  redeemApiKey: 200,
+/** @param perMinute requests a minute, unless the setting says otherwise */
+function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
+  return { setting, perMinute, counts }
 }
 
-/** The settings that give the limits. */
-export const LIMIT_SETTINGS = {
-  challengeAddress: 'POWGATE_LIMIT_CHALLENGE_ADDRESS',
-  challengeAddressSite: 'POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE',
-  verifyAddress: 'POWGATE_LIMIT_VERIFY_ADDRESS',
-  verifyAddressSite: 'POWGATE_LIMIT_VERIFY_ADDRESS_SITE',
-  redeemAddress: 'POWGATE_LIMIT_REDEEM_ADDRESS',
-  redeemApiKey: 'POWGATE_LIMIT_REDEEM_API_KEY',
-} as const satisfies Readonly<Record<keyof Limits, string>>
+/** In requests per minute. */
+export type Limits = Readonly<Record<keyof typeof LIMITS, number>>
+
+export const CONTRACT_LIMITS = Object.fromEntries(
+  Object.entries(LIMITS).map(([name, { perMinute }]) => [name, perMinute]),
+) as Limits
 
 /** The limit that refused, by its name in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'

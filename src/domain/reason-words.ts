@@ -4,7 +4,7 @@
  */
 
 import { ENDPOINT_NAMES, ENDPOINTS } from './endpoint.ts'
-import { LIMIT_SETTINGS } from './limits.ts'
+import { LIMITS } from './limits.ts'
 import type { JudgementReason } from './score.ts'
 
 /** What a reason means; then what else it can be, or what helps. */
@@ -75,7 +75,7 @@ export function limitWords(endpoint: string, policy: string): ReasonWords | unde
   const name = ENDPOINT_NAMES.find(name => name === endpoint)
   const found = name && ENDPOINTS[name].limits.find(limit => limit.policy === policy)
   if (found === undefined) return undefined
-  const setting = LIMIT_SETTINGS[found.limit]
+  const { setting } = LIMITS[found.limit]
   const isOfBackends = found.ofSite === 'redeem'
   const orOwn = found.ofSite === undefined ? '' : ", or the site's own"
   const addresses = isOfBackends ? 'address of a backend' : 'address, all sites together'
