@@ -101,15 +101,8 @@ export class Primary {
 
   /** Resolves when every worker has sent its counters, or after a timeout. */
   async askStats(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const patience = new Promise(resolve => {
-      timer = setTimeout(resolve, ASK_STATS_MS)
-    })
     const ask = ++this.#lastAsk
-    const asked = [...this.#workers]
-    await Promise.race([Promise.all(asked.map(worker => worker.askStats(ask))), patience])
-    clearTimeout(timer)
-    for (const worker of asked) worker.forgetAsk(ask)
+    await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
   }
 
   restarts(): Restarts {

@@ -69,8 +69,8 @@ export class WorkerProcess {
   #hasGone = false
   /** Each checks whether the condition that it waits for holds. */
   readonly #waiting = new Set<() => void>()
-  /** By the number of the `ask-stats`: counters that were sent unasked may be older. */
-  readonly #statsAsked = new Map<number, () => void>()
+  /** The number of the last `ask-stats` that was answered: counters that were sent unasked may be older. */
+  #statsAnswered = 0
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
     this.order = order
@@ -102,15 +102,14 @@ export class WorkerProcess {
     this.#worker.process.kill('SIGKILL')
   }
 
-  /** Resolves when the worker has sent its counters as of now; never, if it neither sends them nor ends. */
-  askStats(ask: number): Promise<void> {
-    if (!this.isListening || !this.#send({ type: 'ask-stats', ask })) return Promise.resolve()
-    return new Promise(resolve => this.#statsAsked.set(ask, resolve))
-  }
-
-  /** For an `ask-stats` that is answered, or that nobody waits for any longer. */
-  forgetAsk(ask: number): void {
-    this.#statsAsked.delete(ask)
+  /**
+   * Resolves when the worker has sent its counters as of now, has ended, or has let the time pass.
+   *
+   * @param ask greater than at the call before
+   */
+  async askStats(ask: number, ms: number): Promise<void> {
+    if (this.isListening && this.#send({ type: 'ask-stats', ask }))
+      await this.#until(() => this.#hasGone || this.#statsAnswered >= ask, ms)
   }
 
   untilGone(): Promise<void> {
@@ -132,25 +131,25 @@ export class WorkerProcess {
 
   /** @returns why the condition does not hold in the end; undefined if it holds */
   async #within(ms: number, holds: () => boolean, lack: string): Promise<string | undefined> {
-    let timer: NodeJS.Timeout | undefined
-    const patience = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, ms)
-    })
     const isVain = () => this.#hasGone || this.problem !== undefined || this.trouble?.isLasting === true
-    await Promise.race([this.#until(() => holds() || isVain()), patience])
-    clearTimeout(timer)
+    await this.#until(() => holds() || isVain(), ms)
     if (this.#hasGone || this.problem !== undefined) return this.problem ?? 'it ended before it was ready'
     if (holds()) return undefined
     const { isLasting = false, line = '' } = this.trouble ?? {}
     return isLasting ? line : `${lack} within ${ms / 1000} s${line && `: ${line}`}`
   }
 
-  #until(holds: () => boolean): Promise<void> {
+  /** @param ms the longest wait; without, there is no bound */
+  #until(holds: () => boolean, ms?: number): Promise<void> {
     return new Promise(resolve => {
-      const look = () => {
-        if (!holds()) return
+      const end = () => {
         this.#waiting.delete(look)
+        clearTimeout(timer)
         resolve()
+      }
+      const timer = ms === undefined ? undefined : setTimeout(end, ms)
+      const look = () => {
+        if (holds()) end()
       }
       this.#waiting.add(look)
       look()
@@ -175,7 +174,7 @@ export class WorkerProcess {
         break
       case 'stats':
         this.#listener.stats(this, message.snapshot)
-        if (message.answers !== undefined) this.#statsAsked.get(message.answers)?.()
+        this.#statsAnswered = message.answers ?? this.#statsAnswered
         break
       case 'listening':
         this.isListening = true
@@ -200,7 +199,6 @@ export class WorkerProcess {
     const end = () => {
       if (this.#hasGone) return
       this.#hasGone = true
-      for (const answered of this.#statsAsked.values()) answered()
       this.#listener.gone(this, code, signal)
       this.#changed()
     }
