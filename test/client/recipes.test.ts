@@ -74,10 +74,9 @@ function installPeers(): void {
   const isMissing = ([name, version]: [string, unknown]) =>
     packages[`node_modules/${name}`]?.version !== version
   if (!Object.entries(dependencies).some(isMissing)) return
-  // Not `npm ci`: it misses packages for other platforms, which the lock file of deno and workerd leaves out.
-  const args = ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund']
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
   const { status, stderr } = spawnSync('npm', args, { cwd: PEERS, encoding: 'utf8' })
-  assert.equal(status, 0, `npm install in test/client failed: ${stderr}`)
+  assert.equal(status, 0, `npm ci in test/client failed: ${stderr}`)
 }
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
