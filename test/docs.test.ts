@@ -15,12 +15,12 @@ import { CONTRACT_LIMITS, type Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
+import { defaultText, FIELDS, SITE_FIELDS, type SiteField } from '../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { PARTS } from '../src/http/exchange-host.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
-import { POLICY_SCHEMA } from '../src/sites/schema.ts'
 import { conformanceTable } from './torture/conformance-rows.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -310,10 +310,31 @@ test('policy.md lists every number of a policy, as it is and as it may be', () =
   }
   assert.deepEqual(
     rows('docs/policy.md', /^`\w+`$/).map(([name, value, expects]) => [name, value, expects]),
-    Object.entries(POLICY_SCHEMA.properties as Record<string, { description?: string }>).map(
+    Object.entries(SITE_FIELDS.shadow.kind.schema.properties as Record<string, { description?: string }>).map(
       ([name, { description }]) => [`\`${name}\``, live(name), description],
     ),
   )
+})
+
+/** Fields that share a flag have one row, by the name of their group. */
+function fieldRow(field: SiteField): string[] {
+  const { name, path, kind, about, plan, command, flag, off, clear } = field
+  const sharing = FIELDS.filter(other => other === field || (flag !== undefined && other.flag === flag))
+  const [usual = 'required', another] = new Set(sharing.map(defaultText))
+  const flags = [flag, off, clear].filter(name => name !== undefined).map(name => `\`--${name}\``)
+  return [
+    `\`${sharing.length > 1 ? path[0] : name}\``,
+    command === undefined ? flags.join(', ') : `\`${command}\``,
+    another === undefined ? usual : '[by signal](limits-and-score.md#score)',
+    kind.schema.description,
+    plan === undefined ? about : `${about}; plan ${plan}`,
+  ]
+}
+
+test('sites.md lists every setting of a site', () => {
+  const isFirst = ({ flag }: SiteField, index: number) =>
+    flag === undefined || FIELDS.findIndex(other => other.flag === flag) === index
+  assert.deepEqual(rows('docs/sites.md', /^`[a-z]\w*(\.\w+)?`$/), FIELDS.filter(isFirst).map(fieldRow))
 })
 
 test('measurements.md tells what becomes of requests that servers read in different ways', () => {

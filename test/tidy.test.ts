@@ -48,7 +48,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   widget: 'http protocol',
   log: 'domain endpoints http protocol',
   metrics: 'domain endpoints http',
-  sites: 'config demo domain log protocol store version.ts',
+  sites: 'config demo domain log store version.ts',
   check: 'config demo domain http store',
   explain: 'domain log protocol sites',
   admin: 'config domain log metrics version.ts',

@@ -26,13 +26,11 @@ export const THRESHOLD = 0.5
 
 export const SITE_KEY = 'site_0123456789ABCDEFabcdef'
 export const SITE = compileSite({
+  ...SITE_DEFAULTS,
   siteKey: SITE_KEY,
   name: 'bench',
-  origins: [],
-  ipRules: { allow: [], block: [] },
   createdAt: NOW_MS,
   updatedAt: NOW_MS,
-  ...SITE_DEFAULTS,
 })
 const STORE_EPOCH = 7
 const KEYRING = new Keyring(['a secret for the bench, long enough to be accepted'])

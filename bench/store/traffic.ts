@@ -49,8 +49,7 @@ export interface BenchSite {
 /** Two, because an address has a limit for each site and one for all. */
 export const SITES: readonly BenchSite[] = ['site_0123456789ABCDEFabcdef', 'site_fedcbaFEDCBA9876543210'].map(
   siteKey => {
-    const ipRules = { allow: [], block: [] }
-    const record = { ...SITE_DEFAULTS, siteKey, name: '', origins: [], ipRules, createdAt: 0, updatedAt: 0 }
+    const record = { ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }
     return { siteKey, logTag: compileSite(record).logTag }
   },
 )

@@ -1,7 +1,8 @@
 /** `powgate audit`: who changed which site or API key, when, and how. */
 
 import type { AuditEntry } from '../domain/audit.ts'
-import { integerRule, SITE_KEY_RULE, whenMs } from '../sites/rules.ts'
+import { integer } from '../domain/kinds.ts'
+import { SITE_KEY_RULE, whenMs } from '../sites/rules.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { dateText, printChanges, printJson, printLine } from './output.ts'
 import { withStore } from './site-store.ts'
@@ -18,7 +19,7 @@ export const AUDIT_COMMAND: CommandEntry = {
     },
     limit: {
       about: `How many, at most. Default: ${ENTRIES}.`,
-      value: { placeholder: 'N', ...integerRule(1, 1_000_000) },
+      value: integer('N', 1, 1_000_000).text,
     },
     since: {
       about: 'Only changes from then on.',

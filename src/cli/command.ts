@@ -1,8 +1,9 @@
 /** A command of the command line. One table entry gives its parsing, its error lines and its help. */
 
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { ValueRule } from '../domain/kinds.ts'
 import { didYouMean } from '../domain/nearest.ts'
-import { UsageError, type ValueRule } from '../sites/rules.ts'
+import { UsageError } from '../sites/rules.ts'
 import { PROGRAM } from '../version.ts'
 
 export interface FlagValue extends ValueRule {
@@ -17,12 +18,12 @@ export interface FlagValue extends ValueRule {
 export interface Flag {
   readonly about: string
   /** undefined: the flag is a switch. */
-  readonly value?: FlagValue
+  readonly value?: FlagValue | undefined
   /** One letter, the flag's short form after a single dash. */
   readonly short?: string
   readonly isRequired?: true
   /** The flag with the opposite meaning. */
-  readonly contradicts?: string
+  readonly contradicts?: string | undefined
 }
 
 export interface Positional extends ValueRule {

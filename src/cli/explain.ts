@@ -8,8 +8,8 @@ import { missingChallenge, momentText, stepOf, type VisitStep } from '../explain
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Input, Positional } from './command.ts'
+import { fileValue } from './files.ts'
 import { printJson, printLine } from './output.ts'
-import { fileValue } from './site-flags.ts'
 
 const VISITOR: Positional = {
   name: 'VISITOR',

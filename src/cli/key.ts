@@ -1,7 +1,8 @@
 /** `powgate key ...`: a site may have several API keys, so that one can be replaced with no downtime. */
 
+import { NAME } from '../domain/kinds.ts'
 import { apiKeyId } from '../domain/site.ts'
-import { NAME, UsageError, whenMs } from '../sites/rules.ts'
+import { UsageError, whenMs } from '../sites/rules.ts'
 import {
   authorOfCommand,
   createApiKey,

@@ -56,7 +56,7 @@ export function printChanges(changes: readonly FieldChange[], isNew: boolean): v
   }
 }
 
-function valueText(value: unknown): string {
+export function valueText(value: unknown): string {
   if (value === null) return '-'
   if (Array.isArray(value)) return `[${value.join(', ')}]`
   return typeof value === 'string' ? value : JSON.stringify(value)

@@ -1,14 +1,13 @@
-/** `powgate policy ...`, and how commands read a file of a policy. */
+/** `powgate policy ...` */
 
-import { readFile } from 'node:fs/promises'
-import type { PolicyOverrides } from '../domain/difficulty.ts'
 import { DEFAULT_POLICY } from '../domain/policy.ts'
+import { SITE_FIELDS } from '../domain/site-fields.ts'
 import { DEVICE_CLASSES, meanSeconds } from '../domain/solve-time.ts'
 import { AdminError } from '../sites/sites.ts'
 import { Replay } from '../trace/replay.ts'
 import type { CommandEntry, Input } from './command.ts'
+import { fileValue, readObject } from './files.ts'
 import { printJson, printLine, printTable } from './output.ts'
-import { fileValue, POLICY_FILE } from './site-flags.ts'
 
 export const POLICY_COMMANDS: readonly CommandEntry[] = [
   {
@@ -18,7 +17,7 @@ export const POLICY_COMMANDS: readonly CommandEntry[] = [
       policy: {
         about: 'Policy; what it leaves out is as in the live one.',
         isRequired: true,
-        value: POLICY_FILE,
+        value: fileValue('a JSON file with numbers of a policy'),
       },
       trace: {
         about: 'Trace of one worker (POWGATE_TRACE_FILE).',
@@ -31,19 +30,9 @@ export const POLICY_COMMANDS: readonly CommandEntry[] = [
   },
 ]
 
-/** Throws AdminError with a line for each mistake. */
-export async function readPolicy(flag: string, path: string): Promise<PolicyOverrides> {
-  const { parsePolicyFile } = await import('../sites/parse-file.ts')
-  const bytes = await readFile(path).catch(({ message }) => {
-    throw new AdminError(`--${flag}: cannot read ${path}: ${message}`)
-  })
-  const parsed = parsePolicyFile(bytes)
-  if ('problems' in parsed) throw new AdminError(parsed.problems.join('\n'))
-  return parsed.policy
-}
-
 async function runReplay(input: Input): Promise<void> {
-  const replay = new Replay({ ...DEFAULT_POLICY, ...(await readPolicy('policy', input.required('policy'))) })
+  const policy = await readObject('policy', input.required('policy'), SITE_FIELDS.shadow.kind)
+  const replay = new Replay({ ...DEFAULT_POLICY, ...policy })
   for (const path of input.texts('trace')!) replay.read(path)
   const { challenges, accepted, failed, byDifference, different, hashes } = replay
   if (challenges === 0) throw new AdminError('there is no challenge in what was recorded')

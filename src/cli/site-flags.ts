@@ -1,219 +1,121 @@
-/** The flags that describe a site, and the settings that follow from them. */
+/** The flags that describe a site, and the settings that they give. Both follow from the table of a site's fields. */
 
-import { SCORE_REASONS, type ScoreReason } from '../domain/score.ts'
 import {
-  FAIL_POLICY_ENDPOINTS,
-  SITE_LIMITS,
-  type SiteFailPolicy,
-  type SiteLimits,
+  completed,
+  defaultText,
+  difficultyProblem,
+  FIELDS,
+  isAsleep,
+  type SiteField,
   type SiteSettings,
-} from '../domain/site.ts'
-import { BITS, CIDR, NAME, ORIGIN, PER_MINUTE, SITE_KEY_RULE, SOLVE_MS, UsageError } from '../sites/rules.ts'
-import { difficultyProblem } from '../sites/sites.ts'
+  withValue,
+} from '../domain/site-fields.ts'
+import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
 import type { Flag, FlagValue, Input, Positional } from './command.ts'
+import { fileValue, readObject } from './files.ts'
 
 export const SITE_KEY: Positional = { name: 'SITE_KEY', ...SITE_KEY_RULE }
 
-const BITS_VALUE: FlagValue = { placeholder: 'BITS', ...BITS }
-const MS_VALUE: FlagValue = { placeholder: 'MS', ...SOLVE_MS }
-const LIMIT_VALUE: FlagValue = { placeholder: 'N', ...PER_MINUTE }
+/** Flags that set fields. */
+export const SITE_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(FIELDS.flatMap(settingFlags))
 
-const ENDPOINT: FlagValue = {
-  placeholder: 'ENDPOINT',
-  repeats: true,
-  expects: FAIL_POLICY_ENDPOINTS.join(' or '),
-  accepts: text => (FAIL_POLICY_ENDPOINTS as readonly string[]).includes(text),
+/** Flags of `site update` alone, which take values away. */
+export const CLEARING_FLAGS: Readonly<Record<string, Flag>> = Object.fromEntries(
+  FIELDS.flatMap(({ clear }) => {
+    return clear === undefined || clear in SITE_FLAGS ? [] : [[clear, { about: 'Back to the default.' }]]
+  }),
+)
+
+/** The fields that a flag sets, by the names with which its value tells them apart. */
+function setBy(flag: string | undefined): ReadonlyMap<string, SiteField> {
+  return new Map(FIELDS.filter(field => field.flag === flag).map(field => [field.path.at(-1)!, field]))
 }
 
-const WEIGHT: FlagValue = {
-  placeholder: 'WEIGHT',
-  repeats: true,
-  expects: `a signal, = and a number from 0 to 1, such as webdriver=1; signals are ${SCORE_REASONS.join(', ')}`,
-  accepts: isWeight,
+/** Under which name the field shares its flag; undefined if the flag is its own. */
+function partOf({ flag, path }: SiteField): string | undefined {
+  return setBy(flag).size > 1 ? path.at(-1) : undefined
 }
 
-export function fileValue(expects: string): FlagValue {
-  return { placeholder: 'FILE', expects, accepts: text => text !== '' }
+function settingFlags(field: SiteField): [name: string, flag: Flag][] {
+  const { about, plan, flag, off, clear } = field
+  if (flag === undefined) return []
+  const value = flagValue(field)
+  const [usual, another] = new Set([...setBy(flag).values()].map(defaultText))
+  const notes = [
+    value === undefined ? `${about}.` : `${about} (${value.expects}).`,
+    ...(usual === undefined || another !== undefined ? [] : [`Default: ${usual}.`]),
+    ...(plan === undefined ? [] : [`Plan ${plan}.`]),
+  ]
+  const isCleared = FIELDS.filter(other => other.clear === clear).length === 1
+  const contradicts = value === undefined ? off : isCleared ? clear : undefined
+  const setting: [string, Flag] = [flag, { about: notes.join(' '), value, contradicts }]
+  return off === undefined ? [setting] : [setting, [off, { about: `The opposite of --${flag}.`, value }]]
 }
 
-export const POLICY_FILE = fileValue('a JSON file with numbers of a policy')
+/** undefined for a switch. */
+function flagValue(field: SiteField): FlagValue | undefined {
+  const { schema, text } = field.kind
+  if (schema.type === 'object') return fileValue(`a JSON file: ${schema.description}`)
+  if (partOf(field) === undefined) return text
+  const parts = [...setBy(field.flag).keys()]
+  const one = `one of ${parts.join(', ')}`
+  const repeats = true
+  if (text === undefined)
+    return { placeholder: 'NAME', repeats, expects: one, accepts: given => parts.includes(given) }
+  const accepts = (given: string) => parts.some(part => text.accepts(valueFor(part, given) ?? ''))
+  return { placeholder: text.placeholder, repeats, expects: `${one}, then = and ${text.expects}`, accepts }
+}
 
-export const SITE_FLAGS = {
-  name: { about: 'What people call the site.', value: { placeholder: 'NAME', ...NAME } },
-  origin: {
-    about:
-      'Origin that may use the site key; without any, every origin may. Replaces the list of an existing site.',
-    value: { placeholder: 'ORIGIN', repeats: true, ...ORIGIN },
-  },
-  plan: {
-    about: 'free, or pro, which has IP rules. A new site is free.',
-    value: {
-      placeholder: 'PLAN',
-      expects: 'free or pro',
-      accepts: text => text === 'free' || text === 'pro',
-    },
-  },
-  threshold: {
-    about: 'Lowest score that passes, 0 to 1. A new site has 0.5.',
-    value: { placeholder: 'SCORE', expects: 'a number from 0 to 1', accepts: isShare },
-  },
-  base: { about: 'Difficulty for a lone visitor, 16 to 28. A new site has 18.', value: BITS_VALUE },
-  'solve-ms': {
-    about: 'Instead of --base: milliseconds that 95 of 100 lone visitors wait for the solver at most.',
-    value: MS_VALUE,
-    contradicts: 'base',
-  },
-  min: { about: 'Lowest difficulty. A new site has 16.', value: BITS_VALUE },
-  max: { about: 'Highest difficulty. A new site has 28.', value: BITS_VALUE },
-  'require-origin': {
-    about: "Refuse requests without an Origin header (a page of the service's own origin needs none).",
-    contradicts: 'no-require-origin',
-  },
-  'no-require-origin': { about: 'Allow requests without an Origin header, as a new site does.' },
-  allow: {
-    about: 'Address that passes; all others fail. Plan pro.',
-    value: { placeholder: 'CIDR', repeats: true, ...CIDR },
-  },
-  block: {
-    about: 'Address that always fails. Plan pro.',
-    value: { placeholder: 'CIDR', repeats: true, ...CIDR },
-  },
-  'limit-challenge': {
-    about: 'Requests per minute of an address to /challenge, instead of the limit of the service.',
-    value: LIMIT_VALUE,
-  },
-  'limit-verify': { about: 'The same for /verify.', value: LIMIT_VALUE },
-  'limit-redeem': {
-    about: 'The same for /verify-token: of each API key, and of each address of a backend.',
-    value: LIMIT_VALUE,
-  },
-  'fail-open': {
-    about: 'Endpoint that keeps answering while Redis is away, whatever the service does.',
-    value: ENDPOINT,
-  },
-  'fail-closed': {
-    about: 'Endpoint that answers 503 while Redis is away, whatever the service does.',
-    value: ENDPOINT,
-  },
-  weight: {
-    about: 'What a signal takes off the score, such as webdriver=1, instead of its usual weight.',
-    value: WEIGHT,
-  },
-} as const satisfies Record<string, Flag>
+/** The value in `webdriver=1`; undefined if it is for another part. */
+function valueFor(part: string, given: string): string | undefined {
+  return given.startsWith(`${part}=`) ? given.slice(part.length + 1) : undefined
+}
 
-/** Flags of `site update` alone. Each but the last two empties a list or a group before the other flags fill it. */
-export const CLEARING_FLAGS = {
-  'no-origins': { about: 'Allow every origin again.', contradicts: 'origin' },
-  'no-allow': { about: 'Empty the allow list.', contradicts: 'allow' },
-  'no-block': { about: 'Empty the block list.', contradicts: 'block' },
-  'no-limits': { about: 'Back to the limits of the service, but for those that are given here.' },
-  'no-fail-policy': { about: 'Back to what the service does, but for endpoints that are given here.' },
-  'no-weights': { about: 'Back to the usual weights, but for those that are given here.' },
-  shadow: {
-    about: 'Policy that decides beside the live one, without effect: its difference is counted and logged.',
-    value: POLICY_FILE,
-  },
-  'no-shadow': { about: 'Let no policy decide beside the live one.', contradicts: 'shadow' },
-} as const satisfies Record<string, Flag>
+/** The fields that flags name, each with its value; undefined takes the value away. */
+type GivenFields = ReadonlyMap<SiteField, unknown>
+
+/** @throws UsageError if flags contradict each other, AdminError if a file has mistakes */
+export async function givenFields(input: Input): Promise<GivenFields> {
+  const given = new Map<SiteField, unknown>()
+  for (const field of FIELDS) {
+    const value = await givenValue(field, input)
+    if (value !== undefined || (field.clear !== undefined && input.has(field.clear))) given.set(field, value)
+  }
+  return given
+}
+
+async function givenValue(field: SiteField, input: Input): Promise<unknown> {
+  const { kind, flag, off } = field
+  if (flag === undefined) return undefined
+  const part = partOf(field)
+  if (off !== undefined) {
+    const names = (name: string) => (part === undefined ? input.has(name) : input.texts(name)?.includes(part))
+    if (names(flag) && names(off))
+      throw new UsageError(`--${flag}, --${off}: expected one of the two for ${part}, not both`)
+    return names(flag) || names(off) ? names(flag) === true : undefined
+  }
+  const all = input.texts(flag) ?? []
+  const texts = part === undefined ? all : all.flatMap(given => valueFor(part, given) ?? [])
+  if (texts.length === 0) return undefined
+  if (kind.text === undefined) return readObject(flag, texts[0]!, kind)
+  if (texts.length > 1 && !kind.text.repeats) throw new UsageError(`--${flag}: expected ${part} once`)
+  return kind.text.read(texts)
+}
 
 /**
- * The settings with the flags applied. Settings that no flag names stay. A given list replaces the old list; limits, policies
- * and weights are set one by one.
+ * All settings, with those that flags give. The others stay.
  *
- * @throws UsageError if flags contradict each other or the site's settings
+ * @throws UsageError if they contradict each other
  */
-export function applyFlags(before: SiteSettings, input: Input): SiteSettings {
-  const plan = (input.text('plan') as SiteSettings['plan'] | undefined) ?? before.plan
-  if (plan !== 'pro' && (input.has('allow') || input.has('block'))) {
-    throw new UsageError(`--allow, --block: expected --plan pro; plan ${plan} has no IP rules`)
+export function withGiven(before: SiteSettings, given: GivenFields): SiteSettings {
+  let settings = before
+  for (const [field, value] of given) settings = withValue(settings, field, value)
+  const after = completed(settings)
+  for (const [field, value] of given) {
+    if (value !== undefined && isAsleep(field, after.plan))
+      throw new UsageError(`--${field.flag}: expected --plan ${field.plan}, got ${after.plan}`)
   }
-  return {
-    name: input.text('name')?.trim() ?? before.name,
-    active: before.active,
-    plan,
-    origins: list(input, 'origin', 'no-origins', before.origins),
-    requireOrigin: input.has('require-origin') || (before.requireOrigin && !input.has('no-require-origin')),
-    threshold: number(input, 'threshold', before.threshold),
-    difficulty: difficulty(input, before.difficulty),
-    ipRules: {
-      allow: list(input, 'allow', 'no-allow', before.ipRules.allow),
-      block: list(input, 'block', 'no-block', before.ipRules.block),
-    },
-    limits: limits(input, before.limits),
-    failOpen: failPolicy(input, before.failOpen),
-    scoreWeights: weights(input, before.scoreWeights),
-  }
-}
-
-function list(input: Input, flag: string, clearingFlag: string, before: string[]): string[] {
-  if (input.has(clearingFlag)) return []
-  return [...new Set(input.texts(flag) ?? before)]
-}
-
-function number(input: Input, flag: string, before: number): number {
-  const text = input.text(flag)
-  return text === undefined ? before : Number(text)
-}
-
-function difficulty(input: Input, before: SiteSettings['difficulty']): SiteSettings['difficulty'] {
-  const base = number(input, 'base', before.base)
-  const min = number(input, 'min', before.min)
-  const max = number(input, 'max', before.max)
-  const solveMs = number(input, 'solve-ms', before.solveMs ?? 0)
-  const isTimed = solveMs > 0 && !input.has('base')
-  const after = { base, min, max, ...(isTimed && { solveMs }) }
-  const problem = difficultyProblem(after)
-  if (problem !== undefined) throw new UsageError(`--min, ${isTimed ? '' : '--base, '}--max: ${problem}`)
+  const problem = difficultyProblem(after.difficulty)
+  if (problem !== undefined) throw new UsageError(`--min, --base, --max: ${problem}`)
   return after
-}
-
-function limits(input: Input, before: SiteLimits = {}): SiteLimits {
-  const after = input.has('no-limits') ? {} : { ...before }
-  for (const name of SITE_LIMITS) {
-    const text = input.text(`limit-${name}`)
-    if (text !== undefined) after[name] = Number(text)
-  }
-  return after
-}
-
-function failPolicy(input: Input, before: SiteFailPolicy = {}): SiteFailPolicy {
-  const after = input.has('no-fail-policy') ? {} : { ...before }
-  for (const endpoint of FAIL_POLICY_ENDPOINTS) {
-    const isOpen = input.texts('fail-open')?.includes(endpoint) === true
-    const isClosed = input.texts('fail-closed')?.includes(endpoint) === true
-    if (isOpen && isClosed) {
-      throw new UsageError(`--fail-open, --fail-closed: expected one of the two for ${endpoint}, not both`)
-    }
-    if (isOpen || isClosed) after[endpoint] = isOpen
-  }
-  return after
-}
-
-function weights(
-  input: Input,
-  before: SiteSettings['scoreWeights'] = {},
-): NonNullable<SiteSettings['scoreWeights']> {
-  const after = input.has('no-weights') ? {} : { ...before }
-  const given = new Set<string>()
-  for (const text of input.texts('weight') ?? []) {
-    const [signal, weight] = text.split('=') as [ScoreReason, string]
-    if (given.has(signal)) throw new UsageError(`--weight: expected ${signal} once`)
-    given.add(signal)
-    after[signal] = Number(weight)
-  }
-  return after
-}
-
-function isWeight(text: string): boolean {
-  const [signal, weight, more] = text.split('=')
-  return (
-    (SCORE_REASONS as readonly string[]).includes(signal!) &&
-    weight !== undefined &&
-    isShare(weight) &&
-    more === undefined
-  )
-}
-
-function isShare(text: string): boolean {
-  return /^\d*\.?\d+$/.test(text) && Number(text) <= 1
 }

@@ -1,25 +1,23 @@
 /** `powgate site ...` */
 
-import { apiKeyId, type SiteRecord } from '../domain/site.ts'
+import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
-import { authorOfCommand, createSite, defaultSettings, findSite, updateSite } from '../sites/sites.ts'
+import { authorOfCommand, createSite, findSite, updateSite } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
-import { readPolicy } from './policy.ts'
-import { applyFlags, CLEARING_FLAGS, SITE_FLAGS, SITE_KEY } from './site-flags.ts'
+import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { findKeys, findTiming, originsText, printKeys, siteFields, stateText, timingFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
-const UPDATE_FLAGS = { ...SITE_FLAGS, ...CLEARING_FLAGS }
 
 export const SITE_COMMANDS: readonly CommandEntry[] = [
   {
     name: 'site create',
     about: 'Create a site and its first API key, which is shown only now.',
-    flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name, isRequired: true } },
+    flags: { ...SITE_FLAGS, name: { ...SITE_FLAGS.name!, isRequired: true } },
     example: '--name shop --origin https://shop.example --origin https://*.shop.example',
     run: runCreate,
   },
@@ -40,7 +38,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
     name: 'site update',
     about: 'Change a site; what no flag names stays as it is. Workers see it within two seconds.',
     positionals: [SITE_KEY],
-    flags: UPDATE_FLAGS,
+    flags: { ...SITE_FLAGS, ...CLEARING_FLAGS },
     example: `${EXAMPLE_SITE_KEY} --base 20 --plan pro --block 203.0.113.0/24`,
     run: runUpdate,
   },
@@ -61,7 +59,7 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
 ]
 
 async function runCreate(input: Input): Promise<void> {
-  const wanted = applyFlags(defaultSettings(input.required('name')), input)
+  const wanted = withGiven(SITE_DEFAULTS, await givenFields(input))
   const author = authorOfCommand('site create')
   const [{ site, apiKey }, store] = await writeToStore(store => createSite(store, wanted, author))
   if (input.has('json')) {
@@ -116,21 +114,14 @@ async function runShow(input: Input): Promise<void> {
 }
 
 async function runUpdate(input: Input): Promise<void> {
-  if (!Object.keys(UPDATE_FLAGS).some(flag => input.has(flag))) {
+  const given = await givenFields(input)
+  if (given.size === 0)
     throw new UsageError('site update: expected something to change; see powgate site update --help')
-  }
   const siteKey = input.required(SITE_KEY.name)
   const author = authorOfCommand('site update')
-  const shadow = await shadowOf(input)
-  const change = (before: SiteRecord) => ({ ...applyFlags(before, input), ...shadow })
+  const change = (before: SiteRecord) => withGiven(before, given)
   const [site, store] = await writeToStore(store => updateSite(store, siteKey, change, author))
   printChanged(input, site, store, 'The site was changed')
-}
-
-async function shadowOf(input: Input): Promise<Pick<SiteRecord, 'shadow'>> {
-  if (input.has('no-shadow')) return { shadow: undefined }
-  const path = input.text('shadow')
-  return path === undefined ? {} : { shadow: await readPolicy('shadow', path) }
 }
 
 async function runSwitch(input: Input, active: boolean): Promise<void> {

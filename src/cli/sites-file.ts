@@ -4,15 +4,15 @@
  */
 
 import { randomBytes } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
 import { newSiteKey } from '../domain/site.ts'
 import { type ApplyPlan, type PlannedChange, planApply, type SiteEntry, sitesFile } from '../sites/file.ts'
 import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
+import { fileValue, readBytes } from './files.ts'
 import { printChanges, printJson, printLine } from './output.ts'
-import { fileValue, SITE_KEY } from './site-flags.ts'
+import { SITE_KEY } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 
 export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
@@ -48,15 +48,12 @@ export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
   },
 ]
 
-/** Larger than a file of a hundred thousand sites. */
-const FILE_BYTES_MAX = 64 * 2 ** 20
 const PROBLEMS_MAX = 100
-const STANDARD_INPUT = '-'
 
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
-  const entries = await readEntries(input.required('file'))
+  const entries = await readEntries(await readBytes('file', input.required('file')))
   const [plan, store] = await writeToStore(async store => {
     const plan = planApply(entries, await store.listSites(), {
       disablesMissing: input.has('disable-missing'),
@@ -73,28 +70,11 @@ async function runApply(input: Input): Promise<void> {
   else printPlan(plan, isDry, store)
 }
 
-async function readEntries(file: string): Promise<readonly SiteEntry[]> {
-  const bytes = await readBytes(file)
+async function readEntries(bytes: Uint8Array): Promise<readonly SiteEntry[]> {
   const { parseSitesFile } = await import('../sites/parse-file.ts')
   const parsed = parseSitesFile(bytes)
   if ('problems' in parsed) throw new AdminError(lines(parsed.problems))
-  return parsed.entries
-}
-
-async function readBytes(file: string): Promise<Buffer> {
-  const stream = file === STANDARD_INPUT ? process.stdin : createReadStream(file)
-  const chunks: Buffer[] = []
-  let length = 0
-  try {
-    for await (const chunk of stream) {
-      chunks.push(chunk as Buffer)
-      length += (chunk as Buffer).length
-      if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
-    }
-  } catch (error) {
-    throw new AdminError(`--file: cannot read ${file}: ${(error as Error).message}`)
-  }
-  return Buffer.concat(chunks)
+  return parsed.value
 }
 
 function lines(problems: readonly string[]): string {

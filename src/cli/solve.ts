@@ -4,9 +4,9 @@
  */
 
 import { checkProof } from '../domain/pow.ts'
+import { BITS } from '../domain/site-fields.ts'
 import { isNonceText } from '../protocol/proof.ts'
 import type { Challenge } from '../protocol/wire.ts'
-import { BITS } from '../sites/rules.ts'
 import type { CommandEntry, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
 
@@ -19,7 +19,7 @@ export const SOLVE_COMMAND: CommandEntry = {
       expects: 'the nonce of a challenge, 32 lowercase hexadecimal characters',
       accepts: isNonceText,
     },
-    { ...BITS, name: 'DIFFICULTY' },
+    { ...BITS.text!, name: 'DIFFICULTY' },
   ],
   example: '0a9d05a605cbd13bec3ddec314598e14 18',
   run: runSolve,

@@ -1,10 +1,18 @@
 /** Sites and API keys as the commands print them, without the hashes of secrets. */
 
-import { SCORE_WEIGHTS, type ScoreReason } from '../domain/score.ts'
-import { type ApiKeyRecord, isExpired, type SiteDifficulty, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, type SiteRecord } from '../domain/site.ts'
+import {
+  completed,
+  defaultText,
+  FIELDS,
+  isAsleep,
+  type SiteField,
+  type SiteSettings,
+  valueIn,
+} from '../domain/site-fields.ts'
 import { speedText, timingFor } from '../domain/solve-time.ts'
 import type { SiteStore } from '../store/store.ts'
-import { dateText, printLine, printTable } from './output.ts'
+import { dateText, printLine, printTable, valueText } from './output.ts'
 
 type KeyState = 'valid' | 'expires-soon' | 'expired' | 'revoked'
 
@@ -90,29 +98,22 @@ export function originsText({ origins }: SiteRecord): string {
 }
 
 export function siteFields(site: SiteRecord): [name: string, value: string][] {
-  const { allow, block } = site.ipRules
-  const asleep = site.plan === 'pro' ? '' : ` (not used on plan ${site.plan})`
   return [
     ['site key', site.siteKey],
-    ['name', site.name],
-    ['state', stateText(site)],
-    ['plan', site.plan],
-    ['origins', originsText(site)],
-    ['without Origin', site.requireOrigin ? 'refused' : 'allowed'],
-    ['threshold', String(site.threshold)],
-    ['difficulty', difficultyText(site.difficulty)],
-    ...(allow.length > 0 ? [['allowed IPs', allow.join(', ') + asleep] as [string, string]] : []),
-    ...(block.length > 0 ? [['blocked IPs', block.join(', ') + asleep] as [string, string]] : []),
-    ...ownFields(site),
+    ...FIELDS.flatMap(field => fieldLine(field, completed(site))),
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],
   ]
 }
 
-function difficultyText({ base, min, max, solveMs }: SiteDifficulty): string {
-  return solveMs === undefined
-    ? `${base} bits, ${min} to ${max}`
-    : `${min} to ${max} bits; 95 of 100 lone visitors wait for the solver at most ${solveMs} ms`
+function fieldLine(field: SiteField, settings: SiteSettings): [name: string, value: string][] {
+  const value = valueIn(settings, field)
+  if (value === undefined) return []
+  const usual = defaultText(field)
+  if (Array.isArray(value) && value.length === 0) return [[field.name, usual!]]
+  const text = valueText(value)
+  if (isAsleep(field, settings.plan)) return [[field.name, `${text} (not used on plan ${settings.plan})`]]
+  return [[field.name, usual === undefined || usual === text ? text : `${text} (default: ${usual})`]]
 }
 
 /** What follows from a site's solving time, by what the store has learned of its visitors; undefined for a site without. */
@@ -130,27 +131,4 @@ export function timingFields(timing: Awaited<ReturnType<typeof findTiming>>): [s
     ['base now', `${timing.exactBase.toFixed(2)} bits`],
     ['median device', `${speedText(timing.medianSpeed)}, ${origin}`],
   ]
-}
-
-/** The site's own limits and policies, which replace the service's. */
-function ownFields({
-  limits = {},
-  failOpen = {},
-  scoreWeights = {},
-  shadow,
-}: SiteRecord): [string, string][] {
-  const limitTexts = Object.entries(limits).map(([name, quota]) => `${name} ${quota}`)
-  const policyTexts = Object.entries(failOpen).map(
-    ([name, isOpen]) => `${name} fails ${isOpen ? 'open' : 'closed'}`,
-  )
-  const weightTexts = Object.entries(scoreWeights).map(
-    ([name, weight]) => `${name} ${weight} (usually ${SCORE_WEIGHTS[name as ScoreReason]})`,
-  )
-  const fields: [string, string][] = [
-    ['limits a minute', limitTexts.join(', ')],
-    ['without store', policyTexts.join(', ')],
-    ['weights', weightTexts.join(', ')],
-    ['shadow policy', shadow === undefined ? '' : JSON.stringify(shadow)],
-  ]
-  return fields.filter(([, text]) => text !== '')
 }

@@ -40,9 +40,7 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     ...SITE_DEFAULTS,
     siteKey: DEMO_SITE_KEY,
     name: 'demo page',
-    origins: [],
     threshold: 0, // every visitor passes, and sees the score
-    ipRules: { allow: [], block: [] },
     // A site with its own limit is counted separately: a flood of the demo uses up no limit of a backend on the same address.
     limits: { redeem: CONTRACT_LIMITS.redeemApiKey },
     createdAt: now,

@@ -5,6 +5,7 @@
  */
 
 import type { ApiKeyRecord, SiteRecord } from './site.ts'
+import { completed, FIELDS, valueIn } from './site-fields.ts'
 
 /** A record to write, and the stored record that it replaces; undefined if there is none yet. */
 export type RecordChange =
@@ -90,14 +91,9 @@ function keyAction(apiKey: ApiKeyRecord, expected: ApiKeyRecord | undefined): Au
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Every setting by its name; a group's settings as `<group>.<name>`. */
-function siteFields({ siteKey: _, createdAt: __, updatedAt: ___, ...settings }: SiteRecord): Fields {
-  const fields: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(settings)) {
-    if (typeof value !== 'object' || Array.isArray(value)) fields[name] = value
-    else for (const [part, partValue] of Object.entries(value)) fields[`${name}.${part}`] = partValue
-  }
-  return fields
+function siteFields(site: SiteRecord): Fields {
+  const settings = completed(site)
+  return Object.fromEntries(FIELDS.map(field => [field.name, valueIn(settings, field)]))
 }
 
 /** Times as texts. The hash of the secret is left out. */
@@ -110,8 +106,7 @@ function timeOf(unixMs: number | null | undefined): string | undefined {
 }
 
 function fieldChanges(before: Fields = {}, after: Fields): FieldChange[] {
-  const names = new Set([...Object.keys(after), ...Object.keys(before)])
-  return [...names]
+  return Object.keys(after)
     .map(field => ({ field, from: before[field] ?? null, to: after[field] ?? null }))
     .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to))
 }

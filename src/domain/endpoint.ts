@@ -5,7 +5,7 @@
 
 import type { Limits, Policy } from './limits.ts'
 import type { WorkKind } from './overload.ts'
-import type { SiteLimits } from './site.ts'
+import type { SiteSettings } from './site-fields.ts'
 
 /** The path of an endpoint is its name. */
 interface EndpointSpec {
@@ -26,7 +26,7 @@ interface EndpointLimit {
   /** The limit of the settings, in windows of a minute. */
   readonly limit: keyof Limits
   /** The limit of a site that replaces it; undefined if it counts over all sites together. */
-  readonly ofSite: keyof SiteLimits | undefined
+  readonly ofSite: keyof NonNullable<SiteSettings['limits']> | undefined
 }
 
 /** The form of an endpoint's errors: /verify-token and /siteverify have a field `success` in every answer. */

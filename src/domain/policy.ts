@@ -3,35 +3,8 @@
  * it, for a trial. The rules themselves are in difficulty.ts and sources.ts.
  */
 
-export interface DifficultyPolicy {
-  /** Up to this share of its limit, an address is a normal visitor (a family, a few tabs). */
-  readonly quietShare: number
-  /** The most for an address's own requests. */
-  readonly addressBitsMax: number
-  /** Failures that cost one bit. */
-  readonly failuresPerBit: number
-  readonly failureBitsMax: number
-  /**
-   * The most for what somebody else does. While people behind the address succeed, most of them are not who fails, or asks
-   * without solving.
-   */
-  readonly neighbourBitsMax: number
-  readonly loadBitsMax: number
-  /** For networks that come once: they are not the load. */
-  readonly loadBitsOnceMax: number
-  /** Load up to this multiple of the usual load is a good day, not an attack. */
-  readonly loadTolerated: number
-  /** Lower usual loads count as this one, in proofs a second: a few families at once are no attack on a quiet site. */
-  readonly usualRateMin: number
-  /** So many accepted proofs of an address lately, and it comes again. */
-  readonly addressProofsFree: number
-  /** So many of a network that one owner holds, in all workers, and the network comes again. */
-  readonly ownerProofsFree: number
-  /** The most for the networks around an address. */
-  readonly networkBitsMax: number
-  readonly networksV4: readonly NetworkLevel[]
-  readonly networksV6: readonly NetworkLevel[]
-}
+import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
+import { integer, type Kind, number, objectSchema } from './kinds.ts'
 
 /** A network around an address. */
 export interface NetworkLevel {
@@ -42,28 +15,67 @@ export interface NetworkLevel {
   readonly slope: number
 }
 
-export const DEFAULT_POLICY: DifficultyPolicy = Object.freeze({
-  quietShare: 0.25,
-  addressBitsMax: 4,
-  failuresPerBit: 3,
-  failureBitsMax: 3,
-  neighbourBitsMax: 1,
-  loadBitsMax: 4,
-  loadBitsOnceMax: 1,
-  loadTolerated: 4,
-  usualRateMin: 0.5,
-  addressProofsFree: 2,
-  ownerProofsFree: 16,
-  networkBitsMax: 10,
-  // Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus.
-  networksV4: Object.freeze([
-    { prefixBits: 24, free: 80, slope: 1 },
-    { prefixBits: 20, free: 240, slope: 1 },
-  ]),
-  // A customer gets a /64 to a /48, so a whole /48 is worth little more than one address.
-  networksV6: Object.freeze([
+const MANY = 1_000_000
+const COUNT = number('N', 0, MANY)
+const COUNT_FROM_ONE = number('N', 1, MANY)
+const ADDED_BITS = integer('BITS', 0, DIFFICULTY_MAX - DIFFICULTY_MIN)
+
+/** Proofs are counted at the levels of the live policy, so another policy has some of these. */
+function networks(...live: readonly NetworkLevel[]) {
+  const prefixes = live.map(({ prefixBits }) => prefixBits)
+  const prefixBits = { enum: prefixes, description: `one of ${prefixes.join(', ')}` }
+  const items = objectSchema(
+    { prefixBits, free: COUNT_FROM_ONE.schema, slope: COUNT.schema },
+    { description: 'an object with prefixBits, free and slope', required: ['prefixBits', 'free', 'slope'] },
+  )
+  const description = `a list of networks: ${prefixes.map(prefix => `/${prefix}`).join(', ')}`
+  const kind: Kind<readonly NetworkLevel[]> = { schema: { type: 'array', items, description } }
+  return { live: Object.freeze(live), kind }
+}
+
+/** Each number as it is live, and what it may be in another policy. docs/policy.md lists them. */
+export const POLICY_NUMBERS = {
+  /** Up to this share of its limit, an address is a normal visitor (a family, a few tabs). */
+  quietShare: { live: 0.25, kind: number('N', 0, 0.99) },
+  /** The most for an address's own requests. */
+  addressBitsMax: { live: 4, kind: ADDED_BITS },
+  /** Failures that cost one bit. */
+  failuresPerBit: { live: 3, kind: COUNT_FROM_ONE },
+  failureBitsMax: { live: 3, kind: ADDED_BITS },
+  /**
+   * The most for what somebody else does. While people behind the address succeed, most of them are not who fails, or asks
+   * without solving.
+   */
+  neighbourBitsMax: { live: 1, kind: ADDED_BITS },
+  loadBitsMax: { live: 4, kind: ADDED_BITS },
+  /** For networks that come once: they are not the load. */
+  loadBitsOnceMax: { live: 1, kind: ADDED_BITS },
+  /** Load up to this multiple of the usual load is a good day, not an attack. */
+  loadTolerated: { live: 4, kind: COUNT_FROM_ONE },
+  /** Lower usual loads count as this one, in proofs a second: a few families at once are no attack on a quiet site. */
+  usualRateMin: { live: 0.5, kind: number('N', 0.01, MANY) },
+  /** So many accepted proofs of an address lately, and it comes again. */
+  addressProofsFree: { live: 2, kind: COUNT },
+  /** So many of a network that one owner holds, in all workers, and the network comes again. */
+  ownerProofsFree: { live: 16, kind: COUNT },
+  /** The most for the networks around an address. */
+  networkBitsMax: { live: 10, kind: ADDED_BITS },
+  /** Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus. */
+  networksV4: networks({ prefixBits: 24, free: 80, slope: 1 }, { prefixBits: 20, free: 240, slope: 1 }),
+  /** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */
+  networksV6: networks(
     { prefixBits: 56, free: 20, slope: 1.5 },
     { prefixBits: 48, free: 30, slope: 2 },
     { prefixBits: 40, free: 240, slope: 1 },
-  ]),
-})
+  ),
+}
+
+type Numbers = typeof POLICY_NUMBERS
+export type DifficultyPolicy = { readonly [Name in keyof Numbers]: Numbers[Name]['live'] }
+
+function ofEach<Value>(value: (row: Numbers[keyof Numbers]) => Value) {
+  return Object.fromEntries(Object.entries(POLICY_NUMBERS).map(([name, row]) => [name, value(row)]))
+}
+
+export const DEFAULT_POLICY = Object.freeze(ofEach(({ live }) => live)) as DifficultyPolicy
+export const POLICY_KINDS = ofEach<Kind<unknown>>(({ kind }) => kind)

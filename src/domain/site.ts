@@ -2,69 +2,19 @@
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
-import type { PolicyOverrides, Trial } from './difficulty.ts'
+import type { Trial } from './difficulty.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
 import { DEFAULT_POLICY } from './policy.ts'
-import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason, type ScoreWeights } from './score.ts'
-import { baseAssumed } from './solve-time.ts'
-
-type Plan = 'free' | 'pro'
+import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
+import { completed, inEffect, type SiteSettings } from './site-fields.ts'
 
 /** A site as it is stored. Times are Unix milliseconds. */
-export interface SiteRecord {
+export interface SiteRecord extends SiteSettings {
   siteKey: string
-  name: string
-  active: boolean
-  plan: Plan
-  /** Allowed origins; an empty list allows any. */
-  origins: string[]
-  /** Whether a request without an Origin header is refused. */
-  requireOrigin: boolean
-  /** Lowest score that passes, 0 to 1. */
-  threshold: number
-  difficulty: SiteDifficulty
-  /** Addresses and CIDRs; read on plan `pro` only. An empty allow list allows every address. */
-  ipRules: { allow: string[]; block: string[] }
-  /** Values absent here and in the next two groups are the service's. */
-  limits?: SiteLimits
-  failOpen?: SiteFailPolicy
-  /** Each 0 to 1. */
-  scoreWeights?: Partial<Record<ScoreReason, number>>
-  /** A policy that decides beside the live one: its decisions are counted and logged, and visitors never see them. */
-  shadow?: PolicyOverrides | undefined
   createdAt: number
   updatedAt: number
 }
-
-/** In bits. */
-export interface SiteDifficulty {
-  /** Of a lone visitor. With `solveMs`, what the base is before anything is learned. */
-  base: number
-  min: number
-  max: number
-  /** What 95 of 100 lone visitors should wait for the solver at most, milliseconds; the base follows from it (solve-time.ts). */
-  solveMs?: number
-}
-
-/** Requests per minute. */
-export interface SiteLimits {
-  /** /challenge, from one address at this site. */
-  challenge?: number
-  /** /verify, from one address at this site. */
-  verify?: number
-  /** /verify-token and /siteverify, for each API key of this site, and for each address that uses one. */
-  redeem?: number
-}
-
-/** Whether an endpoint keeps answering from memory while the store is away. /verify-token never does. */
-export interface SiteFailPolicy {
-  challenge?: boolean
-  verify?: boolean
-}
-
-/** The settings of a site that an operator can change. */
-export type SiteSettings = Omit<SiteRecord, 'siteKey' | 'createdAt' | 'updatedAt'>
 
 /** An API key as it is stored, without the secret. Times are Unix milliseconds. */
 export interface ApiKeyRecord {
@@ -85,15 +35,15 @@ export interface ApiKeyRecord {
 /** The outcome that a published test key always has. */
 export type TestOutcome = 'passes' | 'fails' | 'used'
 
-/** A site as a worker uses it: the record, and values computed from the record once. */
+/** A site as a worker uses it: its settings, and values computed from them once. */
 export interface Site {
+  /** Complete, and without what the plan does not have. */
   readonly record: SiteRecord
   /** First 10 bytes of SHA-256(site key) as one-byte characters. Identifies the site inside tokens. */
   readonly tag: string
   /** 21 bits of the same hash, never 0. Identifies the site inside an address's record (address-log.ts). */
   readonly logTag: number
   readonly origins: OriginList
-  /** undefined unless the plan has IP rules and the site uses them. */
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The service's table, or a copy with the site's own weights. */
   readonly scoreWeights: ScoreWeights
@@ -102,21 +52,14 @@ export interface Site {
   readonly test: TestOutcome | undefined
 }
 
-export const SITE_LIMITS = ['challenge', 'verify', 'redeem'] as const satisfies (keyof SiteLimits)[]
-export const FAIL_POLICY_ENDPOINTS = ['challenge', 'verify'] as const satisfies (keyof SiteFailPolicy)[]
+/** Those of a site that sets nothing. */
+export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
-export const SITE_DEFAULTS = {
-  active: true,
-  plan: 'free',
-  requireOrigin: false,
-  threshold: 0.5,
-  difficulty: { base: 18, min: 16, max: 28 },
-} as const
-
-export function compileSite(record: SiteRecord): Site {
+export function compileSite(stored: SiteRecord): Site {
+  const record = { ...stored, ...inEffect(stored) }
   const digest = createHash('sha256').update(record.siteKey).digest()
   const { allow, block } = record.ipRules
-  const hasIpRules = record.plan === 'pro' && allow.length + block.length > 0
+  const hasIpRules = allow.length + block.length > 0
   return {
     record,
     tag: digest.toString('latin1', 0, 10),
@@ -141,36 +84,6 @@ export function siteRefusal(
   return site.origins.allows(origin, site.record.requireOrigin && !mayLackOrigin)
     ? undefined
     : 'origin-refused'
-}
-
-/** The settings in their usual order, whatever the order of the argument. Empty groups are left out. */
-export function orderedSettings(settings: SiteSettings): SiteSettings {
-  const { name, active, plan, origins, requireOrigin, threshold, difficulty, ipRules } = settings
-  const { limits = {}, failOpen = {}, scoreWeights = {}, shadow } = settings
-  const { allow, block } = ipRules
-  return {
-    ...{ name, active, plan, origins, requireOrigin, threshold },
-    difficulty: orderedDifficulty(difficulty),
-    ipRules: { allow, block },
-    ...(isEmpty(limits) ? {} : { limits: inOrder(limits, SITE_LIMITS) }),
-    ...(isEmpty(failOpen) ? {} : { failOpen: inOrder(failOpen, FAIL_POLICY_ENDPOINTS) }),
-    ...(isEmpty(scoreWeights) ? {} : { scoreWeights: inOrder(scoreWeights, SCORE_REASONS) }),
-    ...(shadow === undefined ? {} : { shadow }),
-  }
-}
-
-function orderedDifficulty({ base, min, max, solveMs }: SiteDifficulty): SiteDifficulty {
-  if (solveMs === undefined) return { base, min, max }
-  return { base: baseAssumed({ solveMs, min, max }), min, max, solveMs }
-}
-
-function isEmpty(group: object): boolean {
-  return Object.keys(group).length === 0
-}
-
-function inOrder<Group extends object>(group: Group, order: readonly (keyof Group & string)[]): Group {
-  const present = order.filter(name => group[name] !== undefined)
-  return Object.fromEntries(present.map(name => [name, group[name]])) as Group
 }
 
 export function isExpired(key: ApiKeyRecord, now: number): boolean {

@@ -43,10 +43,8 @@ export function testSite(outcome: TestOutcome): Site {
     ...SITE_DEFAULTS,
     siteKey: TEST_KEYS[outcome].siteKey,
     name: `test: always ${outcome}`,
-    origins: [],
     threshold: 0,
     difficulty: { base: DIFFICULTY, min: DIFFICULTY, max: DIFFICULTY },
-    ipRules: { allow: [], block: [] },
     createdAt: 0,
     updatedAt: 0,
   })

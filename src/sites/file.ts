@@ -4,7 +4,8 @@
  */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import { orderedSettings, type SiteDifficulty, type SiteRecord, type SiteSettings } from '../domain/site.ts'
+import type { SiteRecord } from '../domain/site.ts'
+import { completed, inEffect, type SiteSettings } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
@@ -14,11 +15,8 @@ export const FILE_VERSION = 1
 interface SitesFile {
   readonly format: typeof FILE_FORMAT
   readonly version: typeof FILE_VERSION
-  readonly sites: readonly (Omit<SiteSettings, 'difficulty'> & {
-    readonly siteKey: string
-    /** Without a base that follows from `solveMs`. */
-    readonly difficulty: Partial<SiteDifficulty>
-  })[]
+  /** Of each the key and all settings, but for a base that follows from `solveMs`. */
+  readonly sites: readonly Record<string, unknown>[]
 }
 
 /** One site of a file. */
@@ -34,11 +32,11 @@ export function sitesFile(sites: readonly SiteRecord[]): SitesFile {
   return {
     format: FILE_FORMAT,
     version: FILE_VERSION,
-    sites: inOrderOfCreation(sites).map(({ siteKey, createdAt: _, updatedAt: __, ...record }) => {
-      const settings = orderedSettings(record)
-      const { base: ___, ...timed } = settings.difficulty
+    sites: inOrderOfCreation(sites).map(site => {
+      const settings = completed(site)
+      const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
-      return { siteKey, ...settings, difficulty }
+      return { siteKey: site.siteKey, ...settings, difficulty }
     }),
   }
 }
@@ -85,11 +83,12 @@ export function planApply(
   { disablesMissing, neverMissing, newSiteKey, now }: ApplyOptions,
 ): ApplyPlan {
   const problems: string[] = []
-  const known = new KnownSites(entries, sites)
+  const find = finderOf(entries, sites)
   const planned: PlannedChange[] = []
   const meant = new Set<string>()
-  for (const [index, { siteKey, settings }] of entries.entries()) {
-    const found = known.find(entries[index]!)
+  for (const [index, entry] of entries.entries()) {
+    const { siteKey, settings } = entry
+    const found = find(entry)
     if (found.length > 1) {
       const text = `${found.length} sites are called ${JSON.stringify(settings.name)}; expected a siteKey`
       problems.push(`sites[${index}].siteKey: missing; ${text}`)
@@ -100,9 +99,10 @@ export function planApply(
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(), createdAt: now }
     const after = siteRecord(settings, identity, now)
     const changes = siteChanges(before, after)
-    if (setsSleepingRules(after, changes)) {
-      problems.push(`sites[${index}].ipRules: expected plan "pro"; plan ${after.plan} has no IP rules`)
-    }
+    // A value without effect may stay from before a change of the plan.
+    const idle = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
+    for (const { field } of changes.filter(({ field }) => idle.includes(field)))
+      problems.push(`sites[${index}].${field}: expected plan pro, got ${after.plan}`)
     const action = before === undefined ? 'create' : 'change'
     planned.push({
       action,
@@ -119,34 +119,22 @@ export function planApply(
   return { changes, unchanged: planned.length - changes.length, problems }
 }
 
-/** IP rules from before a change to plan `free` may stay in the record. */
-function setsSleepingRules({ plan, ipRules }: SiteRecord, changes: readonly FieldChange[]): boolean {
-  if (plan === 'pro' || ipRules.allow.length + ipRules.block.length === 0) return false
-  return changes.some(({ field, to }) => field.startsWith('ipRules.') && (to as string[]).length > 0)
-}
-
 function disabled(before: SiteRecord, now: number): PlannedChange {
   const after = siteRecord({ ...before, active: false }, before, now)
   return { action: 'disable', before, after, isKeyDrawn: false, changes: siteChanges(before, after) }
 }
 
-class KnownSites {
-  readonly #byKey: ReadonlyMap<string, SiteRecord>
-  readonly #byName = new Map<string, SiteRecord[]>()
-
-  constructor(entries: readonly SiteEntry[], sites: readonly SiteRecord[]) {
-    this.#byKey = new Map(sites.map(site => [site.siteKey, site]))
-    const keyed = new Set(entries.map(({ siteKey }) => siteKey))
-    // A site that one entry names by key is not found by another entry's name, even if it had that name.
-    for (const site of sites) {
-      if (!keyed.has(site.siteKey))
-        this.#byName.set(site.name, [...(this.#byName.get(site.name) ?? []), site])
-    }
-  }
-
-  find({ siteKey, settings }: SiteEntry): readonly SiteRecord[] {
-    if (siteKey === undefined) return this.#byName.get(settings.name) ?? []
-    const site = this.#byKey.get(siteKey)
-    return site === undefined ? [] : [site]
-  }
+/** Returns which sites an entry means. */
+function finderOf(
+  entries: readonly SiteEntry[],
+  sites: readonly SiteRecord[],
+): (entry: SiteEntry) => readonly SiteRecord[] {
+  const keyed = new Set(entries.map(({ siteKey }) => siteKey))
+  const byKey = new Map(sites.map(site => [site.siteKey, [site]]))
+  const byName = new Map<string, SiteRecord[]>()
+  // A site that one entry names by key is not found by another entry's name, even if it had that name.
+  for (const site of sites.filter(({ siteKey }) => !keyed.has(siteKey)))
+    byName.set(site.name, [...(byName.get(site.name) ?? []), site])
+  return ({ siteKey, settings }) =>
+    (siteKey === undefined ? byName.get(settings.name) : byKey.get(siteKey)) ?? []
 }

@@ -1,99 +1,75 @@
 /** Reads and checks a file of sites as a whole. A file with any mistake is not used. */
 
 import { Ajv, type ErrorObject } from 'ajv'
-import type { PolicyOverrides } from '../domain/difficulty.ts'
+import type { Schema } from '../domain/kinds.ts'
 import { didYouMean } from '../domain/nearest.ts'
-import { SITE_DEFAULTS, type SiteDifficulty, type SiteSettings } from '../domain/site.ts'
+import {
+  completed,
+  difficultyProblem,
+  FIELDS,
+  type SiteField,
+  type SiteSettings,
+  valueIn,
+} from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
-import { FILE_FORMAT, FILE_VERSION, type SiteEntry } from './file.ts'
-import { CIDR, NAME, ORIGIN, type ValueRule } from './rules.ts'
-import { POLICY_SCHEMA, SITES_FILE_SCHEMA } from './schema.ts'
-import { defaultSettings, difficultyProblem } from './sites.ts'
+import type { SiteEntry } from './file.ts'
+import { SITES_FILE_SCHEMA } from './schema.ts'
 
 /** Longest value that an error line repeats. */
 const GOT_CHARACTERS_MAX = 80
 
-type ParsedSitesFile =
-  | { readonly entries: readonly SiteEntry[] }
+type Parsed<Value> =
+  | { readonly value: Value }
   /** One line for each mistake, which starts with the mistake's place. */
   | { readonly problems: readonly string[] }
 
 const ajv = new Ajv({ strict: true, meta: false, validateSchema: false, allErrors: true, verbose: true })
-const validate = ajv.compile(SITES_FILE_SCHEMA)
 
+type Fields = Readonly<Record<string, unknown>>
 /** An entry that passed the schema. Its groups may be incomplete. */
-type FileSite = { siteKey?: string; name: string } & {
-  [Field in keyof Omit<SiteSettings, 'name'>]?: SiteSettings[Field] extends unknown[]
-    ? SiteSettings[Field]
-    : SiteSettings[Field] extends object | undefined
-      ? Partial<NonNullable<SiteSettings[Field]>>
-      : SiteSettings[Field]
-}
+type FileSite = Partial<SiteSettings> & { readonly siteKey?: string; readonly name: string }
 
-/** Parses a file of a policy: any of its numbers. */
-export function parsePolicyFile(
+/**
+ * Parses a file of one object.
+ *
+ * @param rules add the mistakes that a schema cannot find
+ */
+export function parseObject(
   bytes: Uint8Array,
-): { readonly policy: PolicyOverrides } | { readonly problems: readonly string[] } {
-  const read = readJson(bytes)
-  if ('problems' in read) return read
-  const { json } = read
-  if (!isRecord(json))
-    return {
-      problems: [`the file: expected ${(POLICY_SCHEMA as SchemaPart).description}, got ${gotText(json)}`],
-    }
+  schema: Schema,
+  rules?: (value: Fields, problems: Problems) => void,
+): Parsed<Fields> {
+  const json = parsedJson(bytes)
+  if (typeof json === 'string') return { problems: [json] }
+  const { value } = json
+  if (!isRecord(value))
+    return { problems: [`the file: expected ${schema.description}, got ${gotText(value)}`] }
   const problems = new Problems()
-  const validatePolicy = ajv.compile(POLICY_SCHEMA)
-  if (!validatePolicy(json)) for (const error of validatePolicy.errors!) problems.addError(error)
-  return problems.lines.length > 0 ? { problems: problems.lines } : { policy: json as PolicyOverrides }
+  const validate = ajv.compile(schema)
+  if (!validate(value)) for (const error of validate.errors!) problems.addError(error)
+  rules?.(value, problems)
+  return problems.lines.length > 0 ? { problems: problems.lines } : { value }
 }
 
-export function parseSitesFile(bytes: Uint8Array): ParsedSitesFile {
-  const read = readJson(bytes)
-  if ('problems' in read) return read
-  const { json } = read
-  const strange = formatProblem(json)
-  if (strange !== undefined) return { problems: [strange] }
-  const problems = new Problems()
-  if (!validate(json)) for (const error of validate.errors!) problems.addError(error)
-  const { sites } = json as { sites: unknown }
-  if (Array.isArray(sites)) {
+export function parseSitesFile(bytes: Uint8Array): Parsed<readonly SiteEntry[]> {
+  const parsed = parseObject(bytes, SITES_FILE_SCHEMA, ({ sites }, problems) => {
+    if (!Array.isArray(sites)) return
     for (const [index, site] of sites.entries()) checkSite(site, `sites[${index}]`, problems)
     checkIdentities(sites, problems)
-  }
-  if (problems.lines.length > 0) return { problems: problems.lines }
-  return { entries: (sites as FileSite[]).map(entryOf) }
+  })
+  if ('problems' in parsed) return parsed
+  const sites = parsed.value.sites as FileSite[]
+  return { value: sites.map(({ siteKey, ...given }) => ({ siteKey, settings: completed(given) })) }
 }
 
-function readJson(bytes: Uint8Array): { readonly json: unknown } | { readonly problems: readonly string[] } {
-  const text = decoded(bytes)
-  if (text === undefined) return { problems: ['the file is not UTF-8'] }
+/** Returns a line if there is none. A byte order mark, which editors leave, is no part of the text. */
+function parsedJson(bytes: Uint8Array): { readonly value: unknown } | string {
   try {
-    return { json: JSON.parse(text) }
+    return { value: JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)) }
   } catch (error) {
-    return { problems: [`the file is not JSON: ${oneLine((error as Error).message)}`] }
+    const isText = error instanceof SyntaxError
+    return isText ? `the file is not JSON: ${oneLine(error.message)}` : 'the file is not UTF-8'
   }
-}
-
-/** undefined if the bytes are not UTF-8. A byte order mark, which editors leave, is no part of the text. */
-function decoded(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
-}
-
-/** Tells whether the file has another format or version; other mistakes are then not reported. */
-function formatProblem(json: unknown): string | undefined {
-  if (!isRecord(json)) {
-    return `the file: expected an object with format, version and sites, got ${gotText(json)}`
-  }
-  const { format, version } = json
-  if (format !== FILE_FORMAT) return `format: expected ${JSON.stringify(FILE_FORMAT)}, got ${gotText(format)}`
-  if (version === FILE_VERSION) return undefined
-  const age =
-    typeof version !== 'number' ? '' : version > FILE_VERSION ? '; the file is newer' : '; the file is older'
-  return `version: expected ${FILE_VERSION}, got ${gotText(version)}${age}`
 }
 
 /** Mistakes by their place. Only the first mistake of a place is kept, since further ones repeat it. */
@@ -102,8 +78,10 @@ class Problems {
   /** Groups with a mistake in one of their fields. */
   readonly #groups = new Set<string>()
 
-  /** Ordered by site. */
+  /** Ordered by site. Nothing else is said of a file of another format or version. */
   get lines(): string[] {
+    const foreign = this.#lines.get('format') ?? this.#lines.get('version')
+    if (foreign !== undefined) return [foreign]
     const siteOf = (line: string) => Number(/^sites\[(\d+)\]/.exec(line)?.[1] ?? -1)
     return [...this.#lines.values()].sort((a, b) => siteOf(a) - siteOf(b))
   }
@@ -139,40 +117,35 @@ interface SchemaPart {
   readonly description?: string
 }
 
-/** Rules that a schema cannot express. Values of a wrong type are reported by the schema. */
 const TEST_SITE_KEYS: ReadonlySet<unknown> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 
+/** Rules that a schema cannot express. Values of a wrong type are reported by the schema. */
 function checkSite(site: unknown, path: string, problems: Problems): void {
   if (!isRecord(site)) return
-  checkText(NAME, site.name, `${path}.name`, problems)
   // A stored test key would work even when test keys are switched off.
   if (TEST_SITE_KEYS.has(site.siteKey))
     problems.add(`${path}.siteKey`, 'expected a key of your own, got a published test key')
-  checkTexts(ORIGIN, site.origins, `${path}.origins`, problems)
-  const { ipRules, difficulty } = site
-  if (isRecord(ipRules)) {
-    checkTexts(CIDR, ipRules.allow, `${path}.ipRules.allow`, problems)
-    checkTexts(CIDR, ipRules.block, `${path}.ipRules.block`, problems)
+  for (const field of FIELDS) {
+    const value = valueIn(site, field)
+    if (Array.isArray(value))
+      for (const [index, item] of value.entries())
+        checkText(field, item, `${path}.${field.name}[${index}]`, problems)
+    else checkText(field, value, `${path}.${field.name}`, problems)
   }
-  if (isRecord(difficulty) && !problems.hasInside(`${path}.difficulty`)) {
-    const problem =
-      'base' in difficulty && 'solveMs' in difficulty
-        ? 'expected base or solveMs, got both'
-        : difficultyProblem({ ...SITE_DEFAULTS.difficulty, ...difficulty } as SiteDifficulty)
-    if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
-  }
+  const { difficulty } = site
+  if (!isRecord(difficulty) || problems.hasInside(`${path}.difficulty`)) return
+  const problem =
+    'base' in difficulty && 'solveMs' in difficulty
+      ? 'expected base or solveMs, got both'
+      : difficultyProblem(completed({ ...(site as FileSite), name: '' }).difficulty)
+  if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
 }
 
-function checkTexts(rule: ValueRule, values: unknown, path: string, problems: Problems): void {
-  if (!Array.isArray(values)) return
-  for (const [index, value] of values.entries()) checkText(rule, value, `${path}[${index}]`, problems)
-}
-
-function checkText(rule: ValueRule, value: unknown, path: string, problems: Problems): void {
-  if (typeof value !== 'string' || rule.accepts(value)) return
-  const meant = rule.suggest?.(value)
+function checkText({ kind: { text } }: SiteField, value: unknown, path: string, problems: Problems): void {
+  if (text === undefined || typeof value !== 'string' || text.accepts(value)) return
+  const meant = text.suggest?.(value)
   const suggestion = meant === undefined ? '' : `; did you mean ${meant}?`
-  problems.add(path, `expected ${rule.expects}, got ${gotText(value)}${suggestion}`)
+  problems.add(path, `expected ${text.expects}, got ${gotText(value)}${suggestion}`)
 }
 
 /** No site key may occur twice, and no name may where names identify the sites. */
@@ -200,20 +173,6 @@ function checkIdentities(sites: readonly unknown[], problems: Problems): void {
   }
 }
 
-function entryOf({ siteKey, ...given }: FileSite): SiteEntry {
-  const defaults = defaultSettings(given.name)
-  const { origins = [], ipRules = {} } = given
-  const settings: SiteSettings = {
-    ...defaults,
-    ...given,
-    name: given.name.trim(),
-    origins: [...new Set(origins)],
-    difficulty: { ...defaults.difficulty, ...given.difficulty },
-    ipRules: { allow: [...new Set(ipRules.allow)], block: [...new Set(ipRules.block)] },
-  }
-  return { siteKey, settings }
-}
-
 /** `/sites/3/origins/0` -> `sites[3].origins[0]` */
 function pathOf(instancePath: string): string {
   return instancePath
@@ -239,6 +198,6 @@ function oneLine(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+function isRecord(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -3,20 +3,18 @@
 import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
+import { NAME } from '../domain/kinds.ts'
 import {
   type ApiKeyRecord,
   apiKeyId,
   apiKeySha256,
   newApiKey,
   newSiteKey,
-  orderedSettings,
-  SITE_DEFAULTS,
-  type SiteDifficulty,
   type SiteRecord,
-  type SiteSettings,
 } from '../domain/site.ts'
+import { completed, type SiteSettings } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
-import { NAME, UsageError } from './rules.ts'
+import { UsageError } from './rules.ts'
 
 /** Settings to change; others are kept. An empty group of limits, policies or weights removes the site's own. */
 export type SiteOptions = Partial<SiteSettings>
@@ -32,16 +30,6 @@ export class AdminError extends Error {
   override readonly name = 'AdminError'
 }
 
-export function defaultSettings(name: string): SiteSettings {
-  return { ...SITE_DEFAULTS, name, origins: [], ipRules: { allow: [], block: [] } }
-}
-
-/** What is wrong with a difficulty whose values are each in range; undefined if nothing. */
-export function difficultyProblem({ base, min, max, solveMs }: SiteDifficulty): string | undefined {
-  if (solveMs !== undefined) return min <= max ? undefined : `expected min <= max, got ${min}, ${max}`
-  return min <= base && base <= max ? undefined : `expected min <= base <= max, got ${min}, ${base}, ${max}`
-}
-
 /** The settings of an API key. */
 export interface KeyOptions {
   readonly name?: string
@@ -52,13 +40,13 @@ export interface KeyOptions {
 /** The author's `how` for callers other than commands. */
 const CODE = 'code'
 
-/** @param settings all settings of the site */
+/** @param settings what is not given gets its default */
 export function siteRecord(
-  settings: SiteSettings,
+  settings: SiteOptions & { name: string },
   { siteKey, createdAt }: Pick<SiteRecord, 'siteKey' | 'createdAt'>,
   updatedAt: number,
 ): SiteRecord {
-  return { siteKey, ...orderedSettings(settings), createdAt, updatedAt }
+  return { siteKey, ...completed(settings), createdAt, updatedAt }
 }
 
 export async function createSite(
@@ -68,7 +56,7 @@ export async function createSite(
 ): Promise<CreatedSite> {
   const now = Date.now()
   const identity = { siteKey: newSiteKey(randomBytes(96)), createdAt: now }
-  const site = siteRecord({ ...defaultSettings(options.name), ...options }, identity, now)
+  const site = siteRecord(options, identity, now)
   const { record, apiKey } = newKey(site.siteKey, {}, now)
   await written(
     store,
@@ -120,18 +108,18 @@ export async function findSite(store: SiteStore, siteKey: string): Promise<SiteR
 /**
  * Writes nothing if nothing changes.
  *
- * @param change the settings to change, or a function that computes them from the present record. If it throws, nothing is
- *   written
+ * @param change the settings to change, or a function that computes all settings from the present record. If it throws,
+ *   nothing is written
  */
 export async function updateSite(
   store: SiteStore,
   siteKey: string,
-  change: SiteOptions | ((before: SiteRecord) => SiteOptions),
+  change: SiteOptions | ((before: SiteRecord) => SiteSettings),
   author: Author = authorOfCommand(CODE),
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
-  const options = typeof change === 'function' ? change(before) : change
-  const after = siteRecord({ ...before, ...options }, before, Date.now())
+  const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
+  const after = siteRecord(settings, before, Date.now())
   if (siteChanges(before, after).length === 0) return before
   await written(store, [{ site: after, expected: before }], author)
   return after

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import type { SiteFailPolicy } from '../../src/domain/site.ts'
+import type { SiteSettings } from '../../src/domain/site-fields.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { childPids } from '../harness/processes.ts'
@@ -35,7 +35,7 @@ function hasCors(answer: Answer): boolean {
 }
 
 /** A site that both workers have seen. */
-async function warmSite(subject: Subject, failOpen: SiteFailPolicy): Promise<TestSite> {
+async function warmSite(subject: Subject, failOpen: SiteSettings['failOpen'] & object): Promise<TestSite> {
   const site = await subject.createSite({ failOpen, limits: { challenge: 21 } })
   for (let count = 0; count < CONNECTIONS; count++)
     assert.equal((await subject.visitor(site).challenge()).status, 200)

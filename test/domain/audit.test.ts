@@ -10,9 +10,9 @@ import {
   compileSite,
   isExpired,
   newApiKey,
-  orderedSettings,
   type SiteRecord,
 } from '../../src/domain/site.ts'
+import { completed } from '../../src/domain/site-fields.ts'
 import { words } from '../harness/values.ts'
 
 const AUTHOR = { who: 'alice at test', how: 'site update' }
@@ -112,28 +112,14 @@ test('the action of an entry, its author and its subject; no secret and no hash'
   }
 })
 
-test('settings in their usual order; a group that says nothing is left out', () => {
-  const { siteKey: _, createdAt: __, updatedAt: ___, ...settings } = SITE
-  const mixed = Object.fromEntries(Object.entries(settings).reverse()) as typeof settings
-  const ordered = orderedSettings({
-    ...mixed,
-    difficulty: { max: 28, min: 16, base: 18 },
-    limits: {},
-    failOpen: {},
-    scoreWeights: {},
-  })
-  assert.equal(JSON.stringify(ordered), JSON.stringify(settings))
-  const full = orderedSettings({
-    ...settings,
-    scoreWeights: { recentFailure: 1, webdriver: 0 },
-    failOpen: { verify: true, challenge: false },
-    limits: { redeem: 3, challenge: 1 },
-  })
-  assert.equal(
-    JSON.stringify([full.limits, full.failOpen, full.scoreWeights]),
-    '[{"challenge":1,"redeem":3},{"challenge":false,"verify":true},{"webdriver":0,"recentFailure":1}]',
-  )
-  assert.equal(Object.keys(full).slice(-3).join(), 'limits,failOpen,scoreWeights')
+test('the order of a record and what it lacks are no change; a group that says nothing is left out', () => {
+  const { siteKey, threshold: _, ...rest } = SITE
+  const stored = Object.fromEntries(Object.entries({ siteKey, ...rest }).reverse()) as unknown as SiteRecord
+  assert.deepEqual(siteChanges(stored, SITE), [])
+  assert.equal(compileSite(stored).record.threshold, 0.5)
+  const { siteKey: __, createdAt: ___, updatedAt: ____, ...settings } = SITE
+  const all = { ...stored, limits: {}, failOpen: {}, scoreWeights: {} }
+  assert.equal(JSON.stringify(completed(all)), JSON.stringify(settings))
 })
 
 test('an API key expires at its moment, not before; one of an older version never', () => {

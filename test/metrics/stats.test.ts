@@ -2,17 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ApiKeyRecord, compileSite, type Site } from '../../src/domain/site.ts'
+import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { SITES_MAX } from '../../src/metrics/snapshot.ts'
 import { EventLoopLag, Stats } from '../../src/metrics/stats.ts'
-import { defaultSettings } from '../../src/sites/sites.ts'
 import { eventually } from '../harness/eventually.ts'
 
 function siteOf(siteKey: string): Site {
-  return compileSite({ ...defaultSettings('a site'), siteKey, createdAt: 0, updatedAt: 0 })
+  return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 })
 }
 
 /** What stats look at of an exchange is what `siteNamedBy` looks at. */

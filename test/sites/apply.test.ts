@@ -188,7 +188,7 @@ describe('apply', { concurrency: true }, () => {
         )
         assert.deepEqual(
           await refused({ ...HEAD, sites: [good, { name: 'shop', ipRules: { allow: ['::1'] } }] }),
-          ['sites[1].ipRules: expected plan "pro"; plan free has no IP rules'],
+          ['sites[1].ipRules.allow: expected plan pro, got free'],
         )
         const many = await refused({ ...HEAD, sites: Array.from({ length: 150 }, () => 5) })
         assert.deepEqual([many.length, many.at(-1)], [101, 'and 50 more'])

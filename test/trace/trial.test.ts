@@ -212,7 +212,7 @@ test('a trace has no address, no nonce and no token, and is small', () => {
 
 test('a site shows its shadow, and loses it on request', async () => {
   assert.deepEqual((await powgate.json('site show', siteKey)).shadow, SHADOW)
-  assert.match(await powgate.text('site show', siteKey), /shadow policy +\{"base":17,/)
+  assert.match(await powgate.text('site show', siteKey), /shadow +\{"base":17,/)
   const exported = await powgate.text('site export', siteKey)
   assert.deepEqual(JSON.parse(exported).sites[0].shadow, SHADOW)
   assert.equal('shadow' in (await powgate.json(`site update ${siteKey} --no-shadow`)), false)

@@ -164,9 +164,7 @@ function callerAddress(id: number): string {
 }
 
 function siteTagOf(siteKey: string): string {
-  const ipRules = { allow: [], block: [] }
-  const made = { siteKey, name: '', origins: [], ipRules, createdAt: 0, updatedAt: 0 }
-  return compileSite({ ...SITE_DEFAULTS, ...made }).tag
+  return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }).tag
 }
 
 /** As the server has them. */

@@ -1,0 +1,38 @@
+/** Files that flags name. */
+
+import { createReadStream } from 'node:fs'
+import type { Kind } from '../domain/kinds.ts'
+import { AdminError } from '../sites/sites.ts'
+import type { FlagValue } from './command.ts'
+
+/** Larger than a file of a hundred thousand sites. */
+const FILE_BYTES_MAX = 64 * 2 ** 20
+const STANDARD_INPUT = '-'
+
+export function fileValue(expects: string): FlagValue {
+  return { placeholder: 'FILE', expects, accepts: text => text !== '' }
+}
+
+export async function readBytes(flag: string, path: string): Promise<Buffer> {
+  const stream = path === STANDARD_INPUT ? process.stdin : createReadStream(path)
+  const chunks: Buffer[] = []
+  let length = 0
+  try {
+    for await (const chunk of stream) {
+      chunks.push(chunk as Buffer)
+      length += (chunk as Buffer).length
+      if (length > FILE_BYTES_MAX) throw new Error(`longer than ${FILE_BYTES_MAX} bytes`)
+    }
+  } catch (error) {
+    throw new AdminError(`--${flag}: cannot read ${path}: ${(error as Error).message}`)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Reads one JSON object. Throws AdminError with a line for each mistake. */
+export async function readObject<Value>(flag: string, path: string, { schema }: Kind<Value>): Promise<Value> {
+  const { parseObject } = await import('../sites/parse-file.ts')
+  const parsed = parseObject(await readBytes(flag, path), schema)
+  if ('problems' in parsed) throw new AdminError(parsed.problems.join('\n'))
+  return parsed.value as Value
+}

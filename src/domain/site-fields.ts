@@ -1,0 +1,230 @@
+/**
+ * The settings of a site: each is one row of this table. What follows from a row: its part of the record, the schema of a file
+ * of sites, the flags of commands with their help, the lines of `site show` and of the audit log, and its row in docs/sites.md.
+ * All of them keep the order of the table. Workers see every change within two seconds, without a restart.
+ */
+
+import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
+import type { PolicyOverrides } from './difficulty.ts'
+import {
+  CIDR,
+  integer,
+  type Kind,
+  listOf,
+  NAME,
+  NAME_CHARACTERS_MAX,
+  number,
+  ORIGIN,
+  objectOf,
+  oneOf,
+  textOf,
+  YES_NO,
+} from './kinds.ts'
+import { POLICY_KINDS } from './policy.ts'
+import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
+import { baseAssumed } from './solve-time.ts'
+
+interface Row {
+  readonly kind: Kind<unknown>
+  readonly about: string
+  /** The value of a site that sets none. Without a fallback, the record of such a site lacks the field. */
+  readonly fallback?: unknown
+  /** What holds if nothing is set, if no fallback tells. */
+  readonly otherwise?: string
+  readonly isRequired?: true
+  /** On another plan the value is kept, but has no effect. */
+  readonly plan?: 'pro'
+  /** The flag that sets the field. Fields that share a flag are named in its value: `--weight webdriver=1`. */
+  readonly flag?: string
+  /** For a field without a flag: the command that sets it. */
+  readonly command?: string
+  /** The flag that sets a boolean to false. */
+  readonly off?: string
+  /** The flag that takes the value away. */
+  readonly clear?: string
+}
+
+export const BITS = integer('BITS', DIFFICULTY_MIN, DIFFICULTY_MAX)
+/** From 16 bits on slow devices to where visitors would leave. */
+const SOLVE_MS = integer('MS', 20, 10_000)
+/** As in the service's own settings. */
+const PER_MINUTE = integer('N', 1, 1_000_000)
+const SHARE = number('N', 0, 1)
+const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
+const POLICY_PARTS = { base: BITS, min: BITS, max: BITS, ...POLICY_KINDS }
+
+function ranges(flag: string, otherwise: string, about: string) {
+  return { kind: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` } as const
+}
+
+function limit(flag: string, about: string) {
+  const clear = 'no-limits'
+  return { kind: PER_MINUTE, about, otherwise: 'the limit of the service', flag, clear }
+}
+
+const FAIL_OPEN = {
+  kind: YES_NO,
+  about: 'Whether an endpoint answers from memory while Redis is away',
+  otherwise: 'as POWGATE_FAIL_OPEN says',
+  flag: 'fail-open',
+  off: 'fail-closed',
+  clear: 'no-fail-policy',
+} as const
+
+/** A name with a dot is that of a field in a group, which is an object of its own in the record. */
+export const SITE_FIELDS = {
+  name: {
+    kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
+    about: 'What people call the site',
+    isRequired: true,
+    flag: 'name',
+  },
+  active: { kind: YES_NO, about: 'Whether the site is served', fallback: true, command: 'site disable' },
+  plan: {
+    kind: oneOf('PLAN', 'free', 'pro'),
+    about: 'Plan; pro has IP rules',
+    fallback: 'free',
+    flag: 'plan',
+  },
+  origins: {
+    kind: listOf('ORIGIN', ORIGIN, 'a list of origins'),
+    about: 'Origins that may use the site key',
+    fallback: [],
+    otherwise: 'any',
+    flag: 'origin',
+    clear: 'no-origins',
+  },
+  requireOrigin: {
+    kind: YES_NO,
+    about: "Refuse requests without an Origin header, but for pages of the service's own origin",
+    fallback: false,
+    flag: 'require-origin',
+    off: 'no-require-origin',
+  },
+  threshold: { kind: SHARE, about: 'Lowest score that passes', fallback: 0.5, flag: 'threshold' },
+  'difficulty.base': { kind: BITS, about: 'Zero bits for a lone visitor', fallback: 18, flag: 'base' },
+  'difficulty.min': { kind: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
+  'difficulty.max': { kind: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
+  'difficulty.solveMs': {
+    kind: SOLVE_MS,
+    about:
+      'In place of a base: milliseconds that 95 of 100 visitors wait for the solver at most on a quiet day',
+    otherwise: 'the base holds',
+    flag: 'solve-ms',
+    clear: 'base',
+  },
+  'ipRules.allow': ranges('allow', 'any', 'Addresses that pass; all others fail'),
+  'ipRules.block': ranges('block', 'none', 'Addresses that always fail'),
+  'limits.challenge': limit('limit-challenge', 'Requests a minute to /challenge, of an address at this site'),
+  'limits.verify': limit('limit-verify', 'Requests a minute to /verify, of an address at this site'),
+  'limits.redeem': limit(
+    'limit-redeem',
+    'Requests a minute to /verify-token, of an API key and of an address that uses it',
+  ),
+  'failOpen.challenge': FAIL_OPEN,
+  'failOpen.verify': FAIL_OPEN,
+  ...(Object.fromEntries(SCORE_REASONS.map(signal => [`scoreWeights.${signal}`, weight(signal)])) as {
+    readonly [Signal in ScoreReason as `scoreWeights.${Signal}`]: ReturnType<typeof weight>
+  }),
+  shadow: {
+    kind: objectOf<PolicyOverrides>(POLICY_PARTS, 'an object with numbers of a policy'),
+    about: 'Policy that decides beside the live one, without effect',
+    otherwise: 'none',
+    flag: 'shadow',
+    clear: 'no-shadow',
+  },
+} as const satisfies Readonly<Record<string, Row>>
+
+function weight(signal: ScoreReason) {
+  return {
+    kind: SHARE,
+    about: 'What a signal takes off the score; 0 takes the signal out',
+    otherwise: String(SCORE_WEIGHTS[signal]),
+    flag: 'weight',
+    clear: 'no-weights',
+  } as const
+}
+
+/** What a row contributes to the type of the record: `{ difficulty: { base: number } }`. */
+type Contribution<Name, Row> = Row extends { readonly kind: Kind<infer Value> }
+  ? Row extends { readonly fallback: unknown } | { readonly isRequired: true }
+    ? Name extends `${infer Group}.${infer Part}`
+      ? { [Key in Group]: { [Key in Part]: Value } }
+      : { [Key in Name & string]: Value }
+    : Name extends `${infer Group}.${infer Part}`
+      ? { [Key in Group]?: { [Key in Part]?: Value } }
+      : { [Key in Name & string]?: Value }
+  : never
+type Contributions = { [Name in keyof typeof SITE_FIELDS]: Contribution<Name, (typeof SITE_FIELDS)[Name]> }
+type Together<Union> = (Union extends unknown ? (one: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never
+
+/** The settings of a site that an operator can change. */
+export interface SiteSettings extends Together<Contributions[keyof Contributions]> {}
+
+export interface SiteField extends Row {
+  /** As in files, in the audit log and in `site show`. */
+  readonly name: string
+  readonly path: readonly [name: string, part?: string]
+}
+
+/** All rows. */
+export const FIELDS: readonly SiteField[] = Object.entries<Row>(SITE_FIELDS).map(([name, row]) => {
+  return { ...row, name, path: name.split('.') as [string, string?] }
+})
+
+type Tree = Readonly<Record<string, unknown>>
+
+export function valueIn(settings: object, { path: [name, part] }: SiteField): unknown {
+  const value = (settings as Tree)[name]
+  return part === undefined ? value : (value as Tree | undefined)?.[part]
+}
+
+/** @param value undefined takes the value away; `completed` then brings the fallback back */
+export function withValue<Settings extends object>(
+  settings: Settings,
+  { path: [name, part] }: SiteField,
+  value: unknown,
+): Settings {
+  const group = (settings as Tree)[name] as Tree | undefined
+  return { ...settings, [name]: part === undefined ? value : { ...group, [part]: value } }
+}
+
+/**
+ * All settings in the order of the table. Those that are not given get their fallbacks. Texts are as a flag would give them:
+ * without spaces around them, and once in a list.
+ */
+export function completed(given: Partial<SiteSettings> & { readonly name: string }): SiteSettings {
+  let settings = {} as SiteSettings
+  for (const field of FIELDS) {
+    const value = valueIn(given, field) ?? field.fallback
+    const isText = typeof value === 'string' || Array.isArray(value)
+    if (value !== undefined)
+      settings = withValue(settings, field, isText ? field.kind.text!.read([value].flat()) : value)
+  }
+  const { difficulty } = settings
+  if (difficulty.solveMs !== undefined)
+    difficulty.base = baseAssumed({ ...difficulty, solveMs: difficulty.solveMs })
+  return settings
+}
+
+/** Whether the value is kept for another plan. */
+export function isAsleep({ plan }: SiteField, present: SiteSettings['plan']): boolean {
+  return plan !== undefined && plan !== present
+}
+
+/** The settings as they take effect: those that the plan does not have are as if they were not set. */
+export function inEffect(settings: SiteSettings): SiteSettings {
+  const asleep = FIELDS.filter(field => isAsleep(field, settings.plan))
+  return completed(asleep.reduce((rest, field) => withValue(rest, field, undefined), settings))
+}
+
+/** What holds if the field is not set; undefined for a field that must be. */
+export function defaultText({ fallback, otherwise }: Row): string | undefined {
+  return otherwise ?? (fallback === undefined ? undefined : String(fallback))
+}
+
+export function difficultyProblem({ base, min, max }: SiteSettings['difficulty']): string | undefined {
+  return min <= base && base <= max ? undefined : `expected min <= base <= max, got ${min}, ${base}, ${max}`
+}

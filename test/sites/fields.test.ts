@@ -1,0 +1,117 @@
+/** What the table of a site's fields promises, for each field. A new row fails here until all of it holds. */
+
+import assert from 'node:assert/strict'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { Ajv } from 'ajv'
+import { readInput } from '../../src/cli/command.ts'
+import { COMMANDS } from '../../src/cli/run.ts'
+import { givenFields, withGiven } from '../../src/cli/site-flags.ts'
+import { siteFields } from '../../src/cli/views.ts'
+import { siteChanges } from '../../src/domain/audit.ts'
+import { SCORE_REASONS } from '../../src/domain/score.ts'
+import { FIELDS, type SiteSettings, valueIn, withValue } from '../../src/domain/site-fields.ts'
+import { planApply, sitesFile } from '../../src/sites/file.ts'
+import { parseSitesFile } from '../../src/sites/parse-file.ts'
+import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
+import { siteRecord } from '../../src/sites/sites.ts'
+
+const dir = mkdtempSync(join(tmpdir(), 'powgate-fields-'))
+after(() => rmSync(dir, { recursive: true, force: true }))
+const policy = join(dir, 'policy.json')
+writeFileSync(policy, '{ "loadTolerated": 8 }')
+
+const SETTINGS = 'contract/site-settings.test.ts'
+const OWN_LIMITS = 'a site has limits of its own, and its headers tell them'
+
+/** A value, the flags that set it, and the effect: a file below test/, and a text in it that names the effect. */
+type Trial = readonly [value: unknown, flags: string, file: string, effect: string]
+
+const TRIALS: Readonly<Record<string, Trial>> = {
+  name: ['other', '--name other', 'cli/cli.test.ts', 'an update changes what its flags name'],
+  active: [false, '', SETTINGS, 'a disabled site is refused by every worker'],
+  plan: ['pro', '--plan pro', 'contract/score.ts', 'IP rules on plan'],
+  origins: [['http://a.b'], '--origin http://a.b', 'contract/sites.ts', 'the listed origin'],
+  requireOrigin: [true, '--require-origin', 'contract/sites.ts', 'no Origin header, but requireOrigin'],
+  threshold: [0.25, '--threshold .25', 'contract/score.ts', 'the score reaches the threshold of the site'],
+  'difficulty.base': [20, '--base 20', 'contract/challenge.ts', "a lone visitor gets the site's base"],
+  'difficulty.min': [17, '--min 17', 'domain/rules.test.ts', 'difficulty is within the bounds of the site'],
+  'difficulty.max': [24, '--max 24', 'contract/challenge.ts', "nor the site's own bounds"],
+  'difficulty.solveMs': [300, '--solve-ms 300', SETTINGS, 'a site names a solving time'],
+  'ipRules.allow': [['::1'], '--plan pro --allow ::1', 'contract/score.ts', 'not on the allow list'],
+  'ipRules.block': [['::1'], '--plan pro --block ::1', 'contract/score.ts', 'in a blocked CIDR'],
+  'limits.challenge': [5, '--limit-challenge 5', SETTINGS, OWN_LIMITS],
+  'limits.verify': [5, '--limit-verify 5', SETTINGS, OWN_LIMITS],
+  'limits.redeem': [5, '--limit-redeem 5', SETTINGS, OWN_LIMITS],
+  'failOpen.challenge': [
+    false,
+    '--fail-closed challenge',
+    'contract/outage.test.ts',
+    'a site that fails closed',
+  ],
+  'failOpen.verify': [
+    true,
+    '--fail-open verify',
+    'contract/outage.test.ts',
+    'each endpoint of a site has a policy',
+  ],
+  ...Object.fromEntries(
+    SCORE_REASONS.map(signal => {
+      const flags = `--weight ${signal}=.75`
+      return [
+        `scoreWeights.${signal}`,
+        [0.75, flags, 'domain/rules.test.ts', 'each flag takes off what the table says'],
+      ]
+    }),
+  ),
+  shadow: [
+    { loadTolerated: 8 },
+    `--shadow ${policy}`,
+    'trace/trial.test.ts',
+    'a shadow decides as the replay does',
+  ],
+}
+
+const KEY = 'site_0123456789ABCDEFabcdef'
+const BEFORE = siteRecord({ name: 'shop' }, { siteKey: KEY, createdAt: 1 }, 1)
+const isBySchema = new Ajv({ strict: true }).compile(SITES_FILE_SCHEMA)
+
+async function updated(before: SiteSettings, flags: string): Promise<SiteSettings> {
+  const command = COMMANDS.find(({ name }) => name === 'site update')!
+  return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
+}
+
+for (const field of FIELDS) {
+  const { name, flag, command, clear } = field
+  test(`${name}: from a flag to the record, the audit log and a file, and back`, async () => {
+    const trial = TRIALS[name]
+    assert.ok(trial, `${name} has no row in TRIALS`)
+    const [value, flags, file, effect] = trial
+    assert.ok(
+      readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes(effect),
+      `${file}: ${effect}`,
+    )
+    assert.notDeepEqual(value, valueIn(BEFORE, field), 'the default proves nothing')
+
+    assert.ok(flag !== undefined || COMMANDS.some(({ name }) => name === command), 'no flag, and no command')
+    const settings = flag === undefined ? withValue(BEFORE, field, value) : await updated(BEFORE, flags)
+    const record = siteRecord(settings, BEFORE, 2)
+    assert.deepEqual(valueIn(record, field), value)
+    const change = siteChanges(BEFORE, record).find(({ field }) => field === name)
+    assert.deepEqual(change?.to, value)
+    assert.match(siteFields(record).join('\n'), new RegExp(`^${name},`, 'm'), 'site show')
+
+    const exported = JSON.stringify(sitesFile([record]))
+    assert.ok(isBySchema(JSON.parse(exported)), JSON.stringify(isBySchema.errors))
+    const parsed = parseSitesFile(Buffer.from(exported))
+    assert.ok('value' in parsed, JSON.stringify(parsed))
+    const options = { disablesMissing: false, neverMissing: new Set<string>(), newSiteKey: () => KEY, now: 2 }
+    const [applied] = planApply(parsed.value, [BEFORE], options).changes
+    assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
+
+    if (clear !== undefined && clear !== 'base')
+      assert.deepEqual(valueIn(await updated(record, `--${clear}`), field), valueIn(BEFORE, field))
+  })
+}
