@@ -1,6 +1,7 @@
 /** Composition root of a worker: builds its HTTP server from store, keys, log and routes. */
 
 import { randomBytes, randomFillSync, randomInt } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from './config/config.ts'
 import { ListenError } from './config/ports.ts'
 import { resolveSecrets } from './config/secrets.ts'
@@ -14,7 +15,7 @@ import type { Events, Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
 import type { Exchange } from './http/exchange.ts'
-import type { ExchangeHost } from './http/exchange-host.ts'
+import type { ExchangeHost, Gate } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
@@ -53,48 +54,14 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     }),
     siteNamedBy: exchange => namedSite(service.sites, exchange),
   })
-  const store = await createStore(config, {
-    sweeps: workerIndex === 0,
-    deadlineMs: config.storeDeadlineMs,
-    onCall: stats.storeCalled,
-    onChange: (up, cause) => {
-      const outageSeconds = stats.storeChanged(up)
-      if (up) log.info({ cause, outageSeconds }, 'the store answers')
-      else log.warn({ cause }, 'the store does not answer')
-    },
-    onForgotten: (shards, of) =>
-      log.warn(
-        { shards, of },
-        'the store has lost its memory, or may have (a restart, a failover, a clock that was set): challenges and tokens from before are refused',
-      ),
-  })
-  const gate = overloadGate(config, log)
+  const store = await openStore(config, log, stats, workerIndex)
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
   const service = composeService(config, store, both(stats, eventLog), recorder)
-  const host: ExchangeHost = {
-    trustedProxies: config.trustedProxies,
-    isEveryPeerTrusted: isEveryPeerTrusted(config),
-    relay: undefined,
-    forwardingIgnored: undefined,
-    isDraining: false,
-    underWay: 0,
-    observer: {
-      answered: (part, status, outcome, startedAtMs) => stats.answered(part, status, outcome, startedAtMs),
-      aborted: part => stats.aborted(part),
-      shed: part => stats.shed(part),
-      faulted: (part, error, exchange) => {
-        stats.faulted(part, error)
-        eventLog.faulted(part, error, exchange)
-      },
-    },
-    gate,
-    newRequestId: requestIds(),
-  }
-  tellOfForwarding(host, log)
-  service.sites.start()
-  service.loads.start(service.speeds)
-  service.keyUses.start()
+  const gate = overloadGate(config, log)
+  const host = hostOf(config, log, gate, stats, eventLog)
+  const background = new AbortController()
+  startBackground(service, background.signal)
   await until(() => store.isReady(), FIRST_CONTACT_MS, FIRST_CONTACT_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
@@ -115,9 +82,8 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       host.isDraining = true
       gate?.stop()
       await until(() => listener.connections() === 0, config.drainMs, DRAIN_POLL_MS)
-      service.sites.stop()
-      service.loads.stop()
-      await service.keyUses.stop()
+      background.abort()
+      await service.keyUses.write().catch(ignore) // A store that is away must not keep the process from ending.
       app.close()
       await store.close()
       eventLog.close()
@@ -125,6 +91,73 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     },
   }
 }
+
+function openStore(config: Config, log: Logger, stats: Stats, workerIndex: number): Promise<Store> {
+  return createStore(config, {
+    sweeps: workerIndex === 0,
+    deadlineMs: config.storeDeadlineMs,
+    onCall: stats.storeCalled,
+    onChange: (up, cause) => {
+      const outageSeconds = stats.storeChanged(up)
+      if (up) log.info({ cause, outageSeconds }, 'the store answers')
+      else log.warn({ cause }, 'the store does not answer')
+    },
+    onForgotten: (shards, of) =>
+      log.warn(
+        { shards, of },
+        'the store has lost its memory, or may have (a restart, a failover, a clock that was set): challenges and tokens from before are refused',
+      ),
+  })
+}
+
+function hostOf(
+  config: Config,
+  log: Logger,
+  gate: Gate | undefined,
+  stats: Stats,
+  eventLog: EventLog,
+): ExchangeHost {
+  const host: ExchangeHost = {
+    trustedProxies: config.trustedProxies,
+    isEveryPeerTrusted: isEveryPeerTrusted(config),
+    relay: undefined,
+    forwardingIgnored: undefined,
+    isDraining: false,
+    underWay: 0,
+    observer: {
+      answered: (part, status, outcome, startedAtMs) => stats.answered(part, status, outcome, startedAtMs),
+      aborted: part => stats.aborted(part),
+      shed: part => stats.shed(part),
+      faulted: (part, error, exchange) => {
+        stats.faulted(part, error)
+        eventLog.faulted(part, error, exchange)
+      },
+    },
+    gate,
+    newRequestId: requestIds(),
+  }
+  tellOfForwarding(host, log)
+  return host
+}
+
+/** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
+const [SITES_MS, EXCHANGE_MS, KEY_USES_MS] = [500, 1000, 60_000]
+
+function startBackground({ sites, loads, speeds, keyUses }: Service, end: AbortSignal): void {
+  void repeat(() => sites.refresh(), SITES_MS, end)
+  void repeat(() => Promise.allSettled([loads.exchange(), speeds.exchange()]), EXCHANGE_MS, end)
+  void repeat(() => keyUses.write(), KEY_USES_MS, end)
+}
+
+/** The request path reports failures: the store is away then. */
+async function repeat(action: () => Promise<unknown>, pauseMs: number, end: AbortSignal): Promise<void> {
+  while (!end.aborted) {
+    await action().catch(ignore)
+    await sleep(pauseMs, undefined, { signal: end, ref: false }).catch(ignore)
+  }
+}
+
+function ignore(): void {}
 
 /** Pause between log lines on an ignored header: a proxy sends it with every request. */
 const FORWARDING_TOLD_MS = 60_000
@@ -253,5 +286,5 @@ const DRAIN_POLL_MS = 20
 
 async function until(holds: () => boolean, waitMs: number, pollMs: number): Promise<void> {
   const giveUpAt = performance.now() + waitMs
-  while (!holds() && performance.now() < giveUpAt) await new Promise(resolve => setTimeout(resolve, pollMs))
+  while (!holds() && performance.now() < giveUpAt) await sleep(pollMs)
 }

@@ -4,10 +4,8 @@
  */
 
 import { decayedRate } from '../domain/load.ts'
-import type { SpeedTracker } from './speed-tracker.ts'
 import type { LoadReport, SiteLoad, Store } from './store.ts'
 
-const EXCHANGE_MS = 1000
 /** Sites in one exchange; the busiest go first, the others wait. */
 const REPORTS_MAX = 1000
 const SITES_MAX = 100_000
@@ -19,7 +17,6 @@ export class LoadTracker {
   readonly #now: () => number
   readonly #counts = new Map<string, number>()
   readonly #loads = new Map<string, SiteLoad & { readonly atMs: number }>()
-  #timer: NodeJS.Timeout | undefined
 
   constructor(store: Pick<Store, 'exchangeLoad'>, now: () => number) {
     this.#store = store
@@ -38,19 +35,7 @@ export class LoadTracker {
     return { siteKey, usualRate, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
   }
 
-  /** @param speeds exchanged beside the loads */
-  start(speeds: SpeedTracker): void {
-    const exchange = async () => {
-      await Promise.allSettled([this.exchange(), speeds.exchange()]) // The request path reports that the store is away.
-      this.#timer = setTimeout(exchange, EXCHANGE_MS).unref()
-    }
-    void exchange()
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer)
-  }
-
+  /** To be called once a second. */
   async exchange(): Promise<void> {
     const reports: LoadReport[] = [...this.#counts]
       .map(([siteKey, proofs]) => ({ siteKey, proofs }))

@@ -1,6 +1,5 @@
 /**
- * A worker's bounded cache of sites and API keys. Each worker refreshes its cache twice a second, so all workers see a change
- * within two seconds. While the store is away, the last known copies are used.
+ * A worker's bounded cache of sites and API keys. While the store is away, the last known copies are used.
  */
 
 import { type ApiKeyRecord, compileSite, type Site, type TestOutcome } from '../domain/site.ts'
@@ -10,7 +9,6 @@ import type { Done, SiteStore } from './store.ts'
 const KNOWN_MAX = 100_000
 const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
-const POLL_MS = 500
 /** Reads of the store under way; a flood of made-up keys must not queue without bound. */
 const LOADS_MAX = 1000
 const REFRESH_CHUNK = 200
@@ -23,7 +21,6 @@ export class SiteDirectory {
   readonly #sites: Cache<Site>
   readonly #apiKeys: Cache<ApiKeyRecord>
   #revision: number | undefined
-  #timer: NodeJS.Timeout | undefined
 
   /** @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site */
   constructor(store: SiteStore, now: () => number, hiddenSiteKey?: string) {
@@ -51,18 +48,6 @@ export class SiteDirectory {
 
   loadApiKey(id: string, done: Done<Found<ApiKeyRecord>>): void {
     this.#apiKeys.load(id, done)
-  }
-
-  start(): void {
-    const poll = async () => {
-      await this.refresh().catch(() => {}) // The request path reports that the store is away.
-      this.#timer = setTimeout(poll, POLL_MS).unref()
-    }
-    void poll()
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer)
   }
 
   /** Reads the records that changed since the last call. The revision moves on only when all of them were read. */
