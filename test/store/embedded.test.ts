@@ -234,12 +234,12 @@ test('embedded: a sweep that LMDB could not commit is tried again, and the store
   await challengeOn(store)
   const state = openState(dataDir)
   assert.equal(state.windows.getKeysCount(), 1)
-  const transact = state.file.root.transactionSync.bind(state.file.root)
+  const sweep = store.requests.sweep.bind(store.requests)
   let failures = 1
-  state.file.root.transactionSync = ((action: () => unknown) => {
+  store.requests.sweep = count => {
     if (failures-- > 0) throw new Error('reserved freelist had a data entry with zero-size')
-    return transact(action)
-  }) as typeof state.file.root.transactionSync
+    return sweep(count)
+  }
   clock.now += 3_600_000
   await eventually(20_000, 'the entry stays', () => state.windows.getKeysCount() === 0)
   assert.ok(failures < 0)

@@ -10,35 +10,11 @@
 import { randomInt } from 'node:crypto'
 import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { Database } from 'lmdb'
 import { StoreSetupError } from '../store.ts'
 import { LockedFile } from './write-lock.ts'
 
-export interface SitesEnvironment {
-  readonly file: LockedFile
-  /** JSON records by `s/<site key>` or `k/<key id>`. */
-  readonly records: Database<string, string>
-  /** Which record changed when; see records.ts. */
-  readonly changes: Database<string, string>
-  /** JSON of audit entries; see records.ts. */
-  readonly audit: Database<string, string>
-  /** When an API key was last used, by its id. */
-  readonly uses: Database<string, string>
-  /** JSON of a Learned by site key. */
-  readonly speeds: Database<string, string>
-}
-
-export interface StateEnvironment {
-  readonly file: LockedFile
-  /** Address logs with their used nonces, and windows of callers and API keys; see requests.ts. */
-  readonly windows: Database<Buffer, Buffer>
-  /** Redemption records, and used nonces outside of address logs; see requests.ts. */
-  readonly marks: Database<Buffer, Buffer>
-  /** JSON of a LoadState by site key. */
-  readonly loads: Database<string, string>
-  /** Drawn when the files were made. */
-  readonly epoch: number
-}
+export type SitesEnvironment = ReturnType<typeof openSites>
+export type StateEnvironment = ReturnType<typeof openState>
 
 /**
  * Layout of the state's files. Files with another version's layout are deleted at the start, as after a reboot, because their
@@ -67,41 +43,45 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
   }
 }
 
-export function openSites(dataDir: string): SitesEnvironment {
+export function openSites(dataDir: string) {
   return orSetupError(dataDir, () => {
     const file = new LockedFile({ path: join(dataDir, 'sites'), maxDbs: 8 })
-    const { root } = file
-    const text = { encoding: 'string' } as const
+    const openDb = (name: string) => file.root.openDB<string, string>(name, { encoding: 'string' })
     return file.hold(() => ({
       file,
-      records: root.openDB('records', text),
-      changes: root.openDB('changes', text),
-      audit: root.openDB('audit', text),
-      uses: root.openDB('uses', text),
-      speeds: root.openDB('speeds', text),
+      /** JSON records by `s/<site key>` or `k/<key id>`. */
+      records: openDb('records'),
+      /** Which record changed when; see records.ts. */
+      changes: openDb('changes'),
+      /** JSON of audit entries; see records.ts. */
+      audit: openDb('audit'),
+      /** When an API key was last used, by its id. */
+      uses: openDb('uses'),
+      /** JSON of a Learned by site key. */
+      speeds: openDb('speeds'),
     }))
   })
 }
 
 /** Throws StoreSetupError, also if the state has another version's layout. */
-export function openState(dataDir: string): StateEnvironment {
+export function openState(dataDir: string) {
   return orSetupError(dataDir, () => {
     const mark = readOr(bootFile(dataDir), '')
     if (mark !== '' && !mark.endsWith(LAYOUT_MARK))
       throw new Error('its state is another version’s: restart the service, this change cannot be rolled out')
-    const file = new LockedFile({
-      path: join(dataDir, 'state'),
-      maxDbs: 8,
-      noSync: true,
-      overlappingSync: false,
-    })
+    const path = join(dataDir, 'state')
+    const file = new LockedFile({ path, maxDbs: 8, noSync: true, overlappingSync: false })
     const { root } = file
     const bytes = { encoding: 'binary', keyEncoding: 'binary' } as const
     return file.hold(() => ({
       file,
-      windows: root.openDB('windows', bytes),
-      marks: root.openDB('marks', bytes),
-      loads: root.openDB('loads', { encoding: 'string' }),
+      /** Address logs with their used nonces, and windows of callers and API keys; see requests.ts. */
+      windows: root.openDB<Buffer, Buffer>('windows', bytes),
+      /** Redemption records, and used nonces outside of address logs; see requests.ts. */
+      marks: root.openDB<Buffer, Buffer>('marks', bytes),
+      /** JSON of a LoadState by site key. */
+      loads: root.openDB<string, string>('loads', { encoding: 'string' }),
+      /** Drawn when the files were made. */
       epoch: epochOf(file),
     }))
   })

@@ -22,50 +22,20 @@ const UNFLUSHED = 0x10003 as TransactionFlags
 
 type FileOptions = RootDatabaseOptionsWithPath & { readonly path: string }
 
-/** An LMDB file that this process has open. */
-interface OpenFile {
-  readonly root: RootDatabase
-  close(): Promise<void>
-}
-
-const opened = new Map<string, { readonly root: RootDatabase; users: number }>()
-
-/**
- * Opens a file once per process, for all its users there. If a file were opened twice and closed once, the process would lose
- * its locks on the file. Other processes would then take the process for dead.
- */
-function openFile(options: FileOptions): OpenFile {
-  const { path } = options
-  const entry = opened.get(path) ?? {
-    root: open({ maxReaders: READERS_MAX, cache: false, ...options }),
-    users: 0,
-  }
-  entry.users++
-  opened.set(path, entry)
-  let isOpen = true
-  return {
-    root: entry.root,
-    close: async () => {
-      if (!isOpen) return
-      isOpen = false
-      if (--entry.users > 0) return
-      opened.delete(path)
-      await entry.root.close()
-    },
-  }
+/** A process may open a file several times, and close it as often: lmdb counts its users. */
+function openFile(options: FileOptions): RootDatabase {
+  return open({ maxReaders: READERS_MAX, cache: false, ...options })
 }
 
 /** An LMDB file with its lock, whose own file lies beside it. */
 export class LockedFile {
   readonly root: RootDatabase
-  readonly #file: OpenFile
-  readonly #lock: OpenFile
+  readonly #lock: RootDatabase
   #isHeld = false
 
   constructor(options: FileOptions) {
     this.#lock = openFile({ path: `${options.path}-lock`, noSync: true, overlappingSync: false })
-    this.#file = this.hold(() => openFile(options))
-    this.root = this.#file.root
+    this.root = this.hold(() => openFile(options))
   }
 
   /**
@@ -74,7 +44,7 @@ export class LockedFile {
    */
   hold<T>(action: () => T): T {
     if (this.#isHeld) return action()
-    return this.#lock.root.transactionSync(() => {
+    return this.#lock.transactionSync(() => {
       this.#isHeld = true
       try {
         return action()
@@ -95,7 +65,7 @@ export class LockedFile {
   }
 
   async close(): Promise<void> {
-    await this.#file.close()
+    await this.root.close()
     await this.#lock.close()
   }
 }
