@@ -34,11 +34,10 @@ interface ShardOptions {
   readonly onCall: OnStoreCall | undefined
 }
 
-/** A call under way; `landed` once its operations have their answers. */
+/** A call under way. */
 interface Flight {
   readonly turn: Turn
   readonly startedAtMs: number
-  landed: boolean
   /** The connection that the call was last sent over. */
   place: Place | undefined
 }
@@ -74,8 +73,8 @@ export class Shard {
   #place: Place | undefined
   readonly #serverClock = new ServerClock()
   #turn = new Turn()
-  /** In the order of their start. */
-  #flights: Flight[] = []
+  /** Those whose operations have no answer yet, in the order of their start. */
+  readonly #flights = new Set<Flight>()
   /** The flights that wait for a connection. */
   #held: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
@@ -137,12 +136,12 @@ export class Shard {
     const turn = this.#turn
     if (turn.settles.length === 0) return
     this.#turn = new Turn()
-    const flight: Flight = { turn, startedAtMs: performance.now(), landed: false, place: undefined }
-    if (this.#flights.length >= FLIGHTS_MAX) {
+    const flight: Flight = { turn, startedAtMs: performance.now(), place: undefined }
+    if (this.#flights.size >= FLIGHTS_MAX) {
       settleAll(turn, undefined)
       return
     }
-    this.#flights.push(flight)
+    this.#flights.add(flight)
     this.#armDeadline(this.#options.deadlineMs)
     this.#launch(flight)
   }
@@ -170,16 +169,15 @@ export class Shard {
   }
 
   #call(turn: Turn, place: Place): Promise<unknown> {
-    const shard = {
-      epochKey: this.#epochKey,
-      processKey: this.#processKey,
-      clock: this.#options.clock(),
-      newEpoch: String(randomInt(2 ** 32)),
-      checkedAt: place === this.#place ? this.#serverClock.checkedAt : '',
-      expected: this.#serverClock.expected(),
-    }
+    const { checkedAt } = this.#serverClock
+    const values = [
+      this.#options.clock(),
+      String(randomInt(2 ** 32)), // the next epoch, if the present one is over
+      place === this.#place ? checkedAt : '', // holds for the connection over which it was read
+      this.#serverClock.expected(),
+    ]
     return orByText(async how => {
-      const command = turn.call(TURN, how, shard)
+      const command = turn.call(TURN, how, [this.#epochKey, this.#processKey], values)
       try {
         return await place.sendCommand(command)
       } catch (error) {
@@ -192,40 +190,32 @@ export class Shard {
 
   #landed(flight: Flight, reply: unknown): void {
     this.#heardAtMs = performance.now()
-    if (flight.landed) return
+    if (!this.#flights.has(flight)) return
     if (!isReplyTo(flight.turn, reply)) {
       this.#failed(flight, new Error('a reply of unexpected length'))
       return
     }
-    this.#remove(flight)
     // A late reply over an abandoned connection has an outdated epoch.
     if (flight.place === this.#place) this.#learn(reply, flight.startedAtMs)
     this.#land(flight, reply)
   }
 
   #failed(flight: Flight, error: unknown): void {
-    if (flight.landed) return
+    if (!this.#flights.has(flight)) return
     const message = error instanceof Error ? error.message : String(error)
     if (DID_NOT_RUN.test(message)) {
       this.#hold(flight, message)
       return
     }
-    this.#remove(flight)
     this.#land(flight, undefined)
     this.#goDown(message)
   }
 
   #land(flight: Flight, reply: Buffer | undefined): void {
-    if (flight.landed) return
-    flight.landed = true
+    this.#flights.delete(flight)
     const { turn } = flight
     this.#options.onCall?.(turn.settles.length, (performance.now() - turn.startedAtMs) / 1000)
     settleAll(turn, reply)
-  }
-
-  #remove(flight: Flight): void {
-    const index = this.#flights.indexOf(flight)
-    if (index >= 0) this.#flights.splice(index, 1)
   }
 
   /** One timer for all calls under way: the oldest is due first. */
@@ -238,7 +228,7 @@ export class Shard {
 
   readonly #checkDeadline = (): void => {
     this.#isDeadlineArmed = false
-    const oldest = this.#flights[0]
+    const [oldest] = this.#flights
     if (oldest === undefined) return
     const { deadlineMs } = this.#options
     const restMs = oldest.startedAtMs + deadlineMs - performance.now()
@@ -248,13 +238,11 @@ export class Shard {
 
   /** The outcome of every operation under way is unknown from here on. Late replies count only as a sign of life. */
   #goDown(cause: string): void {
-    const flights = this.#flights
-    this.#flights = []
     this.#held = []
     const wasUp = this.isUp
     this.isUp = false
     this.#place = undefined
-    for (const flight of flights) this.#land(flight, undefined)
+    for (const flight of this.#flights) this.#land(flight, undefined)
     const waiting = this.#turn
     this.#turn = new Turn()
     settleAll(waiting, undefined)
@@ -356,6 +344,6 @@ export class Shard {
     if (!wasUp) this.#options.onChange()
     const held = this.#held
     this.#held = []
-    for (const flight of held) if (!flight.landed) this.#launch(flight)
+    for (const flight of held) if (this.#flights.has(flight)) this.#launch(flight)
   }
 }

@@ -12,21 +12,6 @@ import type { Script } from './scripts.ts'
 /** Gets the reply and where this operation's answer starts; undefined if the outcome is unknown. */
 export type Settle = (reply: Buffer | undefined, at: number) => void
 
-/** What a call contains besides its operations; see lua/turn.lua. */
-interface ShardCall {
-  /** The key by which a Cluster finds the shard's slot. */
-  readonly epochKey: string
-  /** The key that holds the Redis process. */
-  readonly processKey: string
-  /** Milliseconds; '' for the server's own clock. */
-  readonly clock: string
-  readonly newEpoch: string
-  /** From the last reply over the same connection; '' if there was none. */
-  readonly checkedAt: string
-  /** From `ServerClock`. */
-  readonly expected: string
-}
-
 export class Turn {
   /** In the order of the operations. */
   readonly settles: Settle[] = []
@@ -48,24 +33,33 @@ export class Turn {
     this.settles.push(settle)
   }
 
-  call(script: Script, how: 'evalsha' | 'eval', shard: ShardCall): Command {
-    const { epochKey, processKey, clock, newEpoch, checkedAt, expected } = shard
-    const code = how === 'evalsha' ? script.sha : script.text
-    const keyCount = 2 + this.#keyCount
-    const count = 3 + keyCount + 4 + this.settles.length
-    const head = `*${count}\r\n${bulk(how)}${bulk(code)}${bulk(String(keyCount))}${bulk(epochKey)}${bulk(processKey)}`
+  /**
+   * @param keys those before the keys of the operations; a Cluster finds the slot by the first
+   * @param values those before the operations
+   */
+  call(
+    { sha, text }: Script,
+    how: 'evalsha' | 'eval',
+    keys: readonly [string, ...string[]],
+    values: readonly string[],
+  ): Command {
+    const code = how === 'evalsha' ? sha : text
+    const keyCount = keys.length + this.#keyCount
+    const count = 3 + keyCount + values.length + this.settles.length
     const bytes = Buffer.concat([
-      Buffer.from(head, 'latin1'),
+      Buffer.from(`*${count}\r\n${bulks([how, code, String(keyCount), ...keys])}`, 'latin1'),
       this.#keys.bytes(),
-      Buffer.from(bulk(clock) + bulk(newEpoch) + bulk(checkedAt) + bulk(expected), 'latin1'),
+      Buffer.from(bulks(values), 'latin1'),
       this.#operations.bytes(),
     ])
-    return new PreparedCommand(how, [code, '1', epochKey], bytes)
+    return new PreparedCommand(how, [code, '1', keys[0]], bytes)
   }
 }
 
-function bulk(text: string): string {
-  return `$${text.length}\r\n${text}\r\n`
+function bulks(texts: readonly string[]): string {
+  let framed = ''
+  for (const text of texts) framed += `$${text.length}\r\n${text}\r\n`
+  return framed
 }
 
 /** Enough for a turn of ordinary size; the buffers of a larger turn grow. */
