@@ -7,7 +7,6 @@ import type { Config } from '../config/config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
-import type { RedisStore } from '../store/redis/store.ts'
 import type { RedemptionAdmission, RequestStore, SiteStore, SolutionAdmission } from '../store/store.ts'
 
 /** What `powgate check` prints. */
@@ -27,7 +26,6 @@ const PATIENT_MS = 2000
 /** Number of trials, so many that most shards of a Cluster are used. */
 const ROUNDS = 32
 const KEPT_MS = 1000
-const CLOCK_SKEW_MS_MAX = 1000
 
 /** @returns the store's sites; none if the store cannot be used */
 export async function checkStore(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
@@ -50,20 +48,11 @@ async function checkRedis(config: Config, findings: CheckResults): Promise<reado
     }
     await tryRequests(store.requests, findings)
     const sites = await countSites(store.sites, findings)
-    if ('advice' in store) await adviseOnRedis(store, findings)
+    if ('advice' in store) findings.warnings.push(...(await store.advice()))
     return sites
   } finally {
     await store.close()
   }
-}
-
-async function adviseOnRedis(store: RedisStore, { warnings }: CheckResults): Promise<void> {
-  warnings.push(...(await store.advice()))
-  const aheadMs = await store.clockAheadMs()
-  if (Math.abs(aheadMs) > CLOCK_SKEW_MS_MAX)
-    warnings.push(
-      `the clocks of this host and of Redis are ${Math.round(Math.abs(aheadMs) / 1000)} s apart: keep both by NTP, hosts may differ by 5 s`,
-    )
 }
 
 async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {

@@ -37,12 +37,10 @@ export class ShardHealth {
     return performance.now() - this.#startedAtMs > START_MS
   }
 
+  /** What of the store answers, and why the rest does not. */
   describe(): string {
-    const up = this.#upCount()
-    if (up === this.#shards.length) return this.#shards.length === 1 ? 'answers' : `all ${up} shards answer`
-    const which =
-      this.#shards.length === 1 ? 'does not answer' : `${up} of ${this.#shards.length} shards answer`
-    return `${which}: ${this.cause()}`
+    const { length } = this.#shards
+    return length === 1 ? this.cause() : `${this.#upCount()} of ${length} shards answer: ${this.cause()}`
   }
 
   /** Why the first shard that is down is down. */
@@ -81,9 +79,7 @@ export class ShardHealth {
   #tellDown(): void {
     this.#timer = undefined
     this.#isToldDown = true
-    const down = this.#shards.length - this.#upCount()
-    const which = this.#shards.length === 1 ? '' : `${down} of ${this.#shards.length} shards: `
-    this.#listener.onChange?.(false, which + this.cause())
+    this.#listener.onChange?.(false, this.describe())
   }
 
   #upCount(): number {

@@ -21,6 +21,7 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
 ]
 
 const POLL_MS = 20
+const CLOCK_SKEW_MS_MAX = 1000
 
 /** Why a Redis cannot be used, for whoever configured it. */
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
@@ -79,11 +80,15 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     infoOf(ask, 'memory'),
     kind === 'cluster' ? fieldsOf(await attempt(ask, 'cluster', 'info')) : {},
   ])
+  const startMs = Date.now()
+  const time = await attempt(ask, 'time')
+  const hereMs = (startMs + Date.now()) / 2
   return [
     ...evictionAdvice(memory),
     ...persistenceAdvice(persistence),
     ...replicaAdvice(replication, kind),
     ...clusterAdvice(cluster),
+    ...clockAdvice(time, hereMs),
   ]
 }
 
@@ -147,6 +152,17 @@ function clusterAdvice(fields: Fields): string[] {
   const slots = Number(fields.cluster_slots_ok ?? CLUSTER_SLOTS)
   if (slots < CLUSTER_SLOTS) lines.push(`the Cluster serves ${slots} of ${CLUSTER_SLOTS} slots`)
   return lines
+}
+
+/** @param time reply to TIME, which was answered at about `hereMs` */
+function clockAdvice(time: unknown, hereMs: number): string[] {
+  if (!Array.isArray(time)) return []
+  const apartMs = Math.abs(Number(time[0]) * 1000 + Number(time[1]) / 1000 - hereMs)
+  return apartMs > CLOCK_SKEW_MS_MAX
+    ? [
+        `the clocks of this host and of Redis are ${Math.round(apartMs / 1000)} s apart: keep both by NTP, hosts may differ by 5 s`,
+      ]
+    : []
 }
 
 /** Empty if the server refuses the command. */

@@ -18,6 +18,7 @@ function load(...files: string[]): Script {
 
 /** All request operations of one event-loop turn on one shard. */
 export const TURN = load(
+  'time',
   'clock',
   'windows',
   'address-log',
@@ -32,8 +33,8 @@ export const TURN = load(
 )
 export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
-export const ADD_VOTES = load('add-votes-1')
-export const EXCHANGE_LOAD = load('exchange-load-n')
+export const ADD_VOTES = load('time', 'add-votes-1')
+export const EXCHANGE_LOAD = load('time', 'exchange-load-n')
 
 /** Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice. */
 export async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {

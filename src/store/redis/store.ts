@@ -30,7 +30,7 @@ export class RedisStore implements Store {
   readonly #options: RedisStoreOptions
   readonly #connection: Connection
   readonly #shards: readonly Shard[]
-  readonly #health: ShardHealth
+  readonly health: ShardHealth
   /** Milliseconds for a script; '' for the server's own clock. */
   readonly #clock: () => string
 
@@ -49,13 +49,13 @@ export class RedisStore implements Store {
           keyPrefix: `${keyPrefix}:{${tag}}:`,
           deadlineMs,
           clock: this.#clock,
-          onChange: () => this.#health.changed(),
-          onForgotten: () => this.#health.forgot(),
+          onChange: () => this.health.changed(),
+          onForgotten: () => this.health.forgot(),
           onCall: options.onCall,
         }),
     )
     this.requests = new RedisRequests(this.#shards, clock ?? Date.now)
-    this.#health = new ShardHealth(this.#shards, options)
+    this.health = new ShardHealth(this.#shards, options)
     for (const shard of this.#shards) shard.start()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
@@ -84,27 +84,19 @@ export class RedisStore implements Store {
     return adviceOn(this.#connection.ask, this.#options.target.kind)
   }
 
-  /** Milliseconds by which the server's clock is ahead of this host's; the time that the call takes makes them less exact. */
-  async clockAheadMs(): Promise<number> {
-    const startMs = Date.now()
-    const [seconds, microseconds] = (await this.#connection.ask('time')) as [string, string]
-    const hereMs = (startMs + Date.now()) / 2
-    return Number(seconds) * 1000 + Number(microseconds) / 1000 - hereMs
-  }
-
   /** `Redis 7.0.15`, `Valkey 8.0.1`; undefined if the server does not say. */
   version(): Promise<string | undefined> {
     return versionOf(this.#connection.ask)
   }
 
   async close(): Promise<void> {
-    this.#health.stop()
+    this.health.stop()
     for (const shard of this.#shards) shard.stop()
     this.#connection.close()
   }
 
   isReady(): boolean {
-    return this.#health.isReady()
+    return this.health.isReady()
   }
 
   trouble(): StoreTrouble | undefined {
@@ -112,12 +104,7 @@ export class RedisStore implements Store {
   }
 
   #cause(): string {
-    return this.#connection.lastError() ?? this.#health.cause()
-  }
-
-  /** One line for an operator: what of the store answers. */
-  describeHealth(): string {
-    return this.#health.describe()
+    return this.#connection.lastError() ?? this.health.cause()
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

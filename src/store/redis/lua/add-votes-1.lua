@@ -1,24 +1,18 @@
 -- Adds one worker's votes on the speed of visitors' devices; computes the same as domain/calibrator.ts.
 -- KEYS     speeds (hash: lead, lead of the day and start of the day, by site key)
--- ARGV     '' for this server's clock, or a time in milliseconds (tests) | for each: site key | sum of votes, 0 to ask
+-- ARGV     time, see time.lua | for each: site key | sum of votes, 0 to ask
 -- returns  for each: lead as a decimal string, nil for a site that never had a vote
 local STEP, DAY_MS = 0.0005, 86400000
 local DAY_BITS, FIRST_DAY_BITS = 1, 3
-
-local now = tonumber(ARGV[1])
-if not now then
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
 
 local answers = {}
 for index = 2, #ARGV, 2 do
   local votes = tonumber(ARGV[index + 1])
   local state = redis.call('HGET', KEYS[1], ARGV[index])
-  local lead, of_day, day = 0, 0, now
+  local lead, of_day, day = 0, 0, wall
   if state then lead, of_day, day = struct.unpack('>ddd', state) end
   if votes ~= 0 then
-    if math.abs(now - day) >= DAY_MS then of_day, day = lead, now end
+    if math.abs(wall - day) >= DAY_MS then of_day, day = lead, wall end
     local most = of_day == 0 and FIRST_DAY_BITS or DAY_BITS
     lead = math.max(of_day - most, math.min(of_day + most, lead + votes * STEP))
     redis.call('HSET', KEYS[1], ARGV[index], struct.pack('>ddd', lead, of_day, day))

@@ -1,18 +1,10 @@
--- The time of this call, and how times are compared; see domain/limits.ts.
--- ARGV[1]  '' for this server's clock, or a time in milliseconds (tests)
+-- How times are compared; see domain/limits.ts.
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
 local WINDOW = 60000
 local WRAP, HALF_WRAP = 16777216, 8388608
 local EXACT_LIMIT = 256
 local COUNT_MAX = 65535
 
-local function clock()
-  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-  local time = call('TIME')
-  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-end
-
-local wall = clock()
 local now = wall % WRAP
 
 -- If the clock stepped back, the last entry's time counts as now.
