@@ -19,7 +19,7 @@ import { type HeaderList, type Reply, refusalReply } from './http/replies.ts'
 import { contentRequest, endsPlainly } from './http/request-headers.ts'
 
 /** What each endpoint does. */
-const FLOWS: { readonly [Name in EndpointName]: new (service: Service) => Endpoint } = {
+const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Name) => Endpoint } = {
   challenge: ChallengeEndpoint,
   verify: VerifyEndpoint,
   'verify-token': VerifyTokenEndpoint,
@@ -41,7 +41,7 @@ export function buildApp(
   contents: readonly ContentRoute[],
 ): TemplatedApp {
   const app = App()
-  for (const name of ENDPOINT_NAMES) addRoute(app, name, new FLOWS[name](service), host)
+  for (const name of ENDPOINT_NAMES) addRoute(app, name, service, host)
   for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const rules = { isCrossOrigin: false, faultReply: notFound, ambiguousReply: AMBIGUOUS_REPLY }
@@ -99,7 +99,13 @@ function unlessOverloaded(
   }
 }
 
-function addRoute(app: TemplatedApp, name: EndpointName, endpoint: Endpoint, host: ExchangeHost): void {
+function addRoute<Name extends EndpointName>(
+  app: TemplatedApp,
+  name: Name,
+  service: Service,
+  host: ExchangeHost,
+): void {
+  const endpoint = new FLOWS[name](service, name)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
   const path = `/${name}`
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
@@ -108,12 +114,12 @@ function addRoute(app: TemplatedApp, name: EndpointName, endpoint: Endpoint, hos
   const rules = {
     part: name,
     isCrossOrigin,
-    faultReply: endpoint.refusals.faultReply,
+    faultReply: endpoint.faultReply,
     ambiguousReply,
   }
   const step = (exchange: Exchange) => endpoint.handle(exchange)
   const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(step)
-  const shedding = { work, reply: endpoint.refusals.overloadReply }
+  const shedding = { work, reply: endpoint.overloadReply }
   app[method](path, unlessOverloaded(handle, shedding, host, rules))
   // Preflights are not counted among the endpoint's answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))

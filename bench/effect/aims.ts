@@ -1,7 +1,7 @@
 /** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/effect.md says why some are missed. */
 
 import { difficultyFor } from '../../src/domain/difficulty.ts'
-import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { addLoad, type LoadState } from '../../src/domain/load.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'

@@ -1,6 +1,6 @@
 /** The parts of the bench: what operations cost, in turns of several sizes; memory; expiry; and growth with the addresses. */
 
-import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import type { RequestStore } from '../../src/store/store.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
 import { checkKept, collectGarbage, drive, driveAll, HOLLOW_STORE } from './drive.ts'

@@ -4,8 +4,8 @@
  */
 
 import { addressFromBytes, limitKey } from '../../src/domain/address.ts'
+import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
-import { CONTRACT_LIMITS } from '../../src/domain/limits.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
 import type {

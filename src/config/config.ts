@@ -8,7 +8,7 @@ import { Ajv, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { AddressSet, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
-import { LIMITS, type Limits } from '../domain/limits.ts'
+import { limitsOf } from '../domain/endpoint.ts'
 import { didYouMean } from '../domain/nearest.ts'
 import { checkedRedis, type RedisTarget } from './redis.ts'
 import { SECRET_CHARACTERS_MIN, SETTINGS, type Setting, type SettingName } from './settings.ts'
@@ -198,7 +198,6 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
   const number = (name: SettingName) => Number(text(name))
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
   const adminHosts = text('POWGATE_ADMIN_HOSTS').toLowerCase().split(',')
-  const limits = Object.entries(LIMITS).map(([name, { setting }]) => [name, number(setting)])
   return {
     host: text('HOST'),
     port: number('PORT'),
@@ -228,7 +227,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     /** Whether trusted peers start their connections with a PROXY protocol v2 header. */
     proxyProtocol: text('POWGATE_PROXY_PROTOCOL') === 'on',
     ipv6PrefixBits: number('POWGATE_IPV6_PREFIX'),
-    limits: Object.fromEntries(limits) as Limits,
+    limits: limitsOf(({ setting }) => number(setting)),
     challengeLifetimeMs: number('POWGATE_CHALLENGE_SECONDS') * 1000,
     tokenLifetimeMs: number('POWGATE_TOKEN_SECONDS') * 1000,
     storeDeadlineMs: number('POWGATE_STORE_DEADLINE_MS'),

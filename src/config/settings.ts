@@ -2,7 +2,7 @@
 
 import { availableParallelism } from 'node:os'
 import Type, { type TSchema } from '#typebox'
-import { LIMITS } from '../domain/limits.ts'
+import { LIMITS } from '../domain/endpoint.ts'
 
 export interface Setting {
   readonly schema: TSchema

@@ -6,7 +6,7 @@
 
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
-import { CONTRACT_LIMITS } from '../domain/limits.ts'
+import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import {
   type ApiKeyRecord,
   apiKeyId,

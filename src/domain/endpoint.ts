@@ -3,7 +3,7 @@
  * routes.ts binds the two. The dashboard's page reads this table too, so this file runs in browsers.
  */
 
-import type { Limits, Policy } from './limits.ts'
+import type { Policy } from './limits.ts'
 import type { WorkKind } from './overload.ts'
 import type { SiteSettings } from './site-fields.ts'
 
@@ -34,6 +34,35 @@ export type ErrorStyle = 'plain' | 'redemption' | 'siteverify'
 
 /** What the dashboard shows of a visit's way. */
 export type TrafficCount = 'challenges' | 'passed' | 'failed' | 'redeemed'
+
+/** Contract §8. */
+export const LIMITS = {
+  challengeAddress: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
+  challengeAddressSite: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
+  verifyAddress: limit('POWGATE_LIMIT_VERIFY_ADDRESS', 30, '/verify, per address'),
+  verifyAddressSite: limit('POWGATE_LIMIT_VERIFY_ADDRESS_SITE', 20, '/verify, per address and site'),
+  redeemAddress: limit(
+    'POWGATE_LIMIT_REDEEM_ADDRESS',
+    100,
+    '/verify-token and /siteverify, per calling address',
+  ),
+  redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
+}
+
+/** @param perMinute requests a minute, unless the setting says otherwise */
+function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
+  return { setting, perMinute, counts }
+}
+
+/** In requests per minute. */
+export type Limits = Readonly<Record<keyof typeof LIMITS, number>>
+
+/** @param of gives the limit of a row of the table */
+export function limitsOf(of: (row: (typeof LIMITS)[keyof Limits]) => number): Limits {
+  return Object.fromEntries(Object.entries(LIMITS).map(([name, row]) => [name, of(row)])) as Limits
+}
+
+export const CONTRACT_LIMITS = limitsOf(({ perMinute }) => perMinute)
 
 const REDEMPTION = {
   method: 'post',

@@ -13,37 +13,9 @@
  * write. Requests in the same slot of time share an entry, which has the time of the last one. Up to a limit of 256, a slot
  * is one millisecond and the window is exact. Above, a slot is 1/256 of the window, so that memory stays bounded. A request
  * may then be refused up to 0.4 % of a window too long, but none is admitted too early.
- *
- * The dashboard's page reads the names of the settings, so this file is loaded by browsers: it makes no buffer at its start.
  */
 
 export const WINDOW_MS = 60_000
-
-/** Contract §8. */
-export const LIMITS = {
-  challengeAddress: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS', 60, '/challenge, per address'),
-  challengeAddressSite: limit('POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE', 30, '/challenge, per address and site'),
-  verifyAddress: limit('POWGATE_LIMIT_VERIFY_ADDRESS', 30, '/verify, per address'),
-  verifyAddressSite: limit('POWGATE_LIMIT_VERIFY_ADDRESS_SITE', 20, '/verify, per address and site'),
-  redeemAddress: limit(
-    'POWGATE_LIMIT_REDEEM_ADDRESS',
-    100,
-    '/verify-token and /siteverify, per calling address',
-  ),
-  redeemApiKey: limit('POWGATE_LIMIT_REDEEM_API_KEY', 200, '/verify-token and /siteverify, per API key'),
-}
-
-/** @param perMinute requests a minute, unless the setting says otherwise */
-function limit<Setting extends string>(setting: Setting, perMinute: number, counts: string) {
-  return { setting, perMinute, counts }
-}
-
-/** In requests per minute. */
-export type Limits = Readonly<Record<keyof typeof LIMITS, number>>
-
-export const CONTRACT_LIMITS = Object.fromEntries(
-  Object.entries(LIMITS).map(([name, { perMinute }]) => [name, perMinute]),
-) as Limits
 
 /** The limit that refused, by its name in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'
@@ -80,6 +52,8 @@ export interface Limited {
   readonly retryAfterMs: number
   readonly policy: Policy
 }
+
+const EMPTY = Buffer.alloc(0)
 
 export function sharesSlot(entryTime: number, time: number, slot: number): boolean {
   return Math.floor(entryTime / slot) === Math.floor(time / slot)
@@ -123,7 +97,10 @@ export function admitToWindow(
       policy,
     }
   }
-  return { status: 'admitted', record: appendToWindow(record, firstLive, time, total, slotMs(limit)) }
+  return {
+    status: 'admitted',
+    record: appendToWindow(record ?? EMPTY, firstLive, time, total, slotMs(limit)),
+  }
 }
 
 function windowWaitMs(record: Buffer, firstLive: number, time: number, excess: number): number {
@@ -135,25 +112,18 @@ function windowWaitMs(record: Buffer, firstLive: number, time: number, excess: n
   return WINDOW_MS
 }
 
-function appendToWindow(
-  old: Buffer | undefined,
-  firstLive: number,
-  time: number,
-  total: number,
-  slot: number,
-): Buffer {
-  const length = old?.length ?? 0
-  const last = length - WINDOW_ENTRY
+function appendToWindow(old: Buffer, firstLive: number, time: number, total: number, slot: number): Buffer {
+  const last = old.length - WINDOW_ENTRY
   const joins =
     last >= firstLive &&
-    sharesSlot(readUInt24(old!, last), time, slot) &&
-    old!.readUInt16BE(last + 3) < COUNT_MAX
-  const keptEnd = joins ? last : Math.max(firstLive, length)
+    sharesSlot(readUInt24(old, last), time, slot) &&
+    old.readUInt16BE(last + 3) < COUNT_MAX
+  const keptEnd = joins ? last : Math.max(firstLive, old.length)
   const at = WINDOW_HEADER + Math.max(0, keptEnd - firstLive)
   const record = Buffer.allocUnsafe(at + WINDOW_ENTRY)
   record.writeUInt32BE(total + 1, 0)
-  if (keptEnd > firstLive) old!.copy(record, WINDOW_HEADER, firstLive, keptEnd)
+  if (keptEnd > firstLive) old.copy(record, WINDOW_HEADER, firstLive, keptEnd)
   writeUInt24(record, at, time)
-  record.writeUInt16BE(joins ? old!.readUInt16BE(last + 3) + 1 : 1, at + 3)
+  record.writeUInt16BE(joins ? old.readUInt16BE(last + 3) + 1 : 1, at + 3)
   return record
 }

@@ -3,8 +3,7 @@
  * the dashboard's page show these and those of the refusals (outcome.ts).
  */
 
-import { ENDPOINT_NAMES, ENDPOINTS } from './endpoint.ts'
-import { LIMITS } from './limits.ts'
+import { ENDPOINT_NAMES, ENDPOINTS, LIMITS } from './endpoint.ts'
 import type { JudgementReason } from './score.ts'
 
 /** What a reason means; then what else it can be, or what helps. */

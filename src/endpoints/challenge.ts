@@ -12,25 +12,20 @@ import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import type { Service } from './service.ts'
 import { boundsFor } from './solve-time.ts'
 import { type AllowedVisit, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export class ChallengeEndpoint extends VisitorEndpoint {
-  constructor(service: Service) {
-    super(service, 'challenge')
-  }
-
   protected admit(visit: Visit): void {
     const { exchange, charge, ownLimit, refusal } = visit
     this.service.store.admitChallenge(
       charge,
       exchange.guard(admission => {
-        if (!this.refusals.admits(exchange, admission, ownLimit)) return
+        if (!this.admits(exchange, admission, ownLimit)) return
         if (refusal === undefined) this.#issue(visit, admission)
-        else this.refusals.refuse(exchange, refusal)
+        else this.refuse(exchange, refusal)
       }),
     )
   }
@@ -39,7 +34,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     const { siteKey } = site.record
     const storeEpoch = this.service.store.nonceEpoch(addressKey, siteKey)
     if (storeEpoch === undefined) {
-      this.refusals.refuse(exchange, 'store-unavailable')
+      this.refuse(exchange, 'store-unavailable')
       return
     }
     const issuedAtMs = this.service.now()

@@ -13,7 +13,6 @@
 
 import { hash } from 'node:crypto'
 import { type Address, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
-import type { EndpointName } from '../domain/endpoint.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
@@ -24,18 +23,7 @@ import type { Parsed } from '../http/schemas.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import type { RedemptionAdmission, RedemptionRequest, TokenRedemption } from '../store/store.ts'
-import { CLOCK_SKEW_MS, Refusals, type Service } from './service.ts'
-
-/** The part that differs between the endpoints. `Asked` is a request's body, as bytes or as fields. */
-interface RedemptionDialect<Asked> {
-  readonly endpoint: Extract<EndpointName, 'verify-token' | 'siteverify'>
-  /** A copy that stays valid after the callback which passed `asked`. */
-  keep(asked: Asked): Asked
-  /** Parses a body, once the caller is known. */
-  read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
-  /** The JSON body of a success. */
-  success(claims: TokenClaims, site: Site): string
-}
+import { CLOCK_SKEW_MS, Endpoint } from './service.ts'
 
 /** The caller according to its credentials. */
 type Caller =
@@ -59,16 +47,14 @@ type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
 type Admitted = Extract<RedemptionAdmission, { status: 'admitted' }>
 
-export class RedemptionFlow<Asked> {
-  readonly refusals: Refusals
-  readonly #service: Service
-  readonly #dialect: RedemptionDialect<Asked>
-
-  constructor(service: Service, dialect: RedemptionDialect<Asked>) {
-    this.#service = service
-    this.#dialect = dialect
-    this.refusals = new Refusals(service, dialect.endpoint)
-  }
+/** `Asked` is a request's body, as bytes or as fields. */
+export abstract class RedemptionEndpoint<Asked> extends Endpoint {
+  /** A copy that stays valid after the callback which passed `asked`. */
+  protected abstract keep(asked: Asked): Asked
+  /** Parses a body, once the caller is known. */
+  protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
+  /** The JSON body of a success. */
+  protected abstract success(claims: TokenClaims, site: Site): string
 
   /**
    * Answers the request.
@@ -76,42 +62,42 @@ export class RedemptionFlow<Asked> {
    * @param key a text of an API key's form
    * @param keyId the id inside the key
    */
-  redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
+  protected redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
     exchange.apiKeyId = keyId
     const caller = this.#knownCaller(key, keyId)
     if (caller !== undefined) return this.#admit(exchange, caller, asked)
-    const kept = this.#dialect.keep(asked)
+    const kept = this.keep(asked)
     this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
   }
 
   /** The caller, from the worker's cache; undefined if its API key or site is not cached. */
   #knownCaller(key: string, keyId: string): Caller | undefined {
-    const apiKey = this.#service.sites.cachedApiKey(keyId)
+    const apiKey = this.service.sites.cachedApiKey(keyId)
     if (apiKey === undefined) return undefined
     if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
     if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
     if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
-    if (isExpired(apiKey, this.#service.now())) return { status: 'refused', reason: 'api-key-expired' }
-    const site = this.#service.sites.cachedSite(apiKey.siteKey)
+    if (isExpired(apiKey, this.service.now())) return { status: 'refused', reason: 'api-key-expired' }
+    const site = this.service.sites.cachedSite(apiKey.siteKey)
     if (site === undefined) return undefined
     if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
     return { status: 'known', apiKey, site }
   }
 
   #loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
-    const unavailable = () => this.refusals.refuse(exchange, 'store-unavailable')
+    const unavailable = () => this.refuse(exchange, 'store-unavailable')
     const judge = () => {
       const caller = this.#knownCaller(key, keyId)
       if (caller === undefined) unavailable()
       else done(caller)
     }
-    this.#service.sites.loadApiKey(
+    this.service.sites.loadApiKey(
       keyId,
       exchange.guard(apiKey => {
         if (apiKey === undefined) unavailable()
-        else if (apiKey === null || this.#service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
+        else if (apiKey === null || this.service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
         else
-          this.#service.sites.loadSite(
+          this.service.sites.loadSite(
             apiKey.siteKey,
             exchange.guard(site => (site === undefined ? unavailable() : judge())),
           )
@@ -125,10 +111,10 @@ export class RedemptionFlow<Asked> {
     const isKnown = caller.status === 'known'
     const attempt = isKnown ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
     const ownLimit = isKnown ? caller.site.record.limits?.redeem : undefined
-    this.#service.store.redeemToken(
+    this.service.store.redeemToken(
       this.#request(address, caller, attempt),
       exchange.guard(admission => {
-        if (this.refusals.admits(exchange, admission, ownLimit)) this.#conclude(exchange, attempt, admission)
+        if (this.admits(exchange, admission, ownLimit)) this.#conclude(exchange, attempt, admission)
       }),
     )
   }
@@ -138,7 +124,7 @@ export class RedemptionFlow<Asked> {
    * against. A site with its own limit has separate windows for the addresses that use its keys.
    */
   #request(address: Address, caller: Caller, attempt: Attempt): RedemptionRequest {
-    const { limits, ipv6PrefixBits } = this.#service.settings
+    const { limits, ipv6PrefixBits } = this.service.settings
     const key = limitKey(address, ipv6PrefixBits)
     if (caller.status === 'refused') {
       const callerKey = windowOfRefused(key)
@@ -169,23 +155,23 @@ export class RedemptionFlow<Asked> {
     const terms = nonceTerms(nonce)
     const nonceExpiresAtMs =
       terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs)
-    return Math.max(issuedAtMs, nonceExpiresAtMs, this.#service.now()) + lifetimes.tokenLifetimeMs
+    return Math.max(issuedAtMs, nonceExpiresAtMs, this.service.now()) + lifetimes.tokenLifetimeMs
   }
 
   #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {
     exchange.siteKey = caller.apiKey.siteKey
-    if (caller.site.test === undefined) this.#service.keyUses.note(caller.apiKey.id, this.#service.now())
-    const parsed = this.#dialect.read(asked, exchange, caller.site)
+    if (caller.site.test === undefined) this.service.keyUses.note(caller.apiKey.id, this.service.now())
+    const parsed = this.read(asked, exchange, caller.site)
     if (!parsed.ok) return refused(parsed.refusal)
     if (caller.site.test !== undefined) return this.#evaluateTest(exchange, caller, parsed.body)
     const { token, expectedIp, idempotencyKey } = parsed.body
-    const reading = readToken(this.#service.keyring, token)
+    const reading = readToken(this.service.keyring, token)
     exchange.nonce = reading.status === 'genuine' ? reading.claims.nonce : statedNonce(token)
     if (reading.status !== 'genuine') {
       return refused({ reason: reading.status === 'malformed' ? 'token-malformed' : 'token-forged' })
     }
     const { claims } = reading
-    const now = this.#service.now()
+    const now = this.service.now()
     if (claims.issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'token-from-future' })
     if (now >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
       return refused({ reason: 'token-expired' })
@@ -201,8 +187,8 @@ export class RedemptionFlow<Asked> {
           verdict: 'certain',
           caller,
           claims: {
-            issuedAtMs: this.#service.now(),
-            lifetimes: this.#service.settings,
+            issuedAtMs: this.service.now(),
+            lifetimes: this.service.settings,
             nonce: '0'.repeat(NONCE_LENGTH),
             counter: 0,
             siteTag: caller.site.tag,
@@ -228,26 +214,26 @@ export class RedemptionFlow<Asked> {
         this.#succeed(exchange, attempt)
         break
       default:
-        this.refusals.refuse(exchange, attempt.refusal.reason, attempt.refusal)
+        this.refuse(exchange, attempt.refusal.reason, attempt.refusal)
     }
   }
 
   #concludeRedeemable(exchange: Exchange, attempt: Redeemable, admitted: Admitted): void {
     switch (admitted.token) {
       case 'redeemed':
-        this.#service.events.redeemed(exchange, attempt.caller.apiKey, attempt.claims)
+        this.service.events.redeemed(exchange, attempt.caller.apiKey, attempt.claims)
         this.#succeed(exchange, attempt)
         break
       case 'forgotten':
-        this.refusals.refuse(exchange, 'token-forgotten')
+        this.refuse(exchange, 'token-forgotten')
         break
       default:
-        this.refusals.refuse(exchange, 'token-used')
+        this.refuse(exchange, 'token-used')
     }
   }
 
   #succeed(exchange: Exchange, { caller, claims }: Pick<Redeemable, 'caller' | 'claims'>): void {
-    exchange.answer({ status: 200, body: this.#dialect.success(claims, caller.site), headers: NO_HEADERS })
+    exchange.answer({ status: 200, body: this.success(claims, caller.site), headers: NO_HEADERS })
   }
 }
 

@@ -1,10 +1,10 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
 import type { DifficultyInputs } from '../domain/difficulty.ts'
-import { ENDPOINTS, type EndpointName, type ErrorStyle } from '../domain/endpoint.ts'
+import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
-import type { Limits, Policy } from '../domain/limits.ts'
+import type { Policy } from '../domain/limits.ts'
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
@@ -82,24 +82,19 @@ export interface Judgement {
   readonly signals: ScoreSignals | undefined
 }
 
-export interface Endpoint {
-  readonly refusals: Refusals
-  handle(exchange: Exchange): void
-}
-
-/** Answers an endpoint's refusals: logs the reason, and sends the reply in the endpoint's style. */
-export class Refusals {
-  readonly #service: Service
-  readonly #endpoint: EndpointName
+/** Answers requests; refusals in the endpoint's style, and with their reason in the log. */
+export abstract class Endpoint {
+  protected readonly service: Service
+  readonly #name: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
   /** The policies that a site's own limit replaces. */
   readonly #sitePolicies: readonly Policy[]
 
-  constructor(service: Service, endpoint: EndpointName) {
-    const { limits, errorStyle } = ENDPOINTS[endpoint]
-    this.#service = service
-    this.#endpoint = endpoint
+  constructor(service: Service, name: EndpointName) {
+    const { limits, errorStyle } = ENDPOINTS[name]
+    this.service = service
+    this.#name = name
     this.#style = errorStyle
     this.#policies = Object.fromEntries(
       limits.map(({ policy, limit }) => [policy, service.settings.limits[limit]]),
@@ -107,9 +102,11 @@ export class Refusals {
     this.#sitePolicies = limits.flatMap(({ policy, ofSite }) => (ofSite === undefined ? [] : [policy]))
   }
 
-  refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
+  abstract handle(exchange: Exchange): void
+
+  protected refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
     if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)
-    this.#service.events.refused(exchange, this.#endpoint, reason)
+    this.service.events.refused(exchange, this.#name, reason)
     exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
@@ -118,7 +115,7 @@ export class Refusals {
    *
    * @param siteLimit the site's own limit, for the headers; undefined if the service's limit applies
    */
-  admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
+  protected admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
     exchange: Exchange,
     admission: Admission,
     siteLimit: number | undefined,
@@ -127,7 +124,7 @@ export class Refusals {
       case 'admitted':
         return true
       case 'limited':
-        this.#service.events.refused(exchange, this.#endpoint, 'rate-limited', admission.policy)
+        this.service.events.refused(exchange, this.#name, 'rate-limited', admission.policy)
         exchange.answer(limitedReply(admission, this.#policiesWith(siteLimit), this.#style))
         return false
       default:
@@ -137,7 +134,7 @@ export class Refusals {
   }
 
   #unavailable(exchange: Exchange, siteLimit: number | undefined): void {
-    this.#service.events.refused(exchange, this.#endpoint, 'store-unavailable')
+    this.service.events.refused(exchange, this.#name, 'store-unavailable')
     exchange.answer(unavailableReply(this.#policiesWith(siteLimit), this.#style))
   }
 

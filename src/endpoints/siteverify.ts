@@ -11,51 +11,45 @@
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { Parsed } from '../http/schemas.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
-import { RedemptionFlow } from './redemption.ts'
-import type { Endpoint, Refusals, Service } from './service.ts'
+import type { Redemption } from '../protocol/wire.ts'
+import { RedemptionEndpoint } from './redemption.ts'
 
-export class SiteverifyEndpoint implements Endpoint {
-  readonly refusals: Refusals
-  readonly #bodyBytesMax: number
-  readonly #redemption: RedemptionFlow<SiteverifyFields>
-
-  constructor(service: Service) {
-    this.#bodyBytesMax = service.settings.bodyBytesMax
-    this.#redemption = new RedemptionFlow<SiteverifyFields>(service, {
-      endpoint: 'siteverify',
-      keep: fields => fields,
-      read: (fields, _exchange, site) => parseSiteverify(fields, site),
-      success: successBody,
-    })
-    this.refusals = this.#redemption.refusals
-  }
-
+export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   handle(exchange: Exchange): void {
-    if (exchange.isOfPage) return this.refusals.refuse(exchange, 'sent-by-page')
-    exchange.readBody(this.#bodyBytesMax, body => {
-      if (body === undefined) this.refusals.refuse(exchange, 'body-too-large')
-      else this.#redeem(exchange, body)
+    if (exchange.isOfPage) return this.refuse(exchange, 'sent-by-page')
+    exchange.readBody(this.service.settings.bodyBytesMax, body => {
+      if (body === undefined) this.refuse(exchange, 'body-too-large')
+      else this.#begin(exchange, body)
     })
   }
 
-  #redeem(exchange: Exchange, body: Buffer): void {
+  #begin(exchange: Exchange, body: Buffer): void {
     const fields = readSiteverify(body, exchange.contentType)
-    if (!fields.ok) return this.refusals.refuse(exchange, fields.refusal.reason, fields.refusal)
+    if (!fields.ok) return this.refuse(exchange, fields.refusal.reason, fields.refusal)
     const secret = secretOf(fields.body)
-    if (secret === undefined) return this.refusals.refuse(exchange, 'credentials-missing')
+    if (secret === undefined) return this.refuse(exchange, 'credentials-missing')
     const keyId = typeof secret === 'string' ? apiKeyId(secret) : undefined
-    if (keyId === undefined) return this.refusals.refuse(exchange, 'credentials-malformed')
-    this.#redemption.redeem(exchange, secret as string, keyId, fields.body)
+    if (keyId === undefined) return this.refuse(exchange, 'credentials-malformed')
+    this.redeem(exchange, secret as string, keyId, fields.body)
   }
-}
 
-function successBody({ score, issuedAtMs }: TokenClaims, { origins }: Site): string {
-  return JSON.stringify({
-    success: true,
-    score,
-    challenge_ts: new Date(issuedAtMs).toISOString(),
-    ...(origins.onlyHostname === undefined ? {} : { hostname: origins.onlyHostname }),
-    'error-codes': [],
-  })
+  protected keep(fields: SiteverifyFields): SiteverifyFields {
+    return fields
+  }
+
+  protected read(fields: SiteverifyFields, _exchange: Exchange, site: Site): Parsed<Redemption> {
+    return parseSiteverify(fields, site)
+  }
+
+  protected success({ score, issuedAtMs }: TokenClaims, { origins }: Site): string {
+    return JSON.stringify({
+      success: true,
+      score,
+      challenge_ts: new Date(issuedAtMs).toISOString(),
+      ...(origins.onlyHostname === undefined ? {} : { hostname: origins.onlyHostname }),
+      'error-codes': [],
+    })
+  }
 }

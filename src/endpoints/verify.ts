@@ -31,7 +31,7 @@ import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Judgement, type Service } from './service.ts'
+import { CLOCK_SKEW_MS, type Judgement } from './service.ts'
 import { voteOnSpeed } from './solve-time.ts'
 import { type AllowedVisit, type Visit, VisitorEndpoint } from './visit.ts'
 
@@ -72,10 +72,6 @@ const FINGERPRINT_PREFIX_BITS = 48
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
 export class VerifyEndpoint extends VisitorEndpoint {
-  constructor(service: Service) {
-    super(service, 'verify')
-  }
-
   protected admit(visit: Visit, body: Buffer): void {
     const attempt =
       visit.refusal === undefined ? this.#evaluate(visit, body) : refused({ reason: visit.refusal })
@@ -94,8 +90,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     this.service.store.admitSolution(
       request,
       visit.exchange.guard(admission => {
-        if (this.refusals.admits(visit.exchange, admission, visit.ownLimit))
-          this.#conclude(visit, attempt, admission)
+        if (this.admits(visit.exchange, admission, visit.ownLimit)) this.#conclude(visit, attempt, admission)
       }),
     )
   }
@@ -181,10 +176,10 @@ export class VerifyEndpoint extends VisitorEndpoint {
 
   #conclude(visit: Visit, attempt: Attempt, admitted: Admitted): void {
     const { exchange } = visit
-    if (visit.refusal !== undefined) return this.refusals.refuse(exchange, visit.refusal)
+    if (visit.refusal !== undefined) return this.refuse(exchange, visit.refusal)
     switch (attempt.verdict) {
       case 'solved':
-        if (admitted.nonce !== 'spent') this.refusals.refuse(exchange, 'nonce-used')
+        if (admitted.nonce !== 'spent') this.refuse(exchange, 'nonce-used')
         else this.#grade(visit, attempt, admitted.failures)
         break
       case 'failed':
@@ -206,8 +201,8 @@ export class VerifyEndpoint extends VisitorEndpoint {
   #refuse({ exchange, site, address }: AllowedVisit, refusal: Refusal): void {
     const isElsewhere =
       refusal.reason === 'nonce-forged' && this.#isOfOtherShard(exchange.nonce, site.record.siteKey, address)
-    if (isElsewhere) this.refusals.refuse(exchange, 'nonce-other-address')
-    else this.refusals.refuse(exchange, refusal.reason, refusal)
+    if (isElsewhere) this.refuse(exchange, 'nonce-other-address')
+    else this.refuse(exchange, refusal.reason, refusal)
   }
 
   /** Adds the signals that come from the store and from other visits. */
@@ -236,7 +231,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
     } else if (storeEpoch !== this.service.store.epochOf(siteKey)) {
       // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
-      this.refusals.refuse(exchange, 'store-unavailable')
+      this.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.service.now()
       if (!isTest && this.service.sources.accepted(address, issuedAtMs)) this.service.loads.count(siteKey)

@@ -13,7 +13,7 @@ import type { Reason } from '../domain/outcome.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { ChallengeRequest } from '../store/store.ts'
-import { type Endpoint, Refusals, type Service } from './service.ts'
+import { Endpoint, type Service } from './service.ts'
 
 /** A request that names a site; the site is null if it does not exist. */
 export type Visit = {
@@ -40,14 +40,11 @@ type VisitorEndpointName = {
 /** The body of a GET. */
 const NO_BODY = Buffer.alloc(0)
 
-export abstract class VisitorEndpoint implements Endpoint {
-  readonly refusals: Refusals
-  protected readonly service: Service
+export abstract class VisitorEndpoint extends Endpoint {
   readonly #rules: (typeof ENDPOINTS)[VisitorEndpointName]
 
   constructor(service: Service, name: VisitorEndpointName) {
-    this.refusals = new Refusals(service, name)
-    this.service = service
+    super(service, name)
     this.#rules = ENDPOINTS[name]
   }
 
@@ -56,11 +53,11 @@ export abstract class VisitorEndpoint implements Endpoint {
 
   handle(exchange: Exchange): void {
     const { siteKey } = exchange
-    if (siteKey === '') return this.refusals.refuse(exchange, 'site-key-missing')
-    if (!isSiteKey(siteKey)) return this.refusals.refuse(exchange, 'site-key-malformed')
+    if (siteKey === '') return this.refuse(exchange, 'site-key-missing')
+    if (!isSiteKey(siteKey)) return this.refuse(exchange, 'site-key-malformed')
     if (this.#rules.method === 'get') return this.#findSite(exchange, NO_BODY)
     exchange.readBody(this.service.settings.bodyBytesMax, body => {
-      if (body === undefined) this.refusals.refuse(exchange, 'body-too-large')
+      if (body === undefined) this.refuse(exchange, 'body-too-large')
       else this.#findSite(exchange, body)
     })
   }
@@ -71,7 +68,7 @@ export abstract class VisitorEndpoint implements Endpoint {
     if (cached !== undefined) return this.#begin(exchange, cached, body)
     const kept = Buffer.from(body) // the body's memory is valid only until this call returns
     const begin = exchange.guard<Site | null | undefined>(site => {
-      if (site === undefined) this.refusals.refuse(exchange, 'store-unavailable')
+      if (site === undefined) this.refuse(exchange, 'store-unavailable')
       else this.#begin(exchange, site, kept)
     })
     sites.loadSite(exchange.siteKey, begin)
@@ -81,7 +78,8 @@ export abstract class VisitorEndpoint implements Endpoint {
     const { address, origin } = exchange
     if (address === undefined) return exchange.drop()
     const { limits, ipv6PrefixBits } = this.service.settings
-    const [ofAddress, { limit: siteLimit, ofSite }] = this.#rules.limits
+    const { 0: ofAddress, 1: ofAddressAndSite } = this.#rules.limits // quicker than an array's pattern
+    const { ofSite } = ofAddressAndSite
     const addressKey = limitKey(address, ipv6PrefixBits)
     const refusal = siteRefusal(site, origin, this.#rules.method === 'get' && exchange.isSameOrigin)
     const ownLimit = site?.record.limits?.[ofSite]
@@ -89,7 +87,7 @@ export abstract class VisitorEndpoint implements Endpoint {
       addressKey: refusal === undefined ? addressKey : windowOfRefused(addressKey),
       siteTag: site?.logTag ?? 0,
       addressLimit: limits[ofAddress.limit],
-      siteLimit: site === null ? 0 : (ownLimit ?? limits[siteLimit]),
+      siteLimit: site === null ? 0 : (ownLimit ?? limits[ofAddressAndSite.limit]),
       failOpen: site?.record.failOpen?.[ofSite],
     }
     // A site that does not exist is refused.

@@ -5,20 +5,12 @@
 
 import { gzipSync } from 'node:zlib'
 import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
+import type { Reason } from '../domain/outcome.ts'
 import { SITE_KEY_PATTERN } from '../domain/site.ts'
 import { type ContentRoute, StaticFile } from '../http/content.ts'
 import { RedemptionSchema, SolutionSchema } from '../http/schemas.ts'
 import { SiteverifySchema } from '../http/siteverify.ts'
-import {
-  HEADERS,
-  headerRefs,
-  headersOf,
-  jsonContent,
-  type Node,
-  type OperationRefusals,
-  refusalResponses,
-  refusalsOf,
-} from './responses.ts'
+import { HEADERS, headerRefs, headersOf, jsonContent, type Node, refusalResponses } from './responses.ts'
 import {
   CHALLENGE,
   ChallengeSchema,
@@ -112,18 +104,144 @@ export function openapiDocument(version: string): Node {
   }
 }
 
-/** The operation of each endpoint. */
-const OPERATIONS: Readonly<Record<EndpointName, () => Node>> = {
-  challenge: getChallenge,
-  verify,
-  'verify-token': verifyToken,
-  siteverify,
+const SITE_REASONS = [
+  'site-key-missing',
+  'site-key-malformed',
+  'site-unknown',
+  'site-inactive',
+  'origin-refused',
+] as const
+const JSON_REASONS = [
+  'length-ambiguous',
+  'content-type',
+  'body-empty',
+  'body-not-utf8',
+  'body-not-json',
+  'body-shape',
+  'body-too-large',
+] as const
+const COMMON_REASONS = ['method-not-allowed', 'rate-limited', 'store-unavailable', 'overloaded'] as const
+const REDEMPTION_REASONS = [
+  'credentials-missing',
+  'credentials-malformed',
+  'token-malformed',
+  'token-expired',
+  'token-other-site',
+  'token-other-address',
+  'token-used',
+] as const
+
+const SITEVERIFY_CONTENT: Node = {
+  schema: schemaRef('SiteverifyRequest'),
+  examples: { redemption: { value: SITEVERIFY_REQUEST } },
 }
 
+/** The operation of an endpoint, without what the table of endpoints says. */
+interface Operation {
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly security: readonly Node[]
+  readonly requestBody?: Node
+  /** Answers of status 200: what they say, the names of their schemas, and examples. */
+  readonly answer: string
+  readonly schemas: readonly string[]
+  readonly examples: Node
+  /** Why it may refuse. An exception (`internal`) is answered like `store-unavailable`. */
+  readonly reasons: readonly Reason[]
+}
+
+const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
+  challenge: {
+    operationId: 'getChallenge',
+    summary: 'Ask for a proof-of-work challenge',
+    description:
+      'Bound to the address that asks. At most 60 a minute per address, 30 per address and site. While Redis is away it goes on from memory, unless configured otherwise.',
+    security: [],
+    answer: 'A challenge.',
+    schemas: ['Challenge'],
+    examples: { challenge: { value: CHALLENGE } },
+    reasons: SITE_REASONS,
+  },
+  verify: {
+    operationId: 'verify',
+    summary: 'Submit a solution, get a token',
+    description:
+      'From the address that asked for the challenge. A wrong counter is a failed verification and spends nothing; a solved nonce is spent whether or not its score passes. At most 30 a minute per address, 20 per address and site.',
+    security: [],
+    requestBody: jsonContent(schemaRef('Solution'), { solution: { value: SOLUTION } }),
+    answer: 'Passed or failed.',
+    schemas: ['Passed', 'Failed'],
+    examples: {
+      passed: { value: PASSED },
+      failed: { value: { token: null, passed: false, expiresAt: null } },
+    },
+    reasons: [
+      ...SITE_REASONS,
+      ...JSON_REASONS,
+      'nonce-forged',
+      'nonce-expired',
+      'nonce-used',
+      'nonce-other-address',
+    ],
+  },
+  'verify-token': {
+    operationId: 'verifyToken',
+    summary: 'Redeem a token, once',
+    description:
+      'Fails closed: without its store it answers 503. The call may have run all the same, so retry with the same idempotencyKey. A mismatch of site or expectedIp does not spend the token. At most 100 a minute per calling address, 200 per API key; /siteverify draws on the same limits.',
+    security: [{ apiKey: [] }],
+    requestBody: jsonContent(schemaRef('Redemption'), { redemption: { value: REDEMPTION } }),
+    answer: 'The token is good, and now used.',
+    schemas: ['Redeemed'],
+    examples: { redeemed: { value: REDEEMED } },
+    reasons: [...JSON_REASONS, ...REDEMPTION_REASONS],
+  },
+  siteverify: {
+    operationId: 'siteverify',
+    summary: 'Redeem a token, once, with the field names of the large hosted CAPTCHAs',
+    description:
+      'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`.',
+    security: [],
+    requestBody: {
+      'application/x-www-form-urlencoded': SITEVERIFY_CONTENT,
+      'application/json': SITEVERIFY_CONTENT,
+      'multipart/form-data': SITEVERIFY_CONTENT,
+    },
+    answer: 'The verdict.',
+    schemas: ['SiteverifySuccess'],
+    examples: { success: { value: SITEVERIFY_SUCCESS } },
+    reasons: [
+      ...JSON_REASONS,
+      ...REDEMPTION_REASONS,
+      'sent-by-page',
+      'body-not-form',
+      'token-missing',
+      'expected-ip-malformed',
+    ],
+  },
+}
+
+/** All answers of status 200: those of the operation, and the refusals of /siteverify, which are verdicts too. */
 function pathItem(endpoint: EndpointName): Node {
-  const { method, isCrossOrigin } = ENDPOINTS[endpoint]
-  const operation = { [method]: OPERATIONS[endpoint]() }
-  return isCrossOrigin ? { ...operation, options: preflight(endpoint) } : operation
+  const { method, isCrossOrigin, errorStyle: style } = ENDPOINTS[endpoint]
+  const { requestBody, answer, schemas, examples, reasons, ...about } = OPERATIONS[endpoint]
+  const refusals = { style, isCrossOrigin, reasons: [...reasons, ...COMMON_REASONS] }
+  const { 200: verdict, ...responses } = refusalResponses(refusals)
+  const refused = verdict?.content['application/json']
+  const anyOf = [...schemas.map(schemaRef), ...(refused === undefined ? [] : [refused.schema])]
+  const content = jsonContent(anyOf.length === 1 ? anyOf[0]! : { anyOf }, {
+    ...examples,
+    ...refused?.examples,
+  })
+  const operation = {
+    ...about,
+    tags: [isCrossOrigin ? 'browser' : 'backend'],
+    ...(isCrossOrigin ? { parameters: [SITE_KEY_REF] } : {}),
+    ...(requestBody === undefined ? {} : { requestBody: { required: true, content: requestBody } }),
+    responses: { ...responses, 200: { description: answer, headers: headersOf(refusals, 200), content } },
+  }
+  return { [method]: operation, ...(isCrossOrigin ? { options: preflight(endpoint) } : {}) }
 }
 
 const SITE_KEY_PARAMETER: Node = {
@@ -139,103 +257,6 @@ const SITE_KEY_REF: Node = { $ref: '#/components/parameters/SiteKey' }
 
 function schemaRef(name: string): Node {
   return { $ref: `#/components/schemas/${name}` }
-}
-
-/** The answer of status 200 as it is described here, and all refusals. */
-function responsesOf(refusals: OperationRefusals, description: string, schema: Node, examples: Node): Node {
-  return {
-    ...refusalResponses(refusals),
-    200: { description, headers: headersOf(refusals, 200), content: jsonContent(schema, examples) },
-  }
-}
-
-function getChallenge(): Node {
-  return {
-    operationId: 'getChallenge',
-    tags: ['browser'],
-    summary: 'Ask for a proof-of-work challenge',
-    description:
-      'Bound to the address that asks. At most 60 a minute per address, 30 per address and site. While Redis is away it goes on from memory, unless configured otherwise.',
-    security: [],
-    parameters: [SITE_KEY_REF],
-    responses: responsesOf(refusalsOf('challenge'), 'A challenge.', schemaRef('Challenge'), {
-      challenge: { value: CHALLENGE },
-    }),
-  }
-}
-
-function verify(): Node {
-  const results = { anyOf: [schemaRef('Passed'), schemaRef('Failed')] }
-  return {
-    operationId: 'verify',
-    tags: ['browser'],
-    summary: 'Submit a solution, get a token',
-    description:
-      'From the address that asked for the challenge. A wrong counter is a failed verification and spends nothing; a solved nonce is spent whether or not its score passes. At most 30 a minute per address, 20 per address and site.',
-    security: [],
-    parameters: [SITE_KEY_REF],
-    requestBody: {
-      required: true,
-      content: jsonContent(schemaRef('Solution'), { solution: { value: SOLUTION } }),
-    },
-    responses: responsesOf(refusalsOf('verify'), 'Passed or failed.', results, {
-      passed: { value: PASSED },
-      failed: { value: { token: null, passed: false, expiresAt: null } },
-    }),
-  }
-}
-
-function verifyToken(): Node {
-  return {
-    operationId: 'verifyToken',
-    tags: ['backend'],
-    summary: 'Redeem a token, once',
-    description:
-      'Fails closed: without its store it answers 503. The call may have run all the same, so retry with the same idempotencyKey. A mismatch of site or expectedIp does not spend the token. At most 100 a minute per calling address, 200 per API key; /siteverify draws on the same limits.',
-    security: [{ apiKey: [] }],
-    requestBody: {
-      required: true,
-      content: jsonContent(schemaRef('Redemption'), { redemption: { value: REDEMPTION } }),
-    },
-    responses: responsesOf(
-      refusalsOf('verify-token'),
-      'The token is good, and now used.',
-      schemaRef('Redeemed'),
-      { redeemed: { value: REDEEMED } },
-    ),
-  }
-}
-
-function siteverify(): Node {
-  const refusals = refusalsOf('siteverify')
-  const { schema, examples } = (
-    refusalResponses(refusals)[200] as { content: Record<string, { schema: Node; examples: Node }> }
-  ).content['application/json']!
-  const verdicts = { anyOf: [schemaRef('SiteverifySuccess'), schema] }
-  const content = {
-    schema: schemaRef('SiteverifyRequest'),
-    examples: { redemption: { value: SITEVERIFY_REQUEST } },
-  }
-  return {
-    operationId: 'siteverify',
-    tags: ['backend'],
-    summary: 'Redeem a token, once, with the field names of the large hosted CAPTCHAs',
-    description:
-      'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`.',
-    security: [],
-    requestBody: {
-      required: true,
-      content: {
-        'application/x-www-form-urlencoded': content,
-        'application/json': content,
-        'multipart/form-data': content,
-      },
-    },
-    responses: responsesOf(refusals, 'The verdict.', verdicts, {
-      success: { value: SITEVERIFY_SUCCESS },
-      ...examples,
-    }),
-  }
 }
 
 function preflight(path: EndpointName): Node {

@@ -1,7 +1,7 @@
 /** The responses in the OpenAPI document: refusals, from the table of outcomes (domain/outcome.ts), and their headers. */
 
 import type { TSchema } from '#typebox'
-import { ENDPOINTS, type EndpointName, type ErrorStyle } from '../domain/endpoint.ts'
+import type { ErrorStyle } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
 import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
@@ -9,71 +9,18 @@ import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
 /** A JSON object of the document. */
 export type Node = Readonly<Record<string, unknown>>
 
-/** The reasons for which an operation may refuse. An exception (`internal`) is answered like `store-unavailable`. */
+/** The reasons for which an operation may refuse. */
 export interface OperationRefusals {
   readonly style: ErrorStyle
   readonly isCrossOrigin: boolean
   readonly reasons: readonly Reason[]
 }
 
-const SITE_REASONS = [
-  'site-key-missing',
-  'site-key-malformed',
-  'site-unknown',
-  'site-inactive',
-  'origin-refused',
-] as const
-const JSON_REASONS = [
-  'length-ambiguous',
-  'content-type',
-  'body-empty',
-  'body-not-utf8',
-  'body-not-json',
-  'body-shape',
-  'body-too-large',
-] as const
-const COMMON_REASONS = ['method-not-allowed', 'rate-limited', 'store-unavailable', 'overloaded'] as const
-const REDEMPTION_REASONS = [
-  'credentials-missing',
-  'credentials-malformed',
-  'token-malformed',
-  'token-expired',
-  'token-other-site',
-  'token-other-address',
-  'token-used',
-] as const
-
-const REASONS: Readonly<Record<EndpointName, readonly Reason[]>> = {
-  challenge: [...SITE_REASONS, ...COMMON_REASONS],
-  verify: [
-    ...SITE_REASONS,
-    ...JSON_REASONS,
-    'nonce-forged',
-    'nonce-expired',
-    'nonce-used',
-    'nonce-other-address',
-    ...COMMON_REASONS,
-  ],
-  'verify-token': [...JSON_REASONS, ...REDEMPTION_REASONS, ...COMMON_REASONS],
-  siteverify: [
-    ...JSON_REASONS,
-    ...REDEMPTION_REASONS,
-    'sent-by-page',
-    'body-not-form',
-    'token-missing',
-    'expected-ip-malformed',
-    ...COMMON_REASONS,
-  ],
-}
-
-export function refusalsOf(endpoint: EndpointName): OperationRefusals {
-  const { errorStyle: style, isCrossOrigin } = ENDPOINTS[endpoint]
-  return { style, isCrossOrigin, reasons: REASONS[endpoint] }
-}
+type RefusalResponse = Node & { readonly content: ReturnType<typeof jsonContent> }
 
 /** The responses of an operation's refusals, by status. */
-export function refusalResponses(operation: OperationRefusals): Record<string, Node> {
-  const responses: Record<string, Node> = {}
+export function refusalResponses(operation: OperationRefusals): Record<string, RefusalResponse> {
+  const responses: Record<string, RefusalResponse> = {}
   for (const [status, reasons] of byStatus(operation)) {
     responses[status] = {
       description: DESCRIPTIONS[status] ?? 'Refused.',
@@ -124,7 +71,7 @@ function refusalExamples({ style }: OperationRefusals, reasons: readonly Reason[
 }
 
 /** @param examples by name, each `{ value }` */
-export function jsonContent(schema: TSchema | Node, examples: Node): Node {
+export function jsonContent(schema: TSchema | Node, examples: Node) {
   return { 'application/json': { schema, examples } }
 }
 

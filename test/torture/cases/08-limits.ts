@@ -7,7 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CONTRACT_LIMITS } from '../../../src/domain/limits.ts'
+import { CONTRACT_LIMITS } from '../../../src/domain/endpoint.ts'
 import { Client } from '../../harness/client.ts'
 import { RedisServer } from '../../harness/redis.ts'
 import type { TestService, TestSite } from '../../harness/service.ts'
