@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
+import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
@@ -73,16 +74,7 @@ for (const kind of STORE_KINDS) {
       assert.equal(apiKeyId, apiKey.slice(3, 11))
       assert.ok(Math.abs(Date.now() - createdAt) < 60_000)
       assert.equal(updatedAt, createdAt)
-      assert.deepEqual(rest, {
-        name: 'first',
-        active: true,
-        plan: 'free',
-        origins: [],
-        requireOrigin: false,
-        threshold: 0.5,
-        difficulty: { base: 18, min: 16, max: 28 },
-        ipRules: { allow: [], block: [] },
-      })
+      assert.deepEqual(rest, { ...SITE_DEFAULTS, name: 'first' })
       const shown = await powgate.json('site show', siteKey)
       assert.deepEqual(shown.apiKeys, [
         {

@@ -5,9 +5,14 @@ import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import { Ajv } from 'ajv'
 import fc from 'fast-check'
-import { SCORE_REASONS } from '../../src/domain/score.ts'
 import { newSiteKey, SITE_DEFAULTS, type SiteRecord } from '../../src/domain/site.ts'
-import type { SiteSettings } from '../../src/domain/site-fields.ts'
+import {
+  completed,
+  FIELDS,
+  type SiteField,
+  type SiteSettings,
+  withValue,
+} from '../../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../../src/domain/test-keys.ts'
 import { planApply, type SiteEntry, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
@@ -269,40 +274,34 @@ const bits = fc
     const [min, base, max] = three.sort((a, b) => a - b) as [number, number, number]
     return solveMs === null ? { base, min, max } : { base, min, max, solveMs }
   })
-const share = fc.integer({ min: 0, max: 100 }).map(percent => percent / 100)
-const perMinute = fc.integer({ min: 1, max: 1_000_000 })
-const origins = fc.uniqueArray(
-  fc.constantFrom('https://a.example', 'https://*.b.example', 'http://localhost:1'),
-)
+const TEXTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
+  name: fc.constantFrom('shop', 'blog', 'näme "x" \\ 網', 'a'),
+  plan: fc.constant('pro'),
+  origins: fc.uniqueArray(fc.constantFrom('https://a.example', 'https://*.b.example', 'http://localhost:1')),
+  shadow: fc.constant({ loadTolerated: 8 }),
+}
 const addresses = fc.uniqueArray(fc.constantFrom('10.0.0.1', '2001:db8::/32', '192.0.2.0/24'))
-const optional = { requiredKeys: [] }
-const anySettings: fc.Arbitrary<SiteSettings> = fc.record(
-  {
-    name: fc.constantFrom('shop', 'blog', 'näme "x" \\ 網', 'a'),
-    active: fc.boolean(),
-    plan: fc.constant('pro' as const),
-    origins,
-    requireOrigin: fc.boolean(),
-    threshold: share,
-    difficulty: bits,
-    ipRules: fc.record({ allow: addresses, block: addresses }),
-    limits: fc.record({ challenge: perMinute, verify: perMinute, redeem: perMinute }, optional),
-    failOpen: fc.record({ challenge: fc.boolean(), verify: fc.boolean() }, optional),
-    scoreWeights: fc.record(Object.fromEntries(SCORE_REASONS.map(name => [name, share])), optional),
-  },
-  {
-    requiredKeys: [
-      'name',
-      'active',
-      'plan',
-      'origins',
-      'requireOrigin',
-      'threshold',
-      'difficulty',
-      'ipRules',
-    ],
-  },
-)
+
+function anyValue({ name, kind }: SiteField): fc.Arbitrary<unknown> {
+  const {
+    type,
+    minimum: min = 0,
+    maximum: max = 1,
+  } = kind.schema as { type?: string; minimum?: number; maximum?: number }
+  if (name in TEXTS) return TEXTS[name]!
+  if (type === 'boolean') return fc.boolean()
+  return type === 'array'
+    ? addresses
+    : type === 'integer'
+      ? fc.integer({ min, max })
+      : fc.double({ min, max, noNaN: true })
+}
+
+const anyValues = FIELDS.map(field => fc.option(anyValue(field), { nil: undefined }))
+const anySettings = fc.tuple(TEXTS.name!, bits, ...anyValues).map(([name, difficulty, ...values]) => {
+  const all = FIELDS.reduce((some, field, index) => withValue(some, field, values[index]), {})
+  return completed({ ...all, name, difficulty } as SiteSettings)
+})
 
 test('property: an export is by its schema, and applying it changes nothing', () => {
   const check = new Ajv({ strict: true }).compile(JSON.parse(JSON.stringify(SITES_FILE_SCHEMA)))

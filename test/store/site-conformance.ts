@@ -5,7 +5,13 @@ import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
 import { VOTE_STEP } from '../../src/domain/calibrator.ts'
-import { type ApiKeyRecord, compileSite, newSiteKey, type SiteRecord } from '../../src/domain/site.ts'
+import {
+  type ApiKeyRecord,
+  compileSite,
+  newSiteKey,
+  SITE_DEFAULTS,
+  type SiteRecord,
+} from '../../src/domain/site.ts'
 import { updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
@@ -18,14 +24,11 @@ const LIMIT = 100_000
 
 function siteOf(change: Partial<SiteRecord> = {}): SiteRecord {
   return {
+    ...SITE_DEFAULTS,
     siteKey: newSiteKey(randomBytes(96)),
     name: NAME,
-    active: true,
     plan: 'pro',
     origins: ['https://example.com'],
-    requireOrigin: false,
-    threshold: 0.5,
-    difficulty: { base: 18, min: 16, max: 28 },
     ipRules: { allow: [], block: ['10.0.0.0/8'] },
     createdAt: 1,
     updatedAt: 1,
