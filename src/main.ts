@@ -2,7 +2,8 @@
 
 import './process/supported-platform.ts'
 import cluster from 'node:cluster'
-import { metricsRoute, startAdminServer } from './admin/server.ts'
+import { metricsRoute } from './admin/metrics-route.ts'
+import { startAdminServer } from './admin/server.ts'
 import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from './config/config.ts'
 import { ListenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'

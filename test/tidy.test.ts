@@ -51,7 +51,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   sites: 'config demo domain log store version.ts',
   check: 'config demo domain http store',
   explain: 'domain log protocol sites',
-  admin: 'config domain log metrics version.ts',
+  admin: 'config domain http log metrics version.ts',
   dashboard: 'admin config domain metrics store version.ts',
   'version.ts': '',
   'routes.ts': 'domain endpoints http',

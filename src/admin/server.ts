@@ -4,7 +4,6 @@
  * Any other name may be one that a web page has pointed at this port (DNS rebinding).
  */
 
-import cluster from 'node:cluster'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, isIPv4 } from 'node:net'
 import { hostname } from 'node:os'
@@ -12,11 +11,6 @@ import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
 import { isLoopback } from '../domain/address.ts'
 import type { Logger } from '../log/logger.ts'
-import { CONTENT_TYPE, exposition, type SettingsInUse } from '../metrics/exposition.ts'
-import type { Restarts } from '../metrics/snapshot.ts'
-import { cpuMicroseconds } from '../metrics/stats.ts'
-import type { Totals } from '../metrics/totals.ts'
-import { VERSION } from '../version.ts'
 
 /** What supervises the workers. */
 export interface Supervisor {
@@ -24,7 +18,6 @@ export interface Supervisor {
   isReady(): boolean
   /** Resolves when what every worker has counted until now is in the totals. */
   askStats(): Promise<void>
-  restarts(): Restarts
   /** The configured number of workers, which a SIGHUP can change. */
   workersWanted(): number
 }
@@ -120,38 +113,6 @@ function healthRoutes(supervisor: Supervisor): AdminRoute[] {
     },
   })
   return [check('/healthz', () => supervisor.isHealthy()), check('/readyz', () => supervisor.isReady())]
-}
-
-/** GET /metrics: what all workers have counted until now, for Prometheus. */
-export function metricsRoute(
-  totals: Totals,
-  supervisor: Pick<Supervisor, 'askStats' | 'restarts'>,
-  lifecycle: { readonly settings: SettingsInUse | undefined },
-): AdminRoute {
-  return {
-    path: '/metrics',
-    async handle(_request, response) {
-      await supervisor.askStats()
-      const { rss, heapUsed } = process.memoryUsage()
-      const text = await exposition({
-        total: totals.current(),
-        workers: totals.workers(),
-        restarts: supervisor.restarts(),
-        primary: {
-          pid: process.pid,
-          residentBytes: rss,
-          heapBytes: heapUsed,
-          cpuMicroseconds: cpuMicroseconds(),
-          startedAtSeconds: performance.timeOrigin / 1000,
-        },
-        pidOf: worker => cluster.workers?.[worker]?.process.pid,
-        settings: lifecycle.settings,
-        build: { version: VERSION, node: process.version },
-      })
-      response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })
-      response.end(text)
-    },
-  }
 }
 
 function pathOf({ url = '' }: IncomingMessage): string {

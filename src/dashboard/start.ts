@@ -17,24 +17,23 @@ export function dashboard(config: Config, totals: Totals, supervisor: Supervisor
   const history = new History(Date.now(), siteKey => siteNames.get(siteKey))
   setInterval(async () => {
     await supervisor.askStats()
-    const running = totals.workers().length
-    history.add(Date.now(), totals.current(), { running, restarts: supervisor.restarts() })
+    history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
   return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor) })
 }
 
 function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
+  const values = totals.values()
   const running = totals.workers()
-  const { crash, hang } = supervisor.restarts()
   return {
     version: VERSION,
     isHealthy: supervisor.isHealthy(),
     isReady: supervisor.isReady(),
     workers: supervisor.workersWanted(),
     workersRunning: running.length,
-    workersWithStore: running.filter(({ snapshot }) => snapshot.gauges.storeUp === 1).length,
-    crashes: crash + hang,
-    underWay: running.reduce((sum, { snapshot }) => sum + snapshot.gauges.underWay, 0),
+    workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
+    crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
+    underWay: values.underWay ?? 0,
   }
 }
 

@@ -1,13 +1,17 @@
-/** Counters by name, each with a number for each step of time; and figures computed from several counters. */
+/** Counters by flat name, each with a number for each step of time; and figures computed from several counters. */
 
 import type { Gaps, Percentiles, Tally } from './history-view.ts'
+import { metricOf } from './table.ts'
 
-/** Selects names that start with a text, or match. The key is what follows the text, or the first group. */
-type Selection = string | RegExp
+interface Column {
+  readonly key: string
+  readonly labels: readonly string[]
+  readonly counts: number[]
+}
 
 export class Columns {
   readonly #length: number
-  readonly #columns = new Map<string, number[]>()
+  readonly #columns = new Map<string, Column>()
 
   constructor(length: number) {
     this.#length = length
@@ -15,86 +19,83 @@ export class Columns {
 
   add(name: string, index: number, count: number): void {
     let column = this.#columns.get(name)
-    if (column === undefined) this.#columns.set(name, (column = this.#zeros()))
-    column[index]! += count
+    if (column === undefined) {
+      const [key = '', ...labels] = name.split(' ')
+      this.#columns.set(name, (column = { key, labels, counts: this.#zeros() }))
+    }
+    column.counts[index]! += count
   }
 
   /** Zeros if there is no such counter. */
   column(name: string): number[] {
-    return this.#columns.get(name) ?? this.#zeros()
+    return this.#columns.get(name)?.counts ?? this.#zeros()
   }
 
-  /** The sum of the selected counters, step by step. */
-  matching(selection: Selection): number[] {
-    const sums = this.#zeros()
-    for (const [, column] of this.#select(selection)) addTo(sums, column)
-    return sums
+  /** The sum of a metric's series, step by step. */
+  sum(key: string, isMeant: (...labels: string[]) => boolean = () => true): readonly number[] {
+    const [all] = this.tallies(key, (...labels) => (isMeant(...labels) ? 'all' : undefined))
+    return all?.counts ?? this.#zeros()
   }
 
-  /** The selected counters by key, most frequent first. */
-  tallies(selection: Selection): Tally[] {
-    const byKey = new Map<string, number[]>()
-    for (const [key, column] of this.#select(selection)) {
-      let sums = byKey.get(key)
-      if (sums === undefined) byKey.set(key, (sums = this.#zeros()))
-      addTo(sums, column)
+  /**
+   * The series of a metric by name, most frequent first.
+   *
+   * @param nameOf series of the same name are added up, those of no name are left out
+   */
+  tallies(key: string, nameOf: (...labels: string[]) => string | undefined = joined): Tally[] {
+    const byName = new Map<string, number[]>()
+    for (const column of this.#columns.values()) {
+      const name = column.key === key ? nameOf(...column.labels) : undefined
+      if (name === undefined) continue
+      let sums = byName.get(name)
+      if (sums === undefined) byName.set(name, (sums = this.#zeros()))
+      for (const [index, count] of column.counts.entries()) sums[index]! += count
     }
-    return [...byKey]
-      .map(([name, counts]) => ({ name, total: counts.reduce((sum, count) => sum + count, 0), counts }))
+    return [...byName]
+      .map(([name, counts]) => ({ name, total: sum(counts), counts }))
       .sort((one, other) => other.total - one.total)
   }
 
-  /** Mean and greatest key, for counters whose keys are numbers. */
-  meanAndMax(prefix: string): { mean: Gaps; max: Gaps } {
-    const counts = this.#zeros()
-    const sums = this.#zeros()
-    const max: (number | null)[] = Array.from({ length: this.#length }, () => null)
-    for (const [key, column] of this.#select(prefix)) {
-      const value = Number(key)
-      column.forEach((count, index) => {
-        if (count === 0) return
-        counts[index]! += count
-        sums[index]! += count * value
-        max[index] = Math.max(max[index] ?? value, value)
-      })
-    }
-    return {
-      mean: sums.map((sum, index) => (counts[index] === 0 ? null : rounded(sum / counts[index]!))),
-      max,
-    }
+  /** How often each bucket of a histogram was counted, over all steps. */
+  buckets(series: string): number[] {
+    return this.#buckets(series).map(sum)
+  }
+
+  /** The mean of a histogram's values. */
+  means(series: string): Gaps {
+    const sums = this.column(`${series} sum`)
+    return this.#perStep(series, (counts, step) => rounded(sums[step]! / sum(counts)))
+  }
+
+  /** The bound of a histogram's highest bucket that was counted. */
+  highest(series: string): Gaps {
+    const bounds = boundsOf(series)
+    return this.#perStep(series, counts => bounds[counts.findLastIndex(count => count > 0)] ?? bounds.at(-1)!)
   }
 
   /** Percentiles of a histogram of seconds, in milliseconds. */
-  percentiles(histogram: string, bounds: readonly number[]): Percentiles {
-    const buckets = this.#buckets(histogram, bounds)
+  percentiles(series: string): Percentiles {
+    const bounds = boundsOf(series)
     const curve = (share: number) =>
-      Array.from({ length: this.#length }, (_, index) => {
-        const counts = buckets.map(bucket => bucket[index]!)
-        return milliseconds(quantile(bounds, counts, share))
-      })
+      this.#perStep(series, counts => milliseconds(quantile(bounds, counts, share)))
     return { p50: curve(0.5), p95: curve(0.95), p99: curve(0.99) }
   }
 
-  quantile(histogram: string, bounds: readonly number[], share: number): number | null {
-    const counts = this.#buckets(histogram, bounds).map(bucket =>
-      bucket.reduce((sum, count) => sum + count, 0),
-    )
-    return milliseconds(quantile(bounds, counts, share))
+  quantile(series: string, share: number): number | null {
+    return milliseconds(quantile(boundsOf(series), this.buckets(series), share))
   }
 
-  #buckets(histogram: string, bounds: readonly number[]): number[][] {
-    return [...bounds, Infinity].map((_, index) => this.column(`${histogram}/counts/${index}`))
+  #buckets(series: string): number[][] {
+    return [...boundsOf(series), Infinity].map(bound => this.column(`${series} ${bound}`))
   }
 
-  *#select(selection: Selection): Generator<[key: string, column: readonly number[]]> {
-    for (const [name, column] of this.#columns) {
-      if (typeof selection === 'string') {
-        if (name.startsWith(selection)) yield [name.slice(selection.length), column]
-      } else {
-        const match = selection.exec(name)
-        if (match !== null) yield [match[1] ?? name, column]
-      }
-    }
+  /** A figure of the buckets' counts in each step; null where there are none. */
+  #perStep(series: string, figure: (counts: readonly number[], step: number) => number | null): Gaps {
+    const buckets = this.#buckets(series)
+    return this.#zeros().map((_, step) => {
+      const counts = buckets.map(bucket => bucket[step]!)
+      return counts.some(count => count > 0) ? figure(counts, step) : null
+    })
   }
 
   #zeros(): number[] {
@@ -102,10 +103,16 @@ export class Columns {
   }
 }
 
-function addTo(sums: number[], column: readonly number[]): void {
-  column.forEach((count, index) => {
-    sums[index]! += count
-  })
+function boundsOf(series: string): readonly number[] {
+  return metricOf(series)?.bounds ?? []
+}
+
+function joined(...labels: readonly string[]): string {
+  return labels.join(' ')
+}
+
+export function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0)
 }
 
 function milliseconds(seconds: number | null): number | null {

@@ -1,101 +1,83 @@
-/** Counters of a worker: of values, in the buckets of a histogram; of names; and all those of one site. */
+/** What a process counts by the table of metrics. Counting makes no text: names are made when the counts are read. */
 
-import type { Reason } from '../domain/outcome.ts'
-import type { JudgementReason } from '../domain/score.ts'
-import { type Histogram, SCORE_BUCKETS, type SiteStats } from './snapshot.ts'
+import { METRICS, type Metric, type MetricKey, metricOf, SITE_KEYS, type Values } from './table.ts'
 
-/** Finest between 0.1 and 50 ms, where most answers are. */
-export const LATENCY_BOUNDS_SECONDS: readonly number[] = [
-  0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02,
-  0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
-]
-/** Operations in one call; a call to Redis has at most 128. */
-export const BATCH_BOUNDS: readonly number[] = [1, 2, 4, 8, 16, 32, 64, 128]
+/** A counter or histogram. With labels it is a tree, with one level for each label. */
+export class Series {
+  readonly #name: string
+  readonly #metric: Pick<Metric, 'bounds' | 'parts'>
+  /** Of each bucket; and the sum, which is all that a counter has. */
+  readonly #numbers: number[]
+  #below: Map<string | number, Series> | undefined = undefined
 
-export class Buckets {
-  readonly #bounds: readonly number[]
-  readonly #counts: number[]
-  #sum = 0
-
-  /** @param bounds ascending */
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds
-    this.#counts = new Array(bounds.length + 1).fill(0)
+  /** @param name flat */
+  constructor(name: string, metric: Pick<Metric, 'bounds' | 'parts'> = {}) {
+    this.#name = name
+    this.#metric = metric
+    this.#numbers = new Array(metric.bounds === undefined ? 1 : metric.bounds.length + 2).fill(0)
   }
 
-  add(value: number): void {
-    const bounds = this.#bounds
+  /** The series with this value of the next label, made at its first use. */
+  at(value: string | number): Series {
+    this.#below ??= new Map()
+    let series = this.#below.get(value)
+    if (series === undefined) {
+      series = new Series(`${this.#name} ${value}`, this.#metric)
+      this.#below.set(value, series)
+    }
+    return series
+  }
+
+  /** Adds to a counter, or sorts a value into a histogram. */
+  add(value = 1): void {
+    const numbers = this.#numbers
+    numbers[numbers.length - 1]! += value
+    const { bounds } = this.#metric
+    if (bounds === undefined) return
     let bucket = 0
     while (bucket < bounds.length && value > bounds[bucket]!) bucket++
-    this.#counts[bucket]!++
-    this.#sum += value
+    numbers[bucket]!++
   }
 
-  snapshot(): Histogram {
-    return { bounds: this.#bounds, counts: [...this.#counts], sum: this.#sum }
+  /** Writes the numbers that are not 0 under their flat names. */
+  write(into: Values): void {
+    const { bounds, parts = 1 } = this.#metric
+    const sum = Math.round(this.#numbers.at(-1)! * parts)
+    if (sum !== 0) into[bounds === undefined ? this.#name : `${this.#name} sum`] = sum
+    if (bounds !== undefined) {
+      for (let bucket = 0; bucket <= bounds.length; bucket++) {
+        const count = this.#numbers[bucket]!
+        if (count !== 0) into[`${this.#name} ${bounds[bucket] ?? Infinity}`] = count
+      }
+    }
+    if (this.#below !== undefined) for (const series of this.#below.values()) series.write(into)
   }
 }
 
-/** Counts by name; the names come from closed lists. */
-export class Tally<Name extends string> {
-  readonly #counts = new Map<Name, number>()
+type CountedKey = {
+  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Key
+}[MetricKey]
 
-  add(name: Name): void {
-    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1)
-  }
+/** The counters and histograms of a process, by the keys of the table. */
+export type Counts = Readonly<Record<CountedKey, Series>>
+/** Those of one site. */
+export type SiteCounts = Readonly<Record<(typeof SITE_KEYS)[number], Series>>
 
-  snapshot(): Record<string, number> {
-    const counts: Record<string, number> = {}
-    for (const [name, count] of this.#counts) counts[name] = count
-    return counts
-  }
+export function newCounts(): Counts {
+  const keys = Object.keys(METRICS) as MetricKey[]
+  return seriesOf(keys.filter((key): key is CountedKey => METRICS[key].type !== 'gauge'))
 }
 
-/** A length above the highest difficulty. */
-const DIFFICULTIES = 32
+export function newSiteCounts(): SiteCounts {
+  return seriesOf(SITE_KEYS)
+}
 
-export class SiteCounters {
-  redeemed = 0
-  scoreSum = 0
-  readonly refused = new Tally<Reason>()
-  readonly #reasons = new Tally<JudgementReason>()
-  readonly #difficulties: number[] = new Array(DIFFICULTIES).fill(0)
-  readonly #scores: number[] = new Array(SCORE_BUCKETS).fill(0)
-  #passed = 0
-  #failed = 0
+function seriesOf<Key extends string>(keys: readonly Key[]): Record<Key, Series> {
+  return Object.fromEntries(keys.map(key => [key, new Series(key, metricOf(key))])) as Record<Key, Series>
+}
 
-  issued(difficulty: number): void {
-    this.#difficulties[difficulty]!++
-  }
-
-  /** @param score in hundredths, 0 to 1; null without a score */
-  judged(passed: boolean, score: number | null, reasons: readonly JudgementReason[]): void {
-    if (passed) this.#passed++
-    else this.#failed++
-    if (score !== null) {
-      this.#scores[Math.floor(Math.round(score * 100) / 10)]!++
-      this.scoreSum += score
-    }
-    for (const reason of reasons) this.#reasons.add(reason)
-  }
-
-  snapshot(): SiteStats {
-    const difficulties: Record<string, number> = {}
-    let challenges = 0
-    for (let bits = 0; bits < DIFFICULTIES; bits++) {
-      const count = this.#difficulties[bits]!
-      if (count > 0) difficulties[bits] = count
-      challenges += count
-    }
-    return {
-      challenges,
-      passed: this.#passed,
-      failed: this.#failed,
-      redeemed: this.redeemed,
-      refused: this.refused.snapshot(),
-      reasons: this.#reasons.snapshot(),
-      difficulties,
-      scores: [...this.#scores],
-    }
-  }
+export function valuesOf(counts: Counts | SiteCounts): Values {
+  const values: Values = {}
+  for (const series of Object.values<Series>(counts)) series.write(values)
+  return values
 }

@@ -6,21 +6,21 @@
  * sites use each of the 80 counters in every step, and about 8 MB with fifty usual ones.
  */
 
-import { ENDPOINT_NAMES, type EndpointName } from '../domain/endpoint.ts'
-import { Columns, rounded } from './columns.ts'
+import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
+import { Columns, rounded, sum } from './columns.ts'
 import {
   type HistoryView,
   type LastMinute,
   OTHER_SITES,
-  type Percentiles,
   type Range,
   type SiteEntry,
   type StoreHistory,
   type Traffic,
   type WorkerHistory,
 } from './history-view.ts'
-import { type Restarts, SCORE_BUCKETS, type StatsSnapshot } from './snapshot.ts'
+import type { Snapshot } from './stats.ts'
 import { CounterNames, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
+import { keyOf, TRAFFIC, type Values } from './table.ts'
 
 /** How often `add` must be called. */
 export const ADD_MS = 10_000
@@ -31,19 +31,12 @@ const MINUTE_MS = 60_000
 /** Sites with a curve of requests of their own. */
 const BUSIEST = 7
 
-/** What only the primary process knows about the workers. */
-export interface Fleet {
-  readonly running: number
-  readonly restarts: Restarts
-}
-
 export class History {
   readonly #names = new CounterNames()
   readonly #rings: Readonly<Record<Range, StepRing>>
   readonly #siteName: (siteKey: string) => string | undefined
   #startedAtMs: number
   #lastMs: number
-  #latest: StatsSnapshot | undefined
 
   /**
    * @param startedAtMs Unix milliseconds, when nothing had been counted
@@ -63,17 +56,14 @@ export class History {
    *
    * @param nowMs Unix milliseconds; if the clock was set back, the past is shifted by as much
    */
-  add(nowMs: number, snapshot: StatsSnapshot, { running, restarts }: Fleet): void {
+  add(nowMs: number, totals: Snapshot): void {
     const backMs = nowMs < this.#lastMs ? nowMs - this.#lastMs : 0
     this.#startedAtMs += backMs
     this.#lastMs = nowMs
-    this.#latest = snapshot
-    const { storeUp, eventLoopLagSeconds, residentBytes } = snapshot.gauges
-    const lagSeconds = eventLoopLagSeconds.p99
-    const gauges: StepGauges = { storeUp, workers: running, lagSeconds, residentBytes }
+    const gauges = stepGauges(totals.values)
     for (const ring of Object.values(this.#rings)) {
       if (backMs !== 0) ring.shift(backMs)
-      ring.add(nowMs, { snapshot, restarts }, gauges)
+      ring.add(nowMs, totals, gauges)
     }
   }
 
@@ -98,9 +88,9 @@ export class History {
       times: steps.map(({ toMs }) => toMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
       traffic: site === null ? allTraffic(all) : siteTraffic(ofSite),
-      limits: all.tallies('limited/'),
-      latencies: this.#latencies(all),
-      store: this.#store(steps, all),
+      limits: all.tallies('limited'),
+      latencies: byEndpoint(endpoint => all.percentiles(`requestSeconds ${endpoint}`)),
+      store: store(steps, all),
       workers: workers(steps, all),
     }
   }
@@ -146,57 +136,74 @@ export class History {
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
       redemptionsRefused:
-        site === null ? sum(all.matching(/^answers\/(?:verify-token|siteverify) \d+ (?!ok$)/)) : null,
-      faults: sum(all.matching('faults/')),
-      p99: byEndpoint(endpoint => all.quantile(`latencies/${endpoint}`, this.#bounds(endpoint), 0.99)),
-      storeP99: all.quantile('storeLatency', this.#latest?.storeLatency?.bounds ?? [], 0.99),
+        site === null
+          ? sum(all.sum('requests', (...labels) => isOfRedemption(labels[0]) && isRefusal(...labels)))
+          : null,
+      faults: sum(all.sum('faults')),
+      p99: byEndpoint(endpoint => all.quantile(`requestSeconds ${endpoint}`, 0.99)),
+      storeP99: all.quantile('storeSeconds', 0.99),
     }
   }
+}
 
-  #latencies(all: Columns): Record<EndpointName, Percentiles> {
-    return byEndpoint(endpoint => all.percentiles(`latencies/${endpoint}`, this.#bounds(endpoint)))
+function stepGauges(values: Readonly<Values>): StepGauges {
+  /** Of each worker. */
+  const each = (key: string, end = '') =>
+    Object.entries(values).flatMap(([name, value]) =>
+      keyOf(name) === key && name.endsWith(end) ? [value] : [],
+    )
+  return {
+    storeUp: values.storeUp === 1 ? 1 : 0,
+    workers: values.workers ?? 0,
+    lagSeconds: Math.max(0, ...each('lag', 'p99')),
+    residentBytes: sum(each('residentBytes')),
   }
+}
 
-  #bounds(endpoint: EndpointName): readonly number[] {
-    return this.#latest?.latencies?.[endpoint]?.bounds ?? []
-  }
-
-  #store(steps: readonly Step[], all: Columns): StoreHistory {
-    const calls = all.matching('storeBatch/counts/')
-    const operations = all.column('storeBatch/sum')
-    return {
-      callMs: all.percentiles('storeLatency', this.#latest?.storeLatency?.bounds ?? []),
-      batch: calls.map((count, index) => (count === 0 ? null : rounded(operations[index]! / count))),
-      outages: all.column('storeOutages'),
-      up: steps.map(({ gauges }) => gauges.storeUp),
-    }
+function store(steps: readonly Step[], all: Columns): StoreHistory {
+  return {
+    callMs: all.percentiles('storeSeconds'),
+    batch: all.means('storeBatch'),
+    outages: all.column('storeOutages'),
+    up: steps.map(({ gauges }) => gauges.storeUp),
   }
 }
 
 function workers(steps: readonly Step[], all: Columns): WorkerHistory {
   return {
     running: steps.map(({ gauges }) => gauges.workers),
-    crashes: all.matching(/^restarts\/(?:crash|hang)$/),
-    rolls: all.column('restarts/roll'),
+    crashes: all.sum('restarts', cause => cause !== 'roll'),
+    rolls: all.column('restarts roll'),
     lagMs: steps.map(({ gauges }) => rounded(gauges.lagSeconds * 1000)),
     residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
-    faults: all.matching('faults/'),
-    aborted: all.matching('aborted/'),
+    faults: all.sum('faults'),
+    aborted: all.sum('aborted'),
   }
 }
 
 /** Traffic of the whole service, by its answers, which also count requests of no known site. */
 function allTraffic(all: Columns): Traffic {
-  const refusals = all.tallies(/^answers\/\S+ \d+ (?!ok$|failed$)(.+)$/)
+  const count = (what: TrafficCount) =>
+    all.sum('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
-    challenges: all.column('answers/challenge 200 ok'),
-    passed: all.column('answers/verify 200 ok'),
-    failed: all.column('answers/verify 200 failed'),
-    redeemed: all.matching(/^answers\/(?:verify-token|siteverify) 200 ok$/),
-    refused: all.matching(/^answers\/\S+ \d+ (?!ok$|failed$)/),
-    refusals,
+    challenges: count('challenges'),
+    passed: count('passed'),
+    failed: count('failed'),
+    redeemed: count('redeemed'),
+    refused: all.sum('requests', isRefusal),
+    refusals: all.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
     ...judgements(all),
   }
+}
+
+function isOfRedemption(endpoint: string | undefined): boolean {
+  return TRAFFIC.get(`${endpoint} 200 ok`) === 'redeemed'
+}
+
+/** @param labels of an answer */
+function isRefusal(...labels: string[]): boolean {
+  const outcome = labels[2]
+  return outcome !== 'ok' && outcome !== 'failed'
 }
 
 function siteTraffic(site: Columns): Traffic {
@@ -205,8 +212,8 @@ function siteTraffic(site: Columns): Traffic {
     passed: site.column('passed'),
     failed: site.column('failed'),
     redeemed: site.column('redeemed'),
-    refused: site.matching('refused/'),
-    refusals: site.tallies('refused/'),
+    refused: site.sum('refused'),
+    refusals: site.tallies('refused'),
     ...judgements(site),
   }
 }
@@ -214,19 +221,13 @@ function siteTraffic(site: Columns): Traffic {
 /** Figures with the same names in a site's counters and in those of the whole service. */
 function judgements(columns: Columns): Pick<Traffic, 'failureReasons' | 'difficulty' | 'scores'> {
   return {
-    failureReasons: columns.tallies('reasons/'),
-    difficulty: columns.meanAndMax('difficulties/'),
-    scores: Array.from({ length: SCORE_BUCKETS }, (_, index) => sum(columns.column(`scores/${index}`))),
+    failureReasons: columns.tallies('reasons'),
+    difficulty: { mean: columns.means('difficulty'), max: columns.highest('difficulty') },
+    scores: columns.buckets('scores'),
   }
 }
 
 function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {
-  return Object.fromEntries(ENDPOINT_NAMES.map(endpoint => [endpoint, value(endpoint)])) as Record<
-    EndpointName,
-    Value
-  >
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0)
+  const entries = ENDPOINT_NAMES.map(endpoint => [endpoint, value(endpoint)])
+  return Object.fromEntries(entries) as Record<EndpointName, Value>
 }

@@ -1,6 +1,6 @@
 /**
- * What was counted in each step of time, packed so that a day needs little memory. The input is totals that only grow. A step
- * keeps the increases that are not zero:
+ * What was counted in each step of time, packed so that a day needs little memory. The input is flat records of totals that
+ * only grow. A step keeps the increases that are not zero:
  *
  *   | pairs | counter, count | counter, count | ... | pairs | counter, count | ...
  *     the whole service                               sites[0], sites[1] ...
@@ -9,7 +9,8 @@
  */
 
 import { OTHER_SITES } from './history-view.ts'
-import type { Restarts, SiteStats, StatsSnapshot } from './snapshot.ts'
+import type { Snapshot } from './stats.ts'
+import { keyOf, metricOf, SITE_REQUESTS, type Values } from './table.ts'
 
 /** Gauges of a step: the worst value seen during the step. */
 export interface StepGauges {
@@ -32,15 +33,9 @@ export interface Step {
 
 type Content = Pick<Step, 'sites' | 'requests' | 'packed'>
 
-/** What is counted: by the workers, and by the primary process about them. */
-export interface Counted {
-  readonly snapshot: StatsSnapshot
-  readonly restarts: Restarts
-}
-
 /** Sites with numbers of their own in a step; all others are added up. */
 export const STEP_SITES_MAX = 50
-/** Names come from closed lists, about 400; this limits the effect of a programming error. */
+/** Names come from closed lists, about 500; this limits the effect of a programming error. */
 const COUNTERS_MAX = 4096
 const COUNT_MAX = 2 ** 32 - 1
 
@@ -65,41 +60,30 @@ export class CounterNames {
 
 type Increases = Map<string, number>
 
-/** Fields that are no counters, are fractions (which would be cut off), or are not shown. */
-const NOT_COUNTED = new Set(['bounds', 'gauges', 'sites', 'scoreSum', 'cpuMicroseconds'])
-
-/**
- * Adds the increases, as `<name>` or `<name>/<key>`. A value smaller than before was reset, so it grew from zero. Unknown
- * fields are counted too; missing fields are not.
- */
-function addIncreases(into: Increases, current: unknown, before: unknown, name = ''): void {
-  if (typeof current === 'number') {
-    const base = typeof before === 'number' && before <= current ? before : 0
-    const increase = Math.floor(current - base)
-    if (increase > 0) into.set(name, (into.get(name) ?? 0) + increase)
-  } else if (typeof current === 'object' && current !== null) {
-    const earlier = (before ?? {}) as Record<string, unknown>
-    for (const [key, value] of Object.entries(current)) {
-      if (!NOT_COUNTED.has(key)) addIncreases(into, value, earlier[key], name === '' ? key : `${name}/${key}`)
-    }
+/** A number smaller than before was reset, so it grew from zero. */
+function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): Increases {
+  const increases: Increases = new Map()
+  for (const name in current) {
+    const now = current[name]!
+    const base = before[name] ?? 0
+    const increase = base <= now ? now - base : now
+    if (increase > 0) increases.set(name, increase)
   }
+  return increases
 }
 
-const REQUESTS = new Set(['challenges', 'passed', 'failed', 'redeemed'])
+const REQUESTS: ReadonlySet<string> = new Set(SITE_REQUESTS)
 
 function requestsOf(increases: Increases): number {
   let requests = 0
-  for (const [name, count] of increases) {
-    if (REQUESTS.has(name) || name.startsWith('refused/')) requests += count
-  }
+  for (const [name, count] of increases) if (REQUESTS.has(keyOf(name))) requests += count
   return requests
 }
 
-export function packStep(names: CounterNames, current: Counted, before: Counted | undefined): Content {
-  const total: Increases = new Map()
-  addIncreases(total, current.snapshot, before?.snapshot)
-  addIncreases(total, current.restarts, before?.restarts, 'restarts')
-  const sites = siteIncreases(current.snapshot.sites ?? {}, before?.snapshot.sites ?? {})
+export function packStep(names: CounterNames, current: Snapshot, before: Snapshot | undefined): Content {
+  const total = increasesOf(current.values, before?.values)
+  for (const name of total.keys()) if (metricOf(name)?.history !== true) total.delete(name)
+  const sites = siteIncreases(current.sites, before?.sites ?? {})
   const words: number[] = []
   for (const increases of [total, ...sites.values()]) {
     const start = words.push(0) - 1
@@ -117,17 +101,14 @@ export function packStep(names: CounterNames, current: Counted, before: Counted 
 }
 
 /** Sites beyond STEP_SITES_MAX are added up under OTHER_SITES. */
-function siteIncreases(
-  current: Readonly<Record<string, SiteStats>>,
-  before: Readonly<Record<string, SiteStats>>,
-): Map<string, Increases> {
-  const active: { siteKey: string; increases: Increases; requests: number }[] = []
-  for (const [siteKey, stats] of Object.entries(current)) {
-    const increases: Increases = new Map()
-    addIncreases(increases, stats, before[siteKey])
-    if (increases.size > 0) active.push({ siteKey, increases, requests: requestsOf(increases) })
-  }
-  active.sort((one, other) => other.requests - one.requests)
+function siteIncreases(current: Snapshot['sites'], before: Snapshot['sites']): Map<string, Increases> {
+  const active = Object.entries(current)
+    .map(([siteKey, values]) => {
+      const increases = increasesOf(values, before[siteKey])
+      return { siteKey, increases, requests: requestsOf(increases) }
+    })
+    .filter(({ increases }) => increases.size > 0)
+    .sort((one, other) => other.requests - one.requests)
   const others: Increases = new Map()
   const kept = new Map<string, Increases>()
   for (const { siteKey, increases } of active) {
@@ -160,7 +141,7 @@ export class StepRing {
   #steps: Step[] = []
   /** The end of the last full step, and what had been counted by then. */
   #fromMs: number
-  #before: Counted | undefined
+  #before: Snapshot | undefined
   #isOpen = false
 
   /** @param slackMs how much shorter a full step may be: timers are not exact */
@@ -180,7 +161,7 @@ export class StepRing {
     return this.#steps
   }
 
-  add(nowMs: number, counted: Counted, gauges: StepGauges): void {
+  add(nowMs: number, counted: Snapshot, gauges: StepGauges): void {
     const open = this.#isOpen ? this.#steps.pop() : undefined
     const worst = open === undefined ? gauges : worstOf(open.gauges, gauges)
     this.#steps.push({

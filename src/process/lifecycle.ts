@@ -13,7 +13,7 @@ import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
-import type { SettingsInUse } from '../metrics/exposition.ts'
+import type { Values } from '../metrics/table.ts'
 import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 
@@ -21,8 +21,8 @@ import { reloadSettings } from './reload.ts'
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
-  /** For /metrics; undefined until the service has started. */
-  settings: SettingsInUse | undefined
+  /** Of the settings in use, for /metrics; none until the service has started. */
+  gauges: Values = {}
   readonly #primary: Primary
   readonly #log: Logger
   /** Whether the log goes to a terminal. The terminal may be closed later. */
@@ -55,7 +55,7 @@ export class Lifecycle {
   #takesEffect(plan: Plan): void {
     this.#plan = plan
     const { kid } = new Keyring(resolveSecrets(plan.config)).signing
-    this.settings = { keyId: kid, isLastReloadDone: true, reloadedAtSeconds: Date.now() / 1000 }
+    this.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
 
   async #stop(signal: string): Promise<void> {
@@ -103,7 +103,7 @@ export class Lifecycle {
       this.#isAskedAgain = false
       const plan = await this.#roll(this.#plan)
       if (plan !== undefined) this.#takesEffect(plan)
-      else this.settings = { ...this.settings!, isLastReloadDone: false }
+      else this.gauges.reloadDone = 0
     } while (this.#isAskedAgain && !this.#isStopping)
     this.#isRolling = false
   }

@@ -9,7 +9,6 @@
 
 import type { Config, SettingValues } from '../config/config.ts'
 import type { Logger } from '../log/logger.ts'
-import type { RestartCause, Restarts } from '../metrics/snapshot.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
@@ -55,7 +54,6 @@ export class Primary {
   readonly #log: Logger
   readonly #totals: Totals
   readonly #onNativeCrash: () => void
-  readonly #restarts: Record<RestartCause, number> = { crash: 0, hang: 0, roll: 0 }
   #lastAsk = 0
   #slots: Slot[] = []
   /** All running worker processes, draining ones included. */
@@ -103,10 +101,6 @@ export class Primary {
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
-  }
-
-  restarts(): Restarts {
-    return this.#restarts
   }
 
   workersWanted(): number {
@@ -182,7 +176,7 @@ export class Primary {
     slot.plan = plan
     slot.quickCrashes = 0
     if (!this.#slots.includes(slot)) this.#slots.push(slot)
-    if (before !== undefined) this.#restarts.roll++
+    if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
     this.#log.info(
       { worker: slot.index, workerPid: successor.pid, of: plan.config.workers, replaces: before?.pid },
       'a worker is new',
@@ -203,7 +197,7 @@ export class Primary {
     // Values that the primary process has decided replace the configured ones.
     const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
     const listener: WorkerListener = {
-      stats: (worker, snapshot) => this.#totals.take(worker.name, snapshot, worker.order.index),
+      stats: (worker, snapshot) => this.#totals.take(worker, snapshot, slot.index),
       settled: worker => {
         if (worker.problem !== undefined)
           this.#log.error({ problem: worker.problem }, 'a worker cannot start')
@@ -220,12 +214,12 @@ export class Primary {
 
   #onGone(slot: Slot, worker: WorkerProcess, code: number | null, signal: string | null): void {
     this.#workers.delete(worker)
-    this.#totals.gone(worker.name)
+    this.#totals.gone(worker)
     if (slot.worker !== worker) return // it was on its way out, or is a successor that the roll is waiting for
     slot.worker = undefined
     if (this.#isDraining || !this.#slots.includes(slot)) return
     if (NATIVE_CRASHES.has(signal)) this.#onNativeCrash()
-    this.#restarts[worker.wasHung ? 'hang' : 'crash']++
+    this.#totals.counts.restarts.at(worker.wasHung ? 'hang' : 'crash').add()
     const isQuick = performance.now() - worker.startedAtMs < SETTLED_MS
     slot.quickCrashes = isQuick ? slot.quickCrashes + 1 : 0
     const about = { worker: slot.index, workerPid: worker.pid, code, signal }

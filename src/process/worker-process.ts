@@ -2,7 +2,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
-import type { StatsSnapshot } from '../metrics/snapshot.ts'
+import type { Snapshot } from '../metrics/stats.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
 /**
@@ -15,7 +15,7 @@ export type WorkerMessage =
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
   /** @property answers the number of the `ask-stats` that this answers, if any */
-  | { readonly type: 'stats'; readonly snapshot: StatsSnapshot; readonly answers?: number }
+  | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
   /** The worker cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
@@ -34,7 +34,7 @@ export interface WorkerOrder {
 
 /** Gets the events of a worker. */
 export interface WorkerListener {
-  stats(worker: WorkerProcess, snapshot: StatsSnapshot): void
+  stats(worker: WorkerProcess, snapshot: Snapshot): void
   /** The worker listens, or has reported that it cannot run. */
   settled(worker: WorkerProcess): void
   /** The worker's process has gone: called once, as the last event. */
@@ -49,8 +49,6 @@ const KILL_GRACE_MS = 2000
 const LAST_WORDS_MS = 1000
 
 export class WorkerProcess {
-  /** Names this one process: the worker's successor has another name. */
-  readonly name: string
   readonly order: WorkerOrder
   readonly startedAtMs = performance.now()
   isListening = false
@@ -76,7 +74,6 @@ export class WorkerProcess {
     this.order = order
     this.#listener = listener
     this.#worker = cluster.fork()
-    this.name = String(this.#worker.id)
     this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {

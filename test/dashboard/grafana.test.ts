@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { ENDPOINT_NAMES } from '../../src/domain/endpoint.ts'
+import { METRICS } from '../../src/metrics/table.ts'
 import { call } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
@@ -100,17 +101,18 @@ test('every query names a metric that /metrics has, with labels that it has', ()
   )
 })
 
-test('monitoring.md lists every metric with its type and its labels', () => {
+test('every metric of the table is told, and monitoring.md lists it with its type and its labels', () => {
   const page = readFileSync(new URL('../../docs/monitoring.md', import.meta.url), 'utf8')
   const rows = [...page.matchAll(/^\| `((?:powgate|process|nodejs)_\w+)` \| (\w+) \|([^|]*)\|/gm)]
-  assert.deepEqual(
-    rows.map(([, name, type]) => `${name} ${type}`).sort(),
-    [...metrics.families.values()].map(({ name, type }) => `${name} ${type}`).sort(),
-  )
+  const listed = (rows: Iterable<{ name: string; type: string | undefined }>) =>
+    Array.from(rows, ({ name, type }) => `${name} ${type}`).sort()
+  const inTable = listed(Object.values(METRICS))
+  assert.deepEqual(listed(rows.map(([, name = '', type]) => ({ name, type }))), inTable)
+  assert.deepEqual(listed(metrics.families.values()), inTable, 'all are told at /metrics')
   for (const [, name, , labels] of rows) {
-    const listed = [...labels!.matchAll(/`(\w+)`/g)].map(([, label]) => label)
+    const described = [...labels!.matchAll(/`(\w+)`/g)].map(([, label]) => label)
     const told = metrics.samples(name!).flatMap(sample => Object.keys(sample.labels))
-    assert.deepEqual(listed.sort(), [...new Set(told)].filter(label => label !== 'le').sort(), name)
+    assert.deepEqual(described.sort(), [...new Set(told)].filter(label => label !== 'le').sort(), name)
   }
 })
 

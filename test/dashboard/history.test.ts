@@ -3,15 +3,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { quantile } from '../../src/metrics/columns.ts'
-import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
+import { ADD_MS, History } from '../../src/metrics/history.ts'
 import { OTHER_SITES } from '../../src/metrics/history-view.ts'
-import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
+import type { Snapshot } from '../../src/metrics/stats.ts'
 import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/metrics/steps.ts'
-import { EMPTY_SITE } from '../harness/metrics.ts'
-import { emptySnapshot, siteKeyOf } from './sample-day.ts'
+import type { Values } from '../../src/metrics/table.ts'
+import { siteKeyOf } from './sample-day.ts'
 
 const START_MS = 1_800_000_000_000
-const FLEET: Fleet = { running: 2, restarts: { crash: 0, hang: 0, roll: 0 } }
 /** At the end of so many steps. */
 const timeOf = (step: number) => START_MS + step * ADD_MS
 
@@ -19,25 +18,18 @@ function startHistory(): History {
   return new History(START_MS, siteKey => (siteKey === siteKeyOf(0) ? 'shop' : undefined))
 }
 
-function counted(change: (snapshot: ReturnType<typeof emptySnapshot>) => void): StatsSnapshot {
-  const snapshot = emptySnapshot()
-  change(snapshot)
-  return snapshot
+function counted(values: Values, sites: Snapshot['sites'] = {}): Snapshot {
+  return { values, sites }
 }
 
-function challenges(count: number): StatsSnapshot {
-  return counted(({ answers }) => {
-    answers['challenge 200 ok'] = count
-  })
+function challenges(count: number): Snapshot {
+  return counted({ 'requests challenge 200 ok': count })
 }
-
-const site = (more: Partial<SiteStats>): SiteStats => ({ ...EMPTY_SITE, ...more })
 
 describe('steps', () => {
   test('each keeps what was counted in it, not before; the first what was counted since the start', () => {
     const history = startHistory()
-    for (const [index, count] of [5, 5, 12].entries())
-      history.add(timeOf(index + 1), challenges(count), FLEET)
+    for (const [index, count] of [5, 5, 12].entries()) history.add(timeOf(index + 1), challenges(count))
     const { traffic, times, seconds, nowMs, startedAtMs } = history.view('30m', null)
     assert.deepEqual(traffic.challenges, [5, 0, 7])
     assert.deepEqual(times, [1, 2, 3].map(timeOf))
@@ -47,15 +39,14 @@ describe('steps', () => {
 
   test('counters that start anew are counted from zero, so nothing is ever negative', () => {
     const history = startHistory()
-    for (const [index, count] of [100, 30, 40].entries())
-      history.add(timeOf(index + 1), challenges(count), FLEET)
+    for (const [index, count] of [100, 30, 40].entries()) history.add(timeOf(index + 1), challenges(count))
     assert.deepEqual(history.view('30m', null).traffic.challenges, [100, 30, 10])
   })
 
   test('half an hour is kept in steps of 10 s and a day in steps of 2 min, no more', () => {
     const history = startHistory()
     const adds = 25 * 360
-    for (let add = 1; add <= adds; add++) history.add(timeOf(add), challenges(add), FLEET)
+    for (let add = 1; add <= adds; add++) history.add(timeOf(add), challenges(add))
     const fine = history.view('30m', null)
     assert.equal(fine.times.length, 180)
     assert.ok(fine.traffic.challenges.every(count => count === 1))
@@ -69,12 +60,16 @@ describe('steps', () => {
   test('the last step of the day grows until it is full, with the worst of its gauges', () => {
     const history = startHistory()
     const views = Array.from({ length: 14 }, (_, index) => {
-      const snapshot = counted(({ answers, gauges }) => {
-        answers['challenge 200 ok'] = index + 1
-        gauges.storeUp = index === 3 ? 0 : 1
-        gauges.eventLoopLagSeconds.p99 = index === 2 ? 0.5 : 0.001
+      const snapshot = counted({
+        'requests challenge 200 ok': index + 1,
+        storeUp: index === 3 ? 0 : 1,
+        'lag 0 p99': 0.001,
+        'lag 1 p99': index === 2 ? 0.5 : 0,
+        'lag 1 max': 9,
+        'residentBytes worker-0': 100,
+        'residentBytes worker-1': 10 * index,
       })
-      history.add(timeOf(index + 1), snapshot, FLEET)
+      history.add(timeOf(index + 1), snapshot)
       return history.view('24h', null)
     })
     assert.deepEqual(views.map(({ traffic }) => traffic.challenges.join()).slice(0, 3), ['1', '2', '3'])
@@ -82,6 +77,7 @@ describe('steps', () => {
     assert.deepEqual(views[13]!.traffic.challenges, [12, 2])
     assert.deepEqual(views[13]!.store.up, [0, 1])
     assert.deepEqual(views[13]!.workers.lagMs, [500, 1])
+    assert.deepEqual(views[13]!.workers.residentBytes, [210, 230])
   })
 
   test('timers that are a little early or late lose nothing', () => {
@@ -90,7 +86,7 @@ describe('steps', () => {
     let count = 0
     for (let add = 0; add < 100; add++) {
       nowMs += ADD_MS + (add % 2 === 0 ? -30 : 45)
-      history.add(nowMs, challenges((count += 3)), FLEET)
+      history.add(nowMs, challenges((count += 3)))
     }
     for (const range of ['30m', '24h'] as const) {
       const { challenges } = history.view(range, null).traffic
@@ -104,10 +100,10 @@ describe('steps', () => {
 
   test('a clock that is set back takes the past along', () => {
     const history = startHistory()
-    history.add(timeOf(1), challenges(1), FLEET)
-    history.add(timeOf(2), challenges(2), FLEET)
+    history.add(timeOf(1), challenges(1))
+    history.add(timeOf(2), challenges(2))
     const hourMs = 3_600_000
-    history.add(timeOf(3) - hourMs, challenges(4), FLEET)
+    history.add(timeOf(3) - hourMs, challenges(4))
     const { times, seconds, traffic } = history.view('30m', null)
     assert.deepEqual(traffic.challenges, [1, 1, 2])
     assert.ok(
@@ -119,7 +115,7 @@ describe('steps', () => {
 
   test('the last minute is the last minute', () => {
     const history = startHistory()
-    for (let add = 1; add <= 30; add++) history.add(timeOf(add), challenges(add * add), FLEET)
+    for (let add = 1; add <= 30; add++) history.add(timeOf(add), challenges(add * add))
     const { lastMinute } = history.view('24h', null)
     assert.equal(lastMinute.seconds, 60)
     assert.equal(lastMinute.challenges, 30 * 30 - 24 * 24)
@@ -129,23 +125,26 @@ describe('steps', () => {
 describe('sites', () => {
   test('one site has its numbers apart, and a name', () => {
     const history = startHistory()
-    const snapshot = counted(({ sites, answers }) => {
-      answers['challenge 200 ok'] = 50
-      Object.assign(sites, {
-        [siteKeyOf(0)]: site({
-          challenges: 9,
-          passed: 5,
-          failed: 2,
-          redeemed: 4,
-          refused: { 'nonce-used': 3, 'token-used': 1 },
-          reasons: { webdriver: 2, swiftShader: 6 },
-          difficulties: { 18: 6, 20: 3 },
-          scores: [2, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0],
-        }),
-        [siteKeyOf(1)]: site({ challenges: 41 }),
-      })
-    })
-    history.add(timeOf(1), snapshot, FLEET)
+    const shop = {
+      ...{
+        challenges: 9,
+        passed: 5,
+        failed: 2,
+        redeemed: 4,
+        'refused nonce-used': 3,
+        'refused token-used': 1,
+      },
+      ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
+      ...{
+        'difficulty 18': 6,
+        'difficulty 20': 3,
+        'difficulty sum': 168,
+        'scores 0.09': 2,
+        'scores 0.79': 6,
+      },
+    }
+    const sitesCounted = { [siteKeyOf(0)]: shop, [siteKeyOf(1)]: { challenges: 41 } }
+    history.add(timeOf(1), counted({ 'requests challenge 200 ok': 50 }, sitesCounted))
     const { traffic, sites, busiest, lastMinute } = history.view('30m', siteKeyOf(0))
     assert.deepEqual(traffic, {
       challenges: [9],
@@ -178,7 +177,7 @@ describe('sites', () => {
 
   test('a site without requests has zeros, an unknown one too', () => {
     const history = startHistory()
-    history.add(timeOf(1), challenges(5), FLEET)
+    history.add(timeOf(1), challenges(5))
     const { traffic } = history.view('30m', siteKeyOf(7))
     assert.deepEqual([traffic.challenges, traffic.refused, traffic.difficulty.mean], [[0], [0], [null]])
   })
@@ -186,12 +185,8 @@ describe('sites', () => {
   test('beyond the busiest, sites are summed up, with those that the workers have summed up already', () => {
     const history = startHistory()
     const count = STEP_SITES_MAX + 20
-    const snapshot = counted(({ sites }) => {
-      for (let index = 0; index < count; index++)
-        Object.assign(sites, { [siteKeyOf(index)]: site({ challenges: 100 + index }) })
-      Object.assign(sites, { '': site({ challenges: 1_000_000 }) })
-    })
-    history.add(timeOf(1), snapshot, FLEET)
+    const busy = Array.from({ length: count }, (_, index) => [siteKeyOf(index), { challenges: 100 + index }])
+    history.add(timeOf(1), counted({}, { ...Object.fromEntries(busy), '': { challenges: 1_000_000 } }))
     const { sites } = history.view('30m', null)
     assert.equal(sites.length, STEP_SITES_MAX + 1)
     const rest = Array.from({ length: 20 }, (_, index) => 100 + index).reduce((sum, each) => sum + each)
@@ -201,26 +196,13 @@ describe('sites', () => {
   })
 
   test('memory is bounded: a step of 200 sites that use every counter is no larger than one of fifty', () => {
-    const names = (prefix: string, count: number, from = 0) =>
-      Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${from + index}`, 1]))
-    const stats = site({
-      challenges: 1,
-      passed: 1,
-      failed: 1,
-      redeemed: 1,
-      refused: names('refusal-', 35),
-      reasons: names('reason-', 16),
-      difficulties: names('', 13, 16),
-      scores: new Array(11).fill(1),
-    })
+    const site: Values = { challenges: 1, passed: 1, failed: 1, redeemed: 1 }
+    for (let index = 0; index < 75; index++) site[`refused ${index}`] = 1
     const sizes = [STEP_SITES_MAX + 1, 200].map(count => {
-      const snapshot = counted(({ sites }) => {
-        for (let index = 0; index < count; index++) Object.assign(sites, { [siteKeyOf(index)]: stats })
-      })
-      const counts = { snapshot, restarts: FLEET.restarts }
-      return packStep(new CounterNames(), counts, undefined).packed.byteLength
+      const sites = Object.fromEntries(Array.from({ length: count }, (_, index) => [siteKeyOf(index), site]))
+      return packStep(new CounterNames(), counted({}, sites), undefined).packed.byteLength
     })
-    const bytes = 4 + (STEP_SITES_MAX + 1) * (4 + (4 + 35 + 16 + 13 + 11) * 8)
+    const bytes = 4 + (STEP_SITES_MAX + 1) * (4 + (4 + 75) * 8)
     assert.deepEqual(sizes, [bytes, bytes])
   })
 })
@@ -228,22 +210,25 @@ describe('sites', () => {
 describe('the whole service', () => {
   test('requests by what was answered, also where no site is known', () => {
     const history = startHistory()
-    const snapshot = counted(({ answers, limited, faults, aborted, storeBatch }) => {
-      Object.assign(answers, {
-        ...{ 'challenge 200 ok': 10, 'challenge 204 ok': 99, 'challenge 403 site-unknown': 4 },
-        ...{ 'challenge 429 rate-limited': 3, 'verify 429 rate-limited': 1 },
-        ...{ 'verify 200 ok': 6, 'verify 200 failed': 2 },
-        ...{ 'verify-token 200 ok': 5, 'verify-token 400 token-used': 2 },
-        ...{ 'siteverify 200 ok': 2, 'siteverify 200 token-expired': 1 },
-        ...{ 'content 200 ok': 1000, 'other 404 not-found': 7 },
-      })
-      Object.assign(limited, { 'challenge address': 3, 'verify address-site': 1 })
-      Object.assign(faults, { verify: 1, other: 1 })
-      Object.assign(aborted, { verify: 2 })
-      storeBatch.counts[0] = 4
-      storeBatch.sum = 10
-    })
-    history.add(timeOf(1), snapshot, { running: 3, restarts: { crash: 1, hang: 1, roll: 2 } })
+    const answers = {
+      ...{ 'challenge 200 ok': 10, 'challenge 204 ok': 99, 'challenge 403 site-unknown': 4 },
+      ...{ 'challenge 429 rate-limited': 3, 'verify 429 rate-limited': 1 },
+      ...{ 'verify 200 ok': 6, 'verify 200 failed': 2 },
+      ...{ 'verify-token 200 ok': 5, 'verify-token 400 token-used': 2 },
+      ...{ 'siteverify 200 ok': 2, 'siteverify 200 token-expired': 1 },
+      ...{ 'content 200 ok': 1000, 'other 404 not-found': 7 },
+    }
+    const requests = Object.entries(answers).map(([labels, count]) => [`requests ${labels}`, count])
+    history.add(
+      timeOf(1),
+      counted({
+        ...Object.fromEntries(requests),
+        ...{ 'limited challenge address': 3, 'limited verify address-site': 1 },
+        ...{ 'faults verify': 1, 'faults other': 1, 'aborted verify': 2 },
+        ...{ 'storeBatch 1': 4, 'storeBatch sum': 10 },
+        ...{ workers: 3, 'restarts crash': 1, 'restarts hang': 1, 'restarts roll': 2 },
+      }),
+    )
     const { traffic, limits, workers, store, lastMinute } = history.view('30m', null)
     const { challenges, passed, failed, redeemed, refused, refusals } = traffic
     assert.deepEqual([challenges, passed, failed, redeemed, refused].flat(), [10, 6, 2, 7, 18])
@@ -263,10 +248,9 @@ describe('the whole service', () => {
     assert.equal(history.view('30m', siteKeyOf(0)).lastMinute.redemptionsRefused, null)
   })
 
-  test('fields that are missing or not known yet do no harm', () => {
+  test('metrics that are missing or not known yet do no harm', () => {
     const history = startHistory()
-    const { storeLatency: _, sites: __, ...older } = challenges(3) as StatsSnapshot & Record<string, unknown>
-    history.add(timeOf(1), { ...older, later: { more: 5 } } as unknown as StatsSnapshot, FLEET)
+    history.add(timeOf(1), counted({ 'requests challenge 200 ok': 3, 'later more': 5 }))
     const { traffic, store } = history.view('30m', null)
     assert.deepEqual([traffic.challenges, store.callMs.p99], [[3], [null]])
   })
@@ -279,11 +263,12 @@ describe('the whole service', () => {
     assert.equal(quantile(bounds, [5, 0, 5, 0], 0.5), 0.001)
     assert.equal(quantile(bounds, [0, 0, 0, 9], 0.99), 0.004)
     const history = startHistory()
-    const slow = counted(({ latencies }) => {
-      latencies.verify!.counts[3] = 100
-    })
-    history.add(timeOf(1), slow, FLEET)
-    const { verify, challenge } = history.view('30m', null).latencies
+    history.add(
+      timeOf(1),
+      counted({ 'requestSeconds verify 0.0005': 100, 'requestSeconds siteverify 0.0001': 9 }),
+    )
+    const { verify, siteverify, challenge } = history.view('30m', null).latencies
     assert.deepEqual([verify.p50, verify.p99, challenge.p50], [[0.4], [0.498], [null]])
+    assert.deepEqual(siteverify.p50, [0.05])
   })
 })

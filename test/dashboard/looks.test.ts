@@ -3,7 +3,7 @@
 import { test } from 'node:test'
 import { ADD_MS, History } from '../../src/metrics/history.ts'
 import { openBrowser } from '../harness/browser.ts'
-import { emptySnapshot, sampleDay, siteKeyOf } from './sample-day.ts'
+import { sampleDay, siteKeyOf } from './sample-day.ts'
 import { LOOKS, type Look, lookAt, type Served, serveHistory, WELL } from './stage.ts'
 
 const browser = await openBrowser()
@@ -11,14 +11,12 @@ const day = await serveHistory(sampleDay(Date.now()))
 
 function singleStep(): History {
   const history = new History(Date.now() - ADD_MS, () => undefined)
-  const snapshot = emptySnapshot()
-  Object.assign(snapshot.answers, { 'challenge 200 ok': 5, 'verify 200 ok': 3, 'verify 200 failed': 1 })
-  snapshot.reasons.webdriver = 1
-  snapshot.difficulties[18] = 5
-  snapshot.scores[10] = 3
-  snapshot.scores[3] = 1
-  snapshot.latencies.verify!.counts[2] = 4
-  history.add(Date.now(), snapshot, { running: 2, restarts: { crash: 0, hang: 0, roll: 0 } })
+  const values = {
+    ...{ workers: 2, storeUp: 1, 'reasons webdriver': 1, 'requestSeconds verify 0.0003': 4 },
+    ...{ 'requests challenge 200 ok': 5, 'requests verify 200 ok': 3, 'requests verify 200 failed': 1 },
+    ...{ 'difficulty 18': 5, 'difficulty sum': 90, 'scores Infinity': 3, 'scores 0.39': 1 },
+  }
+  history.add(Date.now(), { values, sites: {} })
   return history
 }
 

@@ -17,7 +17,7 @@ import { ticksFromZero, timeSpan, timeTicks } from '../../src/dashboard/page/sca
 import { SiteNames } from '../../src/dashboard/site-names.ts'
 import { ADD_MS, History } from '../../src/metrics/history.ts'
 import type { DashboardData, ServiceState } from '../../src/metrics/history-view.ts'
-import { emptySnapshot } from './sample-day.ts'
+import type { Values } from '../../src/metrics/table.ts'
 import { WELL } from './stage.ts'
 
 describe('numbers', () => {
@@ -85,14 +85,9 @@ describe('axes', () => {
 })
 
 describe('problems', () => {
-  const dataOf = (
-    service: Partial<ServiceState>,
-    change: (snapshot: ReturnType<typeof emptySnapshot>) => void = () => {},
-  ) => {
+  const dataOf = (service: Partial<ServiceState>, values: Values = {}) => {
     const history = new History(0, () => undefined)
-    const snapshot = emptySnapshot()
-    change(snapshot)
-    history.add(ADD_MS, snapshot, { running: 2, restarts: { crash: 0, hang: 0, roll: 3 } })
+    history.add(ADD_MS, { values: { workers: 2, storeUp: 1, 'restarts roll': 3, ...values }, sites: {} })
     const data: DashboardData = { ...history.view('30m', null), service: { ...WELL, ...service } }
     return problemsOf(data)
   }
@@ -118,11 +113,8 @@ describe('problems', () => {
       assert.equal(found.length, expected.length, found.join('\n'))
       for (const [index, pattern] of expected.entries()) assert.match(found[index]!, pattern)
     }
-    const busy = dataOf({}, ({ faults, gauges, storeLatency }) => {
-      faults.verify = 2
-      gauges.eventLoopLagSeconds.p99 = 0.3
-      storeLatency.counts[18] = 5
-    }).map(({ text }) => text)
+    const late = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5 }
+    const busy = dataOf({}, late).map(({ text }) => text)
     assert.match(busy[0]!, /^2 requests ran into a fault/)
     assert.match(busy[1]!, /^Workers are late by 300 ms/)
     assert.match(busy[2]!, /^The store is slow/)

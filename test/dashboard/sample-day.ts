@@ -1,20 +1,19 @@
 /** Generates the counters of a busy service over a day: large and small sites, an attack, an outage, a crash. */
 
-import { ADD_MS, type Fleet, History } from '../../src/metrics/history.ts'
-import type { Histogram, SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
-import { EMPTY_SITE, EMPTY_STATS } from '../harness/metrics.ts'
+import {
+  type Counts,
+  newCounts,
+  newSiteCounts,
+  type Series,
+  type SiteCounts,
+  valuesOf,
+} from '../../src/metrics/counters.ts'
+import { ADD_MS, History } from '../../src/metrics/history.ts'
 import { words } from '../harness/values.ts'
 
 const DAY_MS = 86_400_000
 const SITES = 60
 const FINE_MS = 40 * 60_000
-
-type Mutable<T> = { -readonly [K in keyof T]: T[K] extends object ? Mutable<T[K]> : T[K] }
-
-/** To be counted on. */
-export function emptySnapshot(): Mutable<StatsSnapshot> {
-  return structuredClone(EMPTY_STATS) as Mutable<StatsSnapshot>
-}
 
 /** The same numbers at each run. */
 function randomNumbers(seed: number): () => number {
@@ -48,10 +47,8 @@ const REFUSALS = words(
 export function sampleDay(endMs: number, lengthMs = DAY_MS): History {
   const history = new History(endMs - lengthMs, sampleSiteName)
   const random = randomNumbers(7)
-  const totals = emptySnapshot()
-  for (let index = 0; index < SITES; index++)
-    totals.sites[siteKeyOf(index)] = structuredClone(EMPTY_SITE) as Mutable<SiteStats>
-  let crashes = 0
+  const totals = newCounts()
+  const sites = Array.from({ length: SITES }, newSiteCounts)
   // Only the last part is looked at in steps as short as they are in truth.
   const stepOf = (at: number) => (endMs - at > FINE_MS ? 12 * ADD_MS : ADD_MS)
   for (let at = endMs - lengthMs + ADD_MS; at <= endMs; at += stepOf(at)) {
@@ -60,93 +57,88 @@ export function sampleDay(endMs: number, lengthMs = DAY_MS): History {
     const isAttacked = beforeEndMs < 14 * 60_000 && beforeEndMs > 6 * 60_000
     const isAway = beforeEndMs < 20 * 60_000 && beforeEndMs > 18 * 60_000
     const daily = 1.1 + Math.sin((2 * Math.PI * at) / DAY_MS)
-    for (let index = 0; index < SITES; index++) {
+    for (const [index, site] of sites.entries()) {
       const usual = (((daily * 400 * stepMs) / ADD_MS) * (0.7 + 0.6 * random())) / (index + 1)
-      addTraffic(
-        totals,
-        siteKeyOf(index),
-        Math.round(usual * (isAttacked && index === 1 ? 6 : 1)),
-        isAttacked,
-        random,
-      )
+      const challenges = Math.round(usual * (isAttacked && index === 1 ? 6 : 1))
+      addTraffic(totals, site, challenges, isAttacked, random)
     }
-    if (isAway && beforeEndMs >= 20 * 60_000 - ADD_MS) totals.storeOutages += 2
-    if (beforeEndMs === 19 * 60_000) crashes++
+    if (isAway && beforeEndMs >= 20 * 60_000 - ADD_MS) totals.storeOutages.add(2)
+    if (beforeEndMs === 19 * 60_000) totals.restarts.at('crash').add()
     addStore(totals, random)
-    const gauges = totals.gauges
-    gauges.storeUp = isAway ? 0 : 1
-    gauges.residentBytes = 2 ** 20 * (180 + 20 * random())
-    gauges.eventLoopLagSeconds.p99 = 0.001 + 0.004 * random() * daily
-    const fleet: Fleet = { running: 2, restarts: { crash: crashes, hang: 0, roll: 0 } }
-    history.add(at, structuredClone(totals), fleet)
+    history.add(at, {
+      values: {
+        ...valuesOf(totals),
+        workers: 2,
+        storeUp: isAway ? 0 : 1,
+        'residentBytes worker-0': 2 ** 20 * (180 + 20 * random()),
+        'lag 0 p99': 0.001 + 0.004 * random() * daily,
+      },
+      sites: Object.fromEntries(sites.map((site, index) => [siteKeyOf(index), valuesOf(site)])),
+    })
   }
   return history
 }
 
 function addTraffic(
-  totals: Mutable<StatsSnapshot>,
-  siteKey: string,
+  totals: Counts,
+  site: SiteCounts,
   challenges: number,
   isAttacked: boolean,
   random: () => number,
 ): void {
-  const site = totals.sites[siteKey]!
   const verified = Math.round(challenges * 0.93)
   const failed = Math.round(verified * (isAttacked ? 0.3 : 0.02) * random())
   const passed = verified - failed
   const redeemed = Math.round(passed * 0.97)
-  site.challenges += challenges
-  site.passed += passed
-  site.failed += failed
-  site.redeemed += redeemed
-  count(totals.answers, 'challenge 200 ok', challenges)
-  count(totals.answers, 'verify 200 ok', passed)
-  count(totals.answers, 'verify 200 failed', failed)
-  count(totals.answers, 'verify-token 200 ok', redeemed)
-  const bits = String(18 + (isAttacked ? Math.floor(4 * random()) : random() < 0.05 ? 1 : 0))
-  for (const counts of [totals.difficulties, site.difficulties]) count(counts, bits, challenges)
-  for (const scores of [totals.scores, site.scores]) {
-    scores[10]! += Math.round(passed * 0.8)
-    scores[7]! += Math.round(passed * 0.15)
-    scores[5]! += Math.round(passed * 0.05)
-    scores[2]! += Math.round(failed * 0.5)
-    scores[0]! += Math.round(failed * 0.5)
+  site.challenges.add(challenges)
+  site.passed.add(passed)
+  site.failed.add(failed)
+  site.redeemed.add(redeemed)
+  const answered = (endpoint: string, status: number, outcome: string, times: number) =>
+    totals.requests.at(endpoint).at(status).at(outcome).add(times)
+  answered('challenge', 200, 'ok', challenges)
+  answered('verify', 200, 'ok', passed)
+  answered('verify', 200, 'failed', failed)
+  answered('verify-token', 200, 'ok', redeemed)
+  const bits = 18 + (isAttacked ? Math.floor(4 * random()) : random() < 0.05 ? 1 : 0)
+  for (const counts of [totals, site]) {
+    add(counts.difficulty, bits, challenges)
+    add(counts.scores, 1, Math.round(passed * 0.8))
+    add(counts.scores, 0.75, Math.round(passed * 0.15))
+    add(counts.scores, 0.55, Math.round(passed * 0.05))
+    add(counts.scores, 0.25, Math.round(failed * 0.5))
+    add(counts.scores, 0.05, Math.round(failed * 0.5))
   }
   for (const [rank, reason] of FAILURES.entries()) {
     const times = Math.round((failed * random()) / (rank + 1))
-    for (const counts of [totals.reasons, site.reasons]) count(counts, reason, times)
+    for (const { reasons } of [totals, site]) reasons.at(reason).add(times)
   }
   for (const [rank, reason] of REFUSALS.entries()) {
     const times = Math.round((challenges * random() * (isAttacked ? 0.2 : 0.01)) / (rank + 1))
-    count(site.refused, reason, times)
-    count(totals.answers, `verify 400 ${reason}`, times)
-    if (reason === 'rate-limited')
-      count(totals.limited, random() < 0.6 ? 'challenge address' : 'verify address-site', times)
+    site.refused.at(reason).add(times)
+    answered('verify', 400, reason, times)
+    if (reason !== 'rate-limited') continue
+    if (random() < 0.6) totals.limited.at('challenge').at('address').add(times)
+    else totals.limited.at('verify').at('address-site').add(times)
   }
   for (const [part, base] of [
     ['challenge', 0.0003],
     ['verify', 0.0008],
     ['verify-token', 0.0006],
+    ['siteverify', 0.0007],
   ] as const) {
     for (let sample = 0; sample < 3; sample++)
-      observe(totals.latencies[part]!, base * (0.5 + 3 * random() ** 3) * (isAttacked ? 2 : 1))
+      totals.requestSeconds.at(part).add(base * (0.5 + 3 * random() ** 3) * (isAttacked ? 2 : 1))
   }
 }
 
-function addStore(totals: Mutable<StatsSnapshot>, random: () => number): void {
+function addStore({ storeSeconds, storeBatch }: Counts, random: () => number): void {
   for (let call = 0; call < 20; call++) {
-    observe(totals.storeLatency, 0.0003 * (0.5 + 4 * random() ** 4))
-    const operations = 1 + Math.floor(6 * random() ** 2)
-    observe(totals.storeBatch, operations)
+    storeSeconds.add(0.0003 * (0.5 + 4 * random() ** 4))
+    storeBatch.add(1 + Math.floor(6 * random() ** 2))
   }
 }
 
-function observe(into: Mutable<Histogram>, value: number): void {
-  const bucket = into.bounds.findIndex(bound => value <= bound)
-  into.counts[bucket < 0 ? into.bounds.length : bucket]! += 1
-  into.sum += value
-}
-
-function count(into: Record<string, number>, key: string, times: number): void {
-  if (times > 0) into[key] = (into[key] ?? 0) + times
+function add(histogram: Series, value: number, times: number): void {
+  for (let time = 0; time < times; time++) histogram.add(value)
 }

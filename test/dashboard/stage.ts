@@ -47,7 +47,6 @@ export async function serveHistory(
     isHealthy: () => state().isHealthy,
     isReady: () => state().isReady,
     askStats: async () => {},
-    restarts: () => ({ crash: 0, hang: 0, roll: 0 }),
     workersWanted: () => state().workers,
   }
   const siteNames = new SiteNames(async () => new Map())

@@ -1,9 +1,6 @@
 /** Metrics of a service under test, and a strict parser of Prometheus' text format. */
 
 import assert from 'node:assert/strict'
-import { SiteCounters } from '../../src/metrics/counters.ts'
-import type { SiteStats, StatsSnapshot } from '../../src/metrics/snapshot.ts'
-import { Stats } from '../../src/metrics/stats.ts'
 import { call } from './http.ts'
 import { freePort } from './ports.ts'
 import { type StoreKind, TestService } from './service.ts'
@@ -44,17 +41,6 @@ export function growth(before: PrometheusText, after: PrometheusText): Map<strin
   }
   return grown
 }
-
-/** The statistics of a worker without requests. */
-export const EMPTY_STATS: StatsSnapshot = new Stats({
-  isStoreUp: () => true,
-  underWay: () => 0,
-  connections: () => ({ open: 0, max: 0, refused: 0 }),
-  siteNamedBy: () => undefined,
-}).snapshot()
-
-/** Of a site that nobody has asked for yet. */
-export const EMPTY_SITE: SiteStats = new SiteCounters().snapshot()
 
 type Labels = Readonly<Record<string, string>>
 

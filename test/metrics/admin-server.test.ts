@@ -18,7 +18,6 @@ const supervisor = {
   isHealthy: () => true,
   isReady: () => isReady,
   askStats: async () => {},
-  restarts: () => ({ crash: 0, hang: 0, roll: 0 }),
   workersWanted: () => 1,
 }
 

@@ -6,8 +6,8 @@ import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../
 import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
-import { SITES_MAX } from '../../src/metrics/snapshot.ts'
 import { EventLoopLag, Stats } from '../../src/metrics/stats.ts'
+import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { eventually } from '../harness/eventually.ts'
 
 function siteOf(siteKey: string): Site {
@@ -42,6 +42,12 @@ function newStats(): Stats {
   })
 }
 
+/** The numbers of these metrics or series. */
+function of(values: Values, ...series: readonly string[]): Values {
+  const isMeant = (name: string) => series.some(each => `${name} `.startsWith(`${each} `))
+  return Object.fromEntries(Object.entries(values).filter(([name]) => isMeant(name)))
+}
+
 test('challenges, judgements, redemptions and refusals are counted for their site and for all', () => {
   const stats = newStats()
   const [a, b] = [siteOf('site_a'), siteOf('site_b')]
@@ -59,24 +65,25 @@ test('challenges, judgements, redemptions and refusals are counted for their sit
   stats.refused(ofA, 'verify', 'rate-limited', 'address-site')
   stats.refused(ofA, 'verify', 'nonce-used')
   stats.refused(exchangeOf('made up'), 'verify', 'site-unknown')
-  const { sites, difficulties, scores, scoreSum, reasons, limited } = stats.snapshot()
+  const { sites, values } = stats.snapshot()
   assert.deepEqual(sites, {
     site_a: {
-      ...{ challenges: 3, passed: 2, failed: 2, redeemed: 0 },
-      refused: { 'rate-limited': 2, 'nonce-used': 1 },
-      reasons: { noPlugins: 2, webdriver: 2 },
-      difficulties: { 16: 2, 18: 1 },
-      scores: [1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1],
+      ...{ challenges: 3, passed: 2, failed: 2, 'refused rate-limited': 2, 'refused nonce-used': 1 },
+      ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty sum': 50 },
+      ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
+      ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2 },
     },
     site_b: {
-      ...{ challenges: 1, passed: 0, failed: 1, redeemed: 1, refused: {}, reasons: { 'proof-wrong': 1 } },
-      ...{ difficulties: { 28: 1 }, scores: [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] },
+      ...{ challenges: 1, failed: 1, redeemed: 1, 'difficulty 28': 1, 'difficulty sum': 28 },
+      'reasons proof-wrong': 1,
     },
   })
-  assert.deepEqual(difficulties, { 16: 2, 18: 1, 28: 1 })
-  assert.deepEqual([scores, scoreSum], [[1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1], 2.19])
-  assert.deepEqual(reasons, { noPlugins: 2, webdriver: 2, 'proof-wrong': 1 })
-  assert.deepEqual(limited, { 'challenge address-site': 1, 'verify address-site': 1 })
+  assert.deepEqual(of(values, 'difficulty', 'scores', 'reasons', 'limited'), {
+    ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty 28': 1, 'difficulty sum': 78 },
+    ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
+    ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2, 'reasons proof-wrong': 1 },
+    ...{ 'limited challenge address-site': 1, 'limited verify address-site': 1 },
+  })
 })
 
 test('every hundredth of a score falls into its tenth', () => {
@@ -84,8 +91,8 @@ test('every hundredth of a score falls into its tenth', () => {
   for (let hundredths = 0; hundredths <= 100; hundredths++) {
     const stats = newStats()
     stats.judged(exchangeOf('site_a'), judgement(site, true, hundredths / 100, []))
-    const { scores } = stats.snapshot()
-    assert.equal(scores[Math.floor(hundredths / 10)], 1, `${hundredths / 100} is in ${scores}`)
+    const bound = hundredths === 100 ? Infinity : (Math.floor(hundredths / 10) * 10 + 9) / 100
+    assert.equal(stats.snapshot().values[`scores ${bound}`], 1, `${hundredths / 100} is not in ${bound}`)
   }
 })
 
@@ -97,17 +104,23 @@ test('answers are counted by part, status and outcome, with their time; aborts a
   stats.answered('verify', 200, 'failed', performance.now())
   stats.aborted('verify')
   stats.faulted('verify', new Error('a fault'))
-  const { answers, latencies, aborted, faults } = stats.snapshot()
-  assert.deepEqual(answers, {
-    ...{ 'challenge 200 ok': 3, 'challenge 204 ok': 1, 'challenge 429 rate-limited': 1 },
-    'verify 200 failed': 1,
+  const { values } = stats.snapshot()
+  const { 'requestSeconds challenge sum': microseconds, ...challenge } = of(
+    values,
+    'requestSeconds challenge',
+  )
+  assert.deepEqual(of(values, 'requests', 'aborted', 'faults'), {
+    ...{ 'requests challenge 200 ok': 3, 'requests challenge 204 ok': 1 },
+    ...{ 'requests challenge 429 rate-limited': 1, 'requests verify 200 failed': 1 },
+    ...{ 'aborted verify': 1, 'faults verify': 1 },
   })
-  const { bounds, counts, sum } = latencies.challenge!
-  const over3ms = counts.slice(bounds.indexOf(0.003) + 1).reduce((total, count) => total + count)
-  assert.equal(over3ms, 4)
-  assert.equal(counts.at(-1), 1)
-  assert.ok(sum > 60.011 && sum < 61, `${sum} s`)
-  assert.deepEqual([aborted.verify, aborted.challenge, faults.verify, faults.other], [1, 0, 1, 0])
+  const over3ms = Object.entries(challenge).filter(([name]) => Number(name.split(' ')[2]) > 0.003)
+  assert.equal(
+    over3ms.reduce((sum, [, count]) => sum + count, 0),
+    4,
+  )
+  assert.equal(challenge['requestSeconds challenge Infinity'], 1)
+  assert.ok(microseconds! > 60_011_000 && microseconds! < 61_000_000, `${microseconds} us`)
 })
 
 test(`however many sites there are, at most ${SITES_MAX} are counted apart, and none twice`, () => {
@@ -118,10 +131,10 @@ test(`however many sites there are, at most ${SITES_MAX} are counted apart, and 
       stats.issued(exchangeOf(''), { site, nonce: '', difficulty: 18, bounds: BOUNDS, inputs: INPUTS })
     }
   }
-  const { sites, difficulties } = stats.snapshot()
+  const { sites, values } = stats.snapshot()
   assert.equal(Object.keys(sites).length, SITES_MAX + 1)
   assert.deepEqual([sites['']!.challenges, sites.site_0!.challenges], [100, 2])
-  assert.equal(difficulties[18], 2 * (SITES_MAX + 50))
+  assert.equal(values['difficulty 18'], 2 * (SITES_MAX + 50))
 })
 
 test('names that nobody was given leave nothing behind', () => {
@@ -134,7 +147,7 @@ test('names that nobody was given leave nothing behind', () => {
 
 test('an outage lasts from the first part of the store that goes until the last is back', () => {
   const stats = newStats()
-  const outages = () => stats.snapshot().storeOutages
+  const outages = () => stats.snapshot().values.storeOutages ?? 0
   assert.equal(stats.storeChanged(true), undefined, 'reached for the first time')
   assert.equal(outages(), 0)
   for (const up of [false, false, false, true, true]) assert.equal(stats.storeChanged(up), undefined)
@@ -149,13 +162,16 @@ test('calls to the store: operations and time', () => {
   stats.storeCalled(1, 0.0001)
   stats.storeCalled(128, 0.002)
   stats.storeCalled(129, 5)
-  const { storeBatch, storeLatency, gauges, connectionsRefused } = stats.snapshot()
-  assert.deepEqual([storeBatch.sum, storeBatch.counts], [258, [1, 0, 0, 0, 0, 0, 0, 1, 1]])
-  assert.equal(storeLatency.counts[0], 1, 'a bound belongs to the bucket below it')
-  assert.equal(storeLatency.counts.at(-1), 1)
-  assert.deepEqual([gauges.storeUp, gauges.underWay], [1, 3])
-  assert.deepEqual([gauges.connections, gauges.connectionsMax, connectionsRefused], [4, 9, 2])
-  assert.ok(gauges.residentBytes > gauges.heapBytes && gauges.heapBytes > 0)
+  const { values } = stats.snapshot()
+  assert.deepEqual(of(values, 'storeBatch', 'storeSeconds', 'storeUp'), {
+    ...{ 'storeBatch 1': 1, 'storeBatch 128': 1, 'storeBatch Infinity': 1, 'storeBatch sum': 258 },
+    ...{ 'storeSeconds 0.0001': 1, 'storeSeconds 0.002': 1, 'storeSeconds Infinity': 1 }, // at a bound: below it
+    ...{ 'storeSeconds sum': 5_002_100, storeUp: 1 },
+  })
+  assert.deepEqual(of(values, 'underWay', 'connections', 'connectionsMax', 'connectionsRefused'), {
+    ...{ underWay: 3, connections: 4, connectionsMax: 9, connectionsRefused: 2 },
+  })
+  assert.ok(values.residentBytes! > values.heapBytes! && values.heapBytes! > 0)
 })
 
 test('a blocked event loop is seen as lag, an idle one as almost none', async () => {

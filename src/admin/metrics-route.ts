@@ -1,0 +1,50 @@
+/** GET /metrics: what all processes have counted until now, for Prometheus. */
+
+import { openFilesOf } from '../http/open-files.ts'
+import { CONTENT_TYPE, exposition } from '../metrics/exposition.ts'
+import { cpuMicroseconds } from '../metrics/stats.ts'
+import type { Values } from '../metrics/table.ts'
+import type { Totals } from '../metrics/totals.ts'
+import { VERSION } from '../version.ts'
+import type { AdminRoute, Supervisor } from './server.ts'
+
+/** @param settings the gauges of the settings in use */
+export function metricsRoute(
+  totals: Totals,
+  supervisor: Pick<Supervisor, 'askStats'>,
+  settings: { readonly gauges: Readonly<Values> },
+): AdminRoute {
+  return {
+    path: '/metrics',
+    async handle(_request, response) {
+      await supervisor.askStats()
+      const values = { ...totals.values(), ...settings.gauges, ...(await primaryGauges(totals)) }
+      values.cpu = (values.cpu ?? 0) + cpuMicroseconds()
+      const text = exposition(values)
+      response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })
+      response.end(text)
+    },
+  }
+}
+
+/** What the primary process measures: of itself, and of the workers from outside. */
+async function primaryGauges(totals: Totals): Promise<Values> {
+  const { rss, heapUsed } = process.memoryUsage()
+  const gauges: Values = {
+    'residentBytes primary': rss,
+    'heapBytes primary': heapUsed,
+    startedAt: performance.timeOrigin / 1000,
+    [`build ${VERSION} ${process.version}`]: 1,
+  }
+  const workers = totals
+    .workers()
+    .map(({ worker, number }) => ({ name: `worker-${number}`, pid: worker.pid }))
+  const readings = [{ name: 'primary', pid: process.pid }, ...workers].map(async ({ name, pid }) => {
+    const files = await openFilesOf(pid)
+    if (files === undefined) return // it has ended
+    gauges[`openFiles ${name}`] = files.open
+    gauges[`openFilesMax ${name}`] = files.max
+  })
+  await Promise.all(readings)
+  return gauges
+}

@@ -1,0 +1,223 @@
+/**
+ * The table of all metrics. Workers count by it, the primary process adds up by it, and /metrics and the dashboard's history
+ * read it. To add a metric:
+ *
+ *   1. Add its row below.
+ *   2. Add the line that counts it, for example `stats.counts.faults.at(part).add()` in a worker or
+ *      `totals.counts.restarts.at(cause).add()` in the primary process. A gauge is a line of `Stats.snapshot`, or of
+ *      `primaryGauges` (admin/metrics-route.ts).
+ *   3. Describe it in docs/monitoring.md, and show it in dashboard/grafana.ts. test/dashboard/grafana.test.ts names a metric
+ *      that is not counted, described or shown.
+ *
+ * What was counted is a flat record of whole numbers. The name of a number is the key of its row and the values of the row's
+ * labels, in their order. A histogram has one number for each bucket, not cumulative, and one for the sum:
+ *
+ *   requests challenge 200 ok          requestSeconds challenge 0.001       values up to 0.001 s, above the bound before
+ *   storeOutages                       requestSeconds challenge Infinity    values above the last bound
+ *                                      requestSeconds challenge sum         in microseconds, see `parts`
+ *
+ * A worker may run another version than the primary process: a number that is missing is 0, and one without a row is shown
+ * nowhere. So a key never gets another meaning.
+ *
+ * Every label has few values, which bounds the number of series: those of a closed list (PARTS, outcomes and their statuses,
+ * policies, reasons), or the numbers of the workers. No label holds site keys; the dashboard shows sites.
+ */
+
+import { ENDPOINT_NAMES, ENDPOINTS, type TrafficCount } from '../domain/endpoint.ts'
+import { JUDGEMENT_WORDS } from '../domain/reason-words.ts'
+import { PARTS } from '../http/exchange-host.ts'
+
+/** Numbers by flat name. */
+export type Values = Record<string, number>
+
+export interface Metric {
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly name: string
+  readonly help: string
+  readonly labels?: readonly string[]
+  /** Label values of series that are there from the start, at 0: Prometheus sees no increase in a series that begins at 1. */
+  readonly fromStart?: readonly string[]
+  /** Upper bounds of a histogram's buckets, ascending; one more bucket follows. */
+  readonly bounds?: readonly number[]
+  /**
+   * A sum of fractions is counted in whole numbers of this part of the unit, which add up exactly in any order of workers. A
+   * sum that fell by a rounding error would be read as a counter's reset.
+   */
+  readonly parts?: number
+  /** What becomes of a gauge that every worker sends. One without this and without a label `worker` is the primary's. */
+  readonly workers?: 'sum' | 'least' | undefined
+  /** Whether the dashboard's history keeps a counter or histogram. */
+  readonly history?: true
+}
+
+const MICROSECONDS = 1e6
+const HUNDREDTHS = 100
+
+/** Finest between 0.1 and 50 ms, where most answers are. */
+const LATENCY_BOUNDS_SECONDS = [
+  0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02,
+  0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
+] as const
+
+/** What an answer is in the traffic of the service, by the label values of `requests`. */
+export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
+  ENDPOINT_NAMES.flatMap(endpoint =>
+    Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
+  ),
+)
+const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
+  ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
+)
+const OF_PARTS = { labels: ['endpoint'], fromStart: PARTS, history: true } as const
+
+type More = Omit<Metric, 'type' | 'name' | 'help'>
+
+function counter(name: string, help: string, more: More = {}) {
+  return { type: 'counter', name, help, ...more } as const
+}
+
+function gauge(name: string, help: string, labels: readonly string[] = [], workers?: Metric['workers']) {
+  return { type: 'gauge', name, help, labels, workers } as const
+}
+
+function histogram(name: string, help: string, bounds: readonly number[], more: More = {}) {
+  return { type: 'histogram', name, help, bounds, ...more } as const
+}
+
+export const METRICS = {
+  requests: counter(
+    'powgate_requests_total',
+    'Answers, by endpoint, status and outcome: ok, failed (a verification that did not pass), or why it was refused.',
+    { labels: ['endpoint', 'status', 'outcome'], fromStart: [...TRAFFIC.keys()], history: true },
+  ),
+  requestSeconds: histogram(
+    'powgate_request_duration_seconds',
+    'Time from the headers of a request to its answer.',
+    LATENCY_BOUNDS_SECONDS,
+    { ...OF_PARTS, parts: MICROSECONDS },
+  ),
+  underWay: gauge('powgate_requests_under_way', 'Requests that are not answered yet.', [], 'sum'),
+  aborted: counter(
+    'powgate_requests_aborted_total',
+    'Requests whose client went away before the answer.',
+    OF_PARTS,
+  ),
+  faults: counter(
+    'powgate_faults_total',
+    'Faults of powgate itself; they are in the log, up to 60 a minute and worker.',
+    OF_PARTS,
+  ),
+  limited: counter(
+    'powgate_rate_limited_total',
+    'Requests refused by a limit, by the limit that was reached.',
+    { labels: ['endpoint', 'policy'], fromStart: LIMITS, history: true },
+  ),
+  connections: gauge('powgate_connections', 'Open connections of clients.', ['worker']),
+  connectionsMax: gauge(
+    'powgate_connections_max',
+    'Connections that a worker takes; new ones above that are closed.',
+    ['worker'],
+  ),
+  connectionsRefused: counter(
+    'powgate_connections_refused_total',
+    'Connections that were closed for being one too many.',
+  ),
+  difficulty: histogram(
+    'powgate_challenge_difficulty',
+    'Difficulty of issued challenges, in bits.',
+    [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
+    { history: true },
+  ),
+  shadowChallenges: counter(
+    'powgate_shadow_challenges_total',
+    'Challenges that the shadow policy of their site would have made harder, easier or the same.',
+    { labels: ['verdict'], fromStart: ['harder', 'easier', 'same'] },
+  ),
+  shadowBits: counter(
+    'powgate_shadow_difficulty_total',
+    'Bits by which shadow policies would have made challenges harder or easier, all together.',
+    { labels: ['verdict'], fromStart: ['harder', 'easier'] },
+  ),
+  scores: histogram(
+    'powgate_verification_score',
+    'Scores of verifications that got one; they are hundredths, so le="0.49" is those below 0.5.',
+    [0.09, 0.19, 0.29, 0.39, 0.49, 0.59, 0.69, 0.79, 0.89, 0.99],
+    { parts: HUNDREDTHS, history: true },
+  ),
+  reasons: counter(
+    'powgate_score_reasons_total',
+    'Verifications that failed or lost score for this reason; one may have several.',
+    { labels: ['reason'], fromStart: Object.keys(JUDGEMENT_WORDS), history: true },
+  ),
+  storeUp: gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', [], 'least'),
+  storeOutages: counter(
+    'powgate_store_outages_total',
+    'Times that a worker lost the store; each worker counts its own.',
+    { history: true },
+  ),
+  storeSeconds: histogram(
+    'powgate_store_call_duration_seconds',
+    'Time from the first operation of a call to the store to its reply, or until it was given up.',
+    LATENCY_BOUNDS_SECONDS,
+    { parts: MICROSECONDS, history: true },
+  ),
+  // A call to Redis has at most 128.
+  storeBatch: histogram(
+    'powgate_store_batch_operations',
+    'Operations that went to the store in one call.',
+    [1, 2, 4, 8, 16, 32, 64, 128],
+    { history: true },
+  ),
+  workers: gauge('powgate_workers', 'Worker processes that run and have reported.'),
+  restarts: counter(
+    'powgate_worker_restarts_total',
+    'Workers that were replaced: they ended by themselves (crash), hung and were killed (hang), or a SIGHUP replaced them (roll).',
+    { labels: ['cause'], fromStart: ['crash', 'hang', 'roll'], history: true },
+  ),
+  lag: gauge(
+    'powgate_event_loop_lag_seconds',
+    'How much later than asked a worker ran its timers over the last 10 to 20 seconds: mean, p99 and max.',
+    ['worker', 'stat'],
+  ),
+  signingKey: gauge('powgate_signing_key_info', 'Id of the key that signs challenges and tokens; always 1.', [
+    'id',
+  ]),
+  reloadDone: gauge(
+    'powgate_config_last_reload_successful',
+    'Whether the last SIGHUP renewed all workers (1 or 0).',
+  ),
+  reloadedAt: gauge(
+    'powgate_config_last_reload_success_timestamp_seconds',
+    'When settings last took effect.',
+  ),
+  cpu: counter('process_cpu_seconds_total', 'Processor time, user and system, of all processes together.', {
+    parts: MICROSECONDS,
+  }),
+  startedAt: gauge('process_start_time_seconds', 'When the primary started, in Unix time.'),
+  openFiles: gauge('process_open_fds', 'Open files of each process, connections among them.', ['process']),
+  openFilesMax: gauge('process_max_fds', 'Files that each process may open.', ['process']),
+  residentBytes: gauge('process_resident_memory_bytes', 'Resident memory of each process.', ['process']),
+  heapBytes: gauge('nodejs_heap_size_used_bytes', 'JavaScript heap in use, of each process.', ['process']),
+  build: gauge('powgate_build_info', 'Version of powgate and of Node.js; always 1.', ['version', 'node']),
+} as const satisfies Readonly<Record<string, Metric>>
+
+export type MetricKey = keyof typeof METRICS
+
+/** What is asked of a site. Each site has these counters, and three of the metrics. They are for the dashboard alone. */
+export const SITE_REQUESTS = ['challenges', 'passed', 'failed', 'redeemed', 'refused'] as const
+export const SITE_KEYS = [...SITE_REQUESTS, 'difficulty', 'scores', 'reasons'] as const
+
+/** Sites that are counted separately; further sites share the key ''. */
+export const SITES_MAX = 1000
+
+export const ROWS: ReadonlyMap<string, Metric> = new Map(Object.entries(METRICS))
+
+/** The row that a flat name belongs to; undefined if there is none. */
+export function metricOf(name: string): Metric | undefined {
+  return ROWS.get(keyOf(name))
+}
+
+export function keyOf(name: string): string {
+  const end = name.indexOf(' ')
+  return end < 0 ? name : name.slice(0, end)
+}
