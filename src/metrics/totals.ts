@@ -118,7 +118,7 @@ function addCounts(to: Values, counted: Readonly<Values>, times: 1 | -1 = 1): vo
     const metric = metricOf(name)
     if (metric?.type === 'gauge') continue
     const ownName = metric?.bounds === undefined ? name : inOwnBucket(name, metric.bounds)
-    to[ownName] = (to[ownName] ?? 0) + times * countOf(counted[name])
+    to[ownName] = (to[ownName] ?? 0) + times * Math.max(0, numberOf(counted[name]))
   }
 }
 
@@ -133,7 +133,7 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
   for (const [key, { workers: joined }] of ROWS) {
-    const each = workers.map(({ values }) => countOf(values[key]))
+    const each = workers.map(({ values }) => numberOf(values[key]))
     if (joined === 'sum') to[key] = each.reduce((sum, value) => sum + value, 0)
     if (joined === 'least') to[key] = each.length === 0 ? 0 : Math.min(...each)
   }
@@ -141,12 +141,12 @@ function addGauges(to: Values, workers: readonly WorkerStats[]): void {
     for (const name in values) {
       const [key, ...labels] = name.split(' ')
       const label = metricOf(name)?.labels?.[0]
-      if (label === 'worker') to[[key, number, ...labels].join(' ')] = countOf(values[name])
-      if (label === 'process') to[`${key} worker-${number}`] = countOf(values[name])
+      if (label === 'worker') to[[key, number, ...labels].join(' ')] = numberOf(values[name])
+      if (label === 'process') to[`${key} worker-${number}`] = numberOf(values[name])
     }
   }
 }
 
-function countOf(sent: unknown): number {
-  return typeof sent === 'number' && Number.isFinite(sent) && sent > 0 ? sent : 0
+function numberOf(sent: unknown): number {
+  return typeof sent === 'number' && Number.isFinite(sent) ? sent : 0
 }

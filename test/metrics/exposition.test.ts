@@ -1,10 +1,11 @@
 /** The text of /metrics in cases that a running service does not show. The strict parser of such text refuses invalid text. */
 
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { exposition } from '../../src/metrics/exposition.ts'
-import type { Values } from '../../src/metrics/table.ts'
+import { METRICS, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 
@@ -29,6 +30,20 @@ test('names have HELP and TYPE, the unit last, and start with what they are abou
     if (/duration|lag/.test(name)) assert.match(name, /_seconds$/)
     assert.doesNotMatch(name, /_(bits|milliseconds|minutes|kilobytes)(_|$)/) // as promtool has it: base units only
     if (type === 'counter') assert.match(name, /_total$/)
+  }
+})
+
+test('every row of the table is counted, or set as a gauge, somewhere', () => {
+  const src = new URL('../../src/', import.meta.url)
+  const texts = readdirSync(src, { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.ts') && name !== 'metrics/table.ts')
+    .map(name => readFileSync(new URL(name, src), 'utf8'))
+  for (const key of Object.keys(METRICS)) {
+    const use = new RegExp(`\\.${key}\\b|\\b${key}:|['\`]${key} `)
+    assert.ok(
+      texts.some(text => use.test(text)),
+      `nothing counts ${key}`,
+    )
   }
 })
 
