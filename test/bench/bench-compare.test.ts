@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { COMPARE } from '../../bench/compare/main.ts'
 import {
@@ -25,12 +24,12 @@ import {
 } from '../../bench/compare/report.ts'
 import { STEPS } from '../../bench/compare/steps.ts'
 import { reportText } from '../../bench/report/publish.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { runBench } from './run-bench.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 // Of its own for temporary files, which shows whether anything is left behind.
-const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryDir('bench')
 
 async function worktrees(): Promise<string> {
   return (await promisify(execFile)('git', ['worktree', 'list', '--porcelain'], { cwd: ROOT })).stdout

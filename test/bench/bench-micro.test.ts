@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Case, plain, type SyncWork, waysOf } from '../../bench/micro/case.ts'
@@ -16,11 +15,11 @@ import { aimsOf, type MicroReport, rowOf } from '../../bench/micro/report.ts'
 import { PIPELINE } from '../../bench/micro/requests.ts'
 import { installPeers } from '../../bench/peers.ts'
 import { checkProof } from '../../src/domain/pow.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { runBench } from './run-bench.ts'
 
 const DIST = new URL('../../bench/dist', import.meta.url).pathname
-const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryDir('bench')
 
 test('every way to do every step gives right results, pass after pass', async () => {
   installPeers(() => {})

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { reportText } from '../../bench/report/publish.ts'
 import { checkKept, drive, driveAll, HOLLOW_STORE } from '../../bench/store/drive.ts'
 import { type FigureName, type Row, rowsOf } from '../../bench/store/figures.ts'
@@ -11,10 +10,10 @@ import { figuresOf, reportOf, type StoreReport } from '../../bench/store/report.
 import { buildVisits, OPERATIONS } from '../../bench/store/traffic.ts'
 import type { RequestStore } from '../../src/store/store.ts'
 import { STORE_KINDS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { runBench } from './run-bench.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'powgate-test-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryDir('test')
 
 const BENCH = { name: 'store', tmp: folder }
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { readMeasurements } from '../../bench/capacity/inputs.ts'
 import { ASSUMED, capacityOf, type Measurements, type StoreCosts } from '../../bench/capacity/model.ts'
 import {
@@ -15,10 +14,10 @@ import {
 } from '../../bench/capacity/page.ts'
 import { reportHtml } from '../../bench/report/html.ts'
 import { UsageError } from '../harness/command-line.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { runBench } from './run-bench.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryDir('bench')
 
 function file(name: string, content: unknown): string {
   const path = join(folder, name)

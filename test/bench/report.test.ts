@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import { reportHtml, scaleOf } from '../../bench/report/html.ts'
 import { reportText } from '../../bench/report/publish.ts'
 import { aimsText, type Report, type ReportPart } from '../../bench/report/report.ts'
 import { axeViolations, openBrowser } from '../harness/browser.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'powgate-report-'))
-after(() => rmSync(folder, { recursive: true }))
+const folder = temporaryDir('report')
 
 const HOSTILE = `<script>alert("1")</script> & 'quoted'`
 

@@ -4,18 +4,17 @@
  */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Server } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { freePort } from '../harness/ports.ts'
 import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { TEST_SECRET, TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-check-'))
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('check')
 const dataDir = join(dir, 'data')
 const powgate = new Powgate({ HOST: '127.0.0.1', PORT: '0', POWGATE_DATA_DIR: dataDir })
 
@@ -60,23 +59,15 @@ type Settings = Record<string, string>
 
 /** Settings that cannot work, and the start of each line that says so. */
 const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...RegExp[]]>> = {
-  'a port that another program has': [
-    () => ({ PORT: otherPort() }),
+  'a port that another powgate has, an admin port that another program has': [
+    () => ({ PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort() }),
     /^PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
-  ],
-  'a port that another powgate has': [() => ({ PORT: String(service.port) }), /^PORT: .*the port is taken$/],
-  'an admin port that another program has': [
-    () => ({ POWGATE_ADMIN_PORT: otherPort() }),
     /^POWGATE_ADMIN_PORT: cannot listen on 127\.0\.0\.1:\d+: the port is taken$/,
   ],
-  'an admin port that another powgate has': [
-    () => ({ POWGATE_ADMIN_PORT: service.env.POWGATE_ADMIN_PORT! }),
+  'a port that another program has, an admin port that another powgate has': [
+    () => ({ PORT: otherPort(), POWGATE_ADMIN_PORT: service.env.POWGATE_ADMIN_PORT! }),
+    /^PORT: .*the port is taken$/,
     /^POWGATE_ADMIN_PORT: .*the port is taken$/,
-  ],
-  both: [
-    () => ({ PORT: String(service.port), POWGATE_ADMIN_PORT: otherPort() }),
-    /^PORT: .*taken$/,
-    /^POWGATE_ADMIN_PORT: .*taken$/,
   ],
   'an admin address of another machine': [
     { POWGATE_ADMIN_HOST: '192.0.2.1', POWGATE_ADMIN_PORT: '9' },

@@ -1,16 +1,15 @@
 /** Help, and calls that cannot be understood: exit code 2, one line, and nothing opened. */
 
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { type Command, commandHelp } from '../../src/cli/command.ts'
 import { COMMANDS as TABLE } from '../../src/cli/run.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-usage-'))
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('usage')
 
 /** Whatever opens the store makes something in it. */
 const dataDir = join(dir, 'data')

@@ -1,8 +1,7 @@
 /** The commands for sites and keys on both stores, help, and the errors of calls that cannot be parsed or done. */
 
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
@@ -10,6 +9,7 @@ import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 import { Powgate } from './cli-process.ts'
 
@@ -17,8 +17,7 @@ const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const API_KEY = /^sk_[0-9A-Za-z]{8}_[\w-]{43}$/
 const UNKNOWN_SITE = 'site_0123456789ABCDEFabcdef'
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-cli-'))
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('cli')
 
 /** Flags of one update after the other, and what they change. */
 const UPDATES: readonly [flags: string, change: object][] = [

@@ -3,18 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -24,6 +13,7 @@ import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const run = promisify(execFile)
 const CLIENT = new URL('../../client/', import.meta.url).pathname
@@ -31,8 +21,7 @@ const PEERS = new URL('.', import.meta.url).pathname
 const START_MS = 60_000
 
 /** A project that has installed the package, with the recipes beside it. */
-const project = mkdtempSync(join(tmpdir(), 'powgate-client-'))
-after(() => rmSync(project, { recursive: true, force: true }))
+const project = temporaryDir('client')
 
 let service: TestService
 let site: TestSite
@@ -170,6 +159,7 @@ describe('on each runtime', () => {
 
 const WORKER = `
 import { trial } from './trial.js'
+import { temporaryDir } from '../harness/temporary.ts'
 export default { fetch: async (_, env) => new Response(await trial(env)) }
 `
 

@@ -4,20 +4,19 @@
  */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
 import { type Config, loadConfig } from '../../src/config/config.ts'
 import { SETTINGS, type Setting } from '../../src/config/settings.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
 /** As the service reads it, with a secret in each file that is named. */
 function configOf(environment: Readonly<Record<string, string>>): Config {
-  const dir = mkdtempSync(join(tmpdir(), 'powgate-examples-'))
-  const secret = join(dir, 'secret')
+  const secret = join(temporaryDir('examples'), 'secret')
   writeFileSync(secret, 'a'.repeat(43))
   const settings: Record<string, Setting> = SETTINGS
   const entries = Object.entries(environment).map(([name, value]) => {
@@ -25,11 +24,7 @@ function configOf(environment: Readonly<Record<string, string>>): Config {
     assert.ok(settings[name.replace(/_FILE$/, '')]?.isSecret, `${name} is no setting`)
     return [name, secret]
   })
-  try {
-    return loadConfig(Object.fromEntries(entries))
-  } finally {
-    rmSync(dir, { recursive: true })
-  }
+  return loadConfig(Object.fromEntries(entries))
 }
 
 test('compose.yaml', () => {

@@ -1,15 +1,15 @@
 /** The widget's files over HTTP: ETags, compression, caching, and headers for other origins and strict pages. */
 
 import assert from 'node:assert/strict'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { type IncomingHttpHeaders, request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { extname, join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetFile, WidgetManifest } from '../../src/http/assets.ts'
 import { call } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
 const ROOT = new URL('../../', import.meta.url).pathname
@@ -235,7 +235,7 @@ test('nothing of it reaches /verify-token', async () => {
 })
 
 test('a service whose widget was not built starts all the same, and says so', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'powgate-assets-'))
+  const dir = temporaryDir('assets')
   cpSync(DIST, join(dir, 'dist'), { recursive: true })
   rmSync(join(dir, 'dist/widget'), { recursive: true })
   cpSync(join(ROOT, 'package.json'), join(dir, 'package.json'))
@@ -245,5 +245,4 @@ test('a service whose widget was not built starts all the same, and says so', as
   for (const path of ['/widget.js', '/widget/worker.js'])
     assert.equal((await call(bare.url + path)).status, 404)
   await bare.stop()
-  rmSync(dir, { recursive: true })
 })

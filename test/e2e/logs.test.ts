@@ -4,7 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
@@ -314,18 +313,6 @@ describe('how many lines', () => {
       assert.equal((await logged(service, count, 'challenge-issued')).length, count)
       assert.equal(eventsOf(service, 'unlogged').length, 0)
     }))
-
-  test('the sample takes its share of real nonces, and all or none at the ends', () => {
-    const nonces = Array.from({ length: 20_000 }, () => randomBytes(16).toString('hex'))
-    const taken = (share: number) => nonces.filter(nonce => new Sample(share).has(nonce)).length
-    assert.deepEqual([taken(0), taken(1)], [0, 20_000])
-    const tenth = taken(0.1)
-    assert.ok(Math.abs(tenth - 2000) < 300, `${tenth} of 20,000`) // 7 standard deviations
-    assert.ok(new Sample(1).has('f'.repeat(32)) && !new Sample(0).has('0'.repeat(32)))
-    assert.ok(
-      new Sample(0.5).has(`${'f'.repeat(26)}7fffff`) && !new Sample(0.5).has(`${'0'.repeat(26)}800000`),
-    )
-  })
 })
 
 describe('what clients send cannot forge a line', () => {

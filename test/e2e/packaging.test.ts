@@ -6,33 +6,22 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chownSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
 const run = promisify(execFile)
 const ROOT = new URL('../..', import.meta.url).pathname
-const dir = mkdtempSync(join(tmpdir(), 'powgate-packaging-'))
+const dir = temporaryDir('packaging')
 const elsewhere = join(dir, 'elsewhere')
 const installed = join(dir, 'installed')
 const program = join(dir, 'prefix/bin/powgate')
 const NOBODY = 65_534
-
-after(() => rmSync(dir, { recursive: true, force: true }))
 
 /** @param env all that it sees besides PATH and HOME */
 function environment(env: Record<string, string>): NodeJS.ProcessEnv {

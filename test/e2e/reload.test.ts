@@ -1,18 +1,9 @@
 /** SIGHUP: new settings and new code are loaded; each mistake in them is reported, and the old ones stay in use. */
 
 import assert from 'node:assert/strict'
-import {
-  appendFileSync,
-  cpSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -22,19 +13,14 @@ import { freePort } from '../harness/ports.ts'
 import { childPids, listeningPids } from '../harness/processes.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
 /** A busy machine is slow. */
 const PATIENCE_MS = 60_000
 
-let dir = ''
-let configFile = ''
-
-before(() => {
-  dir = mkdtempSync(join(tmpdir(), 'powgate-reload-'))
-  configFile = join(dir, 'powgate.conf')
-})
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('reload')
+const configFile = join(dir, 'powgate.conf')
 
 /** A service whose settings may change: those of the environment cannot. */
 function start(lines: string, env: Record<string, string> = {}, main?: string): Promise<TestService> {

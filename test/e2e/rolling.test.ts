@@ -1,8 +1,7 @@
 /** Upgrades under load: workers are replaced, killed, and given new secrets while visitors come. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { parseAddress } from '../../src/domain/address.ts'
@@ -23,6 +22,7 @@ import {
   UNLIMITED_REDEMPTIONS,
 } from '../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const CONNECTIONS = 32
 const LOAD_SHARE = 0.6
@@ -243,8 +243,7 @@ function isOver(issuedAtMs: number): boolean {
 }
 
 test('a secret is replaced on two hosts under load, step by step: nothing is refused', async context => {
-  const dir = mkdtempSync(join(tmpdir(), 'powgate-rotation-'))
-  const secretsFile = join(dir, 'secrets')
+  const secretsFile = join(temporaryDir('rotation'), 'secrets')
   writeFileSync(secretsFile, OLD)
   const redis = await RedisServer.start()
   const hosts = [await startHost(redis, secretsFile), await startHost(redis, secretsFile)]
@@ -257,7 +256,6 @@ test('a secret is replaced on two hosts under load, step by step: nothing is ref
       await service.stop()
     }
     await redis.stop()
-    rmSync(dir, { recursive: true })
   })
   const signer = async () => {
     const token = await hosts[0]!.client.token(site.siteKey, { from: freshAddress() })

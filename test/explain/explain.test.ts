@@ -1,8 +1,8 @@
 /** `powgate explain` on the log of a running service, and on logs written by other tools. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
@@ -17,9 +17,9 @@ import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
 import { TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-explain-test-'))
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('explain-test')
 
 const powgate = new Powgate({})
 const PATIENCE_MS = 60_000

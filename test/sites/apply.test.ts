@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { hostname, tmpdir, userInfo } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { hostname, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -19,6 +19,7 @@ import type { SiteStore } from '../../src/store/store.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { STORE_KINDS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const CHILD = fileURLToPath(new URL('audit-child.ts', import.meta.url))
 const HEAD = { format: 'powgate-sites', version: 1 }
@@ -26,8 +27,7 @@ const SECRET = 'a test secret of more than thirty-two characters'
 const ACTOR = 'deploy pipeline'
 const WHO = `${ACTOR} at ${hostname()}`
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-apply-'))
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('apply')
 
 let files = 0
 

@@ -5,12 +5,11 @@
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { before, test } from 'node:test'
+import { temporaryDir } from '../harness/temporary.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'powgate-node-24-'))
+const folder = temporaryDir('node-24')
 const packageName = `node-linux-${process.arch}`
 const nodeOf = (line: number) => join(folder, String(line), 'node_modules', packageName, 'bin/node')
 
@@ -22,7 +21,6 @@ before(() => {
     assert.equal(status, 0, `npm cannot install ${packageName}@${line}: ${stderr}`)
   }
 })
-after(() => rmSync(folder, { recursive: true }))
 
 test('the embedded store holds on Node.js 24', () => {
   // Without it the runner would report to this one's runner, in a format of its own.

@@ -2,21 +2,18 @@
 
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { ConfigError, loadConfig } from '../../src/config/config.ts'
 import { describeTarget, parseRedisUrl } from '../../src/config/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TEST_SECRET } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
 const certificates = new Certificates({ names: 'IP:127.0.0.1' })
-const dir = mkdtempSync(join(tmpdir(), 'powgate-pem-'))
-after(() => {
-  certificates.remove()
-  rmSync(dir, { recursive: true, force: true })
-})
+const dir = temporaryDir('pem')
+after(() => certificates.remove())
 
 function file(name: string, content: string): string {
   const path = join(dir, name)

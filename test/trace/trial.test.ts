@@ -2,8 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { parseAddress } from '../../src/domain/address.ts'
@@ -18,9 +17,9 @@ import { call, closeIdleConnections } from '../harness/http.ts'
 import { PrometheusText } from '../harness/metrics.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-trial-test-'))
-after(() => rmSync(dir, { recursive: true, force: true }))
+const dir = temporaryDir('trial-test')
 
 const PATIENCE_MS = 60_000
 const BASE = 16

@@ -6,26 +6,25 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { Script } from 'node:vm'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import type { WidgetManifest } from '../../src/http/assets.ts'
 import { bundleWidget, writeWidget } from '../../src/widget/build/bundle.ts'
 import { COMPAT_BYTES_MAX, VISIT_BYTES_MAX, VISITS, visitsOf } from '../../src/widget/build/sizes.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
-const dir = mkdtempSync(join(tmpdir(), 'powgate-widget-'))
+const dir = temporaryDir('widget')
 const folders = ['first', 'second'].map(name => join(dir, name))
 let manifest: WidgetManifest
 
 before(async () => {
   for (const folder of folders) manifest = writeWidget(pathToFileURL(`${folder}/`), await bundleWidget())
 })
-after(() => rmSync(dir, { recursive: true }))
 
 const read = (fileName: string) => readFileSync(join(folders[0]!, fileName))
 const text = (name: string) => read(manifest.files.find(file => file.name === name)!.fileName).toString()

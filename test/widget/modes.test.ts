@@ -1,12 +1,12 @@
 /** Each solver mode on a page whose policy allows just this mode, without a violation report. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { openBrowser, type Visit } from '../harness/browser.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import {
   addWidgetPage,
   assertQuiet,
@@ -109,8 +109,7 @@ test('pages without an origin: from a file, and in a sandbox, where frames may s
   const html = formPage(`site-key="${site.siteKey}"`, {
     script: `<script src="${gateway.origin()}/widget.js"></script>`,
   })
-  const folder = mkdtempSync(join(tmpdir(), 'powgate-page-'))
-  const file = join(folder, 'form.html')
+  const file = join(temporaryDir('page'), 'form.html')
   writeFileSync(file, html)
   pages.add('/sandboxed', html, { 'Content-Security-Policy': 'sandbox allow-scripts allow-forms' })
   for (const address of [`file://${file}`, `${pages.origin()}/sandboxed`]) {
@@ -118,7 +117,6 @@ test('pages without an origin: from a file, and in a sandbox, where frames may s
     await untilState(page, 'verified')
     assert.deepEqual(notes.pageErrors, [], address)
   }
-  rmSync(folder, { recursive: true })
 })
 
 test('by itself it finds the page’s own thread where all else is refused, at the price of one report an attempt', async () => {
