@@ -1,7 +1,7 @@
 /** What the table of a site's fields promises, for each field. A new row fails here until all of it holds. */
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -83,8 +83,15 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
 
+const SRC = new URL('../../src/', import.meta.url)
+/** All but the table, and what passes every field on. */
+const READERS = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+  .filter(file => /^(?!cli\/|sites\/|domain\/site-fields).*\.ts$/.test(file))
+  .map(file => readFileSync(new URL(file, SRC), 'utf8'))
+  .join()
+
 for (const field of FIELDS) {
-  const { name, flag, command, clear } = field
+  const { name, path, flag, command, clear } = field
   test(`${name}: from a flag to the record, the audit log and a file, and back`, async () => {
     const trial = TRIALS[name]
     assert.ok(trial, `${name} has no row in TRIALS`)
@@ -93,6 +100,7 @@ for (const field of FIELDS) {
       readFileSync(new URL(`../${file}`, import.meta.url), 'utf8').includes(effect),
       `${file}: ${effect}`,
     )
+    assert.match(READERS, new RegExp(`\\b${path.at(-1)}\\b`), `nothing in src/ reads ${name}`)
     assert.notDeepEqual(value, valueIn(BEFORE, field), 'the default proves nothing')
 
     assert.ok(flag !== undefined || COMMANDS.some(({ name }) => name === command), 'no flag, and no command')
