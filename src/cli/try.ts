@@ -17,7 +17,7 @@ import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine } from './output.ts'
-import { effortText, type Solved, solve } from './solve.ts'
+import { effortText, solve } from './solve.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080'
 
@@ -77,22 +77,23 @@ async function runTry(input: Input): Promise<void> {
   const url = input.text('url') ?? DEFAULT_URL
   const isJson = input.has('json')
   const origin = input.text('origin')
-  const browserHeaders = {
+  const ofBrowser = {
     'X-Site-Key': input.required('site-key'),
     ...(origin === undefined ? {} : { Origin: origin }),
   }
+  const tell = (step: string, ms: number, text: string) => {
+    if (!isJson) printLine(`${step.padEnd(18)}  ${ms.toFixed(1).padStart(8)} ms  ${text}`)
+  }
+  const ask = async <Answer>(call: Call, headers: Readonly<Record<string, string>>, body?: object) => {
+    const timed = await callService<Answer>(url, call, headers, body)
+    tell(call, timed.ms, JSON.stringify(timed.answer))
+    return timed
+  }
 
   // In the browser.
-  const challenge = await callService<Challenge>(url, {
-    method: 'GET',
-    path: '/challenge',
-    headers: browserHeaders,
-  })
-  if (!isJson) printStep('GET /challenge', challenge)
-
+  const challenge = await ask<Challenge>('GET /challenge', ofBrowser)
   const solved = solve(checkedChallenge(challenge.answer))
-  if (!isJson) printSolved(solved)
-
+  tell('solved', solved.ms, `counter ${solved.counter}: ${effortText(solved)}`)
   const solution: Solution = {
     nonce: challenge.answer.nonce,
     counter: solved.counter,
@@ -100,26 +101,16 @@ async function runTry(input: Input): Promise<void> {
     fingerprintHash: fingerprint(),
     environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide either
   }
-  const verification = await callService<VerificationResult>(url, {
-    method: 'POST',
-    path: '/verify',
-    headers: browserHeaders,
-    body: solution,
-  })
-  if (!isJson) printStep('POST /verify', verification)
-  if (!verification.answer.passed) {
+  const verification = await ask<VerificationResult>('POST /verify', ofBrowser, solution)
+  const { token } = verification.answer
+  if (token === null) {
     throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
   // In the site's backend, which got the token with the visitor's form. A real one adds `expectedIp`, the visitor's
   // address as the backend sees it.
-  const redemption = await callService<RedemptionResult>(url, {
-    method: 'POST',
-    path: '/verify-token',
-    headers: { Authorization: `Bearer ${input.required('api-key')}` },
-    body: { token: verification.answer.token },
-  })
-  if (!isJson) printStep('POST /verify-token', redemption)
+  const ofBackend = { Authorization: `Bearer ${input.required('api-key')}` }
+  const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
   if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
 
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
@@ -144,65 +135,46 @@ function fingerprint(): string {
   return createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex')
 }
 
-function printStep(call: string, { answer, ms }: Timed<unknown>): void {
-  printLine(`${call.padEnd(18)}  ${millisecondsText(ms)}  ${JSON.stringify(answer)}`)
-}
-
-function printSolved(solved: Solved): void {
-  const { counter, ms } = solved
-  printLine(`${'solved'.padEnd(18)}  ${millisecondsText(ms)}  counter ${counter}: ${effortText(solved)}`)
-}
-
-function millisecondsText(ms: number): string {
-  return `${ms.toFixed(1).padStart(8)} ms`
-}
-
-interface Call {
-  readonly method: 'GET' | 'POST'
-  readonly path: string
-  readonly headers: Readonly<Record<string, string>>
-  /** Sent as JSON. */
-  readonly body?: unknown
-}
-
-interface Timed<Answer> {
-  readonly answer: Answer
-  readonly ms: number
-}
+type Call = 'GET /challenge' | 'POST /verify' | 'POST /verify-token'
 
 const ANSWER_MS_MAX = 10_000
 const ERROR_CHARACTERS_MAX = 300
 
 /**
  * @param url of the service; it may have a path of its own
+ * @param body sent as JSON
  * @throws AdminError saying in one line what the service refused, or that it cannot be reached
  */
-async function callService<Answer>(url: string, call: Call): Promise<Timed<Answer>> {
-  const { method, path, headers, body } = call
+async function callService<Answer>(
+  url: string,
+  call: Call,
+  headers: Readonly<Record<string, string>>,
+  body?: object,
+): Promise<{ answer: Answer; ms: number }> {
+  const [method, path] = call.split(' ') as [string, string]
+  const target = url.replace(/\/+$/, '') + path
   const start = performance.now()
-  const { response, text } = await exchange(url.replace(/\/+$/, '') + path, {
-    method,
-    headers: body === undefined ? headers : { ...headers, 'Content-Type': 'application/json' },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    redirect: 'manual', // a redirected POST would lose its body, and credentials go nowhere else
-    signal: AbortSignal.timeout(ANSWER_MS_MAX),
-  })
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(target, {
+      method,
+      headers: body === undefined ? headers : { ...headers, 'Content-Type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      redirect: 'manual', // a redirected POST would lose its body, and credentials go nowhere else
+      signal: AbortSignal.timeout(ANSWER_MS_MAX),
+    })
+    text = await response.text()
+  } catch (error) {
+    throw new AdminError(`cannot reach the service at ${target}: ${causeOf(error as Error)}`)
+  }
   const ms = performance.now() - start
   const answer = parseObject(text)
   if (response.status !== 200) {
-    throw new AdminError(`${method} ${path} answered ${response.status}${explanation(response, answer)}`)
+    throw new AdminError(`${call} answered ${response.status}${explanation(response, answer)}`)
   }
-  if (answer === undefined) throw new AdminError(`${method} ${path} answered 200 without a JSON object`)
+  if (answer === undefined) throw new AdminError(`${call} answered 200 without a JSON object`)
   return { answer: answer as Answer, ms }
-}
-
-async function exchange(url: string, init: RequestInit): Promise<{ response: Response; text: string }> {
-  try {
-    const response = await fetch(url, init)
-    return { response, text: await response.text() }
-  } catch (error) {
-    throw new AdminError(`cannot reach the service at ${url}: ${causeOf(error as Error)}`)
-  }
 }
 
 /** The innermost error. `fetch` wraps errors once, and a host with several addresses wraps them again. */
