@@ -1,9 +1,10 @@
 /** Finds one visitor's lines in logs of any size. Only lines that contain the text are parsed. */
 
-import { createReadStream, fstatSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { createReadStream, createWriteStream, fstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pipeline, type Readable } from 'node:stream'
+import { pipeline as pipelineDone } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import { AdminError } from '../sites/sites.ts'
 
@@ -52,30 +53,42 @@ export const VISITS = 10
  */
 export async function searchLogs(paths: readonly string[], query: Query): Promise<SearchResult> {
   const hits = new Hits(query)
-  const spool = new Spool()
+  // A second pass looks for the nonces that the first one finds. A nonce is found in one pass.
+  const isPipe = paths.includes(STDIN) && !fstatSync(STDIN_FD).isFile()
+  const kept = isPipe && query.kind !== 'nonce' ? await keepPipe() : undefined
+  const sources = paths.map(path => (path === STDIN ? (kept ?? path) : path))
   try {
-    for (const path of paths) {
-      // A pipe can be read only once, so the lines for a second pass are stored.
-      const isPipe = path === STDIN && !fstatSync(STDIN_FD).isFile()
-      const keeps = isPipe && query.kind !== 'nonce'
-      const take = (line: string) => {
-        if (keeps) spool.add(line)
-        if (!keeps || line.includes(query.text)) hits.take(line)
-      }
-      await eachLineWith(path, keeps ? [query.text, 'nonce'] : [query.text], take, line => hits.sample(line))
-    }
-    spool.close()
+    for (const path of sources)
+      await eachLineWith(
+        path,
+        [query.text],
+        line => hits.take(line),
+        line => hits.sample(line),
+      )
     hits.keepLast()
     const nonces = hits.otherNonces()
     if (nonces.length > 0) {
-      for (const path of paths) {
-        const source = path === STDIN && spool.path !== undefined ? spool.path : path
-        await eachLineWith(source, nonces, line => hits.takeOfNonces(line, nonces))
-      }
+      for (const path of sources) await eachLineWith(path, nonces, line => hits.takeOfNonces(line, nonces))
     }
     return hits.findings()
   } finally {
-    spool.remove()
+    if (kept !== undefined) rmSync(dirname(kept), { recursive: true, force: true })
+  }
+}
+
+/** A pipe can be read only once, so a file of its own keeps what comes from it. */
+async function keepPipe(): Promise<string> {
+  let dir: string | undefined
+  try {
+    dir = mkdtempSync(join(tmpdir(), 'powgate-explain-'))
+    const path = join(dir, 'log')
+    await pipelineDone(process.stdin, createWriteStream(path, { flags: 'wx', mode: 0o600 }))
+    return path
+  } catch (error) {
+    if (dir !== undefined) rmSync(dir, { recursive: true, force: true })
+    throw new AdminError(
+      `cannot keep what comes from standard input: ${(error as Error).message}; give a file instead: --log FILE`,
+    )
   }
 }
 
@@ -232,50 +245,5 @@ function scan(block: Buffer, texts: readonly Buffer[], take: (line: string) => v
       starts.add(start)
       at = newline < 0 ? -1 : block.indexOf(text, end)
     }
-  }
-}
-
-const SPOOL_CHARACTERS = 1 << 16
-
-/** Stores the lines of a pipe in a temporary file. */
-class Spool {
-  #dir: string | undefined
-  #fd = -1
-  #lines: string[] = []
-  #characters = 0
-
-  /** undefined if no line was stored. */
-  get path(): string | undefined {
-    return this.#dir === undefined ? undefined : join(this.#dir, 'lines')
-  }
-
-  add(line: string): void {
-    this.#lines.push(line)
-    this.#characters += line.length
-    if (this.#characters >= SPOOL_CHARACTERS) this.#write()
-  }
-
-  close(): void {
-    if (this.#lines.length > 0) this.#write()
-  }
-
-  remove(): void {
-    if (this.#dir !== undefined) rmSync(this.#dir, { recursive: true, force: true })
-  }
-
-  #write(): void {
-    try {
-      if (this.#dir === undefined) {
-        this.#dir = mkdtempSync(join(tmpdir(), 'powgate-explain-'))
-        this.#fd = openSync(join(this.#dir, 'lines'), 'wx', 0o600)
-      }
-      writeSync(this.#fd, `${this.#lines.join('\n')}\n`)
-    } catch (error) {
-      throw new AdminError(
-        `cannot keep what comes from standard input: ${(error as Error).message}; give a file instead: --log FILE`,
-      )
-    }
-    this.#lines = []
-    this.#characters = 0
   }
 }
