@@ -99,3 +99,10 @@ export function fnv1a(text: string): number {
   // The low bits of FNV are its weakest.
   return (hash ^ (hash >>> 15)) >>> 0
 }
+
+/** The finaliser of murmur3: all bits of the result depend on all of a hash, and are equally good. */
+export function spread(hash: number): number {
+  let mixed = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+  return (mixed ^ (mixed >>> 16)) >>> 0
+}

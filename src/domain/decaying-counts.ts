@@ -5,6 +5,7 @@
  */
 
 import { type Address, isV4 } from './address.ts'
+import { spread } from './bytes.ts'
 
 const SLOTS = 65_536
 const V4_OFFSET = 12
@@ -54,7 +55,7 @@ export class DecayingCounts {
     return this.#counts[slot]! * Math.exp(-Math.max(0, nowMs - this.#timesMs[slot]!) / this.#decayMs)
   }
 
-  /** FNV-1a of the network's bits, then the finaliser of murmur3. */
+  /** FNV-1a of the network's bits. */
   #tagOf(address: Address, prefixBits: number): number {
     const first = isV4(address) ? V4_OFFSET : 0
     const end = first + (prefixBits >> 3)
@@ -62,8 +63,6 @@ export class DecayingCounts {
     for (let at = first; at < end; at++) hash = Math.imul(hash ^ address.charCodeAt(at), 0x01000193)
     const rest = prefixBits & 7
     if (rest > 0) hash = Math.imul(hash ^ (address.charCodeAt(end) >> (8 - rest)), 0x01000193)
-    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-    return (hash ^ (hash >>> 16)) >>> 0
+    return spread(hash)
   }
 }

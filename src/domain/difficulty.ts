@@ -37,11 +37,8 @@ export function difficultyFor(
   inputs: DifficultyInputs,
   policy: DifficultyPolicy = DEFAULT_POLICY,
 ): number {
-  const climb =
-    requestBits(inputs, policy) +
-    inputs.source.networkBits +
-    failureBits(inputs, policy) +
-    loadBits(inputs, policy)
+  const { requests, networks, failures, load } = difficultyClimb(inputs, policy)
+  const climb = requests + networks + failures + load
   return Math.max(bounds.min, Math.min(bounds.max, bounds.base + climb))
 }
 

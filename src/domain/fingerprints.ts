@@ -14,6 +14,8 @@
  * set all bits, and so lower the score of all visitors with that device.
  */
 
+import { spread } from './bytes.ts'
+
 const BITS = 64
 const HALF_LIFE_MS = 300_000
 /** A smaller count in one worker says nothing about the other workers. */
@@ -117,14 +119,12 @@ function tagOf(siteTag: number, fingerprint: string): number {
   return hashOf(fingerprint, Math.min(FINGERPRINT_CHARACTERS, fingerprint.length), siteTag)
 }
 
-/** FNV-1a of a text in lower case, then murmur3's finaliser, so that all bits are equally good. */
+/** FNV-1a of a text in lower case. */
 function hashOf(text: string, length: number, seed: number): number {
   let hash = Math.imul(0x811c9dc5 ^ seed, 0x01000193)
   for (let index = 0; index < length; index++)
     hash = Math.imul(hash ^ (text.charCodeAt(index) | 0x20), 0x01000193)
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-  return (hash ^ (hash >>> 16)) >>> 0
+  return spread(hash)
 }
 
 function slotOf(tag: number): number {

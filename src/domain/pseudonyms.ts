@@ -7,7 +7,7 @@
  */
 
 import { type Cipher, createCipheriv } from 'node:crypto'
-import { type Address, isV4 } from './address.ts'
+import { type Address, addressFromBytes, isV4 } from './address.ts'
 import { isOperatorsOwn } from './sources.ts'
 
 const BLOCK = 16
@@ -62,12 +62,11 @@ export function pseudonymText(pseudonym: Address): string {
 }
 
 const TEXT = /^((?:[\w-]{6})|(?:[\w-]{11}))(!?)$/
-const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
 
 /** undefined if it is none. */
 export function parsePseudonym(text: string): Address | undefined {
   const [, encoded, mark] = TEXT.exec(text) ?? []
   if (encoded === undefined) return undefined
-  const bytes = Buffer.from(encoded, 'base64url').toString('latin1')
-  return (bytes.length === V4_BYTES ? V4_PREFIX + bytes : bytes.padEnd(BLOCK, '\0')) + mark
+  const bytes = Buffer.from(encoded, 'base64url')
+  return (addressFromBytes(bytes) ?? bytes.toString('latin1').padEnd(BLOCK, '\0')) + mark
 }
