@@ -104,7 +104,11 @@ let lastCall: Promise<unknown> = Promise.resolve()
 /** A call in the process that runs all such calls of a test file, one after the other. */
 function runInHost(call: Call): Promise<Run> {
   const ended = lastCall.then(async () => {
-    host ??= fork(HOST, { cwd: ROOT, execArgv: ['--import', 'tsx'] })
+    host ??= fork(HOST, {
+      cwd: ROOT,
+      execArgv: ['--import', 'tsx'],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
     host.ref()
     host.channel!.ref()
     host.send(call)
