@@ -200,8 +200,8 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   for (const field of FIELDS) {
     const value = valueIn(given, field) ?? field.fallback
     const isText = typeof value === 'string' || Array.isArray(value)
-    if (value !== undefined)
-      settings = withValue(settings, field, isText ? field.kind.text!.read([value].flat()) : value)
+    const clean = isText ? (field.kind.text?.read([value].flat()) ?? value) : value
+    if (clean !== undefined) settings = withValue(settings, field, clean)
   }
   const { difficulty } = settings
   if (difficulty.solveMs !== undefined)

@@ -137,7 +137,9 @@ function checkSite(site: unknown, path: string, problems: Problems): void {
   const problem =
     'base' in difficulty && 'solveMs' in difficulty
       ? 'expected base or solveMs, got both'
-      : difficultyProblem(completed({ ...(site as FileSite), name: '' }).difficulty)
+      : difficultyProblem(
+          completed({ name: '', difficulty: difficulty as FileSite['difficulty'] & object }).difficulty,
+        )
   if (problem !== undefined) problems.add(`${path}.difficulty`, problem)
 }
 

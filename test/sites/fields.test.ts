@@ -111,6 +111,12 @@ for (const field of FIELDS) {
     assert.deepEqual(change?.to, value)
     assert.match(siteFields(record).join('\n'), new RegExp(`^${name},`, 'm'), 'site show')
 
+    if (field.plan !== undefined)
+      await assert.rejects(
+        updated(BEFORE, flags.replace('--plan pro ', '')),
+        /: expected --plan pro, got free/,
+      )
+
     const exported = JSON.stringify(sitesFile([record]))
     assert.ok(isBySchema(JSON.parse(exported)), JSON.stringify(isBySchema.errors))
     const parsed = parseSitesFile(Buffer.from(exported))

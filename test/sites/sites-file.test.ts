@@ -122,7 +122,7 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [{ siteKey: null }, `.siteKey: ${KEY_FORM}, got null`],
   [{ siteKey: KEY }, `.siteKey: ${KEY} is the key of sites[0] too`],
   [{ name: 'first' }, '.name: "first" is the name of sites[0] too; expected a siteKey to tell them apart'],
-  [{ active: 'yes' }, '.active: expected true or false, got "yes"'],
+  [{ active: [], difficulty: { base: 20 } }, '.active: expected true or false, got []'],
   [{ plan: 'gold' }, '.plan: expected free or pro, got "gold"'],
   [{ origins: 'https://a.example' }, '.origins: expected a list of origins, got "https://a.example"'],
   [
