@@ -4,8 +4,6 @@
  */
 
 import { readFileSync } from 'node:fs'
-import { Ajv, type ValidateFunction } from 'ajv'
-import Type from '#typebox'
 import { AddressSet, parseRange } from '../domain/address.ts'
 import { isEverybody, riskOfTrusting } from '../domain/client-address.ts'
 import { limitsOf } from '../domain/endpoint.ts'
@@ -135,17 +133,6 @@ function unquoted(value: string): string {
   return match?.[2] ?? value
 }
 
-/** Without the meta-schema, which takes longer to compile than all settings. A test checks the settings against it. */
-const ajv = new Ajv({ coerceTypes: true, strict: true, meta: false, validateSchema: false })
-const validators = new Map<string, ValidateFunction>()
-
-/** Compiled at first use: compiling all validators takes longer than what most commands do. */
-function validatorOf(name: string, { schema }: Setting): ValidateFunction {
-  let validator = validators.get(name)
-  if (validator === undefined) validators.set(name, (validator = ajv.compile(Type.Object({ value: schema }))))
-  return validator
-}
-
 /** @throws ConfigError listing every problem */
 export function loadConfig(env: Environment): Config {
   const { values, problems: gathering } = gatherSettings(env)
@@ -162,7 +149,7 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
   const text = (name: SettingName) => values[name] ?? SETTINGS[name].fallback
   for (const [name, setting] of Object.entries<Setting>(SETTINGS)) {
     const value = values[name as SettingName]
-    if (value === undefined || validatorOf(name, setting)({ value })) continue
+    if (value === undefined || setting.accepts(value)) continue
     const got = setting.isSecret ? '' : `, got ${JSON.stringify(value)}`
     problems.push(`${name}: expected ${setting.expects}${got}`)
   }

@@ -1,11 +1,10 @@
 /** The table of settings: validation, `--help` and docs/configuration.md come from it. */
 
 import { availableParallelism } from 'node:os'
-import Type, { type TSchema } from '#typebox'
 import { LIMITS } from '../domain/endpoint.ts'
 
 export interface Setting {
-  readonly schema: TSchema
+  readonly accepts: (text: string) => boolean
   /** What is used when the variable is not set, as text. */
   readonly fallback: string
   readonly expects: string
@@ -20,9 +19,14 @@ export const SECRET_CHARACTERS_MIN = 32
 
 type Range = readonly [minimum: number, maximum: number]
 
-function integer([minimum, maximum]: Range, fallback: number, about: string): Setting {
-  const schema = Type.Integer({ minimum, maximum })
-  return { schema, fallback: String(fallback), expects: `an integer from ${minimum} to ${maximum}`, about }
+function isWithin(text: string, [minimum, maximum]: Range): boolean {
+  const value = text.trim() === '' ? Number.NaN : Number(text)
+  return value >= minimum && value <= maximum
+}
+
+function integer(range: Range, fallback: number, about: string): Setting {
+  const accepts = (text: string) => isWithin(text, range) && Number.isInteger(Number(text))
+  return { accepts, fallback: String(fallback), expects: `an integer from ${range.join(' to ')}`, about }
 }
 
 type LimitSetting = (typeof LIMITS)[keyof typeof LIMITS]['setting']
@@ -36,7 +40,7 @@ function limits() {
 }
 
 function text(fallback: string, expects: string, about: string): Setting {
-  return { schema: Type.String(), fallback, expects, about }
+  return { accepts: () => true, fallback, expects, about }
 }
 
 /** Empty if it is not set. */
@@ -48,20 +52,22 @@ function secret(expects: string, about: string): Setting {
   return { ...optional(expects, about), isSecret: true }
 }
 
-function matching(pattern: string, fallback: string, expects: string, about: string): Setting {
-  return { ...text(fallback, expects, about), schema: Type.String({ pattern }) }
+function matching(pattern: RegExp, fallback: string, expects: string, about: string): Setting {
+  return { accepts: text => pattern.test(text), fallback, expects, about }
 }
 
-function choice(options: readonly string[], fallback: string, expects: string, about: string): Setting {
-  return { schema: Type.Enum([...options]), fallback, expects, about }
+/** The first option is the fallback, unless another is named. */
+function choice(options: readonly string[], about: string, fallback = options[0]!): Setting {
+  const expects = options.join(', ').replace(/, (?=[^,]*$)/, ' or ')
+  return { accepts: text => options.includes(text), fallback, expects, about }
 }
 
 function onOff(fallback: 'on' | 'off', about: string): Setting {
-  return choice(['on', 'off'], fallback, 'on or off', about)
+  return choice(['on', 'off'], about, fallback)
 }
 
 function address(fallback: string, about: string): Setting {
-  return matching('^[0-9A-Za-z._:-]{1,255}$', fallback, 'an IP address', about)
+  return matching(/^[0-9A-Za-z._:-]{1,255}$/, fallback, 'an IP address', about)
 }
 
 /** By the headings below which the help lists them. */
@@ -137,7 +143,7 @@ export const SETTING_GROUPS = {
       'Name that the certificates must bear, where nodes are known by address.',
     ),
     POWGATE_REDIS_PREFIX: matching(
-      '^[A-Za-z0-9_.-]{1,32}$',
+      /^[A-Za-z0-9_.-]{1,32}$/,
       'pg',
       '1 to 32 letters, digits, dots, dashes or underscores',
       'Starts every key in Redis.',
@@ -151,7 +157,7 @@ export const SETTING_GROUPS = {
   'When the store is slow or away': {
     POWGATE_STORE_DEADLINE_MS: integer([10, 10_000], 150, 'How long a store call may take.'),
     POWGATE_FAIL_OPEN: matching(
-      '^(none|(challenge|verify)(,(challenge|verify))*)$',
+      /^(none|(challenge|verify)(,(challenge|verify))*)$/,
       'challenge,verify',
       'challenge, verify, both separated by a comma, or none',
       'Endpoints that keep answering from memory while Redis is away. /verify-token and /siteverify never do.',
@@ -185,7 +191,7 @@ export const SETTING_GROUPS = {
       'Address of the admin port; it has no password, so keep it private.',
     ),
     POWGATE_ADMIN_HOSTS: matching(
-      '^$|^[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*(,[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)*$',
+      /^$|^[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*(,[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)*$/,
       '',
       'host names without ports, separated by commas',
       "Names by which the admin port may be asked, besides addresses, localhost and the machine's own name.",
@@ -193,18 +199,15 @@ export const SETTING_GROUPS = {
     POWGATE_ADMIN_PORT: integer([0, 65535], 0, 'Port of health, metrics and the dashboard; 0: none.'),
     LOG_LEVEL: choice(
       ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
-      'info',
-      'one of trace, debug, info, warn, error, fatal, silent',
       'Least severe log lines to write.',
+      'info',
     ),
     POWGATE_LOG_FORMAT: choice(
       ['auto', 'json', 'text'],
-      'auto',
-      'one of auto, json, text',
       'JSON for programs, text for people; auto: text on a terminal.',
     ),
     POWGATE_LOG_SUCCESSES: {
-      schema: Type.Number({ minimum: 0, maximum: 1 }),
+      accepts: text => isWithin(text, [0, 1]),
       fallback: '0.01',
       expects: 'a number from 0 to 1',
       about:
@@ -212,8 +215,6 @@ export const SETTING_GROUPS = {
     },
     POWGATE_LOG_ADDRESSES: choice(
       ['whole', 'network'],
-      'whole',
-      'whole or network',
       'Whether the log has addresses, or only their networks: /24 of IPv4, /48 of IPv6.',
     ),
     POWGATE_TRACE_FILE: optional(
@@ -236,8 +237,6 @@ export const SETTING_GROUPS = {
   'For trying out': {
     POWGATE_DEMO: choice(
       ['auto', 'on', 'off'],
-      'auto',
-      'auto, on or off',
       'Whether /demo is served; auto: only by the first start, which makes the demo site.',
     ),
     POWGATE_TEST_KEYS: onOff(
