@@ -291,7 +291,7 @@ describe('good configurations', () => {
       )
       const config = fileOf(
         'powgate.conf',
-        `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=9090\n`,
+        `export PORT=${await freePort()}\nREDIS_URL="${redis.url}"\nPOWGATE_SECRETS_FILE=${secrets}\nPOWGATE_TEST_KEYS=on\nPOWGATE_ADMIN_HOST=0.0.0.0\nPOWGATE_ADMIN_PORT=${await freePort()}\n`,
       )
       const report = JSON.parse(await powgate.text('check --config', config, '--json'))
       assert.match(report.facts.secrets, /^2 from a file; the first signs/)
