@@ -18,6 +18,7 @@ import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
+  process.stdout.on('error', () => {}) // what a first start prints may go to a full disk
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)

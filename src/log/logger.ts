@@ -7,6 +7,7 @@
 import { hostname } from 'node:os'
 import { isatty } from 'node:tty'
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { LogOutput } from './output.ts'
 import { safeError, scrubber, withhold } from './redaction.ts'
 
 export type { Logger }
@@ -15,13 +16,20 @@ type LogFormat = 'auto' | 'json' | 'text'
 
 const STDOUT = 1
 
+/** Of this process; everything that it logs goes there. */
+const output = new LogOutput(STDOUT)
+
+/** Lines that could not be written since the process started. */
+export function logLinesLost(): number {
+  return output.linesLost
+}
+
 /**
  * Where log lines go: standard output, as JSON for programs or as text for a person at a terminal.
  *
  * @param format `auto` is text on a terminal and JSON elsewhere
  */
 export async function logDestination(format: LogFormat): Promise<DestinationStream> {
-  const output = pino.destination(STDOUT)
   const isTerminal = isatty(STDOUT)
   if (format === 'json' || (format === 'auto' && !isTerminal)) return output
   const { prettyFactory } = await import('pino-pretty')
@@ -44,7 +52,7 @@ export function createLogger(
   level: string,
   bindings: Record<string, unknown> = {},
   secrets: readonly string[] = [],
-  destination: DestinationStream = pino.destination(STDOUT),
+  destination: DestinationStream = output,
 ): Logger {
   const clean = scrubber(secrets)
   const options: LoggerOptions = {
@@ -54,7 +62,10 @@ export function createLogger(
     formatters: { level: label => ({ level: label }), log: fields => withhold(fields, clean) },
     hooks: { streamWrite: clean },
   }
-  return pino(options, destination)
+  const log = pino(options, destination)
+  output.onWorksAgain = (lost, cause) =>
+    log.warn({ lost, cause }, 'lines of the log were lost; now it is written again')
+  return log
 }
 
 /**

@@ -3,6 +3,9 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { Keyring } from '../../src/domain/keyring.ts'
@@ -254,4 +257,52 @@ test('JSON goes where no terminal is, by default too', () => {
     const levels = logged(format).map(line => JSON.parse(line).level)
     assert.deepEqual(levels.sort(), ['fatal', 'info'])
   }
+})
+
+/** A process whose standard output the shell connects with `sink`. It logs many lines, then tells its losses on standard error. */
+function loggedInto(sink: string): { read: string[]; told: string[]; seconds: number } {
+  const program = `
+    import { writeFileSync } from 'node:fs'
+    import { createLogger, logLinesLost } from './src/log/logger.ts'
+    const log = createLogger('info')
+    const startedAtMs = performance.now()
+    for (let line = 0; line < ${MANY}; line++) log.info({ line, text: 'x'.repeat(200) })
+    process.stderr.write((performance.now() - startedAtMs) / 1000 + '\\n')
+    writeFileSync(process.env.LOGGED, '')
+    setTimeout(() => process.stderr.write(logLinesLost() + '\\n'), 1500)`
+  const folder = mkdtempSync(join(tmpdir(), 'powgate-log-'))
+  const command = `node --import tsx --input-type=module -e "$PROGRAM" ${sink}`
+  const { stdout, stderr } = spawnSync('sh', ['-c', command], {
+    cwd: new URL('../..', import.meta.url).pathname,
+    env: { ...process.env, PROGRAM: program, LOGGED: join(folder, 'logged') },
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  rmSync(folder, { recursive: true })
+  const told = stderr.trim().split('\n')
+  return { read: stdout.split('\n').filter(line => line !== ''), told, seconds: Number(told.at(-2)) }
+}
+
+const MANY = 5000
+
+test('nobody waits for a reader that has stopped: lines wait, the others are lost, and both are told', () => {
+  const { read, told, seconds } = loggedInto('| { until [ -e "$LOGGED" ]; do sleep 0.1; done; cat; }')
+  const lost = Number(told.at(-1))
+  assert.ok(seconds < 2, `${seconds} s`)
+  assert.ok(lost > 0 && lost < MANY - 1000, `${lost} lost`)
+  const last = JSON.parse(read.at(-1)!)
+  assert.deepEqual([last.level, last.lost, last.cause], ['warn', lost, 'EAGAIN'])
+  const lines = read.slice(0, -1).map(line => JSON.parse(line).line)
+  assert.deepEqual(
+    lines,
+    Array.from({ length: MANY - lost }, (_, line) => line),
+  )
+})
+
+test('a full disk costs lines, which are counted, and no more', () => {
+  const { told, seconds } = loggedInto('> /dev/full')
+  assert.ok(seconds < 2, `${seconds} s`)
+  assert.match(told[0]!, /^the log cannot be written \(ENOSPC\)/)
+  assert.equal(told.length, 3)
+  assert.equal(Number(told.at(-1)), MANY - 1000)
 })
