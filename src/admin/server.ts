@@ -5,7 +5,7 @@
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { isIP, isIPv4 } from 'node:net'
+import { isIP, isIPv4, type Socket } from 'node:net'
 import { hostname } from 'node:os'
 import type { Config } from '../config/config.ts'
 import { ListenError } from '../config/ports.ts'
@@ -32,7 +32,9 @@ export interface AdminRoute {
 /** A client that is slower than this loses its connection. */
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
-const CONNECTIONS_MAX = 128
+const CONNECTIONS_MAX = 256
+/** Of these, so many may be without a request. One more ends the oldest, so that a check of health always finds a place. */
+const SILENT_MAX = 64
 
 /** Resolves with undefined if no port is configured. */
 export function startAdminServer(
@@ -66,11 +68,30 @@ export function startAdminServer(
     },
   )
   server.maxConnections = CONNECTIONS_MAX
+  endOldestSilent(server)
   server.setTimeout(SLOW_MS) // also for clients that do not read
   return new Promise((resolve, reject) => {
     const place = { host: adminHost, port: adminPort }
     server.once('error', error => reject(new ListenError(place, error, 'POWGATE_ADMIN_')))
     server.listen(adminPort, adminHost, () => resolve(server))
+  })
+}
+
+function endOldestSilent(server: Server): void {
+  const silent = new Set<Socket>()
+  const add = (socket: Socket) => {
+    silent.add(socket)
+    if (silent.size <= SILENT_MAX) return
+    const [oldest] = silent
+    oldest!.destroy()
+  }
+  server.on('connection', socket => {
+    add(socket)
+    socket.once('close', () => silent.delete(socket))
+  })
+  server.prependListener('request', ({ socket }, response) => {
+    silent.delete(socket)
+    response.once('finish', () => !socket.destroyed && add(socket))
   })
 }
 

@@ -139,22 +139,27 @@ describe('the admin port', { concurrency: true }, () => {
   }
 })
 
-test('more connections than it keeps are closed at once, and it answers again when they are gone', async () => {
+test('connections that ask nothing lose their place: a check of health is answered beside 400 of them', async t => {
   const port = await freePort()
   const server = await serve(port)
-  const sockets = Array.from({ length: 200 }, () => connect(port, '127.0.0.1').on('error', () => {}))
-  let closed = 0
-  for (const socket of sockets) socket.once('close', () => closed++)
-  const tooMany = 200 - server!.maxConnections
-  // Within less than the time after which idle ones are closed.
-  await eventually(4000, 'too many are closed', () => closed >= tooMany)
-  assert.equal(closed, tooMany)
-  for (const socket of sockets) socket.destroy()
-  const open = () => new Promise<number>(resolve => server!.getConnections((_, count) => resolve(count)))
-  await eventually(10_000, 'all are gone', async () => (await open()) === 0)
-  assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 200)
-  server!.closeAllConnections()
-  server!.close()
+  const sockets = Array.from({ length: 400 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+  t.after(() => {
+    for (const socket of sockets) socket.destroy()
+    server!.closeAllConnections()
+    server!.close()
+  })
+  const isHealthy = async () => {
+    const startedAtMs = performance.now()
+    assert.equal((await call(`http://127.0.0.1:${port}/healthz`)).status, 200)
+    assert.ok(performance.now() - startedAtMs < 2000) // it was 5 s, after which silent connections end anyway
+  }
+  for (let check = 0; check < 5; check++) await isHealthy()
+  await eventually(
+    4000,
+    'the oldest are closed',
+    () => sockets.filter(({ destroyed }) => destroyed).length >= 336,
+  )
+  await isHealthy()
 })
 
 test('a port that is taken is a clear error; without a port there is no server', async () => {
