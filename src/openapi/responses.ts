@@ -1,10 +1,9 @@
 /** The responses in the OpenAPI document: refusals, from the table of outcomes (domain/outcome.ts), and their headers. */
 
-import type { TSchema } from '#typebox'
+import Type, { type TSchema } from '#typebox'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { answerTo, refusalBody } from '../http/replies.ts'
-import { errorSchema, siteverifyFailureSchema } from './schemas.ts'
 
 /** A JSON object of the document. */
 export type Node = Readonly<Record<string, unknown>>
@@ -52,13 +51,22 @@ function byStatus({ style, reasons }: OperationRefusals): Map<number, Reason[]> 
   return groups
 }
 
+const MESSAGE = Type.String({ minLength: 1, description: 'For a person; may change.' })
+const FIELD = Type.Optional(Type.String({ description: 'The field of the body that is wrong.' }))
+
 function refusalSchema({ style }: OperationRefusals, reasons: readonly Reason[]): TSchema {
   const codes = [...new Set(reasons.map(reason => answerTo(reason, style).code))]
-  if (style === 'siteverify') return siteverifyFailureSchema(codes)
-  return errorSchema({
-    codes,
-    namesField: reasons.includes('body-shape'),
-    hasSuccess: style === 'redemption',
+  if (style === 'siteverify')
+    return Type.Object({
+      success: Type.Literal(false),
+      'error-codes': Type.Array(Type.Enum(codes), { minItems: 1, maxItems: 1 }),
+      messages: Type.Array(MESSAGE, { minItems: 1, maxItems: 1 }),
+    })
+  return Type.Object({
+    ...(style === 'redemption' ? { success: Type.Literal(false) } : {}),
+    error: MESSAGE,
+    code: Type.Enum(codes, { description: 'Stable.' }),
+    ...(reasons.includes('body-shape') ? { field: FIELD } : {}),
   })
 }
 

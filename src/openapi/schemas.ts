@@ -3,7 +3,7 @@
  * Its proof is valid, and its MACs are made up.
  */
 
-import Type, { type TSchema } from '#typebox'
+import Type from '#typebox'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { NONCE } from '../http/schemas.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
@@ -69,37 +69,6 @@ export const SiteverifySuccessSchema = Type.Object(
   },
   { description: 'The token is good, and now used.' },
 )
-
-/** @param codes the possible error codes */
-export function siteverifyFailureSchema(codes: readonly string[]): TSchema {
-  return Type.Object({
-    success: Type.Literal(false),
-    'error-codes': Type.Array(Type.Enum([...codes]), { minItems: 1, maxItems: 1 }),
-    messages: Type.Array(Type.String(), { minItems: 1, maxItems: 1, description: 'For a person.' }),
-  })
-}
-
-const ERROR = {
-  error: Type.String({ minLength: 1, description: 'For a person; may change.' }),
-}
-const FIELD = Type.Optional(Type.String({ description: 'The field of the body that is wrong.' }))
-
-interface ErrorForm {
-  readonly codes: readonly string[]
-  /** Whether an error may name a field of the body. */
-  readonly namesField: boolean
-  /** Whether an error has `success: false`. */
-  readonly hasSuccess: boolean
-}
-
-export function errorSchema({ codes, namesField, hasSuccess }: ErrorForm): TSchema {
-  return Type.Object({
-    ...(hasSuccess ? { success: Type.Literal(false) } : {}),
-    ...ERROR,
-    code: Type.Enum([...codes], { description: 'Stable.' }),
-    ...(namesField ? { field: FIELD } : {}),
-  })
-}
 
 export const EXAMPLE_SITE_KEY = 'site_Example0Example0Exampl'
 const EXAMPLE_API_KEY = 'sk_Example0_an-example-is-no-secret-0000000000000000000'
