@@ -9,15 +9,6 @@ const ROWS_SHOWN = 7
 const SPARK_WIDTH = 88
 const SPARK_HEIGHT = 22
 
-interface Row {
-  readonly element: HTMLElement
-  readonly title: HTMLElement
-  readonly text: HTMLElement
-  readonly count: HTMLElement
-  readonly bar: SVGElement
-  readonly spark: SVGElement
-}
-
 /** The most frequent events, as rows with a bar, a share and a small curve over time. */
 export class BarList {
   readonly element: HTMLElement
@@ -27,7 +18,7 @@ export class BarList {
   readonly #rest = h('ol', { class: 'bars' })
   readonly #restSummary = h('summary')
   readonly #restDetails = h('details', { hidden: true }, this.#restSummary, this.#rest)
-  readonly #rows = new Map<string, Row>()
+  readonly #rows = new Map<string, ReturnType<typeof makeRow>>()
 
   /**
    * @param empty text for a list without rows
@@ -47,8 +38,10 @@ export class BarList {
     frame: TimeFrame,
   ): void {
     const most = Math.max(1, ...tallies.map(({ total }) => total))
+    const choose = this.#choose
     const rows = tallies.map(tally => {
-      const row = this.#rowOf(tally.name)
+      let row = this.#rows.get(tally.name)
+      if (row === undefined) this.#rows.set(tally.name, (row = makeRow(choose && (() => choose(tally.name)))))
       const share = whole > 0 ? ` · ${percent(Math.min(1, tally.total / whole))}` : ''
       const { title, text } = explain(tally.name)
       setText(row.title, title)
@@ -64,31 +57,21 @@ export class BarList {
     this.#restDetails.hidden = rows.length <= ROWS_SHOWN
     setText(this.#restSummary, `${rows.length - ROWS_SHOWN} more`)
   }
+}
 
-  #rowOf(name: string): Row {
-    const known = this.#rows.get(name)
-    if (known !== undefined) return known
-    const choose = this.#choose
-    const title =
-      choose === undefined ? h('span', { class: 'title' }) : h('button', { class: 'title', type: 'button' })
-    title.addEventListener('click', () => choose?.(name))
-    const text = h('span', { class: 'text' })
-    const count = h('span', { class: 'count' })
-    const bar = svg('rect', { class: 'column', height: 5, rx: 2 })
-    const spark = svg('path', { class: 'spark' })
-    const element = h(
-      'li',
-      {},
-      title,
-      count,
-      svg('svg', { class: 'track', height: 5, 'aria-hidden': 'true' }, bar),
-      text,
-      svg('svg', { class: 'when', width: SPARK_WIDTH, height: SPARK_HEIGHT, 'aria-hidden': 'true' }, spark),
-    )
-    const row = { element, title, text, count, bar, spark }
-    this.#rows.set(name, row)
-    return row
-  }
+/** @param choose what a click on the title does, which is then a button */
+function makeRow(choose?: () => void) {
+  const title =
+    choose === undefined ? h('span', { class: 'title' }) : h('button', { class: 'title', type: 'button' })
+  if (choose !== undefined) title.addEventListener('click', choose)
+  const text = h('span', { class: 'text' })
+  const count = h('span', { class: 'count' })
+  const bar = svg('rect', { class: 'column', height: 5, rx: 2 })
+  const spark = svg('path', { class: 'spark' })
+  const track = svg('svg', { class: 'track', height: 5, 'aria-hidden': 'true' }, bar)
+  const size = { width: SPARK_WIDTH, height: SPARK_HEIGHT }
+  const when = svg('svg', { class: 'when', ...size, 'aria-hidden': 'true' }, spark)
+  return { title, text, count, bar, spark, element: h('li', {}, title, count, track, text, when) }
 }
 
 /** Puts the rows into a list, and moves only those that are not yet in place. */

@@ -72,9 +72,10 @@ export function makeExplorable(element: HTMLElement, label: string, cursor: Curs
   })
   element.addEventListener('blur', () => cursor.set(null))
   element.addEventListener('keydown', event => {
-    const target = keyTarget(event.key, currentIndex(plot, cursor), plot.times.length)
-    if (target === undefined) return
+    const move = KEYS[event.key]
+    if (move === undefined) return
     event.preventDefault()
+    const target = move(currentIndex(plot, cursor), plot.times.length)
     if (target === null) cursor.set(null)
     else moveTo(target)
   })
@@ -95,26 +96,15 @@ function currentIndex(plot: Explored, cursor: Cursor): number {
   return cursor.timeMs === null ? plot.times.length - 1 : nearestIndex(plot.times, cursor.timeMs)
 }
 
-/** The step to which a key moves: null for none, undefined for keys without a function. */
-function keyTarget(key: string, index: number, count: number): number | null | undefined {
-  switch (key) {
-    case 'ArrowLeft':
-    case 'ArrowDown':
-      return index - 1
-    case 'ArrowRight':
-    case 'ArrowUp':
-      return index + 1
-    case 'PageDown':
-      return index - PAGE_STEPS
-    case 'PageUp':
-      return index + PAGE_STEPS
-    case 'Home':
-      return 0
-    case 'End':
-      return count - 1
-    case 'Escape':
-      return null
-    default:
-      return undefined
-  }
+/** The step to which a key moves, from one of so many: null for none. Other keys have no function. */
+const KEYS: Readonly<Record<string, (index: number, count: number) => number | null>> = {
+  ArrowLeft: index => index - 1,
+  ArrowDown: index => index - 1,
+  ArrowRight: index => index + 1,
+  ArrowUp: index => index + 1,
+  PageDown: index => index - PAGE_STEPS,
+  PageUp: index => index + PAGE_STEPS,
+  Home: () => 0,
+  End: (_, count) => count - 1,
+  Escape: () => null,
 }

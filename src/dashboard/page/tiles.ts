@@ -27,61 +27,54 @@ class Tile {
   }
 }
 
+const HEALTH = ['Service', 'Store', 'Workers'] as const
+const TRAFFIC = ['Challenges', 'Verifications', 'Redemptions', 'Passed', 'Refused', '/verify p99'] as const
+type Name = (typeof HEALTH | typeof TRAFFIC)[number]
+
 /** Never throws; a missing number is shown as a dash. */
 export class Tiles {
   readonly element: HTMLElement
-  readonly #service = new Tile('Service')
-  readonly #store = new Tile('Store')
-  readonly #workers = new Tile('Workers')
-  readonly #challenges = new Tile('Challenges')
-  readonly #verifications = new Tile('Verifications')
-  readonly #redemptions = new Tile('Redemptions')
-  readonly #passed = new Tile('Passed')
-  readonly #refused = new Tile('Refused')
-  readonly #latency = new Tile('/verify p99')
+  readonly #tiles = new Map<Name, Tile>()
 
   constructor() {
-    const list = (...tiles: Tile[]) => h('dl', {}, ...tiles.map(({ element }) => element))
-    this.element = h(
-      'div',
-      {},
-      h('h2', {}, 'Health'),
-      list(this.#service, this.#store, this.#workers),
-      h('h2', {}, 'Last minute'),
-      list(
-        this.#challenges,
-        this.#verifications,
-        this.#redemptions,
-        this.#passed,
-        this.#refused,
-        this.#latency,
-      ),
-    )
+    const list = (names: readonly Name[]) => h('dl', {}, ...names.map(name => this.#add(name)))
+    const health = [h('h2', {}, 'Health'), list(HEALTH)]
+    this.element = h('div', {}, ...health, h('h2', {}, 'Last minute'), list(TRAFFIC))
+  }
+
+  #add(name: Name): HTMLElement {
+    const tile = new Tile(name)
+    this.#tiles.set(name, tile)
+    return tile.element
+  }
+
+  #show(name: Name, value: string, note: string, level?: Level): void {
+    this.#tiles.get(name)!.show(value, note, level)
   }
 
   update(data: DashboardData, hasContact: boolean): void {
-    this.#showHealth(data, hasContact)
+    if (hasContact) this.#showHealth(data)
+    else {
+      this.#show('Service', 'No contact', 'unknown how it is', 'bad')
+      this.#show('Store', 'Unknown', 'no contact', 'bad')
+      this.#show('Workers', 'Unknown', 'no contact', 'bad')
+    }
     this.#showTraffic(data)
   }
 
-  #showHealth({ service, lastMinute, nowMs, startedAtMs }: DashboardData, hasContact: boolean): void {
+  #showHealth({ service, lastMinute, nowMs, startedAtMs }: DashboardData): void {
     const { workers, workersRunning, workersWithStore, isReady, isHealthy, crashes } = service
     const uptime = `up ${duration((nowMs - startedAtMs) / 1000)}`
-    if (!hasContact) this.#service.show('No contact', 'unknown how it is', 'bad')
-    else if (!isReady) this.#service.show('Not ready', uptime, 'bad')
-    else if (isHealthy) this.#service.show('Ready', uptime, 'good')
-    else this.#service.show('Degraded', uptime, 'warn')
+    if (!isReady) this.#show('Service', 'Not ready', uptime, 'bad')
+    else if (isHealthy) this.#show('Service', 'Ready', uptime, 'good')
+    else this.#show('Service', 'Degraded', uptime, 'warn')
     const call = lastMinute.storeP99 === null ? 'no calls' : `p99 ${milliseconds(lastMinute.storeP99)}`
-    if (!hasContact) this.#store.show('Unknown', 'no contact', 'bad')
-    else if (workersWithStore === workersRunning && workersRunning > 0) this.#store.show('Up', call, 'good')
-    else if (workersWithStore === 0) this.#store.show('Away', 'does not answer', 'bad')
-    else this.#store.show('Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
+    if (workersWithStore === workersRunning && workersRunning > 0) this.#show('Store', 'Up', call, 'good')
+    else if (workersWithStore === 0) this.#show('Store', 'Away', 'does not answer', 'bad')
+    else this.#show('Store', 'Partly', `for ${workersWithStore} of ${workersRunning} workers`, 'bad')
     const replaced = crashes === 0 ? 'none crashed' : `${crashes} crashed, replaced`
-    if (!hasContact) this.#workers.show('Unknown', 'no contact', 'bad')
-    else {
-      const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
-      this.#workers.show(`${workersRunning} of ${workers}`, replaced, level)
-    }
+    const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
+    this.#show('Workers', `${workersRunning} of ${workers}`, replaced, level)
   }
 
   #showTraffic({ lastMinute }: DashboardData): void {
@@ -89,12 +82,12 @@ export class Tiles {
     const perSecond = (count: number) => (seconds > 0 ? `${rate(count / seconds)}/s` : '–')
     const verified = passed + failed
     const all = challenges + verified + redeemed + refused
-    this.#challenges.show(perSecond(challenges), '')
-    this.#verifications.show(perSecond(verified), '')
+    this.#show('Challenges', perSecond(challenges), '')
+    this.#show('Verifications', perSecond(verified), '')
     const asked = redemptionsRefused === null ? 0 : redeemed + redemptionsRefused
-    this.#redemptions.show(perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
-    this.#passed.show(verified > 0 ? percent(passed / verified) : '–', '')
-    this.#refused.show(all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
-    this.#latency.show(p99.verify === null ? '–' : milliseconds(p99.verify), '')
+    this.#show('Redemptions', perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
+    this.#show('Passed', verified > 0 ? percent(passed / verified) : '–', '')
+    this.#show('Refused', all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
+    this.#show('/verify p99', p99.verify === null ? '–' : milliseconds(p99.verify), '')
   }
 }
