@@ -168,7 +168,9 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
       'POWGATE_PROXY_PROTOCOL: expected POWGATE_TRUSTED_PROXIES to name the proxies that send the header',
     )
   }
-  checkTogether(text, problems)
+  const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
+  if (adminPort !== 0 && adminPort === port)
+    problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze(configOf(text, { redis, secrets, trustedProxies }))
 }
@@ -239,13 +241,6 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
 export function localUrl({ host, port }: Pick<Config, 'host' | 'port'>): string {
   const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host
   return `http://${name.includes(':') ? `[${name}]` : name}:${port}`
-}
-
-/** Problems of settings that are valid on their own, but not together. */
-function checkTogether(text: Text, problems: string[]): void {
-  const [port, adminPort] = [Number(text('PORT')), Number(text('POWGATE_ADMIN_PORT'))]
-  if (adminPort !== 0 && adminPort === port)
-    problems.push(`POWGATE_ADMIN_PORT: expected another port than PORT, got ${adminPort}`)
 }
 
 function checkedSecrets(text: string, variable: string, isNeeded: boolean, problems: string[]): string[] {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import type { AdminRoute } from '../admin/server.ts'
 import type { History } from '../metrics/history.ts'
-import { type DashboardData, RANGES, type Range, type ServiceState } from '../metrics/history-view.ts'
+import { type DashboardData, RANGES, type ServiceState } from '../metrics/history-view.ts'
 import { grafanaDashboard } from './grafana.ts'
 import type { SiteNames } from './site-names.ts'
 
@@ -86,7 +86,14 @@ export function dashboardRoutes(
   assets = new URL('.', import.meta.url),
 ): AdminRoute[] {
   return [
-    { path: '/', handle: (_, response) => redirect(response, 'dashboard') },
+    {
+      path: '/',
+      handle(_, response) {
+        // A relative address, because a proxy may put the admin port below another path.
+        response.setHeader('Location', 'dashboard')
+        send(response, 302, 'text/plain; charset=utf-8', '')
+      },
+    },
     constant('/dashboard', HTML, PAGE),
     constant('/dashboard/app.js', SCRIPT, readFileSync(new URL('app.js', assets))),
     constant('/dashboard/app.css', STYLE, readFileSync(new URL('app.css', assets))),
@@ -95,7 +102,8 @@ export function dashboardRoutes(
     {
       path: '/dashboard/data.json',
       handle: async (_, response, query) => {
-        const range = asRange(query.get('range') ?? '30m')
+        const asked = query.get('range') ?? '30m'
+        const range = RANGES.find(range => range === asked)
         if (range === undefined) {
           send(response, 400, JSON_TYPE, JSON.stringify({ error: `range: expected ${RANGES.join(' or ')}` }))
           return
@@ -108,28 +116,17 @@ export function dashboardRoutes(
   ]
 }
 
-function asRange(text: string): Range | undefined {
-  return RANGES.find(range => range === text)
-}
-
 function constant(path: string, type: string, body: string | Buffer): AdminRoute {
   return { path, handle: (_, response) => send(response, 200, type, body) }
 }
 
-/** @param to a relative address, because a proxy may put the admin port below another path */
-function redirect(response: ServerResponse, to: string): void {
-  response.setHeader('Location', to)
-  send(response, 302, 'text/plain; charset=utf-8', '')
-}
-
+/** Besides the headers of everything at the admin port. */
 function send(response: ServerResponse, status: number, type: string, body: string | Buffer): void {
   response.writeHead(status, {
     'Content-Type': type,
     'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
     'Content-Security-Policy': POLICY,
     'Referrer-Policy': 'no-referrer',
-    'X-Content-Type-Options': 'nosniff',
   })
   response.end(body)
 }
