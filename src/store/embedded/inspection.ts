@@ -19,7 +19,7 @@ const LOCKS = ['sites-lock', 'state-lock'] as const
 type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 
 /**
- * What the primary process does with a data directory before any worker opens it.
+ * What the primary process does with a data directory before it forks: no process may have the files open.
  *
  * @returns what was wrong with a damaged state that was deleted
  * @throws StoreSetupError for what cannot be repaired here
@@ -27,10 +27,17 @@ type Part = 'sites' | 'state' | (typeof LOCKS)[number]
 export function prepareFiles(dataDir: string): string | undefined {
   prepareDataDir(dataDir, true)
   checkRoom(dataDir)
-  discardDamagedLocks(dataDir)
+  // The lock files (write-lock.ts) hold no data.
+  for (const part of LOCKS)
+    if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
   checkSites(dataDir)
   discardStaleState(dataDir)
-  return discardDamagedState(dataDir)
+  const damage = damageIn(dataDir, 'state')
+  if (damage === undefined) return undefined
+  // The file with the boot id stays: the state is of this boot, and empty.
+  for (const name of [FILE, 'lock.mdb'])
+    rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
+  return damage
 }
 
 /** @throws StoreSetupError if the disk is full */
@@ -58,26 +65,6 @@ export function checkSites(dataDir: string): void {
 function lossOfSites(dataDir: string): string | undefined {
   const [sites, state] = (['sites', 'state'] as const).map(part => existsSync(join(dataDir, part, FILE)))
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
-}
-
-/**
- * Deletes a damaged state. Only the primary process calls this, before it forks: no process may have the state open.
- *
- * @returns what was wrong with the state; undefined if nothing
- */
-function discardDamagedState(dataDir: string): string | undefined {
-  const damage = damageOfState(dataDir)
-  if (damage === undefined) return undefined
-  // The file with the boot id stays: the state is of this boot, and empty.
-  for (const name of [FILE, 'lock.mdb'])
-    rmSync(join(dataDir, 'state', name), { recursive: true, force: true })
-  return damage
-}
-
-/** Deletes damaged lock files (write-lock.ts), which hold no data. No process may have them open either. */
-function discardDamagedLocks(dataDir: string): void {
-  for (const part of LOCKS)
-    if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
 }
 
 export function damageOfState(dataDir: string): string | undefined {
