@@ -28,7 +28,7 @@ import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
-import { SiteDirectory, TestKeyDirectory } from './store/site-directory.ts'
+import { SiteDirectory } from './store/site-directory.ts'
 import { SpeedTracker } from './store/speed-tracker.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
 import { Recorder } from './trace/recorder.ts'
@@ -52,16 +52,18 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       max: connectionsMax,
       refused: listener?.refusedConnections() ?? 0,
     }),
-    siteNamedBy: exchange => namedSite(service.sites, exchange),
+    siteNamedBy: exchange => namedSite(service, exchange),
   })
   const store = await openStore(config, log, stats, workerIndex)
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
-  const service = composeService(config, store, both(stats, eventLog), recorder)
+  const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
+  const directory = new SiteDirectory(store.sites, () => performance.now(), config.testKeys, hidden)
+  const service = composeService(config, store, directory, both(stats, eventLog), recorder)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
-  startBackground(service, background.signal)
+  startBackground(directory, service, background.signal)
   await until(() => store.isReady(), FIRST_CONTACT_MS, FIRST_CONTACT_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
@@ -143,8 +145,12 @@ function hostOf(
 /** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
 const [SITES_MS, EXCHANGE_MS, KEY_USES_MS] = [500, 1000, 60_000]
 
-function startBackground({ sites, loads, speeds, keyUses }: Service, end: AbortSignal): void {
-  void repeat(() => sites.refresh(), SITES_MS, end)
+function startBackground(
+  directory: SiteDirectory,
+  { loads, speeds, keyUses }: Service,
+  end: AbortSignal,
+): void {
+  void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => Promise.allSettled([loads.exchange(), speeds.exchange()]), EXCHANGE_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
 }
@@ -212,36 +218,34 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
  * The result is undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
  */
 function namedSite(
-  sites: SiteDirectory,
+  { sites, apiKeys }: Service,
   { siteKey, apiKeyId }: Pick<Exchange, 'siteKey' | 'apiKeyId'>,
 ): string | undefined {
-  if (siteKey !== '') return sites.cachedSite(siteKey)?.record.siteKey
-  return apiKeyId === '' ? undefined : sites.cachedApiKey(apiKeyId)?.siteKey
+  if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
+  return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
 
 function recorderOf({ traceFile, workers }: Config, index: number, log: Logger): Recorder | undefined {
   return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, workers, log)
 }
 
-function composeService(config: Config, store: Store, events: Events, recorder?: Recorder): Service {
-  const Directory = config.testKeys ? TestKeyDirectory : SiteDirectory
+function composeService(
+  config: Config,
+  store: Store,
+  { sites, apiKeys }: SiteDirectory,
+  events: Events,
+  recorder?: Recorder,
+): Service {
+  const now = () => performance.now()
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
-    store: new BridgedStore(store.requests, {
-      workers: config.workers,
-      mayBridge: store.mayBeBridged,
-      failOpen: config.failOpen,
-      monotonicMs: () => performance.now(),
-      wallMs: Date.now,
-    }),
-    sites: new Directory(
-      store.sites,
-      () => performance.now(),
-      config.demo === 'on' ? undefined : DEMO_SITE_KEY,
-    ),
-    loads: new LoadTracker(store, () => performance.now()),
-    speeds: new SpeedTracker(store.sites, () => performance.now(), randomInt(2 ** 32)),
+    // The embedded store is away only while it cannot write, and then nothing fails open.
+    store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
+    sites,
+    apiKeys,
+    loads: new LoadTracker(store, now),
+    speeds: new SpeedTracker(store.sites, now, randomInt(2 ** 32)),
     keyUses: new KeyUses(store.sites),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     sources: recorder?.sources ?? new SourceWatch(config.workers, randomInt(2 ** 32)),

@@ -72,13 +72,13 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
 
   /** The caller, from the worker's cache; undefined if its API key or site is not cached. */
   #knownCaller(key: string, keyId: string): Caller | undefined {
-    const apiKey = this.service.sites.cachedApiKey(keyId)
+    const apiKey = this.service.apiKeys.cached(keyId)
     if (apiKey === undefined) return undefined
     if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
     if (!isApiKeyOf(apiKey, key)) return { status: 'refused', reason: 'api-key-wrong-secret' }
     if (apiKey.revokedAt !== null) return { status: 'refused', reason: 'api-key-revoked' }
     if (isExpired(apiKey, this.service.now())) return { status: 'refused', reason: 'api-key-expired' }
-    const site = this.service.sites.cachedSite(apiKey.siteKey)
+    const site = this.service.sites.cached(apiKey.siteKey)
     if (site === undefined) return undefined
     if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
     return { status: 'known', apiKey, site }
@@ -91,13 +91,13 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
       if (caller === undefined) unavailable()
       else done(caller)
     }
-    this.service.sites.loadApiKey(
+    this.service.apiKeys.load(
       keyId,
       exchange.guard(apiKey => {
         if (apiKey === undefined) unavailable()
-        else if (apiKey === null || this.service.sites.cachedSite(apiKey.siteKey) !== undefined) judge()
+        else if (apiKey === null || this.service.sites.cached(apiKey.siteKey) !== undefined) judge()
         else
-          this.service.sites.loadSite(
+          this.service.sites.load(
             apiKey.siteKey,
             exchange.guard(site => (site === undefined ? unavailable() : judge())),
           )

@@ -15,7 +15,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
 import type { LoadTracker } from '../store/load-tracker.ts'
-import type { SiteDirectory } from '../store/site-directory.ts'
+import type { RecordCache } from '../store/site-directory.ts'
 import type { SpeedTracker } from '../store/speed-tracker.ts'
 import type {
   ChallengeAdmission,
@@ -28,7 +28,8 @@ export interface Service {
   readonly settings: ServiceSettings
   readonly keyring: Keyring
   readonly store: RequestStore
-  readonly sites: SiteDirectory
+  readonly sites: RecordCache<Site>
+  readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly loads: LoadTracker
   readonly speeds: SpeedTracker
   readonly keyUses: KeyUses

@@ -64,14 +64,14 @@ export abstract class VisitorEndpoint extends Endpoint {
 
   #findSite(exchange: Exchange, body: Buffer): void {
     const { sites } = this.service
-    const cached = sites.cachedSite(exchange.siteKey)
+    const cached = sites.cached(exchange.siteKey)
     if (cached !== undefined) return this.#begin(exchange, cached, body)
     const kept = Buffer.from(body) // the body's memory is valid only until this call returns
     const begin = exchange.guard<Site | null | undefined>(site => {
       if (site === undefined) this.refuse(exchange, 'store-unavailable')
       else this.#begin(exchange, site, kept)
     })
-    sites.loadSite(exchange.siteKey, begin)
+    sites.load(exchange.siteKey, begin)
   }
 
   #begin(exchange: Exchange, site: Site | null, body: Buffer): void {

@@ -27,23 +27,22 @@ const SWEEP_MS = 1000
 interface BridgeOptions {
   /** The number of workers that a limit is divided by. */
   readonly workers: number
-  readonly mayBridge: boolean
   /** For requests without a `failOpen` of their own. */
   readonly failOpen: { readonly challenge: boolean; readonly verify: boolean }
-  /** Milliseconds, never stepping back. */
-  readonly monotonicMs: () => number
-  readonly wallMs: () => number
 }
 
 export class BridgedStore implements RequestStore {
   readonly #store: RequestStore
   readonly #options: BridgeOptions
+  readonly #now: () => number
   readonly #logs = new ExpiringMap<Buffer>(ADDRESSES_MAX)
   readonly #usedNonces = new ExpiringMap<true>(NONCES_MAX)
 
-  constructor(store: RequestStore, options: BridgeOptions) {
+  /** @param now milliseconds, never stepping back */
+  constructor(store: RequestStore, options: BridgeOptions, now: () => number) {
     this.#store = store
     this.#options = options
+    this.#now = now
   }
 
   epochOf = (key: string) => this.#store.epochOf(key)
@@ -55,19 +54,15 @@ export class BridgedStore implements RequestStore {
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     this.#store.admitChallenge(request, answer => {
       const { failOpen = this.#options.failOpen.challenge } = request
-      done(this.#isBridged(answer, failOpen) ? this.#challenge(request) : answer)
+      done(answer.status === 'unavailable' && failOpen ? this.#challenge(request) : answer)
     })
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
     this.#store.admitSolution(request, answer => {
       const { failOpen = this.#options.failOpen.verify } = request
-      done(this.#isBridged(answer, failOpen) ? this.#solution(request) : answer)
+      done(answer.status === 'unavailable' && failOpen ? this.#solution(request) : answer)
     })
-  }
-
-  #isBridged(answer: ChallengeAdmission | SolutionAdmission, failOpen: boolean): boolean {
-    return answer.status === 'unavailable' && failOpen && this.#options.mayBridge
   }
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
@@ -84,7 +79,7 @@ export class BridgedStore implements RequestStore {
     const { failures } = decision
     const { spend } = request
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
-    const now = this.#options.wallMs()
+    const now = Date.now()
     if (this.#usedNonces.get(spend.nonce, now) !== undefined)
       return { status: 'admitted', nonce: 'used', failures }
     if (!this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs, now)) return UNAVAILABLE
@@ -94,7 +89,7 @@ export class BridgedStore implements RequestStore {
   /** undefined if the worker has never reached the store, or its memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
     if (this.#store.epochOf(request.addressKey) === undefined) return undefined
-    const now = Math.floor(this.#options.monotonicMs())
+    const now = Math.floor(this.#now())
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor(limit / this.#options.workers))
     const decision = admitToLog(this.#logs.get(request.addressKey, now), now, kind, {

@@ -37,6 +37,7 @@ export class LoadTracker {
 
   /** To be called once a second. */
   async exchange(): Promise<void> {
+    if (this.#counts.size === 0) return
     const reports: LoadReport[] = [...this.#counts]
       .map(([siteKey, proofs]) => ({ siteKey, proofs }))
       .sort((a, b) => b.proofs - a.proofs)

@@ -17,37 +17,26 @@ const REFRESH_CHUNK = 200
 export type Found<Thing> = Thing | null | undefined
 
 export class SiteDirectory {
+  readonly sites: RecordCache<Site>
+  readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
-  readonly #sites: Cache<Site>
-  readonly #apiKeys: Cache<ApiKeyRecord>
   #revision: number | undefined
 
-  /** @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site */
-  constructor(store: SiteStore, now: () => number, hiddenSiteKey?: string) {
+  /**
+   * @param hasTestKeys whether the published test keys are known, which the store never sees
+   * @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site
+   */
+  constructor(store: SiteStore, now: () => number, hasTestKeys: boolean, hiddenSiteKey?: string) {
     this.#store = store
     const readSite = async (siteKey: string) => {
       const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
     }
-    this.#sites = new Cache(readSite, now)
-    this.#apiKeys = new Cache(id => store.readApiKey(id), now)
-  }
-
-  /** The site if it is cached, null if it is known not to exist, undefined if `loadSite` must be called. */
-  cachedSite(siteKey: string): Site | null | undefined {
-    return this.#sites.cached(siteKey)
-  }
-
-  loadSite(siteKey: string, done: Done<Found<Site>>): void {
-    this.#sites.load(siteKey, done)
-  }
-
-  cachedApiKey(id: string): ApiKeyRecord | null | undefined {
-    return this.#apiKeys.cached(id)
-  }
-
-  loadApiKey(id: string, done: Done<Found<ApiKeyRecord>>): void {
-    this.#apiKeys.load(id, done)
+    const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
+    const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
+    const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
+    this.sites = new RecordCache(readSite, now, new Map(testSites))
+    this.apiKeys = new RecordCache(id => store.readApiKey(id), now, new Map(testApiKeys))
   }
 
   /** Reads the records that changed since the last call. The revision moves on only when all of them were read. */
@@ -55,51 +44,35 @@ export class SiteDirectory {
     const changes = await this.#store.changesSince(this.#revision)
     // Records that were cached before the first successful poll may have changed meanwhile.
     const mayAllHaveChanged = changes.isReplaced || this.#revision === undefined
-    if (mayAllHaveChanged) await Promise.all([this.#sites.refreshAll(), this.#apiKeys.refreshAll()])
-    else await Promise.all([this.#sites.refresh(changes.siteKeys), this.#apiKeys.refresh(changes.apiKeyIds)])
+    if (mayAllHaveChanged) await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
+    else await Promise.all([this.sites.refresh(changes.siteKeys), this.apiKeys.refresh(changes.apiKeyIds)])
     this.#revision = changes.revision
   }
 }
 
-/** A site directory that answers for the published test keys itself; the store never sees them. */
-export class TestKeyDirectory extends SiteDirectory {
-  readonly #sites = new Map<string, Site>()
-  readonly #apiKeys = new Map<string, ApiKeyRecord>()
-
-  constructor(...inputs: ConstructorParameters<typeof SiteDirectory>) {
-    super(...inputs)
-    for (const outcome of Object.keys(TEST_KEYS) as TestOutcome[]) {
-      const site = testSite(outcome)
-      const apiKey = testApiKey(outcome)
-      this.#sites.set(site.record.siteKey, site)
-      this.#apiKeys.set(apiKey.id, apiKey)
-    }
-  }
-
-  override cachedSite(siteKey: string): Site | null | undefined {
-    return this.#sites.get(siteKey) ?? super.cachedSite(siteKey)
-  }
-
-  override cachedApiKey(id: string): ApiKeyRecord | null | undefined {
-    return this.#apiKeys.get(id) ?? super.cachedApiKey(id)
-  }
-}
-
-class Cache<Thing> {
+export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
   readonly #now: () => number
+  /** Those of no store. */
+  readonly #fixed: ReadonlyMap<string, Thing>
   readonly #known = new Map<string, Thing>()
   /** Keys that were not found, with the time from which the store is asked again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
 
-  constructor(read: (key: string) => Promise<Thing | undefined>, now: () => number) {
+  constructor(
+    read: (key: string) => Promise<Thing | undefined>,
+    now: () => number,
+    fixed: ReadonlyMap<string, Thing>,
+  ) {
     this.#read = read
     this.#now = now
+    this.#fixed = fixed
   }
 
+  /** The thing if it is cached, null if it is known not to exist, undefined if `load` must be called. */
   cached(key: string): Thing | null | undefined {
-    const known = this.#known.get(key)
+    const known = this.#fixed.get(key) ?? this.#known.get(key)
     if (known !== undefined) return known
     const askAgainAt = this.#unknown.get(key)
     return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined

@@ -198,8 +198,6 @@ export interface Store {
   isReady(): boolean
   /** Why it is not ready; undefined if it is. */
   trouble(): StoreTrouble | undefined
-  /** Whether endpoints may fail open: answer from the worker's memory while this store is away. */
-  readonly mayBeBridged: boolean
   /** One line for the log: engine and location, without credentials. */
   readonly description: string
   exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>

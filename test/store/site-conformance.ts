@@ -66,17 +66,17 @@ export function siteConformance(under: () => TestStore): void {
 
   test('a site key that was asked for before there was such a site is known a second later', async () => {
     let now = 0
-    const directory = new SiteDirectory(store(), () => now)
+    const directory = new SiteDirectory(store(), () => now, false)
     const site = siteOf()
-    const load = () => new Promise(resolve => directory.loadSite(site.siteKey, resolve))
+    const load = () => new Promise(resolve => directory.sites.load(site.siteKey, resolve))
     assert.equal(await load(), null)
-    assert.equal(directory.cachedSite(site.siteKey), null)
+    assert.equal(directory.sites.cached(site.siteKey), null)
     assert.ok(await writeSite(other(), site))
     await nextTurn()
     now = 1001
-    assert.equal(directory.cachedSite(site.siteKey), undefined)
+    assert.equal(directory.sites.cached(site.siteKey), undefined)
     assert.notEqual(await load(), null)
-    assert.equal(directory.cachedSite(site.siteKey)?.record.siteKey, site.siteKey)
+    assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
 
   describe('sites', () => {

@@ -30,7 +30,6 @@ const SWEEP_PAUSES_MS = [
 const SWEEP_IDLE_MS = 1000
 
 export class EmbeddedStore implements Store {
-  readonly mayBeBridged = false
   readonly description: string
   readonly requests: EmbeddedRequests
   readonly sites: EmbeddedRecords
@@ -72,7 +71,6 @@ export class EmbeddedStore implements Store {
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
-    if (reports.length === 0) return []
     const { file, loads } = this.#state
     const now = this.#clocks.monotonicMs()
     return file.write(() =>

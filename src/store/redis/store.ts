@@ -23,7 +23,6 @@ export interface RedisStoreOptions extends StoreListener {
 }
 
 export class RedisStore implements Store {
-  readonly mayBeBridged = true
   readonly description: string
   readonly requests: RedisRequests
   readonly sites: RedisRecords
@@ -108,7 +107,6 @@ export class RedisStore implements Store {
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
-    if (reports.length === 0) return []
     const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
     const counts = reports.map(({ proofs }) => String(proofs))
     const values = [this.#clock(), ...counts]
