@@ -91,10 +91,7 @@ export function connect(target: RedisTarget, deadlineMs: number): Connection {
       withDeadline(link.send(new Command(name, args, { replyEncoding: 'utf8' })), deadlineMs, name),
     run: (script, keys, values, what) => {
       const args = [String(keys.length), ...keys, ...values]
-      const reply = orByText(how => {
-        const code = how === 'evalsha' ? script.sha : script.text
-        return link.send(new Command(how, [code, ...args]))
-      })
+      const reply = orByText(script, (how, code) => link.send(new Command(how, [code, ...args])))
       return withDeadline(reply, deadlineMs, what)
     },
   }

@@ -2,7 +2,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import { StoreSetupError, type StoreTrouble } from '../store.ts'
-import { type Ask, CLUSTER_SLOTS } from './connection.ts'
+import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
 /** Errors that waiting does not mend. */
@@ -30,33 +30,34 @@ export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   return { line: `${names}: cannot use ${describeTarget(target)}: ${why}`, isLasting: REFUSALS.test(why) }
 }
 
-interface Reaching {
-  readonly target: RedisTarget
-  readonly openMs: number
-  readonly isReached: () => boolean | Promise<boolean>
-  /** Why the server is not reached yet. */
-  readonly cause: () => string
-  readonly onWaiting?: ((cause: string) => void) | undefined
-}
-
-/** Resolves once the server is reached. Throws StoreSetupError after `openMs`, or if the server refuses for good. */
-export async function untilReached({ target, openMs, isReached, cause, onWaiting }: Reaching): Promise<void> {
+/**
+ * Resolves once the server is reached and can be used.
+ *
+ * @param reach rejects with the cause while the server is not reached
+ * @throws StoreSetupError after `openMs`, or if the server refuses for good, or lacks something
+ */
+export async function untilUsable(
+  connection: Connection,
+  { target, openMs, onWaiting }: { target: RedisTarget; openMs: number; onWaiting?: (cause: string) => void },
+  reach: () => Promise<unknown>,
+): Promise<void> {
   const giveUpAt = performance.now() + openMs
-  while (!(await isReached())) {
-    const why = cause()
+  for (;;) {
+    const why = await reach().then(
+      () => undefined,
+      (error: Error) => connection.lastError() ?? error.message,
+    )
+    if (why === undefined) break
     const { line, isLasting } = troubleOf(target, why)
     if (isLasting || performance.now() > giveUpAt) throw new StoreSetupError(line)
     onWaiting?.(why)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
+  await checkServer(connection.ask, target)
 }
 
-/**
- * What a server that answers may lack: the version, or the database. ioredis stays in database 0 where there is no other.
- *
- * Throws StoreSetupError.
- */
-export async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
+/** What a server that answers may lack: the version, or the database. ioredis stays in database 0 where there is no other. */
+async function checkServer(ask: Ask, target: RedisTarget): Promise<void> {
   if (target.db > 0)
     await ask('select', String(target.db)).catch((error: Error) => {
       throw new StoreSetupError(troubleOf(target, error.message).line)

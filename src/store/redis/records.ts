@@ -23,7 +23,7 @@ import {
 import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { SiteStore } from '../store.ts'
 import { type Connection, connect } from './connection.ts'
-import { checkServer, untilReached } from './inspection.ts'
+import { untilUsable } from './inspection.ts'
 import { ADD_VOTES, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
@@ -113,8 +113,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
-    const members = (await this.#connection.ask('zrange', this.#key('changes'), '0', '-1')) as string[]
-    const wanted = members.filter(member => member.startsWith(kind))
+    const wanted = (await this.membersAfter(0)).filter(member => member.startsWith(kind))
     const records: Stored[] = []
     for (let start = 0; start < wanted.length; start += LIST_CHUNK) {
       const keys = wanted.slice(start, start + LIST_CHUNK).map(member => this.#recordKey(member))
@@ -160,18 +159,8 @@ const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 export async function openRedisSites(target: RedisTarget, keyPrefix: string): Promise<RedisRecords> {
   const connection = connect(target, PATIENT_MS)
   const records = new RedisRecords(connection, keyPrefix)
-  let failure = ''
-  const isReached = () =>
-    records.changesSince(undefined).then(
-      () => true,
-      (error: Error) => {
-        failure = error.message
-        return false
-      },
-    )
   try {
-    await untilReached({ target, openMs: OPEN_MS, isReached, cause: () => connection.lastError() ?? failure })
-    await checkServer(connection.ask, target)
+    await untilUsable(connection, { target, openMs: OPEN_MS }, () => records.changesSince(undefined))
     return records
   } catch (error) {
     connection.close()

@@ -36,12 +36,19 @@ export const NOTE_USES = load('note-uses-1')
 export const ADD_VOTES = load('time', 'add-votes-1')
 export const EXCHANGE_LOAD = load('time', 'exchange-load-n')
 
-/** Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice. */
-export async function orByText(call: (how: 'evalsha' | 'eval') => Promise<unknown>): Promise<unknown> {
+/**
+ * Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice.
+ *
+ * @param call gets the name of the command and its first argument
+ */
+export async function orByText(
+  { sha, text }: Script,
+  call: (how: string, code: string) => Promise<unknown>,
+): Promise<unknown> {
   try {
-    return await call('evalsha')
+    return await call('evalsha', sha)
   } catch (error) {
     if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
-    return await call('eval')
+    return await call('eval', text)
   }
 }

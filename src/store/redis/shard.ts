@@ -176,8 +176,8 @@ export class Shard {
       place === this.#place ? checkedAt : '', // holds for the connection over which it was read
       this.#serverClock.expected(),
     ]
-    return orByText(async how => {
-      const command = turn.call(TURN, how, [this.#epochKey, this.#processKey], values)
+    return orByText(TURN, async (how, code) => {
+      const command = turn.call(how, code, [this.#epochKey, this.#processKey], values)
       try {
         return await place.sendCommand(command)
       } catch (error) {

@@ -4,7 +4,7 @@ import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { LoadReport, SiteLoad, Store, StoreListener, StoreTrouble } from '../store.ts'
 import { type Connection, connect, evenlySpreadTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, checkServer, troubleOf, untilReached, versionOf } from './inspection.ts'
+import { adviceOn, troubleOf, untilUsable, versionOf } from './inspection.ts'
 import { RedisRecords } from './records.ts'
 import { RedisRequests } from './requests.ts'
 import { EXCHANGE_LOAD } from './scripts.ts'
@@ -65,12 +65,9 @@ export class RedisStore implements Store {
   }
 
   async open(): Promise<void> {
-    await untilReached({
-      ...this.#options,
-      isReached: () => this.#shards.every(shard => shard.isUp),
-      cause: () => this.#cause(),
+    await untilUsable(this.#connection, this.#options, async () => {
+      if (!this.#shards.every(shard => shard.isUp)) throw new Error(this.health.cause())
     })
-    await checkServer(this.#connection.ask, this.#options.target)
   }
 
   /** A log line if the server may evict keys, since used nonces and redemption records can then vanish; undefined if not. */
@@ -99,11 +96,8 @@ export class RedisStore implements Store {
   }
 
   trouble(): StoreTrouble | undefined {
-    return this.isReady() ? undefined : troubleOf(this.#options.target, this.#cause())
-  }
-
-  #cause(): string {
-    return this.#connection.lastError() ?? this.health.cause()
+    if (this.isReady()) return undefined
+    return troubleOf(this.#options.target, this.#connection.lastError() ?? this.health.cause())
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

@@ -7,7 +7,6 @@
 import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24 } from '../../domain/limits.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
-import type { Script } from './scripts.ts'
 
 /** Gets the reply and where this operation's answer starts; undefined if the outcome is unknown. */
 export type Settle = (reply: Buffer | undefined, at: number) => void
@@ -34,16 +33,11 @@ export class Turn {
   }
 
   /**
+   * @param how EVALSHA or EVAL, with the script as `code`
    * @param keys those before the keys of the operations; a Cluster finds the slot by the first
    * @param values those before the operations
    */
-  call(
-    { sha, text }: Script,
-    how: 'evalsha' | 'eval',
-    keys: readonly [string, ...string[]],
-    values: readonly string[],
-  ): Command {
-    const code = how === 'evalsha' ? sha : text
+  call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
     const keyCount = keys.length + this.#keyCount
     const count = 3 + keyCount + values.length + this.settles.length
     const bytes = Buffer.concat([
