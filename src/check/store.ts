@@ -58,7 +58,7 @@ async function checkRedis(config: Config, findings: CheckResults): Promise<reado
 async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
   // Loaded here only: lmdb is not available on every platform, and Redis does not need it.
   const { isStateOfThisBoot, prepareDataDir } = await import('../store/embedded/environment.ts')
-  const { damageOfState } = await import('../store/embedded/inspection.ts')
+  const { damageIn } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
   prepareDataDir(nearestExisting(dataDir), false)
@@ -78,12 +78,14 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     const store = await openSiteStore(config)
     sites = await countSites(store, findings).finally(() => store.close())
   } else findings.facts.push(['sites', 'none yet: the start makes a demo site'])
-  const damage = damageOfState(dataDir)
+  // The next start deletes a state of another boot, damaged or not.
+  const isOfThisBoot = isStateOfThisBoot(dataDir)
+  const damage = isOfThisBoot ? damageIn(dataDir, 'state') : undefined
   if (damage !== undefined) {
     findings.warnings.push(
       `POWGATE_DATA_DIR: the state is damaged (${damage}): the next start throws it away, and what was issued before is refused`,
     )
-  } else if (isStateOfThisBoot(dataDir)) {
+  } else if (isOfThisBoot) {
     const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
     await tryRequests(store.requests, findings).finally(() => store.close())
   } else findings.facts.push(['scripts', 'not tried: there is no state of this boot yet, the start makes it'])

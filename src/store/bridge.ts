@@ -67,15 +67,13 @@ export class BridgedStore implements RequestStore {
 
   #challenge(request: ChallengeRequest): ChallengeAdmission {
     const decision = this.#admit(request, LogKind.challenge)
-    if (decision === undefined) return UNAVAILABLE
-    if (decision.status === 'limited') return decision
+    if (decision.status !== 'admitted') return decision
     return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
   }
 
   #solution(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
-    if (decision === undefined) return UNAVAILABLE
-    if (decision.status === 'limited') return decision
+    if (decision.status !== 'admitted') return decision
     const { failures } = decision
     const { spend } = request
     if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
@@ -86,9 +84,9 @@ export class BridgedStore implements RequestStore {
     return { status: 'admitted', nonce: 'spent', failures }
   }
 
-  /** undefined if the worker has never reached the store, or its memory is full. */
+  /** Unavailable if the worker has never reached the store, or its memory is full. */
   #admit(request: ChallengeRequest, kind: LogKind) {
-    if (this.#store.epochOf(request.addressKey) === undefined) return undefined
+    if (this.#store.epochOf(request.addressKey) === undefined) return UNAVAILABLE
     const now = Math.floor(this.#now())
     const share = (limit: number) =>
       limit === 0 ? 0 : Math.max(1, Math.floor(limit / this.#options.workers))
@@ -99,7 +97,7 @@ export class BridgedStore implements RequestStore {
     })
     if (decision.status === 'limited') return decision
     const record = Buffer.from(decision.record)
-    return this.#logs.set(request.addressKey, record, now + WINDOW_MS, now) ? decision : undefined
+    return this.#logs.set(request.addressKey, record, now + WINDOW_MS, now) ? decision : UNAVAILABLE
   }
 }
 

@@ -10,15 +10,12 @@ import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/aud
 import type { Limited } from '../domain/limits.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 
-export interface Unavailable {
-  readonly status: 'unavailable'
-}
-
-export const UNAVAILABLE: Unavailable = { status: 'unavailable' }
+export const UNAVAILABLE = { status: 'unavailable' } as const
+type Unavailable = typeof UNAVAILABLE
 
 export type Done<Answer> = (answer: Answer) => void
 
-interface AddressRequest {
+export interface ChallengeRequest {
   /** From `limitKey`: lowercase hex. */
   readonly addressKey: string
   /** 1 to 2^21 - 1; 0 when the site is not known. */
@@ -29,8 +26,6 @@ interface AddressRequest {
   /** Whether the request may be answered from the worker's memory while the store is away; undefined: as configured. */
   readonly failOpen?: boolean | undefined
 }
-
-export type ChallengeRequest = AddressRequest
 
 export type ChallengeAdmission =
   | {
@@ -43,7 +38,7 @@ export type ChallengeAdmission =
   | Limited
   | Unavailable
 
-export interface SolutionRequest extends AddressRequest {
+export interface SolutionRequest extends ChallengeRequest {
   /** Whether this verification fails whatever the store answers; failures count against the address. */
   readonly failed: boolean
   /** The nonce to record as used; undefined charges the limits and records no nonce. */

@@ -66,7 +66,7 @@ export function openSites(dataDir: string) {
 /** Throws StoreSetupError, also if the state has another version's layout. */
 export function openState(dataDir: string) {
   return orSetupError(dataDir, () => {
-    const mark = readOr(bootFile(dataDir), '')
+    const mark = textOf(bootFile(dataDir))
     if (mark !== '' && !mark.endsWith(LAYOUT_MARK))
       throw new Error('its state is another version’s: restart the service, this change cannot be rolled out')
     const path = join(dataDir, 'state')
@@ -117,31 +117,28 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
   const path = join(dataDir, 'state')
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true, mode: 0o700 })
-  writeFileSync(bootFile(dataDir), markOf(bootId))
+  writeFileSync(bootFile(dataDir), bootId + LAYOUT_MARK)
 }
 
 /** False on a machine without boot ids, which may have been rebooted since. */
 export function isStateOfThisBoot(dataDir: string, bootId = machineBootId()): boolean {
-  return bootId !== '' && readOr(bootFile(dataDir), '') === markOf(bootId)
+  return bootId !== '' && textOf(bootFile(dataDir)) === bootId + LAYOUT_MARK
 }
 
 function bootFile(dataDir: string): string {
   return join(dataDir, 'state', 'boot-id')
 }
 
-function markOf(bootId: string): string {
-  return bootId + LAYOUT_MARK
-}
-
 /** An id that changes whenever the machine boots; empty if there is none. */
 export function machineBootId(): string {
-  return readOr('/proc/sys/kernel/random/boot_id', '').trim()
+  return textOf('/proc/sys/kernel/random/boot_id').trim()
 }
 
-function readOr(path: string, otherwise: string): string {
+/** Empty if the file cannot be read. */
+function textOf(path: string): string {
   try {
     return readFileSync(path, 'utf8')
   } catch {
-    return otherwise
+    return ''
   }
 }

@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreSetupError } from '../store.ts'
-import { discardStaleState, isStateOfThisBoot, prepareDataDir } from './environment.ts'
+import { discardStaleState, prepareDataDir } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
 /** A start needs room for its files and its first writes; on a full disk LMDB's lock file would end the process. */
@@ -67,11 +67,6 @@ function lossOfSites(dataDir: string): string | undefined {
   return state && !sites ? `${FILE} is missing, though there is a state beside it` : undefined
 }
 
-export function damageOfState(dataDir: string): string | undefined {
-  // A state of another boot is deleted unchecked.
-  return isStateOfThisBoot(dataDir) ? damageIn(dataDir, 'state') : undefined
-}
-
 /** The path of a damaged file and what is wrong with it, after a crash; undefined if nothing. */
 export function damageOfFiles(dataDir: string): string | undefined {
   for (const part of ['sites', 'state', ...LOCKS] as const) {
@@ -81,7 +76,8 @@ export function damageOfFiles(dataDir: string): string | undefined {
   return undefined
 }
 
-function damageIn(dataDir: string, part: Part): string | undefined {
+/** @returns what is wrong with a part; undefined if nothing, or if it is not there */
+export function damageIn(dataDir: string, part: Part): string | undefined {
   const folder = join(dataDir, part)
   try {
     if (!existsSync(folder)) return undefined
