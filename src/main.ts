@@ -8,7 +8,7 @@ import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from 
 import { ListenError, tryPort } from './config/ports.ts'
 import { secretTexts } from './config/secrets.ts'
 import { dashboard } from './dashboard/start.ts'
-import { createLogger, type Logger, logDestination } from './log/logger.ts'
+import { createLogger, type Logger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
@@ -24,7 +24,7 @@ async function runPrimary(): Promise<void> {
     const loaded = parseConfig(values, problems)
     const output = await logDestination(loaded.logFormat)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
-    const totals = new Totals()
+    const totals = new Totals(logLinesLost)
     // Loaded with the embedded store only, because lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>

@@ -20,7 +20,7 @@ import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { EventLog } from './log/event-log.ts'
-import type { Logger } from './log/logger.ts'
+import { type Logger, logLinesLost } from './log/logger.ts'
 import { both, Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
@@ -45,6 +45,7 @@ export interface Server {
 /** @throws StoreSetupError or ListenError */
 export async function startServer(config: Config, log: Logger, workerIndex: number): Promise<Server> {
   const stats = new Stats({
+    logLinesLost,
     isStoreUp: () => store.isReady(),
     underWay: () => host.underWay,
     connections: () => ({

@@ -242,6 +242,9 @@ const PARTS: readonly Part[] = [
         'short',
         { '{{cause}}': increase(RESTARTS, '', 'cause') },
       ),
+      curves(60, 'Log lines lost', 'A full disk, or a pipe that nobody reads.', 'short', {
+        '{{instance}}': increase('powgate_log_lines_lost_total', '', 'instance'),
+      }),
     ],
     [
       curves(40, 'Connections', 'Open connections of clients, and how many each worker takes.', 'short', {

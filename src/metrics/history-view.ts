@@ -93,6 +93,8 @@ export interface WorkerHistory {
   readonly faults: readonly number[]
   /** Requests whose client went away before the answer. */
   readonly aborted: readonly number[]
+  /** Of the log, by all processes. */
+  readonly linesLost: readonly number[]
 }
 
 /** Sums over the last full minute, of the chosen site or of all. */

@@ -178,6 +178,7 @@ function workers(steps: readonly Step[], all: Columns): WorkerHistory {
     residentBytes: steps.map(({ gauges }) => gauges.residentBytes),
     faults: all.sum('faults'),
     aborted: all.sum('aborted'),
+    linesLost: all.column('logLinesLost'),
   }
 }
 

@@ -28,6 +28,7 @@ interface StatsSources {
   isStoreUp(): boolean
   underWay(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
+  logLinesLost(): number
   /** Key of the site that a refused request named; undefined if there is no such site. */
   siteNamedBy(exchange: Exchange): string | undefined
 }
@@ -136,6 +137,7 @@ export class Stats implements Events, ExchangeObserver {
       'lag p99': p99,
       'lag max': maxLag,
       cpu: cpuMicroseconds(),
+      logLinesLost: this.#sources.logLinesLost(),
       residentBytes: rss,
       heapBytes: heapUsed,
     }

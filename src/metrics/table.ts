@@ -198,6 +198,11 @@ export const METRICS = {
   openFilesMax: gauge('process_max_fds', 'Files that each process may open.', ['process']),
   residentBytes: gauge('process_resident_memory_bytes', 'Resident memory of each process.', ['process']),
   heapBytes: gauge('nodejs_heap_size_used_bytes', 'JavaScript heap in use, of each process.', ['process']),
+  logLinesLost: counter(
+    'powgate_log_lines_lost_total',
+    'Lines of the log that could not be written: its disk is full, or nobody reads its pipe.',
+    { history: true },
+  ),
   build: gauge('powgate_build_info', 'Version of powgate and of Node.js; always 1.', ['version', 'node']),
 } as const satisfies Readonly<Record<string, Metric>>
 

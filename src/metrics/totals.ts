@@ -34,6 +34,12 @@ export class Totals {
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** In order of appearance, so that a site once counted separately stays so. */
   readonly #siteKeys = new Set<string>()
+  readonly #logLinesLost: () => number
+
+  /** @param logLinesLost by the primary process itself */
+  constructor(logLinesLost = () => 0) {
+    this.#logLinesLost = logLinesLost
+  }
 
   /**
    * Replaces what the worker sent before, also when it arrives after the worker's end.
@@ -60,7 +66,7 @@ export class Totals {
 
   /** Sums of the counters, and the gauges of the running workers. */
   values(): Values {
-    const values = valuesOf(this.counts)
+    const values: Values = { ...valuesOf(this.counts), logLinesLost: this.#logLinesLost() }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
     return values

@@ -113,11 +113,12 @@ describe('problems', () => {
       assert.equal(found.length, expected.length, found.join('\n'))
       for (const [index, pattern] of expected.entries()) assert.match(found[index]!, pattern)
     }
-    const late = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5 }
+    const late = { 'faults verify': 2, 'lag 1 p99': 0.3, 'storeSeconds 0.5': 5, logLinesLost: 3 }
     const busy = dataOf({}, late).map(({ text }) => text)
     assert.match(busy[0]!, /^2 requests ran into a fault/)
-    assert.match(busy[1]!, /^Workers are late by 300 ms/)
-    assert.match(busy[2]!, /^The store is slow/)
+    assert.match(busy[1]!, /^Lines of the log were lost, 3 times/)
+    assert.match(busy[2]!, /^Workers are late by 300 ms/)
+    assert.match(busy[3]!, /^The store is slow/)
   })
 
   test('silence is told at once when a call fails, otherwise when numbers are old', () => {

@@ -35,6 +35,7 @@ function judgement(site: Site, passed: boolean, score: number | null, reasons: J
 
 function newStats(): Stats {
   return new Stats({
+    logLinesLost: () => 0,
     isStoreUp: () => true,
     underWay: () => 3,
     connections: () => ({ open: 4, max: 9, refused: 2 }),

@@ -69,6 +69,11 @@ function loadProblems({ lastMinute, workers, store, times }: DashboardData): Pro
     warn(`A worker ended or hung and was replaced${often(crashes)}${lastAt(workers.crashes, times)}.`)
   const outages = sum(store.outages)
   if (outages > 0) warn(`Workers lost the store${often(outages)}${lastAt(store.outages, times)}.`)
+  const lost = sum(workers.linesLost)
+  if (lost > 0)
+    warn(
+      `Lines of the log were lost${often(lost)}${lastAt(workers.linesLost, times)}: a full disk or a stopped reader.`,
+    )
   const lagMs = workers.lagMs.at(-1) ?? 0
   if (lagMs > LAG_MS_MAX)
     warn(`Workers are late by ${milliseconds(lagMs)}: they have more to do than they can.`)
