@@ -105,10 +105,11 @@ function openStore(config: Config, log: Logger, stats: Stats, workerIndex: numbe
       if (up) log.info({ cause, outageSeconds }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
+    onNewEpoch: () => stats.counts.storeEpochs.add(),
     onForgotten: (shards, of) =>
       log.warn(
         { shards, of },
-        'the store has lost its memory, or may have (a restart, a failover, a clock that was set): challenges and tokens from before are refused',
+        'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
       ),
   })
 }

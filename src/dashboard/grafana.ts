@@ -198,12 +198,13 @@ const PARTS: readonly Part[] = [
     ),
     curves(
       30,
-      'Store up, and how often it was lost',
-      'Up: 1 if it answers every worker. Lost: each worker counts its own outages.',
+      'Store up, how often it was lost, new epochs',
+      'Up: 1 if it answers every worker. Each worker counts its own outages and the new epochs that it saw.',
       'short',
       {
         'up {{instance}}': `min by (instance) (${of('powgate_store_up')})`,
         'lost {{instance}}': increase('powgate_store_outages_total', '', 'instance'),
+        'new epochs {{instance}}': increase('powgate_store_epochs_total', '', 'instance'),
       },
     ),
   ]),

@@ -155,6 +155,10 @@ export const METRICS = {
     'Times that a worker lost the store; each worker counts its own.',
     { history: true },
   ),
+  storeEpochs: counter(
+    'powgate_store_epochs_total',
+    'Times that a worker saw a new epoch of a shard of Redis, whose memory may be lost; each worker counts its own.',
+  ),
   storeSeconds: histogram(
     'powgate_store_call_duration_seconds',
     'Time from the first operation of a call to the store to its reply, or until it was given up.',

@@ -105,6 +105,8 @@ export interface StoreListener {
   readonly onChange?: (up: boolean, cause: string) => void
   /** Used nonces and redemption records are lost, or may be: those of `shards` of the `of` shards. */
   readonly onForgotten?: (shards: number, of: number) => void
+  /** A shard has a new epoch; told each time, where `onForgotten` is told of several at once. */
+  readonly onNewEpoch?: () => void
   readonly onCall?: OnStoreCall
 }
 

@@ -84,6 +84,29 @@ test('redis: after its memory is lost, what was issued before is refused as forg
   assert.deepEqual(told, [[1, 1]])
 })
 
+test('redis: it evicts keys: what was issued before is refused, so nothing is redeemed twice', async t => {
+  let epochs = 0
+  const onNewEpoch = () => epochs++
+  const { store, admin } = await startRedis(t, { onNewEpoch }, ['--maxmemory-policy', 'volatile-ttl'])
+  const expiresAtMs = Date.now() + 300_000
+  const redeem = { nonce: freshNonce(Date.now()), storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
+  assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'redeemed')
+  // Every key with an end goes; the epoch has none, and stays.
+  await admin.config('SET', 'maxmemory', '1')
+  await eventually(5000, 'the record is evicted', async () => {
+    await admin.set('other', 'x').catch(() => {})
+    return (await admin.exists(`test:{0}:r:${redeem.nonce}`)) === 0
+  })
+  await admin.config('SET', 'maxmemory', '0')
+  await eventually(5000, 'the store is back', () => store.isReady())
+  assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'forgotten')
+  assert.ok(epochs > 0)
+  const epoch = store.requests.epochOf(SITE)
+  await admin.config('RESETSTAT')
+  await new Promise(resolve => setTimeout(resolve, 2500))
+  assert.equal(store.requests.epochOf(SITE), epoch, 'nothing more was evicted')
+})
+
 test('redis: restarted from a snapshot that is older than a redemption, it refuses the token as forgotten', async t => {
   const { server, store, admin } = await startRedis(t, { deadlineMs: 150 })
   const storeEpoch = store.requests.epochOf(SITE)!

@@ -11,13 +11,17 @@ import type { Shard } from './shard.ts'
 
 /** Shards that lose the same server do not notice in the same millisecond; one log line reports them all. */
 const GATHER_MS = 50
+/** Between two reports of lost memory: a server that evicts keys may lose some with every call. */
+const FORGOTTEN_MS = 10_000
 /** At the start, a store with half of its shards up waits at most this long for the others before it is ready. */
 const START_MS = 1000
 
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
-  #forgotten = 0
+  readonly #forgotten = new Set<Shard>()
+  #forgottenTimer: NodeJS.Timeout | undefined
+  #forgottenToldAtMs = Number.NEGATIVE_INFINITY
   #startedAtMs: number | undefined
   #wereAllUp = false
   #isToldDown = true
@@ -63,17 +67,23 @@ export class ShardHealth {
   }
 
   /** A shard has lost its memory, or may have. */
-  forgot(): void {
-    if (this.#forgotten++ > 0) return
+  forgot(shard: Shard): void {
+    this.#listener.onNewEpoch?.()
+    this.#forgotten.add(shard)
+    if (this.#forgottenTimer !== undefined) return
     const tell = () => {
-      this.#listener.onForgotten?.(this.#forgotten, this.#shards.length)
-      this.#forgotten = 0
+      this.#forgottenTimer = undefined
+      this.#forgottenToldAtMs = performance.now()
+      this.#listener.onForgotten?.(this.#forgotten.size, this.#shards.length)
+      this.#forgotten.clear()
     }
-    setTimeout(tell, GATHER_MS).unref()
+    const waitMs = Math.max(GATHER_MS, this.#forgottenToldAtMs + FORGOTTEN_MS - performance.now())
+    this.#forgottenTimer = setTimeout(tell, waitMs).unref()
   }
 
   stop(): void {
     clearTimeout(this.#timer)
+    clearTimeout(this.#forgottenTimer)
   }
 
   #tellDown(): void {

@@ -42,17 +42,17 @@ export class RedisStore implements Store {
     this.description = describeTarget(target)
     this.sites = new RedisRecords(connection, keyPrefix, this.#clock)
     const tags = connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
-    this.#shards = tags.map(
-      tag =>
-        new Shard(connection, {
-          keyPrefix: `${keyPrefix}:{${tag}}:`,
-          deadlineMs,
-          clock: this.#clock,
-          onChange: () => this.health.changed(),
-          onForgotten: () => this.health.forgot(),
-          onCall: options.onCall,
-        }),
-    )
+    this.#shards = tags.map(tag => {
+      const shard: Shard = new Shard(connection, {
+        keyPrefix: `${keyPrefix}:{${tag}}:`,
+        deadlineMs,
+        clock: this.#clock,
+        onChange: () => this.health.changed(),
+        onForgotten: () => this.health.forgot(shard),
+        onCall: options.onCall,
+      })
+      return shard
+    })
     this.requests = new RedisRequests(this.#shards, clock ?? Date.now)
     this.health = new ShardHealth(this.#shards, options)
     for (const shard of this.#shards) shard.start()

@@ -7,7 +7,7 @@
 -- that was moved lacks no record, but from here the move looks the same.)
 --
 -- Records also expire early when this server's clock is set ahead, because Redis measures lifetimes by that clock. So each
--- check notes its time beside the process, and workers check every second. If the time noted is more than 30 s ago, then
+-- check notes its time beside the process, and workers check every second at least. If the time noted is more than 30 s ago, then
 -- either the clock was set, or no worker could check (cut off, or no write accepted). The caller knows which of the two: its
 -- call says what time it expects here, which is the time of its last reply, and what has passed since by its own clock.
 --   this time     No worker could check, and the clock is right: the epoch stays.
@@ -16,12 +16,15 @@
 --                 not late. So the clock was set, and it calls again without an expected time.
 --   no time       The epoch is replaced. A process that has just started expects no time; nobody checked for 30 s.
 -- (A shorter step takes less from a record than the minute for which records are kept beyond their time.)
+--
+-- A server that evicts keys may drop a record before its time. So the count of evicted keys is noted with the process, unless
+-- none was evicted yet, and the epoch is replaced when that count has grown. (CONFIG RESETSTAT sets the count to 0.)
 
 -- How long a check holds: its 5 to 10 us would double a small call. Two changes of role with a copy of the data in between
 -- take longer than this: a copy alone takes a fork and several round trips.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
-local NOTED_EVERY = 1000
+local NOTED_EVERY = 100 -- reading the count of evicted keys takes another 10 to 20 us
 local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
 
 local epoch_text = call('GET', KEYS[1])
@@ -31,7 +34,7 @@ if not epoch_text or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS t
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
-  local noted, noted_at = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+)$')
+  local noted, noted_at, noted_evicted = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+) ?(%d*)$')
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
   local expected, expecting_epoch = string.match(ARGV[4], '^(%d+) (%d+)$')
@@ -41,13 +44,15 @@ if not epoch_text or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS t
     if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
     stepped = false
   end
-  if not epoch_text or noted ~= process or stepped then
+  local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
+  local evicted = is_due and string.match(call('INFO', 'stats'), 'evicted_keys:([1-9]%d*)') or ''
+  if not epoch_text or noted ~= process or stepped or evicted ~= '' and evicted ~= noted_evicted then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)
-    noted = nil
   end
-  if not noted or since < 0 or since >= NOTED_EVERY then
-    call('SET', KEYS[2], string.format('%s %.0f', process, wall))
+  if is_due then
+    if evicted ~= '' then evicted = ' ' .. evicted end
+    call('SET', KEYS[2], string.format('%s %.0f', process, wall) .. evicted)
   end
   checked_at = now
 end
