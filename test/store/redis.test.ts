@@ -196,14 +196,11 @@ test('the Redis store leaves String.prototype fast, which ioredis makes slow', (
   assert.equal(isFastAfter(IOREDIS), 'true')
 })
 
-test('an ioredis of another shape is refused in a line with the version that is pinned', async () => {
+test('an ioredis of another shape is refused in a line with the version that is pinned', async t => {
   const { toWritable } = Command.prototype
+  t.after(() => Object.assign(Command.prototype, { toWritable }))
   Reflect.deleteProperty(Command.prototype, 'toWritable')
-  const { dependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  const line = `REDIS_URL: the installed ioredis has no toWritable; install version ${dependencies.ioredis}, `
-  try {
-    await assert.rejects(import(`${IOREDIS}?again`), (error: Error) => error.message.startsWith(line))
-  } finally {
-    Command.prototype.toWritable = toWritable
-  }
+  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  const line = `the installed ioredis has no toWritable; install version ${manifest.dependencies.ioredis}, `
+  await assert.rejects(import(`${IOREDIS}?again`), (error: Error) => error.message.includes(line))
 })
