@@ -201,6 +201,6 @@ test('an ioredis of another shape is refused in a line with the version that is 
   t.after(() => Object.assign(Command.prototype, { toWritable }))
   Reflect.deleteProperty(Command.prototype, 'toWritable')
   const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
-  const line = `the installed ioredis has no toWritable; install version ${manifest.dependencies.ioredis}, `
+  const line = `the installed ioredis lacks a method toWritable; install version ${manifest.dependencies.ioredis}, `
   await assert.rejects(import(`${IOREDIS}?again`), (error: Error) => error.message.includes(line))
 })

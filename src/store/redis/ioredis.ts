@@ -21,10 +21,10 @@ const METHODS: readonly [of: { readonly prototype: object }, name: string][] = [
   [SentinelConnector, 'connect'],
 ]
 for (const [of, name] of METHODS) {
-  if (typeof Reflect.get(of?.prototype ?? {}, name) !== 'function')
-    throw new StoreSetupError(
-      `REDIS_URL: the installed ioredis has no ${name}; install version ${VERSION}, for which powgate is made`,
-    )
+  if (typeof Reflect.get(of?.prototype ?? {}, name) === 'function') continue
+  throw new StoreSetupError(
+    `REDIS_URL: the installed ioredis lacks a method ${name}; install version ${VERSION}, for which powgate is made`,
+  )
 }
 
 /**
