@@ -291,6 +291,15 @@ test('limits-and-score.md lists every endpoint with its limits, monitoring.md ev
   assert.deepEqual(codes(labels), ['endpoint', ...PARTS])
 })
 
+test('monitoring.md tells what to do at every alert', () => {
+  const alerts = [...textOf('src/dashboard/alerts.yml').matchAll(/- alert: (\w+)/g)].map(
+    ([, name]) => `\`${name}\``,
+  )
+  const told = rows('docs/monitoring.md', /^`Powgate\w+`$/)
+  assert.deepEqual(told.map(([alert]) => alert).sort(), alerts.sort())
+  for (const cells of told) assert.ok(cells.length === 4 && cells.every(cell => cell.length > 0), cells[0])
+})
+
 test('limits-and-score.md lists every signal with its weight', () => {
   const listed = rows('docs/limits-and-score.md', /^`[a-z][A-Za-z]+`$/)
   assert.deepEqual(
