@@ -1,5 +1,5 @@
 /**
- * Start reading here: the table of paths and methods, with their endpoints.
+ * Start reading here: what is served. domain/endpoint.ts is the table of endpoints, with their methods; FLOWS binds them.
  *
  *   request -> Exchange (http/exchange.ts) -> endpoint (endpoints/*.ts) -> domain/*, store -> reply -> Exchange
  */
