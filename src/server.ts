@@ -28,7 +28,7 @@ import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
-import { SiteDirectory } from './store/site-directory.ts'
+import { type Lost, SiteDirectory } from './store/site-directory.ts'
 import { SpeedTracker } from './store/speed-tracker.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
 import { Recorder } from './trace/recorder.ts'
@@ -53,13 +53,15 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       max: connectionsMax,
       refused: listener?.refusedConnections() ?? 0,
     }),
+    sitesLost: () => directory.lost.sites + directory.lost.apiKeys,
     siteNamedBy: exchange => namedSite(service, exchange),
   })
   const store = await openStore(config, log, stats, workerIndex)
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
-  const directory = new SiteDirectory(store.sites, () => performance.now(), config.testKeys, hidden)
+  const now = () => performance.now()
+  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden, tellOfLost(log))
   const service = composeService(config, store, directory, both(stats, eventLog), recorder)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, stats, eventLog)
@@ -229,6 +231,16 @@ function namedSite(
 
 function recorderOf({ traceFile, workers }: Config, index: number, log: Logger): Recorder | undefined {
   return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, workers, log)
+}
+
+function tellOfLost(log: Logger): (lost: Lost) => void {
+  return ({ sites, apiKeys }) => {
+    const hasLost = sites + apiKeys > 0
+    const text = hasLost
+      ? 'the store has lost sites or API keys; this worker serves those that it knows from memory, and a new worker would refuse them: restart nothing before they are restored'
+      : 'the store has all sites and API keys again that this worker knows'
+    log[hasLost ? 'error' : 'warn']({ sites, apiKeys }, text)
+  }
 }
 
 function composeService(

@@ -207,6 +207,13 @@ const PARTS: readonly Part[] = [
         'new epochs {{instance}}': increase('powgate_store_epochs_total', '', 'instance'),
       },
     ),
+    curves(
+      38,
+      'Sites and API keys that the store has lost',
+      'Workers serve them from memory; a new worker refuses them. It must be 0.',
+      'short',
+      { '{{instance}}': `max by (instance) (${of('powgate_sites_lost')})` },
+    ),
   ]),
   part(
     'Workers',

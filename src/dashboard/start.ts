@@ -32,6 +32,7 @@ function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
     workers: supervisor.workersWanted(),
     workersRunning: running.length,
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
+    sitesLost: Math.max(0, ...running.map(({ values }) => values.sitesLost ?? 0)),
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
     underWay: values.underWay ?? 0,
   }

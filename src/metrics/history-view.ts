@@ -123,6 +123,8 @@ export interface ServiceState {
   readonly workersRunning: number
   /** How many of the running workers reach the store. */
   readonly workersWithStore: number
+  /** Sites and API keys that the store has lost, by the worker that misses most. */
+  readonly sitesLost: number
   /** Workers that ended or hung and were replaced, since the start of the service. */
   readonly crashes: number
   readonly underWay: number

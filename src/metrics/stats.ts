@@ -27,6 +27,7 @@ export interface Snapshot {
 interface StatsSources {
   isStoreUp(): boolean
   underWay(): number
+  sitesLost(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
   /** Key of the site that a refused request named; undefined if there is no such site. */
@@ -132,6 +133,7 @@ export class Stats implements Events, ExchangeObserver {
       connections: open,
       connectionsMax: max,
       connectionsRefused: refused,
+      sitesLost: this.#sources.sitesLost(),
       storeUp: this.#sources.isStoreUp() ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,

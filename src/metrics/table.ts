@@ -159,6 +159,11 @@ export const METRICS = {
     'powgate_store_epochs_total',
     'Times that a worker saw a new epoch of a shard of Redis, whose memory may be lost; each worker counts its own.',
   ),
+  sitesLost: gauge(
+    'powgate_sites_lost',
+    'Sites and API keys that a worker serves from memory, because the store has lost them.',
+    ['worker'],
+  ),
   storeSeconds: histogram(
     'powgate_store_call_duration_seconds',
     'Time from the first operation of a call to the store to its reply, or until it was given up.',

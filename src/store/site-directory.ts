@@ -12,22 +12,40 @@ const UNKNOWN_MS = 1000
 /** Reads of the store under way; a flood of made-up keys must not queue without bound. */
 const LOADS_MAX = 1000
 const REFRESH_CHUNK = 200
+/** Cached records that each refresh reads although nothing says that they changed: so a single lost one is noticed too. */
+const ROUND_CHUNK = 100
 
 /** null: known not to exist. undefined: unknown, because the store could not be read. */
 export type Found<Thing> = Thing | null | undefined
+
+/** Numbers of cached records that the store lacks. */
+export interface Lost {
+  readonly sites: number
+  readonly apiKeys: number
+}
 
 export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
+  readonly #onLost: ((lost: Lost) => void) | undefined
   #revision: number | undefined
+  #hadLost = false
 
   /**
    * @param hasTestKeys whether the published test keys are known, which the store never sees
    * @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site
+   * @param onLost called when a refresh finds that the store lacks cached records, and when the store has all of them again
    */
-  constructor(store: SiteStore, now: () => number, hasTestKeys: boolean, hiddenSiteKey?: string) {
+  constructor(
+    store: SiteStore,
+    now: () => number,
+    hasTestKeys: boolean,
+    hiddenSiteKey?: string,
+    onLost?: (lost: Lost) => void,
+  ) {
     this.#store = store
+    this.#onLost = onLost
     const readSite = async (siteKey: string) => {
       const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -39,8 +57,26 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), now, new Map(testApiKeys))
   }
 
-  /** Reads the records that changed since the last call. The revision moves on only when all of them were read. */
+  /** Cached records that the store lacked when they were last read. */
+  get lost(): Lost {
+    return { sites: this.sites.lost, apiKeys: this.apiKeys.lost }
+  }
+
+  /** Reads the records that changed since the last call, and some of the others. */
   async refresh(): Promise<void> {
+    try {
+      await this.#refreshChanged()
+      await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
+    } finally {
+      const { lost } = this
+      const hasLost = lost.sites + lost.apiKeys > 0
+      if (hasLost !== this.#hadLost) this.#onLost?.(lost)
+      this.#hadLost = hasLost
+    }
+  }
+
+  /** The revision moves on only when all changed records were read. */
+  async #refreshChanged(): Promise<void> {
     const changes = await this.#store.changesSince(this.#revision)
     // Records that were cached before the first successful poll may have changed meanwhile.
     const mayAllHaveChanged = changes.isReplaced || this.#revision === undefined
@@ -59,6 +95,10 @@ export class RecordCache<Thing> {
   /** Keys that were not found, with the time from which the store is asked again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
+  /** Known keys that the store lacks. */
+  readonly #lost = new Set<string>()
+  /** What is left of the present round over the known keys. */
+  #round: string[] = []
 
   constructor(
     read: (key: string) => Promise<Thing | undefined>,
@@ -68,6 +108,10 @@ export class RecordCache<Thing> {
     this.#read = read
     this.#now = now
     this.#fixed = fixed
+  }
+
+  get lost(): number {
+    return this.#lost.size
   }
 
   /** The thing if it is cached, null if it is known not to exist, undefined if `load` must be called. */
@@ -126,12 +170,19 @@ export class RecordCache<Thing> {
     return this.refresh([...this.#known.keys()])
   }
 
+  async refreshSome(): Promise<void> {
+    if (this.#round.length === 0) this.#round = [...this.#known.keys()]
+    await this.refresh(this.#round.splice(-ROUND_CHUNK))
+  }
+
   async #refreshOne(key: string): Promise<void> {
     const thing = await this.#read(key)
     if (thing !== undefined) this.#keep(key, thing)
+    else if (this.#known.has(key)) this.#lost.add(key)
   }
 
   #keep(key: string, thing: Thing | undefined): void {
+    this.#lost.delete(key)
     if (thing === undefined) {
       this.#known.delete(key)
       this.#unknown.delete(key)
@@ -139,17 +190,16 @@ export class RecordCache<Thing> {
       this.#unknown.set(key, this.#now() + UNKNOWN_MS)
     } else {
       this.#unknown.delete(key)
-      if (!this.#known.has(key)) bound(this.#known, KNOWN_MAX)
+      if (!this.#known.has(key)) this.#lost.delete(bound(this.#known, KNOWN_MAX) ?? '')
       this.#known.set(key, thing)
     }
   }
 }
 
-/** Makes room for one more entry by dropping the oldest. */
-function bound(map: Map<string, unknown>, sizeMax: number): void {
-  if (map.size < sizeMax) return
-  for (const oldest of map.keys()) {
-    map.delete(oldest)
-    return
-  }
+/** Makes room for one more entry by dropping the oldest, which is returned. */
+function bound(map: Map<string, unknown>, sizeMax: number): string | undefined {
+  if (map.size < sizeMax) return undefined
+  const [oldest] = map.keys()
+  map.delete(oldest!)
+  return oldest
 }

@@ -106,6 +106,7 @@ describe('problems', () => {
         [/^bad The store does not answer all workers/, /^warn 1 of 2 workers run/],
       ],
       [{ isReady: false }, [/^bad Not ready/]],
+      [{ sitesLost: 3 }, [/^bad The store has lost 3 sites/]],
       [{ isHealthy: false }, [/^warn A worker is starting/]],
     ]
     for (const [service, expected] of cases) {

@@ -23,6 +23,7 @@ export const WELL: ServiceState = {
   workers: 2,
   workersRunning: 2,
   workersWithStore: 2,
+  sitesLost: 0,
   crashes: 0,
   underWay: 0,
 }

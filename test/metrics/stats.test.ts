@@ -38,6 +38,7 @@ function newStats(): Stats {
     logLinesLost: () => 0,
     isStoreUp: () => true,
     underWay: () => 3,
+    sitesLost: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
     siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
   })

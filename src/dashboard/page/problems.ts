@@ -40,7 +40,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   const problems: Problem[] = []
   const bad = (text: string) => problems.push({ level: 'bad', text })
   const warn = (text: string) => problems.push({ level: 'warn', text })
-  const { isReady, workers, workersRunning, workersWithStore } = service
+  const { isReady, workers, workersRunning, workersWithStore, sitesLost } = service
   if (workersRunning === 0) bad('No worker runs: nothing is answered.')
   else if (workersRunning < workers) {
     warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
@@ -54,6 +54,10 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   } else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
   else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')
+  if (sitesLost > 0)
+    bad(
+      `The store has lost ${exact(sitesLost)} sites or API keys, served from memory: restart nothing, see the log.`,
+    )
   return problems
 }
 
