@@ -27,6 +27,7 @@ const REST = [
   'dashboard/looks.test.ts',
   'e2e/browser-harness.test.ts',
   'e2e/logs.test.ts',
+  'e2e/lost-sites.test.ts',
   'e2e/packaging.test.ts',
   'e2e/rolling.test.ts',
   'e2e/secrets.test.ts',

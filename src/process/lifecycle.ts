@@ -118,6 +118,15 @@ export class Lifecycle {
       for (const problem of problems) this.#log.error({ problem }, 'nothing is changed: a setting is wrong')
       return undefined
     }
+    const lost = await this.#sitesLost(plan)
+    if (this.#isStopping) return undefined
+    if (lost > 0) {
+      this.#log.error(
+        { lost },
+        'nothing is renewed: the store lacks sites or API keys that the workers serve, and new workers would refuse them; restore them and send SIGHUP again; if they are to be gone, restart',
+      )
+      return undefined
+    }
     const { changed, kept } = plan
     if (kept.length > 0) this.#log.warn({ settings: kept }, 'settings that change only with a restart stay')
     this.#log.info({ signal: 'SIGHUP', changed }, 'renewing all workers')
@@ -132,6 +141,15 @@ export class Lifecycle {
     const isDone = await this.#primary.roll(plan)
     if (!isDone && !this.#isStopping) this.#log.level = before
     return isDone ? plan : undefined
+  }
+
+  /** How many sites or API keys new workers would refuse that the present ones serve. */
+  async #sitesLost(plan: Plan): Promise<number> {
+    if (plan.config.redis === undefined) return 0
+    const lost = await this.#primary.sitesLost()
+    // Also where nothing is lost yet: the plan may name another server, or the loss is a moment old. If the store does not
+    // answer, the first successor says so.
+    return lost > 0 ? lost : this.#primary.sitesMissing(plan).catch(() => 0)
   }
 
   /** After an exception in the primary process, workers finish their requests, and the service ends for a restart. */

@@ -8,8 +8,10 @@
  */
 
 import type { Config, SettingValues } from '../config/config.ts'
+import { TEST_KEYS } from '../domain/test-keys.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
+import { openSiteStore } from '../store/open.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 /** The configuration of workers. */
@@ -47,6 +49,7 @@ const LISTEN_MS = 30_000
 const READY_MS_MIN = 3000
 /** Signals that end a process whose memory-mapped file was damaged or truncated. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
+const TEST_SITES: ReadonlySet<string> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 /** Share of the workers that may drain at the same time, since a draining process still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
@@ -101,6 +104,25 @@ export class Primary {
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
+  }
+
+  /** Sites and API keys that the store lacks and a worker serves from memory, by the worker that misses most. */
+  async sitesLost(): Promise<number> {
+    await this.askStats()
+    return Math.max(0, ...this.#totals.workers().map(({ values }) => values.sitesLost ?? 0))
+  }
+
+  /** Of the sites that had requests since the start of the service, those that the store of a plan lacks. */
+  async sitesMissing({ config }: Plan): Promise<number> {
+    const known = Object.keys(this.#totals.sites()).filter(key => key !== '' && !TEST_SITES.has(key))
+    if (known.length === 0) return 0
+    const store = await openSiteStore(config)
+    try {
+      const found = await Promise.all(known.map(siteKey => store.readSite(siteKey)))
+      return found.filter(site => site === undefined).length
+    } finally {
+      await store.close()
+    }
   }
 
   workersWanted(): number {

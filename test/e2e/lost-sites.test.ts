@@ -1,0 +1,84 @@
+/** A Redis that lost sites under load: it is noticed, what workers know is served on, and no roll makes an outage of it. */
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { eventually } from '../harness/eventually.ts'
+import { type Observed, startObserved } from '../harness/metrics.ts'
+import { childPids } from '../harness/processes.ts'
+import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
+
+const PATIENCE_MS = 60_000
+const RATE = 100
+const LOST_LINE = 'the store has lost sites or API keys'
+const WELL_LINE = 'the store has all sites and API keys again'
+const REFUSED_LINE = 'nothing is renewed: the store lacks sites'
+
+const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
+
+async function start(context: TestContext) {
+  const observed = await startObserved('redis', STEADY_LOAD_SETTINGS)
+  context.after(() => observed.service.stop())
+  const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const { port, url } = observed.service
+  const newLoad = async () => {
+    const load = new SteadyLoad({ port, connections: 8, site, storeEpoch: await storeEpochOf(url, site) })
+    load.setRate(RATE)
+    return load
+  }
+  const load = await newLoad()
+  await eventually(PATIENCE_MS, 'both workers redeem', () => load.answers.redeem > RATE)
+  return { ...observed, site, load, newLoad }
+}
+
+function linesOf({ service }: Pick<Observed, 'service'>, text: string): string[] {
+  return service.output.split('\n').filter(line => line.includes(text))
+}
+
+/** The gauge of each worker. */
+async function lostOf({ scrape }: Pick<Observed, 'scrape'>): Promise<number[]> {
+  return (await scrape()).samples('powgate_sites_lost').map(({ value }) => value)
+}
+
+/** Resolves when each of the two workers lacks so many. */
+async function untilLost(observed: Observed, count: number): Promise<void> {
+  await eventually(PATIENCE_MS, `${count} lost`, async () => {
+    const lost = await lostOf(observed)
+    return lost.length === 2 && lost.every(each => each === count)
+  })
+}
+
+test('FLUSHALL under load: served from memory, told, and a roll is refused without a refused request', async context => {
+  const service = await start(context)
+  const { redis, pid } = service.service
+  await redis!.ask('flushall')
+  await untilLost(service, 2) // the site and its API key
+  assert.deepEqual(linesOf(service, LOST_LINE).length, 2, service.service.output)
+  await service.load.stop() // what was issued before is refused: its marks are lost
+
+  const load = await service.newLoad()
+  await pause(500)
+  const pids = childPids(pid)
+  process.kill(pid, 'SIGHUP')
+  await eventually(PATIENCE_MS, 'refused', () => linesOf(service, REFUSED_LINE).length === 1)
+  assert.equal((await service.scrape()).value('powgate_config_last_reload_successful'), 0)
+  await pause(1000)
+  await load.stop()
+  context.diagnostic(`${load.sent} requests after the loss, ${load.failures.length} failed`)
+  assert.deepEqual(load.failures, [], service.service.output)
+  assert.ok(load.answers.redeem > 10)
+  assert.deepEqual(childPids(pid), pids, 'the same workers')
+})
+
+test('a single record that goes while nothing is changed is noticed, and its return', async context => {
+  const service = await start(context)
+  const { site } = service
+  const { redis } = service.service
+  await service.load.stop()
+  const key = `pg:{sites}:record:s/${site.siteKey}`
+  const json = String(await redis!.ask('get', key))
+  assert.equal(await redis!.ask('del', key), 1)
+  await untilLost(service, 1)
+  await redis!.ask('set', key, json)
+  await untilLost(service, 0)
+  assert.deepEqual([linesOf(service, LOST_LINE).length, linesOf(service, WELL_LINE).length], [2, 2])
+})
