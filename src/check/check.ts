@@ -105,7 +105,7 @@ function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }:
 const FILES_MIN = 4096
 
 /** @param sites of the store; none if the store cannot be used */
-export async function checkMachine(
+async function checkMachine(
   config: Config,
   sites: readonly SiteRecord[],
   findings: CheckResults,

@@ -7,7 +7,7 @@ import type { Config } from '../config/config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
-import type { RedemptionAdmission, RequestStore, SiteStore, SolutionAdmission } from '../store/store.ts'
+import type { RequestStore, SiteStore } from '../store/store.ts'
 
 /** What `powgate check` prints. */
 export interface CheckResults {
@@ -128,12 +128,13 @@ async function tryOne(store: RequestStore): Promise<void> {
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
   expect(challenge.status, 'admitted', 'a challenge')
   const storeEpoch = store.epochOf(addressKey)!
+  const solution = { ...limits, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }
   const solve = () =>
-    new Promise<SolutionAdmission>(done =>
-      store.admitSolution({ ...limits, failed: false, spend: { nonce, storeEpoch, expiresAtMs } }, done),
+    new Promise<string>(done =>
+      store.admitSolution(solution, answer => done('nonce' in answer ? answer.nonce : answer.status)),
     )
-  expect(nonceOf(await solve()), 'spent', 'a nonce')
-  expect(nonceOf(await solve()), 'used', 'a nonce that was used')
+  expect(await solve(), 'spent', 'a nonce')
+  expect(await solve(), 'used', 'a nonce that was used')
   const siteKey = `check ${nonce}`
   const redeem = { nonce, storeEpoch: store.epochOf(siteKey)!, expiresAtMs, claim: '' }
   const request = {
@@ -142,17 +143,12 @@ async function tryOne(store: RequestStore): Promise<void> {
     apiKey: { id: nonce.slice(0, 8), limit: 100, siteKey },
     redeem,
   }
-  const redeemToken = () => new Promise<RedemptionAdmission>(done => store.redeemToken(request, done))
-  expect(tokenOf(await redeemToken()), 'redeemed', 'a token')
-  expect(tokenOf(await redeemToken()), 'used', 'a token that was used')
-}
-
-function nonceOf(answer: SolutionAdmission): string {
-  return answer.status === 'admitted' ? answer.nonce : answer.status
-}
-
-function tokenOf(answer: RedemptionAdmission): string {
-  return answer.status === 'admitted' ? answer.token : answer.status
+  const redeemToken = () =>
+    new Promise<string>(done =>
+      store.redeemToken(request, answer => done('token' in answer ? answer.token : answer.status)),
+    )
+  expect(await redeemToken(), 'redeemed', 'a token')
+  expect(await redeemToken(), 'used', 'a token that was used')
 }
 
 function expect(got: string, expected: string, what: string): void {

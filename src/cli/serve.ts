@@ -15,8 +15,6 @@ async function serve(): Promise<void> {
   await import('../main.ts')
 }
 
-const WIDTH = 100
-
 async function settingsHelp(): Promise<string> {
   const { SETTING_GROUPS } = await import('../config/settings.ts')
   const groups = Object.entries(SETTING_GROUPS).map(([heading, settings]) => {
@@ -39,14 +37,7 @@ Signals:
 `
 }
 
-/** Lines of at most WIDTH characters, indented. */
+/** Lines of at most 100 characters, indented. A longer word has a line of its own. */
 function wrapped(text: string): string {
-  const indent = ' '.repeat(6)
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const line = lines[lines.length - 1]!
-    if (line !== '' && indent.length + line.length + 1 + word.length > WIDTH) lines.push(word)
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
-  }
-  return lines.map(line => indent + line).join('\n')
+  return text.replaceAll(/(\S{95,}|.{1,94})(?: |$)/g, '      $1\n').trimEnd()
 }

@@ -54,16 +54,13 @@ export function solve({ nonce, difficulty }: Puzzle, terminal = process.stderr):
     counter++
     if (counter % REPORT_HASHES === 0 && terminal.isTTY) {
       const ms = performance.now() - startedAtMs
-      terminal.write(`${CLEAR_LINE}solving: ${progressText(difficulty, counter, ms)}`)
+      // Short enough not to wrap at 80 columns, where a line could not be cleared.
+      const all = `${millions(counter)} of about ${millions(2 ** difficulty)} million hashes`
+      terminal.write(`${CLEAR_LINE}solving: ${all}, ${rateText(counter, ms)}`)
     }
   }
   if (terminal.isTTY) terminal.write(CLEAR_LINE)
   return { counter, hashes: counter + 1, ms: performance.now() - startedAtMs }
-}
-
-/** Short enough not to wrap at 80 columns, where a line could not be cleared. */
-function progressText(difficulty: number, hashes: number, ms: number): string {
-  return `${millions(hashes)} of about ${millions(2 ** difficulty)} million hashes, ${rateText(hashes, ms)}`
 }
 
 export function effortText({ hashes, ms }: Solved): string {
