@@ -32,7 +32,7 @@ const [WORDS, TAG, LOW, HIGH, VISITS] = [4, 0, 1, 2, 3]
 interface Half {
   readonly slots: Uint32Array
   /** Visits by site. */
-  readonly sites: Map<number, { visits: number }>
+  readonly sites: Map<number, number>
 }
 
 function emptyHalf(): Half {
@@ -65,8 +65,9 @@ export class FingerprintWatch {
   note(siteTag: number, fingerprint: string, network: string, nowMs: number): number {
     if (nowMs >= this.#turnsAtMs) this.#turn(nowMs)
     const { slots } = this.#present
-    const siteVisits =
-      countVisit(this.#present.sites, siteTag) + (this.#before.sites.get(siteTag)?.visits ?? 0)
+    const visitsHere = (this.#present.sites.get(siteTag) ?? 0) + 1
+    this.#present.sites.set(siteTag, visitsHere)
+    const siteVisits = visitsHere + (this.#before.sites.get(siteTag) ?? 0)
     const tag = tagOf(siteTag, fingerprint)
     const at = slotOf(tag)
     if (slots[at + TAG] !== tag) {
@@ -103,13 +104,6 @@ export class FingerprintWatch {
     // A few networks in this worker do not mean that each other worker has as many.
     return seenHere < SAMPLE_MIN ? seenHere : seenHere * this.#workers
   }
-}
-
-function countVisit(sites: Half['sites'], siteTag: number): number {
-  const site = sites.get(siteTag)
-  if (site !== undefined) return ++site.visits
-  sites.set(siteTag, { visits: 1 })
-  return 1
 }
 
 /** A part of a hash is as good as the whole. Made-up fingerprints that agree in this part count as one. */
