@@ -7,14 +7,7 @@
 import { hkdfSync } from 'node:crypto'
 import type { Author, RecordChange } from '../domain/audit.ts'
 import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
-import {
-  type ApiKeyRecord,
-  apiKeyId,
-  apiKeySha256,
-  newApiKey,
-  SITE_DEFAULTS,
-  type SiteRecord,
-} from '../domain/site.ts'
+import { apiKeyRecord, newApiKey, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import type { SiteStore } from '../store/store.ts'
 
 export const DEMO_SITE_KEY = 'site_DemoPageOfThisPowgate0'
@@ -46,14 +39,7 @@ export async function prepareDemoSite(store: SiteStore, apiKey: string, author: 
     createdAt: now,
     updatedAt: now,
   }
-  const key: ApiKeyRecord = {
-    id: apiKeyId(apiKey)!,
-    siteKey: DEMO_SITE_KEY,
-    name: 'demo page',
-    secretSha256: apiKeySha256(apiKey),
-    createdAt: now,
-    revokedAt: null,
-  }
+  const key = apiKeyRecord(apiKey, { siteKey: DEMO_SITE_KEY, name: 'demo page', createdAt: now })
   const missing: RecordChange[] = []
   if ((await store.readApiKey(key.id)) === undefined) missing.push({ apiKey: key, expected: undefined })
   if ((await store.readSite(DEMO_SITE_KEY)) === undefined) missing.push({ site, expected: undefined })

@@ -110,6 +110,14 @@ export function apiKeySha256(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
+/** The record of a new API key. */
+export function apiKeyRecord(
+  apiKey: string,
+  about: Pick<ApiKeyRecord, 'siteKey' | 'createdAt' | 'name' | 'expiresAt'>,
+): ApiKeyRecord {
+  return { id: apiKeyId(apiKey)!, ...about, secretSha256: apiKeySha256(apiKey), revokedAt: null }
+}
+
 /** Whether a record belongs to a key, in constant time. */
 export function isApiKeyOf(record: ApiKeyRecord, key: string): boolean {
   return equalInConstantTime(apiKeySha256(key), record.secretSha256, 64)

@@ -5,8 +5,7 @@
 
 import {
   type ApiKeyRecord,
-  apiKeyId,
-  apiKeySha256,
+  apiKeyRecord,
   compileSite,
   SITE_DEFAULTS,
   type Site,
@@ -54,11 +53,5 @@ export function testSite(outcome: TestOutcome): Site {
 /** Belongs to the test site of the same outcome. */
 export function testApiKey(outcome: TestOutcome): ApiKeyRecord {
   const { siteKey, apiKey } = TEST_KEYS[outcome]
-  return {
-    id: apiKeyId(apiKey)!,
-    siteKey,
-    secretSha256: apiKeySha256(apiKey),
-    createdAt: 0,
-    revokedAt: null,
-  }
+  return apiKeyRecord(apiKey, { siteKey, createdAt: 0 })
 }

@@ -4,14 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
 import { NAME } from '../domain/kinds.ts'
-import {
-  type ApiKeyRecord,
-  apiKeyId,
-  apiKeySha256,
-  newApiKey,
-  newSiteKey,
-  type SiteRecord,
-} from '../domain/site.ts'
+import { type ApiKeyRecord, apiKeyRecord, newApiKey, newSiteKey, type SiteRecord } from '../domain/site.ts'
 import { completed, type SiteSettings } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
 import { UsageError } from './rules.ts'
@@ -87,16 +80,8 @@ function newKey(
   now: number,
 ): { record: ApiKeyRecord; apiKey: string } {
   const apiKey = newApiKey(randomBytes(128))
-  const record: ApiKeyRecord = {
-    id: apiKeyId(apiKey)!,
-    siteKey,
-    ...(name === undefined ? {} : { name }),
-    secretSha256: apiKeySha256(apiKey),
-    createdAt: now,
-    expiresAt,
-    revokedAt: null,
-  }
-  return { record, apiKey }
+  const named = name === undefined ? {} : { name }
+  return { record: apiKeyRecord(apiKey, { siteKey, ...named, createdAt: now, expiresAt }), apiKey }
 }
 
 export async function findSite(store: SiteStore, siteKey: string): Promise<SiteRecord> {
