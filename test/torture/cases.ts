@@ -14,6 +14,7 @@ import { soak } from './cases/11-soak.ts'
 import { disk } from './cases/12-disk.ts'
 import { constantTime } from './cases/13-constant-time.ts'
 import { theft } from './cases/14-theft.ts'
+import { fullLog } from './cases/15-full-log.ts'
 import type { TortureCase } from './run.ts'
 
 export const CASES: readonly TortureCase[] = [
@@ -31,4 +32,5 @@ export const CASES: readonly TortureCase[] = [
   disk,
   constantTime,
   theft,
+  fullLog,
 ]
