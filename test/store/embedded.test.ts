@@ -68,9 +68,7 @@ test('embedded: what has expired is swept, what has not stays', async t => {
   }
   assert.equal(state.windows.getKeysCount(), 2100)
   assert.equal(state.marks.getKeysCount(), 700)
-  const sweep = () => {
-    for (let slices = 0; slices < 10; slices++) requests.sweep(500)
-  }
+  const sweep = () => Array.from({ length: 10 }, () => requests.sweep(500))
   clock.now += 61_000
   sweep()
   assert.equal(state.windows.getKeysCount(), 1400 - 700, 'an address whose nonce lives is kept')
