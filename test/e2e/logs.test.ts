@@ -4,7 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
 import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
 import {
@@ -16,6 +15,7 @@ import {
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
+import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { words } from '../harness/values.ts'
 
@@ -338,8 +338,11 @@ describe('what clients send cannot forge a line', () => {
         ])
           await rawGet(service.port, `/challenge`, headers)
       }
-      const refusedBytes = `X-Site-Key: ${siteKey}\r\nOrigin: ${CONTROL}`
-      assert.equal(await rawGet(service.port, '/challenge', refusedBytes, 300), '')
+      const unanswered = await RawConnection.open(service.port)
+      const head = `GET /challenge HTTP/1.1\r\nHost: x\r\nX-Site-Key: ${siteKey}`
+      await unanswered.send(`${head}\r\nOrigin: ${CONTROL}\r\n\r\n`)
+      assert.equal(await unanswered.answerWithin(300), undefined)
+      unanswered.close()
       // By mistake, and often: the secret key where the public one belongs.
       await rawGet(service.port, '/challenge', `X-Site-Key: ${apiKey}`)
       await rawGet(service.port, '/challenge', `X-Site-Key: ${'x'.repeat(40)}${apiKey}`)
@@ -379,18 +382,9 @@ function has(line: Line, fields: Readonly<Record<string, unknown>>): void {
   assert.deepEqual(own, fields)
 }
 
-/** One request with these header lines as they are, byte by byte; resolves with whatever comes back in this time. */
-function rawGet(port: number, path: string, headers: string, waitMs = PATIENCE_MS): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: '127.0.0.1' })
-    const chunks: Buffer[] = []
-    socket.on('data', chunk => {
-      chunks.push(chunk)
-      socket.end()
-    })
-    socket.on('error', reject)
-    socket.on('close', () => resolve(Buffer.concat(chunks).toString('latin1')))
-    socket.setTimeout(waitMs, () => socket.destroy())
-    socket.write(Buffer.from(`GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`, 'latin1'))
-  })
+/** The answer to one request with these header lines as they are, byte by byte. */
+async function rawGet(port: number, path: string, headers: string): Promise<RawAnswer | undefined> {
+  const connection = await RawConnection.open(port)
+  const answer = connection.request(`GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`)
+  return answer.finally(() => connection.close())
 }

@@ -35,7 +35,7 @@ export class RawConnection {
   }
 
   /** @param from loopback address to call from */
-  static async open(port: number, from: string): Promise<RawConnection> {
+  static async open(port: number, from = '127.0.0.1'): Promise<RawConnection> {
     const socket = connect({ port, host: '127.0.0.1', localAddress: from })
     await once(socket, 'connect')
     return new RawConnection(socket)

@@ -2,7 +2,6 @@
 
 import { App, us_listen_socket_close } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
-import { connect } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { CODINGS, type Coding, matchesEtag, preferredCoding } from '../../src/http/content.ts'
@@ -10,6 +9,7 @@ import { limitedReply } from '../../src/http/replies.ts'
 import { readHead, readProxyHead } from '../../src/http/request-headers.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { freePort } from '../harness/ports.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { words } from '../harness/values.ts'
 
 const PREFERENCES: readonly [acceptEncoding: string, coding: Coding][] = [
@@ -128,12 +128,7 @@ async function startServer(isCrossOrigin: boolean) {
 test('property: headers read by name and in one pass are the same, whatever comes twice, empty or spelled oddly', async () => {
   for (const isCrossOrigin of [true, false]) {
     const server = await startServer(isCrossOrigin)
-    const socket = connect(server.port, '127.0.0.1')
-    const ask = (lines: readonly string[]) =>
-      new Promise<Heads>(resolve => {
-        socket.once('data', () => resolve(server.heads()))
-        socket.write(`GET / HTTP/1.1\r\nHost: powgate\r\n${lines.join('')}\r\n`, 'latin1')
-      })
+    const connection = await RawConnection.open(server.port)
     const spelled = fc.constantFrom(
       ...NAMES,
       ...NAMES.map(name => name.toLowerCase()),
@@ -143,30 +138,28 @@ test('property: headers read by name and in one pass are the same, whatever come
     const line = fc.tuple(spelled, value).map(([name, text]) => `${name}:${text}\r\n`)
     await fc.assert(
       fc.asyncProperty(fc.array(line, { maxLength: 12 }), async lines => {
-        const { byName, inOnePass } = await ask(lines)
+        await connection.request(`GET / HTTP/1.1\r\nHost: powgate\r\n${lines.join('')}\r\n`)
+        const { byName, inOnePass } = server.heads()
         const asked = isCrossOrigin ? FIELDS.filter(field => field !== 'authorization') : FIELDS.slice(3)
         for (const field of asked) assert.equal(inOnePass[field], byName[field], field)
       }),
       seeded(2000),
     )
-    socket.destroy()
+    connection.close()
     server.stop()
   }
 })
 
 test('two lengths of one body are ambiguous behind a proxy', async () => {
   const server = await startServer(true)
-  const socket = connect(server.port, '127.0.0.1')
+  const connection = await RawConnection.open(server.port)
   for (const [lines, framing] of [
     ['Content-Length: 0', 'length'],
     ['Content-Length: 0\r\nContent-Length: 0', 'ambiguous'],
   ]) {
-    await new Promise(resolve => {
-      socket.once('data', resolve)
-      socket.write(`POST / HTTP/1.1\r\nHost: powgate\r\n${lines}\r\n\r\n`)
-    })
+    await connection.request(`POST / HTTP/1.1\r\nHost: powgate\r\n${lines}\r\n\r\n`)
     assert.equal(server.heads().framing, framing, lines)
   }
-  socket.destroy()
+  connection.close()
   server.stop()
 })

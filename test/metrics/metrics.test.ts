@@ -11,6 +11,7 @@ import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
 import { growth, type Observed, type PrometheusText, seriesOf, startObserved } from '../harness/metrics.ts'
+import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS, type TestService } from '../harness/service.ts'
 import { CountedLoad, LOAD_ENV, type Sent } from './counted-load.ts'
 
@@ -247,21 +248,11 @@ const FLOOD = 20_000
 const SOCKETS = 48
 
 /** Sends requests over one connection, one at a time, until they are used up. Every answer ends with a JSON body. */
-function pump(port: number, next: () => string | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, '127.0.0.1')
-    const send = () => {
-      const request = next()
-      if (request === undefined) socket.end(() => resolve())
-      else socket.write(request, 'latin1')
-    }
-    socket.on('connect', send)
-    socket.on('data', chunk => {
-      if (chunk.includes('}')) send()
-    })
-    socket.on('error', reject)
-    socket.setTimeout(30_000, () => socket.destroy(new Error('no answer within 30 s')))
-  })
+async function pump(port: number, next: () => string | undefined): Promise<void> {
+  const connection = await RawConnection.open(port)
+  for (let request = next(); request !== undefined; request = next())
+    assert.match((await connection.request(request))!.body, /\}$/)
+  connection.close()
 }
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
