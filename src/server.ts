@@ -46,7 +46,7 @@ export interface Server {
 export async function startServer(config: Config, log: Logger, workerIndex: number): Promise<Server> {
   const stats = new Stats({
     logLinesLost,
-    isStoreUp: () => store.isReady(),
+    storeTrouble: () => store.trouble(),
     underWay: () => host.underWay,
     connections: () => ({
       open: listener?.connections() ?? 0,
@@ -107,6 +107,7 @@ function openStore(config: Config, log: Logger, stats: Stats, workerIndex: numbe
       if (up) log.info({ cause, outageSeconds }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
+    onStillAway: cause => log.warn({ cause }, 'the store still does not answer'),
     onNewEpoch: () => stats.counts.storeEpochs.add(),
     onForgotten: (shards, of) =>
       log.warn(

@@ -203,6 +203,7 @@ const PARTS: readonly Part[] = [
       'short',
       {
         'up {{instance}}': `min by (instance) (${of('powgate_store_up')})`,
+        'workers without it, {{cause}}': sum(of('powgate_store_down'), 'cause'),
         'lost {{instance}}': increase('powgate_store_outages_total', '', 'instance'),
         'new epochs {{instance}}': increase('powgate_store_epochs_total', '', 'instance'),
       },

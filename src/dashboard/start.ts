@@ -2,6 +2,7 @@
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
+import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'
 import type { Totals } from '../metrics/totals.ts'
@@ -31,6 +32,7 @@ function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
     isReady: supervisor.isReady(),
     workers: supervisor.workersWanted(),
     workersRunning: running.length,
+    storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
     sitesLost: Math.max(0, ...running.map(({ values }) => values.sitesLost ?? 0)),
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),

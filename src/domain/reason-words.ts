@@ -16,6 +16,21 @@ export function textOf({ meaning, advice }: ReasonWords): string {
   return advice === undefined ? meaning : `${meaning} ${advice}`
 }
 
+/** Why a store is away: the label `cause` of a metric, and what the dashboard says. */
+export const STORE_CAUSES = {
+  auth: 'it refuses the user or the password',
+  name: 'its name is not found',
+  refused: 'nothing listens at its address',
+  timeout: 'it does not answer in time',
+  tls: 'TLS or a certificate fails',
+  'read-only': 'it is a replica, or takes no writes',
+  loading: 'it still loads its data',
+  memory: 'its memory is full',
+  other: 'the log says why',
+} as const
+
+export type StoreCause = keyof typeof STORE_CAUSES
+
 const IP_RULES = 'To see the list: powgate site show SITE_KEY.'
 
 /** Why a verification failed, or lost score. */

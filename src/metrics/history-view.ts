@@ -1,6 +1,7 @@
 /** The data of the dashboard page: one array for each curve, with a number for each step of time. */
 
 import type { EndpointName } from '../domain/endpoint.ts'
+import type { StoreCause } from '../domain/reason-words.ts'
 
 export const RANGES = ['30m', '24h'] as const
 export type Range = (typeof RANGES)[number]
@@ -125,6 +126,8 @@ export interface ServiceState {
   readonly workersWithStore: number
   /** Sites and API keys that the store has lost, by the worker that misses most. */
   readonly sitesLost: number
+  /** Why the others do not. */
+  readonly storeCauses: readonly StoreCause[]
   /** Workers that ended or hung and were replaced, since the start of the service. */
   readonly crashes: number
   readonly underWay: number

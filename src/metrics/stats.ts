@@ -8,6 +8,7 @@ import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks'
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
+import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord } from '../domain/site.ts'
 import type { Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -25,7 +26,8 @@ export interface Snapshot {
 
 /** Values that other modules provide. */
 interface StatsSources {
-  isStoreUp(): boolean
+  /** undefined if the store answers */
+  storeTrouble(): { readonly cause: StoreCause } | undefined
   underWay(): number
   sitesLost(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
@@ -125,6 +127,7 @@ export class Stats implements Events, ExchangeObserver {
 
   snapshot(): Snapshot {
     const { open, max, refused } = this.#sources.connections()
+    const trouble = this.#sources.storeTrouble()
     const { rss, heapUsed } = process.memoryUsage()
     const { mean, p99, max: maxLag } = this.#lag.get()
     const values: Values = {
@@ -134,7 +137,7 @@ export class Stats implements Events, ExchangeObserver {
       connectionsMax: max,
       connectionsRefused: refused,
       sitesLost: this.#sources.sitesLost(),
-      storeUp: this.#sources.isStoreUp() ? 1 : 0,
+      storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,
       'lag max': maxLag,
@@ -143,6 +146,7 @@ export class Stats implements Events, ExchangeObserver {
       residentBytes: rss,
       heapBytes: heapUsed,
     }
+    for (const cause in STORE_CAUSES) values[`storeDown ${cause}`] = trouble?.cause === cause ? 1 : 0
     const sites = Object.fromEntries([...this.#sites].map(([siteKey, counts]) => [siteKey, valuesOf(counts)]))
     if (this.#sites.size === SITES_MAX) sites[''] = valuesOf(this.#otherSites)
     // Every challenge and every judgement is one of a site, so these metrics of the service are sums over all sites.

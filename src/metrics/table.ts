@@ -150,6 +150,12 @@ export const METRICS = {
     { labels: ['reason'], fromStart: Object.keys(JUDGEMENT_WORDS), history: true },
   ),
   storeUp: gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', [], 'least'),
+  storeDown: gauge(
+    'powgate_store_down',
+    'Workers that the store does not answer, by cause.',
+    ['cause'],
+    'sum',
+  ),
   storeOutages: counter(
     'powgate_store_outages_total',
     'Times that a worker lost the store; each worker counts its own.',

@@ -138,15 +138,18 @@ function inOwnBucket(name: string, bounds: readonly number[]): string {
 
 function addGauges(to: Values, workers: readonly WorkerStats[]): void {
   to.workers = workers.length
-  for (const [key, { workers: joined }] of ROWS) {
+  for (const [key, { workers: joined, labels = [] }] of ROWS) {
     const each = workers.map(({ values }) => numberOf(values[key]))
-    if (joined === 'sum') to[key] = each.reduce((sum, value) => sum + value, 0)
+    if (joined === 'sum' && labels.length === 0) to[key] = each.reduce((sum, value) => sum + value, 0)
     if (joined === 'least') to[key] = each.length === 0 ? 0 : Math.min(...each)
   }
   for (const { number, values } of workers) {
     for (const name in values) {
       const [key, ...labels] = name.split(' ')
-      const label = metricOf(name)?.labels?.[0]
+      const metric = metricOf(name)
+      const label = metric?.labels?.[0]
+      if (metric?.workers === 'sum' && label !== undefined)
+        to[name] = (to[name] ?? 0) + numberOf(values[name])
       if (label === 'worker') to[[key, number, ...labels].join(' ')] = numberOf(values[name])
       if (label === 'process') to[`${key} worker-${number}`] = numberOf(values[name])
     }

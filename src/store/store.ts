@@ -8,6 +8,7 @@
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
 import type { Limited } from '../domain/limits.ts'
+import type { StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 
 export const UNAVAILABLE = { status: 'unavailable' } as const
@@ -103,6 +104,8 @@ export interface StoreListener {
   readonly onWaiting?: (cause: string) => void
   /** The store went away, or came back. */
   readonly onChange?: (up: boolean, cause: string) => void
+  /** The store is still away, for another cause than told last, or for a minute more. */
+  readonly onStillAway?: (cause: string) => void
   /** Used nonces and redemption records are lost, or may be: those of `shards` of the `of` shards. */
   readonly onForgotten?: (shards: number, of: number) => void
   /** A shard has a new epoch; told each time, where `onForgotten` is told of several at once. */
@@ -201,6 +204,7 @@ export interface Store {
 }
 
 export interface StoreTrouble {
+  readonly cause: StoreCause
   /** Starts with the variables that are likely to be wrong. */
   readonly line: string
   /** Nothing that waiting mends. */

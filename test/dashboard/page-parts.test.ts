@@ -100,7 +100,11 @@ describe('problems', () => {
     const cases: [Partial<ServiceState>, RegExp[]][] = [
       [{ workersRunning: 0, workersWithStore: 0, isReady: false, isHealthy: false }, [/^bad No worker runs/]],
       [{ workersRunning: 1, workersWithStore: 1 }, [/^warn 1 of 2 workers run/]],
-      [{ workersWithStore: 1 }, [/^bad The store does not answer 1 of 2 workers/]],
+      [{ workersWithStore: 1 }, [/^bad The store does not answer 1 of 2 workers\. /]],
+      [
+        { workersWithStore: 1, storeCauses: ['auth'] },
+        [/1 of 2 workers: it refuses the user or the password\. /],
+      ],
       [
         { workersRunning: 1, workersWithStore: 0, isReady: false },
         [/^bad The store does not answer all workers/, /^warn 1 of 2 workers run/],

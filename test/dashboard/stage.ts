@@ -24,6 +24,7 @@ export const WELL: ServiceState = {
   workersRunning: 2,
   workersWithStore: 2,
   sitesLost: 0,
+  storeCauses: [],
   crashes: 0,
   underWay: 0,
 }

@@ -36,7 +36,7 @@ function judgement(site: Site, passed: boolean, score: number | null, reasons: J
 function newStats(): Stats {
   return new Stats({
     logLinesLost: () => 0,
-    isStoreUp: () => true,
+    storeTrouble: () => undefined,
     underWay: () => 3,
     sitesLost: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
+import { causeOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
-import { StoreSetupError } from '../../src/store/store.ts'
+import { type StoreListener, StoreSetupError } from '../../src/store/store.ts'
 import { eventually } from '../harness/eventually.ts'
 import { makeUser, PASSWORD, RedisServer, USER } from '../harness/redis.ts'
 import { RedisCluster } from '../harness/redis-cluster.ts'
@@ -13,7 +14,11 @@ import { Certificates } from '../harness/redis-tls.ts'
 import { TEST_SECRET } from '../harness/service.ts'
 import { challengeOn, freshKey, freshNonce, nonceOn, redemptionOn, SITE, tokenOn } from './harness.ts'
 
-function storeFor(settings: Record<string, string>, openMs = 20_000): RedisStore {
+function storeFor(
+  settings: Record<string, string>,
+  openMs = 20_000,
+  listener: StoreListener = {},
+): RedisStore {
   const { redis, redisPrefix, redisShards } = loadConfig({ POWGATE_SECRETS: TEST_SECRET, ...settings })
   return new RedisStore({
     target: redis!,
@@ -21,11 +26,16 @@ function storeFor(settings: Record<string, string>, openMs = 20_000): RedisStore
     clusterShards: redisShards,
     deadlineMs: 2000,
     openMs,
+    ...listener,
   })
 }
 
-async function withStore(settings: Record<string, string>, use: (store: RedisStore) => Promise<void>) {
-  const store = storeFor(settings)
+async function withStore(
+  settings: Record<string, string>,
+  use: (store: RedisStore) => Promise<void>,
+  listener?: StoreListener,
+) {
+  const store = storeFor(settings, undefined, listener)
   try {
     await store.open()
     await use(store)
@@ -156,20 +166,25 @@ describe('one server over TLS, a restricted user', () => {
   })
 
   test('a password that is replaced on the server refuses new connections, and nothing hangs', async () => {
-    await withStore(settings(), async store => {
+    const told: string[] = []
+    const onStillAway = (cause: string) => told.push(cause)
+    const use = async (store: RedisStore) => {
       await makeUser([server], 'another password')
       await server.ask('client', 'kill', 'user', USER)
       await eventually(10_000, 'refusals', async () => {
         return (await redemptionOn(store)).status === 'unavailable' && !store.isReady()
       })
-      assert.notEqual(store.health.describe(), 'the scripts run')
+      await eventually(10_000, 'the cause is told', () => told.some(line => /WRONGPASS/.test(line)))
+      assert.ok(!told.join().includes(PASSWORD), told.join())
+      assert.equal(store.trouble()!.cause, 'auth')
       const startedAt = performance.now()
       assert.equal((await redemptionOn(store)).status, 'unavailable')
       assert.ok(performance.now() - startedAt < 1000)
       await makeUser([server])
       await eventually(20_000, 'the password works again', () => store.isReady())
       assert.equal((await redemptionOn(store)).status, 'admitted')
-    })
+    }
+    await withStore(settings(), use, { onStillAway })
   })
 })
 
@@ -243,4 +258,35 @@ describe('a Cluster over TLS, a restricted user', () => {
       await exercise(store)
     })
   })
+})
+
+test('the cause of an outage, by what ioredis and Redis say', () => {
+  const rows: [cause: string, why: string][] = [
+    ['auth', 'WRONGPASS invalid username-password pair or user is disabled.'],
+    ['auth', 'NOAUTH Authentication required.'],
+    ['name', 'getaddrinfo ENOTFOUND redis.internal'],
+    ['refused', 'connect ECONNREFUSED 127.0.0.1:6379'],
+    ['timeout', 'no answer within 150 ms'],
+    ['timeout', 'connect ETIMEDOUT'],
+    ['tls', 'self-signed certificate in certificate chain'],
+    ['tls', "Hostname/IP does not match certificate's altnames: IP: 127.0.0.1 is not in the cert's list: "],
+    ['read-only', "READONLY You can't write against a read only replica."],
+    ['loading', 'LOADING Redis is loading the dataset in memory'],
+    ['memory', "OOM command not allowed when used memory > 'maxmemory'."],
+    ['other', 'the connection was lost'],
+  ]
+  for (const [cause, why] of rows) assert.equal(causeOf(why), cause, why)
+})
+
+test('a Redis that loads its file is told from one that does not answer', async () => {
+  const server = await RedisServer.start(['--save', '3600 1'])
+  await server.ask('eval', "for i = 1, 20000 do redis.call('SET', 'key' .. i, i) end", 0)
+  await server.ask('save')
+  await server.kill()
+  // Microseconds for each key; the server answers in between.
+  await server.boot(['--key-load-delay', '500', '--loading-process-events-interval-bytes', '1024'])
+  const store = storeFor({ REDIS_URL: server.url })
+  await eventually(10_000, 'the cause', () => store.trouble()?.cause === 'loading')
+  await store.close()
+  await server.stop()
 })

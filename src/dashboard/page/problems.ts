@@ -1,5 +1,6 @@
 /** Finds the problems that a person on call must know first, worst first. All functions are pure. */
 
+import { STORE_CAUSES } from '../../domain/reason-words.ts'
 import type { DashboardData } from '../../metrics/history-view.ts'
 import { clockSeconds, exact, milliseconds, sum } from './format.ts'
 
@@ -50,7 +51,8 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     const who = away === workersRunning ? 'all workers' : `${away} of ${workersRunning} workers`
     const effect =
       'Tokens cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.'
-    bad(`The store does not answer ${who}. ${effect}`)
+    const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
+    bad(`The store does not answer ${who}${why === '' ? '' : `: ${why}`}. ${effect}`)
   } else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
   else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')

@@ -67,7 +67,11 @@ export class EmbeddedStore implements Store {
 
   trouble(): StoreTrouble | undefined {
     if (this.isReady()) return undefined
-    return { line: `POWGATE_DATA_DIR: the ${this.description} cannot be written`, isLasting: false }
+    return {
+      cause: 'other',
+      line: `POWGATE_DATA_DIR: the ${this.description} cannot be written`,
+      isLasting: false,
+    }
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

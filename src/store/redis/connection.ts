@@ -43,7 +43,7 @@ interface Link {
   /** Ends a connection attempt for this slot that has taken too long. */
   unstick(slot: number): void
   /** The last connection error since the connection was last ready: one line without credentials. */
-  lastError(): string | undefined
+  readonly lastError: () => string | undefined
   close(): void
 }
 
@@ -103,7 +103,17 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     target.kind === 'sentinel' ? sentinelOptions(target, options) : { ...options, ...target.nodes[0]! },
   )
   const isStuck = stuckCheck(patience)
+  const errors = noteErrors(client)
   let isClosed = false
+  // A server that loads its file takes connections, and ioredis waits without an error, which it tells of anything else.
+  const askIfLoading = () => {
+    if (client.status !== 'connect') return
+    client.call('info', 'persistence').then(
+      text => /^loading:1/m.test(String(text)) && errors.note(new Error('LOADING: it loads its file')),
+      () => {},
+    )
+  }
+  client.on('connect', () => setTimeout(askIfLoading, LOADING_MS).unref())
   // ioredis gives up for good if it is interrupted while it asks the Sentinels.
   client.on('end', () => {
     if (!isClosed) setTimeout(() => !isClosed && client.connect().catch(() => {}), RECONNECT_MS_MAX).unref()
@@ -118,9 +128,11 @@ function connectRedis(target: RedisTarget, patience: number): Link {
     drop: place => place.disconnect(true),
     // Not while ioredis asks the Sentinels: those queries have their own deadlines, and must not be interrupted.
     unstick: () => {
-      if (client.status === 'connect' && isStuck(client.stream)) client.disconnect(true)
+      if (client.status !== 'connect' || !isStuck(client.stream)) return
+      errors.note(new Error(`no answer within ${patience} ms`))
+      client.disconnect(true)
     },
-    lastError: lastErrorOf(client),
+    lastError: errors.last,
     close: () => {
       isClosed = true
       client.disconnect()
@@ -170,7 +182,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
       const node = nodeOf(slot)
       if (node !== undefined && isStuck(node)) node.disconnect()
     },
-    lastError: lastErrorOf(cluster),
+    lastError: noteErrors(cluster).last,
     close: () => cluster.disconnect(),
   }
 }
@@ -232,7 +244,7 @@ function tlsOptions(target: RedisTarget): ConnectionOptions {
   }
 }
 
-function lastErrorOf(client: Redis | Cluster): () => string | undefined {
+function noteErrors(client: Redis | Cluster) {
   let last: string | undefined
   const note = (error: Error) => {
     const text = briefError(error)
@@ -245,7 +257,7 @@ function lastErrorOf(client: Redis | Cluster): () => string | undefined {
   client.on('ready', () => {
     last = undefined
   })
-  return () => last
+  return { note, last: () => last }
 }
 
 /** ioredis errors carry the command and its arguments, keys and tokens among them: only the message is passed on. */

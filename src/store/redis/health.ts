@@ -6,11 +6,15 @@
  * serve nobody. A host that reaches less than half of the shards is probably cut off itself.
  */
 
+import type { StoreCause } from '../../domain/reason-words.ts'
 import type { StoreListener } from '../store.ts'
+import { causeOf } from './inspection.ts'
 import type { Shard } from './shard.ts'
 
 /** Shards that lose the same server do not notice in the same millisecond; one log line reports them all. */
 const GATHER_MS = 50
+const CAUSE_LOOK_MS = 500
+const CAUSE_TOLD_MS = 60_000
 /** Between two reports of lost memory: a server that evicts keys may lose some with every call. */
 const FORGOTTEN_MS = 10_000
 /** At the start, a store with half of its shards up waits at most this long for the others before it is ready. */
@@ -19,6 +23,9 @@ const START_MS = 1000
 export class ShardHealth {
   readonly #shards: readonly Shard[]
   readonly #listener: StoreListener
+  readonly #connectionError: () => string | undefined
+  /** When each cause of this outage was last told. */
+  readonly #toldAtMs = new Map<StoreCause, number>()
   readonly #forgotten = new Set<Shard>()
   #forgottenTimer: NodeJS.Timeout | undefined
   #forgottenToldAtMs = Number.NEGATIVE_INFINITY
@@ -27,10 +34,16 @@ export class ShardHealth {
   #isToldDown = true
   #timer: NodeJS.Timeout | undefined
 
-  /** @param listener told when the first shard goes down, when all are up again, and once of shards that forget together */
-  constructor(shards: readonly Shard[], listener: StoreListener) {
+  /**
+   * @param listener told when the first shard goes down, why while it is down, when all are up again, and once of shards that
+   *   forget together
+   * @param connectionError the last, since the connection was last ready
+   */
+  constructor(shards: readonly Shard[], listener: StoreListener, connectionError: () => string | undefined) {
     this.#shards = shards
     this.#listener = listener
+    this.#connectionError = connectionError
+    this.#watchCause()
   }
 
   isReady(): boolean {
@@ -47,9 +60,10 @@ export class ShardHealth {
     return length === 1 ? this.cause() : `${this.#upCount()} of ${length} shards answer: ${this.cause()}`
   }
 
-  /** Why the first shard that is down is down. */
+  /** Why the first shard that is down is down. Without a connection, its error says more than the first symptom. */
   cause(): string {
-    return this.#shards.find(shard => !shard.isUp)?.cause ?? 'the scripts run'
+    const down = this.#shards.find(shard => !shard.isUp)
+    return down === undefined ? 'the scripts run' : (this.#connectionError() ?? down.cause)
   }
 
   changed(): void {
@@ -89,7 +103,23 @@ export class ShardHealth {
   #tellDown(): void {
     this.#timer = undefined
     this.#isToldDown = true
+    this.#toldAtMs.clear()
+    this.#toldAtMs.set(causeOf(this.cause()), performance.now())
     this.#listener.onChange?.(false, this.describe())
+    this.#watchCause()
+  }
+
+  #watchCause(): void {
+    this.#timer = setInterval(() => this.#tellCause(), CAUSE_LOOK_MS).unref()
+  }
+
+  /** The first symptom is rarely the cause, which may also change. Each is told once a minute, so taking turns is no flood. */
+  #tellCause(): void {
+    const cause = causeOf(this.cause())
+    const nowMs = performance.now()
+    if (nowMs - (this.#toldAtMs.get(cause) ?? Number.NEGATIVE_INFINITY) < CAUSE_TOLD_MS) return
+    this.#toldAtMs.set(cause, nowMs)
+    this.#listener.onStillAway?.(this.describe())
   }
 
   #upCount(): number {

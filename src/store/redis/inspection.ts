@@ -1,6 +1,7 @@
 /** Whether a Redis can be used, and what an operator should know about it: from its errors and its own reports. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import type { StoreCause } from '../../domain/reason-words.ts'
 import { StoreSetupError, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
@@ -20,6 +21,18 @@ const BLAMED: readonly (readonly [about: RegExp, variables: (target: RedisTarget
   [/self-signed|unable to (get|verify)/, () => ['POWGATE_REDIS_TLS_CA']],
 ]
 
+/** By what is said of a Redis: why it is away, the first that fits. */
+const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
+  [/WRONGPASS|NOAUTH|NOPERM|invalid password/i, 'auth'],
+  [/ENOTFOUND|EAI_AGAIN/, 'name'],
+  [/ECONNREFUSED/, 'refused'],
+  [/certificate|self-signed|altnames|\b(SSL|TLS|alert|unable to (get|verify))\b/i, 'tls'],
+  [/READONLY|NOREPLICAS|MASTERDOWN/, 'read-only'],
+  [/LOADING/, 'loading'],
+  [/OOM/, 'memory'],
+  [/no answer|timed? ?out/i, 'timeout'],
+]
+
 const POLL_MS = 20
 const CLOCK_SKEW_MS_MAX = 1000
 
@@ -27,7 +40,12 @@ const CLOCK_SKEW_MS_MAX = 1000
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
   const [, variables] = BLAMED.find(([about]) => about.test(why)) ?? []
   const names = [...new Set(variables?.(target) ?? ['REDIS_URL'])].join(', ')
-  return { line: `${names}: cannot use ${describeTarget(target)}: ${why}`, isLasting: REFUSALS.test(why) }
+  const line = `${names}: cannot use ${describeTarget(target)}: ${why}`
+  return { cause: causeOf(why), line, isLasting: REFUSALS.test(why) }
+}
+
+export function causeOf(why: string): StoreCause {
+  return CAUSES.find(([about]) => about.test(why))?.[1] ?? 'other'
 }
 
 /**

@@ -54,7 +54,7 @@ export class RedisStore implements Store {
       return shard
     })
     this.requests = new RedisRequests(this.#shards, clock ?? Date.now)
-    this.health = new ShardHealth(this.#shards, options)
+    this.health = new ShardHealth(this.#shards, options, connection.lastError)
     for (const shard of this.#shards) shard.start()
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
@@ -97,7 +97,7 @@ export class RedisStore implements Store {
 
   trouble(): StoreTrouble | undefined {
     if (this.isReady()) return undefined
-    return troubleOf(this.#options.target, this.#connection.lastError() ?? this.health.cause())
+    return troubleOf(this.#options.target, this.health.cause())
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
