@@ -20,11 +20,11 @@
 -- A server that evicts keys may drop a record before its time. So the count of evicted keys is noted with the process, unless
 -- none was evicted yet, and the epoch is replaced when that count has grown. (CONFIG RESETSTAT sets the count to 0.)
 
--- How long a check holds: its 5 to 10 us would double a small call. Two changes of role with a copy of the data in between
+-- How long a check holds: its 15 to 30 us would double a small call or more. Two changes of role with a copy of the data in between
 -- take longer than this: a copy alone takes a fork and several round trips.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
-local NOTED_EVERY = 100 -- reading the count of evicted keys takes another 10 to 20 us
+local NOTED_EVERY = 1000
 local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
 
 local epoch_text = call('GET', KEYS[1])
@@ -44,13 +44,14 @@ if not epoch_text or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS t
     if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
     stepped = false
   end
-  local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
-  local evicted = is_due and string.match(call('INFO', 'stats'), 'evicted_keys:([1-9]%d*)') or ''
-  if not epoch_text or noted ~= process or stepped or evicted ~= '' and evicted ~= noted_evicted then
+  local evicted = string.match(call('INFO', 'stats'), 'evicted_keys:([1-9]%d*)') or ''
+  local has_evicted = evicted ~= '' and evicted ~= noted_evicted
+  if not epoch_text or noted ~= process or stepped or has_evicted then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)
+    noted = nil
   end
-  if is_due then
+  if not noted or since < 0 or since >= NOTED_EVERY then
     if evicted ~= '' then evicted = ' ' .. evicted end
     call('SET', KEYS[2], string.format('%s %.0f', process, wall) .. evicted)
   end
