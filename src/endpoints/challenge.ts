@@ -19,9 +19,9 @@ type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export class ChallengeEndpoint extends VisitorEndpoint {
   protected admit(visit: Visit): void {
-    const { exchange, charge, ownLimit, refusal } = visit
+    const { exchange, ownLimit, refusal } = visit
     this.service.store.admitChallenge(
-      charge,
+      this.chargeOf(visit),
       exchange.guard(admission => {
         if (!this.admits(exchange, admission, ownLimit)) return
         if (refusal === undefined) this.#issue(visit, admission)
@@ -30,7 +30,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     )
   }
 
-  #issue({ exchange, address, addressKey, charge, site }: AllowedVisit, admitted: Admitted): void {
+  #issue({ exchange, address, addressKey, siteLimit, site }: AllowedVisit, admitted: Admitted): void {
     const { siteKey } = site.record
     const storeEpoch = this.service.store.nonceEpoch(addressKey, siteKey)
     if (storeEpoch === undefined) {
@@ -41,7 +41,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     const load = this.service.loads.load(siteKey)
     const inputs = {
       addressChallenges: admitted.siteCount,
-      addressLimit: charge.siteLimit,
+      addressLimit: siteLimit,
       addressFailures: admitted.failures,
       source: this.service.sources.of(address, issuedAtMs),
       siteRate: load.rate,

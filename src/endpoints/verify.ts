@@ -30,7 +30,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
-import type { SolutionAdmission } from '../store/store.ts'
+import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
 import { CLOCK_SKEW_MS, type Judgement } from './service.ts'
 import { voteOnSpeed } from './solve-time.ts'
 import { type AllowedVisit, type Visit, VisitorEndpoint } from './visit.ts'
@@ -49,19 +49,14 @@ type Attempt =
   | {
       readonly verdict: 'solved'
       readonly solution: Solution
-      readonly epochs: Epochs
-      readonly forgettableAtMs: number
+      readonly spend: NonNullable<SolutionRequest['spend']>
+      /** When the nonce was read, the epoch of the shard that holds the site's redemption records. */
+      readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
-
-/** When the nonce was read, the epochs of the shards that hold the address's used nonces and the site's redemption records. */
-interface Epochs {
-  readonly address: number
-  readonly site: number
-}
 
 /** The score of every solution at a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
@@ -75,20 +70,9 @@ export class VerifyEndpoint extends VisitorEndpoint {
   protected admit(visit: Visit, body: Buffer): void {
     const attempt =
       visit.refusal === undefined ? this.#evaluate(visit, body) : refused({ reason: visit.refusal })
-    const request = {
-      ...visit.charge,
-      failed: this.#isFailure(attempt, visit.site),
-      spend:
-        attempt.verdict === 'solved'
-          ? {
-              nonce: attempt.solution.nonce,
-              storeEpoch: attempt.epochs.address,
-              expiresAtMs: attempt.forgettableAtMs,
-            }
-          : undefined,
-    }
+    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
     this.service.store.admitSolution(
-      request,
+      this.chargeOf(visit, this.#isFailure(attempt, visit.site), spend),
       visit.exchange.guard(admission => {
         if (this.admits(visit.exchange, admission, visit.ownLimit)) this.#conclude(visit, attempt, admission)
       }),
@@ -117,7 +101,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const reading = readNonce(this.service.keyring, parsed.body.nonce, binding, latestMs)
     switch (reading.status) {
       case 'genuine':
-        return this.#evaluateSolution(site, parsed.body, reading, { address: addressEpoch, site: siteEpoch })
+        return this.#evaluateSolution(site, parsed.body, reading, addressEpoch, siteEpoch)
       case 'other-address':
         return refused({ reason: 'nonce-other-address' })
       default:
@@ -136,14 +120,21 @@ export class VerifyEndpoint extends VisitorEndpoint {
     return false
   }
 
-  #evaluateSolution(site: Site, solution: Solution, terms: NonceTerms, epochs: Epochs): Attempt {
+  #evaluateSolution(
+    site: Site,
+    solution: Solution,
+    terms: NonceTerms,
+    addressEpoch: number,
+    siteEpoch: number,
+  ): Attempt {
+    const { nonce } = solution
     const now = this.service.now()
     const { issuedAtMs, difficulty } = terms
     const lifetimeMs = challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
     if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
     if (now >= issuedAtMs + lifetimeMs) return refused({ reason: 'nonce-expired' })
-    if (!checkProof(solution.nonce, solution.counter, difficulty))
-      return { verdict: 'failed', nonce: solution.nonce, reason: 'proof-wrong' }
+    if (!checkProof(nonce, solution.counter, difficulty))
+      return { verdict: 'failed', nonce, reason: 'proof-wrong' }
     const signals: ScoreSignals = {
       environment: solution.environment,
       solveTimeMs: solution.solveTimeMs,
@@ -154,8 +145,9 @@ export class VerifyEndpoint extends VisitorEndpoint {
     }
     const score = scoreOf(signals, site.scoreWeights)
     // If this host's clock is ahead, the nonce is still valid on a host with the right time.
-    const forgettableAtMs = Math.max(issuedAtMs, now) + lifetimeMs
-    return { verdict: 'solved', solution, epochs, forgettableAtMs, signals, score }
+    const expiresAtMs = Math.max(issuedAtMs, now) + lifetimeMs
+    const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
+    return { verdict: 'solved', solution, spend, siteEpoch, signals, score }
   }
 
   /**
@@ -226,7 +218,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     const { score, reasons } = signals === solved.signals ? known : scoreOf(signals, site.scoreWeights)
     const { nonce } = solved.solution
     const passed = score >= threshold
-    const storeEpoch = solved.epochs.site
+    const storeEpoch = solved.siteEpoch
     if (!passed) {
       this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
     } else if (storeEpoch !== this.service.store.epochOf(siteKey)) {
