@@ -18,6 +18,7 @@ const FAILURE_LINES = 40
 
 /** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
 const REST = [
+  'check/check.test.ts',
   'cli/try.test.ts',
   'client/recipes.test.ts',
   'bench',
