@@ -17,10 +17,11 @@
 --   no time       The epoch is replaced. A process that has just started expects no time; nobody checked for 30 s.
 -- (A shorter step takes less from a record than the minute for which records are kept beyond their time.)
 --
--- A server that evicts keys may drop a record before its time. So the count of evicted keys is noted with the process, unless
--- none was evicted yet, and the epoch is replaced when that count has grown. (CONFIG RESETSTAT sets the count to 0.)
+-- A server that evicts keys may drop a record before its time. So the count of evicted keys is noted with the process, and
+-- the epoch is replaced when that count has grown. (CONFIG RESETSTAT sets the count to 0.) Where the server never evicts, no
+-- count is noted, and the count and the policy are read once a second, not with every check.
 
--- How long a check holds: its 15 to 30 us would double a small call or more. Two changes of role with a copy of the data in between
+-- How long a check holds: its 5 to 10 us would double a small call. Two changes of role with a copy of the data in between
 -- take longer than this: a copy alone takes a fork and several round trips.
 local CHECK_HOLDS = 2 -- milliseconds, as all times here
 local STEP = 30000
@@ -44,16 +45,17 @@ if not epoch_text or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS t
     if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
     stepped = false
   end
-  local evicted = string.match(call('INFO', 'stats'), 'evicted_keys:([1-9]%d*)') or ''
-  local has_evicted = evicted ~= '' and evicted ~= noted_evicted
+  local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
+  local evicted = (is_due or noted_evicted ~= '') and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
+  local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
   if not epoch_text or noted ~= process or stepped or has_evicted then
     epoch_text = ARGV[2]
     call('SET', KEYS[1], epoch_text)
     noted = nil
   end
-  if not noted or since < 0 or since >= NOTED_EVERY then
-    if evicted ~= '' then evicted = ' ' .. evicted end
-    call('SET', KEYS[2], string.format('%s %.0f', process, wall) .. evicted)
+  if is_due or not noted then
+    local evicts_never = evicted == '0' and string.find(call('INFO', 'memory'), 'maxmemory_policy:noeviction', 1, true)
+    call('SET', KEYS[2], string.format('%s %.0f', process, wall) .. (evicts_never and '' or ' ' .. evicted))
   end
   checked_at = now
 end
