@@ -159,7 +159,6 @@ describe('on each runtime', () => {
 
 const WORKER = `
 import { trial } from './trial.js'
-import { temporaryDir } from '../harness/temporary.ts'
 export default { fetch: async (_, env) => new Response(await trial(env)) }
 `
 

@@ -9,6 +9,8 @@ import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/stead
 
 const PATIENCE_MS = 60_000
 const RATE = 100
+/** Enough that both workers have some; no multiple of a visitor's three requests, so that each connection carries every kind. */
+const CONNECTIONS = 25
 const LOST_LINE = 'the store has lost sites or API keys'
 const WELL_LINE = 'the store has all sites and API keys again'
 const REFUSED_LINE = 'nothing is renewed: the store lacks sites'
@@ -21,7 +23,12 @@ async function start(context: TestContext) {
   const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   const { port, url } = observed.service
   const newLoad = async () => {
-    const load = new SteadyLoad({ port, connections: 8, site, storeEpoch: await storeEpochOf(url, site) })
+    const load = new SteadyLoad({
+      port,
+      connections: CONNECTIONS,
+      site,
+      storeEpoch: await storeEpochOf(url, site),
+    })
     load.setRate(RATE)
     return load
   }

@@ -56,6 +56,7 @@ export class SteadyLoad {
   readonly answers: Record<Step, number> = { challenge: 0, verify: 0, redeem: 0 }
   readonly #requests: VisitorRequests
   readonly #lanes: Lane[]
+  /** The longest idle first, so that all connections take part at any rate. */
   readonly #idle: Lane[] = []
   /** Next steps of visitors that have begun come before new visitors. */
   readonly #queue: Job[] = []
@@ -119,7 +120,7 @@ export class SteadyLoad {
   #sendDue(): void {
     while (this.#due >= 1 && this.#idle.length > 0) {
       this.#due--
-      this.#idle.pop()!.send(this.#queue.shift() ?? this.#newVisitor())
+      this.#idle.shift()!.send(this.#queue.shift() ?? this.#newVisitor())
     }
   }
 
