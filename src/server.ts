@@ -31,6 +31,7 @@ import { createStore } from './store/open.ts'
 import { type Lost, SiteDirectory } from './store/site-directory.ts'
 import { SpeedTracker } from './store/speed-tracker.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
+import { StoreWatch } from './store/watch.ts'
 import { Recorder } from './trace/recorder.ts'
 import { VERSION } from './version.ts'
 
@@ -54,9 +55,12 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       refused: listener?.refusedConnections() ?? 0,
     }),
     sitesLost: () => directory.lost.sites + directory.lost.apiKeys,
+    clockAheadSeconds: () => watch.clockAheadSeconds,
     siteNamedBy: exchange => namedSite(service, exchange),
   })
-  const store = await openStore(config, log, stats, workerIndex)
+  const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
+  // The clock and Redis are the same for all workers of a host: the first tells of them.
+  const watch = new StoreWatch(store, (level, about, text) => workerIndex === 0 && log[level](about, text))
   const eventLog = new EventLog(log, config.logSuccesses, config.logsWholeAddresses)
   const recorder = recorderOf(config, workerIndex, log)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
@@ -66,7 +70,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
-  startBackground(directory, service, background.signal)
+  startBackground(directory, service, watch, background.signal)
   await until(() => store.isReady(), FIRST_CONTACT_MS, FIRST_CONTACT_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
@@ -97,7 +101,13 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   }
 }
 
-function openStore(config: Config, log: Logger, stats: Stats, workerIndex: number): Promise<Store> {
+function openStore(
+  config: Config,
+  log: Logger,
+  stats: Stats,
+  workerIndex: number,
+  onForgotten: () => void,
+): Promise<Store> {
   return createStore(config, {
     sweeps: workerIndex === 0,
     deadlineMs: config.storeDeadlineMs,
@@ -109,11 +119,13 @@ function openStore(config: Config, log: Logger, stats: Stats, workerIndex: numbe
     },
     onStillAway: cause => log.warn({ cause }, 'the store still does not answer'),
     onNewEpoch: () => stats.counts.storeEpochs.add(),
-    onForgotten: (shards, of) =>
+    onForgotten: (shards, of) => {
       log.warn(
         { shards, of },
         'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
-      ),
+      )
+      onForgotten()
+    },
   })
 }
 
@@ -148,16 +160,18 @@ function hostOf(
 }
 
 /** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
-const [SITES_MS, EXCHANGE_MS, KEY_USES_MS] = [500, 1000, 60_000]
+const [SITES_MS, EXCHANGE_MS, KEY_USES_MS, LOOK_MS] = [500, 1000, 60_000, 60_000]
 
 function startBackground(
   directory: SiteDirectory,
   { loads, speeds, keyUses }: Service,
+  watch: StoreWatch,
   end: AbortSignal,
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => Promise.allSettled([loads.exchange(), speeds.exchange()]), EXCHANGE_MS, end)
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
+  void repeat(() => watch.look(), LOOK_MS, end)
 }
 
 /** The request path reports failures: the store is away then. */

@@ -215,6 +215,13 @@ const PARTS: readonly Part[] = [
       'short',
       { '{{instance}}': `max by (instance) (${of('powgate_sites_lost')})` },
     ),
+    curves(
+      49,
+      'Clock',
+      "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",
+      's',
+      { '{{instance}}': `max by (instance) (${of('powgate_clock_offset_seconds')})` },
+    ),
   ]),
   part(
     'Workers',

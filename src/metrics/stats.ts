@@ -30,6 +30,7 @@ interface StatsSources {
   storeTrouble(): { readonly cause: StoreCause } | undefined
   underWay(): number
   sitesLost(): number
+  clockAheadSeconds(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
   /** Key of the site that a refused request named; undefined if there is no such site. */
@@ -137,6 +138,7 @@ export class Stats implements Events, ExchangeObserver {
       connectionsMax: max,
       connectionsRefused: refused,
       sitesLost: this.#sources.sitesLost(),
+      clockOffset: this.#sources.clockAheadSeconds(),
       storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,

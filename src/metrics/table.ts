@@ -170,6 +170,11 @@ export const METRICS = {
     'Sites and API keys that a worker serves from memory, because the store has lost them.',
     ['worker'],
   ),
+  clockOffset: gauge(
+    'powgate_clock_offset_seconds',
+    "How far the host's clock is ahead of the store's, as each worker found it within the last minute; 0 with the embedded store.",
+    ['worker'],
+  ),
   storeSeconds: histogram(
     'powgate_store_call_duration_seconds',
     'Time from the first operation of a call to the store to its reply, or until it was given up.',

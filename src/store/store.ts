@@ -201,6 +201,18 @@ export interface Store {
   /** One line for the log: engine and location, without credentials. */
   readonly description: string
   exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
+  /** Rejects if it does not answer. */
+  look(): Promise<StoreLook>
+}
+
+/** How the store looks from this host. */
+export interface StoreLook {
+  /** By which this host's clock is ahead of the store's; of several servers, the one that is furthest off. */
+  readonly clockAheadSeconds: number
+  /** The policy of a server that may evict keys; undefined if none may, or none says. */
+  readonly evictsBy: string | undefined
+  /** Keys that the servers have evicted since their starts. */
+  readonly evictedKeys: number
 }
 
 export interface StoreTrouble {

@@ -8,6 +8,7 @@ import { type TestContext, test } from 'node:test'
 import { type ChainableCommander, Redis } from 'ioredis'
 import type { RedisStore } from '../../src/store/redis/store.ts'
 import { ServerClock } from '../../src/store/redis/turn.ts'
+import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import type { RedisServer } from '../harness/redis.ts'
 import { freshKey, freshNonce, nonceOn, openRedis, SITE, startRedis, tokenOn } from './harness.ts'
@@ -175,4 +176,26 @@ test('a process vouches for a time that it has measured, from when it asked, and
   passedMs = 0
   clock.forget()
   assert.equal(clock.expected(), '')
+})
+
+test('how far the clock of this host is off, from 10 s to a day, either way; told once', async t => {
+  const { store } = await startRedis(t)
+  const told: object[] = []
+  const watch = new StoreWatch(store, (_, about) => told.push(about))
+  const { now } = Date
+  const aheadBy = async (seconds: number) => {
+    const clock = t.mock.method(Date, 'now', () => now() + seconds * 1000)
+    await watch.look()
+    clock.mock.restore()
+    const { clockAheadSeconds } = watch
+    assert.ok(Math.abs(clockAheadSeconds - seconds) < 0.25, `${clockAheadSeconds} instead of ${seconds}`)
+    return clockAheadSeconds
+  }
+  await aheadBy(0.5)
+  const aheadSeconds = await aheadBy(10)
+  await aheadBy(-3600)
+  await aheadBy(86_400)
+  assert.deepEqual(told, [{ aheadSeconds }])
+  await aheadBy(0)
+  assert.equal(told.length, 2, 'and that it is right again')
 })

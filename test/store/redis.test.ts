@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Command } from 'ioredis'
+import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
 import { storeConformance } from './conformance.ts'
@@ -87,7 +88,16 @@ test('redis: after its memory is lost, what was issued before is refused as forg
 test('redis: it evicts keys: what was issued before is refused, so nothing is redeemed twice', async t => {
   let epochs = 0
   const onNewEpoch = () => epochs++
-  const { store, admin } = await startRedis(t, { onNewEpoch }, ['--maxmemory-policy', 'volatile-ttl'])
+  const { store, admin } = await startRedis(t, { onNewEpoch }, ['--maxmemory-policy', 'noeviction'])
+  const told: string[] = []
+  const watch = new StoreWatch(store, (level, about, text) =>
+    told.push(`${level} ${JSON.stringify(about)} ${text}`),
+  )
+  await watch.look()
+  await admin.config('SET', 'maxmemory-policy', 'volatile-ttl')
+  await watch.look()
+  assert.match(told.pop()!, /^warn {"policy":"volatile-ttl"} Redis may evict/)
+  await new Promise(resolve => setTimeout(resolve, 2500)) // until the policy is read with a check
   const expiresAtMs = Date.now() + 300_000
   const redeem = { nonce: freshNonce(Date.now()), storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
   assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'redeemed')
@@ -101,6 +111,10 @@ test('redis: it evicts keys: what was issued before is refused, so nothing is re
   await eventually(5000, 'the store is back', () => store.isReady())
   assert.equal(await tokenOn(store, { redeem: { ...redeem, claim: '' } }), 'forgotten')
   assert.ok(epochs > 0)
+  await watch.look()
+  assert.match(told.pop()!, /^error {"evictedKeys":\d+,"policy":"volatile-ttl"} Redis has evicted keys/)
+  await watch.look()
+  assert.deepEqual(told, [], 'once')
   const epoch = store.requests.epochOf(SITE)
   await admin.config('RESETSTAT')
   await new Promise(resolve => setTimeout(resolve, 2500))

@@ -1,7 +1,7 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
 import { addLoad, type LoadState } from '../../domain/load.ts'
-import type { LoadReport, SiteLoad, Store, StoreListener, StoreTrouble } from '../store.ts'
+import type { LoadReport, SiteLoad, Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
 import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
@@ -86,6 +86,10 @@ export class EmbeddedStore implements Store {
         return { siteKey, rate: after.rate, usualRate: after.usualRate }
       }),
     )
+  }
+
+  async look(): Promise<StoreLook> {
+    return { clockAheadSeconds: 0, evictsBy: undefined, evictedKeys: 0 }
   }
 
   readonly #onFault = (error: unknown): void => {

@@ -87,14 +87,24 @@ export function connect(target: RedisTarget, deadlineMs: number): Connection {
   const link = target.kind === 'cluster' ? connectCluster(target, patience) : connectRedis(target, patience)
   return {
     ...link,
-    ask: (name, ...args) =>
-      withDeadline(link.send(new Command(name, args, { replyEncoding: 'utf8' })), deadlineMs, name),
+    ask: asker(link.send, deadlineMs),
     run: (script, keys, values, what) => {
       const args = [String(keys.length), ...keys, ...values]
       const reply = orByText(script, (how, code) => link.send(new Command(how, [code, ...args])))
       return withDeadline(reply, deadlineMs, what)
     },
   }
+}
+
+/** @param send of a connection; what is asked rejects after `deadlineMs` */
+function asker(send: (command: Command) => Promise<unknown>, deadlineMs: number): Ask {
+  return (name, ...args) =>
+    withDeadline(send(new Command(name, args, { replyEncoding: 'utf8' })), deadlineMs, name)
+}
+
+/** Asks one server. */
+export function askAt(place: Place, deadlineMs: number): Ask {
+  return asker(command => place.sendCommand(command) as Promise<unknown>, deadlineMs)
 }
 
 function connectRedis(target: RedisTarget, patience: number): Link {

@@ -2,7 +2,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
-import { StoreSetupError, type StoreTrouble } from '../store.ts'
+import { type StoreLook, StoreSetupError, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
@@ -34,7 +34,9 @@ const CAUSES: readonly (readonly [about: RegExp, cause: StoreCause])[] = [
 ]
 
 const POLL_MS = 20
-const CLOCK_SKEW_MS_MAX = 1000
+const CLOCK_APART_SECONDS_MAX = 1
+/** Of which the one with the shortest round trip counts. */
+const TIME_CALLS = 5
 
 /** Why a Redis cannot be used, for whoever configured it. */
 export function troubleOf(target: RedisTarget, why: string): StoreTrouble {
@@ -99,15 +101,12 @@ export async function adviceOn(ask: Ask, kind: RedisTarget['kind']): Promise<str
     infoOf(ask, 'memory'),
     kind === 'cluster' ? fieldsOf(await attempt(ask, 'cluster', 'info')) : {},
   ])
-  const startMs = Date.now()
-  const time = await attempt(ask, 'time')
-  const hereMs = (startMs + Date.now()) / 2
   return [
     ...evictionAdvice(memory),
     ...persistenceAdvice(persistence),
     ...replicaAdvice(replication, kind),
     ...clusterAdvice(cluster),
-    ...clockAdvice(time, hereMs),
+    ...clockAdvice(await clockAhead(ask)),
   ]
 }
 
@@ -173,15 +172,35 @@ function clusterAdvice(fields: Fields): string[] {
   return lines
 }
 
-/** @param time reply to TIME, which was answered at about `hereMs` */
-function clockAdvice(time: unknown, hereMs: number): string[] {
-  if (!Array.isArray(time)) return []
-  const apartMs = Math.abs(Number(time[0]) * 1000 + Number(time[1]) / 1000 - hereMs)
-  return apartMs > CLOCK_SKEW_MS_MAX
+function clockAdvice(aheadSeconds: number): string[] {
+  return Math.abs(aheadSeconds) > CLOCK_APART_SECONDS_MAX
     ? [
-        `the clocks of this host and of Redis are ${Math.round(apartMs / 1000)} s apart: keep both by NTP, hosts may differ by 5 s`,
+        `the clocks of this host and of Redis are ${Math.round(Math.abs(aheadSeconds))} s apart: keep both by NTP, hosts may differ by 5 s`,
       ]
     : []
+}
+
+/** One server. What it refuses to tell counts as well. */
+export async function lookAt(ask: Ask): Promise<StoreLook> {
+  const { maxmemory_policy: policy } = await infoOf(ask, 'memory')
+  const { evicted_keys: evictedKeys = '0' } = await infoOf(ask, 'stats')
+  const evictsBy = policy === 'noeviction' ? undefined : policy
+  return { clockAheadSeconds: await clockAhead(ask), evictsBy, evictedKeys: Number(evictedKeys) }
+}
+
+/** Seconds by which this host's clock is ahead of the server's, to the millisecond; 0 if the server does not tell its time. */
+async function clockAhead(ask: Ask): Promise<number> {
+  let [aheadMs, shortestMs] = [0, Number.POSITIVE_INFINITY]
+  for (let call = 0; call < TIME_CALLS; call++) {
+    const askedAtMs = performance.now()
+    const time = await attempt(ask, 'time')
+    const tookMs = performance.now() - askedAtMs
+    if (!Array.isArray(time)) return 0
+    if (tookMs >= shortestMs) continue
+    shortestMs = tookMs
+    aheadMs = Date.now() - tookMs / 2 - (Number(time[0]) * 1000 + Number(time[1]) / 1000)
+  }
+  return Math.round(aheadMs) / 1000
 }
 
 /** Empty if the server refuses the command. */

@@ -66,7 +66,7 @@ export class Shard {
   readonly #epochKey: string
   readonly #processKey: string
   readonly #probeKeys: readonly string[]
-  readonly #slot: number
+  readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
   /** The connection on which the epoch was read. */
@@ -93,7 +93,7 @@ export class Shard {
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
     this.#probeKeys = [`${this.keyPrefix}never`]
-    this.#slot = slotOf(this.#epochKey)
+    this.slot = slotOf(this.#epochKey)
   }
 
   start(): void {
@@ -148,7 +148,7 @@ export class Shard {
 
   #launch(flight: Flight): void {
     const place = this.#place
-    if (place === undefined || this.#connection.placeOf(this.#slot) !== place) {
+    if (place === undefined || this.#connection.placeOf(this.slot) !== place) {
       this.#hold(flight, 'it is being looked for')
       return
     }
@@ -262,7 +262,7 @@ export class Shard {
 
   /** Runs the real script with an operation that writes; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
-    const place = this.#connection.placeOf(this.#slot)
+    const place = this.#connection.placeOf(this.slot)
     if (this.isUp && place !== undefined && place === this.#place) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
       this.#add(this.#probeKeys, PROBE, () => {})
@@ -270,7 +270,7 @@ export class Shard {
     }
     this.#scheduleProbe(this.#held.length > 0 ? PROBE_WHEN_HELD_MS : PROBE_WHEN_LOST_MS)
     if (place === undefined) {
-      this.#connection.unstick(this.#slot)
+      this.#connection.unstick(this.slot)
       this.#locate()
     } else {
       // As with the deadline, the sockets are read before silence is judged.
@@ -335,7 +335,7 @@ export class Shard {
   }
 
   #found(place: Place, reply: Buffer, askedAtMs: number): void {
-    if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.#slot) !== place) return
+    if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.slot) !== place) return
     this.#place = place
     this.#learn(reply, askedAtMs)
     this.#scheduleProbe(PROBE_WHEN_UP_MS)

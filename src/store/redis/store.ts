@@ -1,10 +1,10 @@
 /** The store on Redis: its connection, its shards, and what is asked of them. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
-import type { LoadReport, SiteLoad, Store, StoreListener, StoreTrouble } from '../store.ts'
-import { type Connection, connect, evenlySpreadTags } from './connection.ts'
+import type { LoadReport, SiteLoad, Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
+import { askAt, type Connection, connect, evenlySpreadTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
-import { adviceOn, troubleOf, untilUsable, versionOf } from './inspection.ts'
+import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
 import { RedisRecords } from './records.ts'
 import { RedisRequests } from './requests.ts'
 import { EXCHANGE_LOAD } from './scripts.ts'
@@ -98,6 +98,20 @@ export class RedisStore implements Store {
   trouble(): StoreTrouble | undefined {
     if (this.isReady()) return undefined
     return troubleOf(this.#options.target, this.health.cause())
+  }
+
+  /** Asks every server that has a shard. */
+  async look(): Promise<StoreLook> {
+    const places = new Set(this.#shards.map(shard => this.#connection.placeOf(shard.slot)))
+    places.delete(undefined)
+    const { deadlineMs } = this.#options
+    const looks = await Promise.all([...places].map(place => lookAt(askAt(place!, deadlineMs))))
+    const offsets = looks.map(({ clockAheadSeconds }) => clockAheadSeconds)
+    return {
+      clockAheadSeconds: offsets.reduce((far, next) => (Math.abs(next) > Math.abs(far) ? next : far), 0),
+      evictsBy: looks.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
+      evictedKeys: looks.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
+    }
   }
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {

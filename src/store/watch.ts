@@ -1,0 +1,60 @@
+/** What a worker notices about its store from one look to the next: its clock, and whether it evicts keys. */
+
+import type { Store, StoreLook } from './store.ts'
+
+/** Beyond this the operator is told; the service tolerates 5 s between hosts. */
+const CLOCK_APART_SECONDS_MAX = 1
+
+/** Gets a line for the log. */
+type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
+
+export class StoreWatch {
+  /** As of the last look. */
+  clockAheadSeconds = 0
+  readonly #store: Pick<Store, 'look'>
+  readonly #tell: Tell
+  #last: StoreLook | undefined
+
+  constructor(store: Pick<Store, 'look'>, tell: Tell) {
+    this.#store = store
+    this.#tell = tell
+  }
+
+  /** To be called once a minute, and when the store may have lost its memory. */
+  async look(): Promise<void> {
+    const look = await this.#store.look()
+    const last = this.#last
+    this.#last = look
+    this.clockAheadSeconds = look.clockAheadSeconds
+    this.#tellOfClock(look.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
+    if (last !== undefined) this.#tellOfEviction(look, last)
+  }
+
+  #tellOfClock(aheadSeconds: number, before: number): void {
+    const isApart = Math.abs(aheadSeconds) > CLOCK_APART_SECONDS_MAX
+    if (isApart === Math.abs(before) > CLOCK_APART_SECONDS_MAX) return
+    if (isApart)
+      this.#tell(
+        'warn',
+        { aheadSeconds },
+        'the clocks of this host and of the store are apart: from 5 s on, hosts refuse what others issued; keep both by NTP',
+      )
+    else this.#tell('info', { aheadSeconds }, 'the clocks of this host and of the store agree again')
+  }
+
+  /** What a start finds is told by the start. */
+  #tellOfEviction({ evictsBy, evictedKeys }: StoreLook, last: StoreLook): void {
+    if (evictedKeys > last.evictedKeys)
+      this.#tell(
+        'error',
+        { evictedKeys: evictedKeys - last.evictedKeys, policy: evictsBy },
+        'Redis has evicted keys, so what was issued before is refused: raise maxmemory, and set maxmemory-policy noeviction',
+      )
+    else if (evictsBy !== undefined && evictsBy !== last.evictsBy)
+      this.#tell(
+        'warn',
+        { policy: evictsBy },
+        'Redis may evict keys: set maxmemory-policy noeviction, or what was issued before is refused with each eviction',
+      )
+  }
+}
