@@ -106,7 +106,7 @@ function openStore(
   log: Logger,
   stats: Stats,
   workerIndex: number,
-  onForgotten: () => void,
+  lookAgain: () => void,
 ): Promise<Store> {
   return createStore(config, {
     sweeps: workerIndex === 0,
@@ -114,6 +114,7 @@ function openStore(
     onCall: stats.storeCalled,
     onChange: (up, cause) => {
       const outageSeconds = stats.storeChanged(up)
+      if (up) lookAgain()
       if (up) log.info({ cause, outageSeconds }, 'the store answers')
       else log.warn({ cause }, 'the store does not answer')
     },
@@ -124,7 +125,7 @@ function openStore(
         { shards, of },
         'the store has lost its memory, or may have (a restart, a failover, an eviction, a clock that was set): challenges and tokens from before are refused',
       )
-      onForgotten()
+      lookAgain()
     },
   })
 }

@@ -104,6 +104,7 @@ export class RedisStore implements Store {
   async look(): Promise<StoreLook> {
     const places = new Set(this.#shards.map(shard => this.#connection.placeOf(shard.slot)))
     places.delete(undefined)
+    if (places.size === 0) throw new Error(this.health.cause())
     const { deadlineMs } = this.#options
     const looks = await Promise.all([...places].map(place => lookAt(askAt(place!, deadlineMs))))
     const offsets = looks.map(({ clockAheadSeconds }) => clockAheadSeconds)
