@@ -154,6 +154,16 @@ export function windowOfRefused(key: string): string {
   return `${key}r`
 }
 
+/**
+ * The key of the window that an address of a known network has at one site alone. So a site's limit for known networks takes
+ * nothing from the address at other sites, and other sites take nothing from it.
+ *
+ * @param key from `limitKey`
+ */
+export function windowOfKnown(key: string, siteKey: string): string {
+  return `${key}n${siteKey}`
+}
+
 /** A sorted, merged set of address ranges, for block lists, allow lists and trusted proxies. */
 export class AddressSet {
   readonly #starts: Address[] = []

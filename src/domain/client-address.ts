@@ -109,9 +109,9 @@ export function riskOfTrusting(text: string): string | undefined {
   return `is wide: ${who} may claim to be any visitor, which voids limits and address binding: name the proxies alone`
 }
 
-/** An IPv4 range wider than /16, or an IPv6 range wider than /48. */
-function isWide(text: string): boolean {
+/** An IPv4 range wider than /16, or an IPv6 range of which fewer whole bytes are fixed: of six in a /48. */
+export function isWide(text: string, v6Bytes = 6): boolean {
   const { start, end } = parseRange(text)!
-  const keptBytes = isV4(start) ? 14 : 6
+  const keptBytes = isV4(start) ? 14 : v6Bytes
   return start.slice(0, keptBytes) !== end.slice(0, keptBytes)
 }

@@ -4,6 +4,7 @@
  */
 
 import { parseRange } from './address.ts'
+import { isEverybody } from './client-address.ts'
 import { isOriginPattern } from './origin.ts'
 
 /** A value that is given as text: by a flag, by position or by an environment variable. */
@@ -78,11 +79,17 @@ export function textOf(placeholder: string, rule: ValueRule, maxLength: number):
   }
 }
 
-/** A list of texts, each once. */
+/** A list of texts, each once. A flag may give several at once, with commas between them. */
 export function listOf(placeholder: string, rule: ValueRule, description: string): Kind<string[]> {
   return {
     schema: { type: 'array', items: { type: 'string', description: rule.expects }, description },
-    text: { ...rule, placeholder, repeats: true, read: texts => [...new Set(texts)] },
+    text: {
+      ...rule,
+      placeholder,
+      repeats: true,
+      accepts: text => text.split(',').every(rule.accepts),
+      read: texts => [...new Set(texts.flatMap(text => text.split(',')))],
+    },
   }
 }
 
@@ -119,6 +126,11 @@ export const ORIGIN: ValueRule = {
 export const CIDR: ValueRule = {
   expects: 'an IP address or a CIDR, such as 203.0.113.7 or 203.0.113.0/24',
   accepts: text => parseRange(text) !== undefined,
+}
+
+export const NETWORK: ValueRule = {
+  expects: 'an IP address or a CIDR such as 203.0.113.0/24, not everybody (/0)',
+  accepts: text => CIDR.accepts(text) && !isEverybody(text),
 }
 
 /** Names are printed to terminals, so they hold no control characters. */

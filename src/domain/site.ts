@@ -44,6 +44,8 @@ export interface Site {
   /** 21 bits of the same hash, never 0. Identifies the site inside an address's record (address-log.ts). */
   readonly logTag: number
   readonly origins: OriginList
+  /** The addresses of known networks. */
+  readonly known: AddressSet
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The service's table, or a copy with the site's own weights. */
   readonly scoreWeights: ScoreWeights
@@ -65,6 +67,7 @@ export function compileSite(stored: SiteRecord): Site {
     tag: digest.toString('latin1', 0, 10),
     logTag: digest.readUIntBE(0, 3) >> 3 || 1, // 0 is for requests that name no known site
     origins: new OriginList(record.origins),
+    known: new AddressSet(record.known.networks),
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
     scoreWeights:
       record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },

@@ -46,6 +46,11 @@ export interface Source {
   readonly accepted: number
 }
 
+/** The same of a network that is known to be many people. They come once, and pay for no network. */
+export function ofManyPeople({ accepted }: Source): Source {
+  return { ...NEW_SOURCE, accepted }
+}
+
 /** Of an address that was never seen. */
 export const NEW_SOURCE: Source = {
   networkBits: 0,
@@ -78,10 +83,12 @@ export class SourceWatch {
   /**
    * Notes an accepted proof.
    *
+   * @param isKnown whether the address is of a network that is known to be many people
    * @returns whether the proof counts as load of its site, because it comes again
    */
-  accepted(address: Address, nowMs: number): boolean {
+  accepted(address: Address, nowMs: number, isKnown = false): boolean {
     const own = this.#owners.add(address, addressBits(address), nowMs)
+    if (isKnown) return false
     if (this.#isOwn(address)) return own >= DEFAULT_POLICY.addressProofsFree
     for (const { prefixBits } of levelsOf(address)) this.#recent.add(address, prefixBits, nowMs)
     return this.#comesAgain(own, this.#owners.add(address, ownerBits(address), nowMs))

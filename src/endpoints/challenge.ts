@@ -10,6 +10,8 @@
 import { timeText } from '../domain/bytes.ts'
 import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
+import type { DifficultyPolicy } from '../domain/policy.ts'
+import { ofManyPeople, type Source } from '../domain/sources.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import { boundsFor } from './solve-time.ts'
@@ -19,18 +21,19 @@ type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
 export class ChallengeEndpoint extends VisitorEndpoint {
   protected admit(visit: Visit): void {
-    const { exchange, ownLimit, refusal } = visit
+    const { exchange, ownLimits, refusal } = visit
     this.service.store.admitChallenge(
       this.chargeOf(visit),
       exchange.guard(admission => {
-        if (!this.admits(exchange, admission, ownLimit)) return
+        if (!this.admits(exchange, admission, ownLimits)) return
         if (refusal === undefined) this.#issue(visit, admission)
         else this.refuse(exchange, refusal)
       }),
     )
   }
 
-  #issue({ exchange, address, addressKey, siteLimit, site }: AllowedVisit, admitted: Admitted): void {
+  #issue(visit: AllowedVisit, admitted: Admitted): void {
+    const { exchange, address, addressKey, siteLimit, site } = visit
     const { siteKey } = site.record
     const storeEpoch = this.service.store.nonceEpoch(addressKey, siteKey)
     if (storeEpoch === undefined) {
@@ -43,7 +46,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       addressChallenges: admitted.siteCount,
       addressLimit: siteLimit,
       addressFailures: admitted.failures,
-      source: this.service.sources.of(address, issuedAtMs),
+      source: this.#sourceOf(visit, issuedAtMs),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
     }
@@ -61,7 +64,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       shadow &&
       trialDifficulty(shadow, bounds, {
         ...inputs,
-        source: this.service.sources.of(address, issuedAtMs, shadow),
+        source: this.#sourceOf(visit, issuedAtMs, shadow),
       })
     this.service.events.issued(exchange, { site, nonce, difficulty, bounds, inputs, shadowDifficulty })
     exchange.answer({
@@ -69,5 +72,10 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
     })
+  }
+
+  #sourceOf({ address, isKnown }: AllowedVisit, nowMs: number, policy?: DifficultyPolicy): Source {
+    const source = this.service.sources.of(address, nowMs, policy)
+    return isKnown ? ofManyPeople(source) : source
   }
 }

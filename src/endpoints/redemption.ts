@@ -111,10 +111,11 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     const isKnown = caller.status === 'known'
     const attempt = isKnown ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
     const ownLimit = isKnown ? caller.site.record.limits?.redeem : undefined
+    const ownLimits = ownLimit === undefined ? undefined : { address: ownLimit, 'api-key': ownLimit }
     this.service.store.redeemToken(
       this.#request(address, caller, attempt),
       exchange.guard(admission => {
-        if (this.admits(exchange, admission, ownLimit)) this.#conclude(exchange, attempt, admission)
+        if (this.admits(exchange, admission, ownLimits)) this.#conclude(exchange, attempt, admission)
       }),
     )
   }

@@ -89,8 +89,6 @@ export abstract class Endpoint {
   readonly #name: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
-  /** The policies that a site's own limit replaces. */
-  readonly #sitePolicies: readonly Policy[]
 
   constructor(service: Service, name: EndpointName) {
     const { limits, errorStyle } = ENDPOINTS[name]
@@ -100,7 +98,6 @@ export abstract class Endpoint {
     this.#policies = Object.fromEntries(
       limits.map(({ policy, limit }) => [policy, service.settings.limits[limit]]),
     )
-    this.#sitePolicies = limits.flatMap(({ policy, ofSite }) => (ofSite === undefined ? [] : [policy]))
   }
 
   abstract handle(exchange: Exchange): void
@@ -114,35 +111,29 @@ export abstract class Endpoint {
   /**
    * Whether the store has admitted the request. If not, or if the outcome is unknown, answers the request.
    *
-   * @param siteLimit the site's own limit, for the headers; undefined if the service's limit applies
+   * @param ownLimits the site's own, for the headers; undefined if those of the service apply
    */
   protected admits<Admission extends ChallengeAdmission | SolutionAdmission | RedemptionAdmission>(
     exchange: Exchange,
     admission: Admission,
-    siteLimit: number | undefined,
+    ownLimits: PolicyList | undefined,
   ): admission is Extract<Admission, { status: 'admitted' }> {
     switch (admission.status) {
       case 'admitted':
         return true
       case 'limited':
         this.service.events.refused(exchange, this.#name, 'rate-limited', admission.policy)
-        exchange.answer(limitedReply(admission, this.#policiesWith(siteLimit), this.#style))
+        exchange.answer(limitedReply(admission, { ...this.#policies, ...ownLimits }, this.#style))
         return false
       default:
-        this.#unavailable(exchange, siteLimit)
+        this.#unavailable(exchange, ownLimits)
         return false
     }
   }
 
-  #unavailable(exchange: Exchange, siteLimit: number | undefined): void {
+  #unavailable(exchange: Exchange, ownLimits: PolicyList | undefined): void {
     this.service.events.refused(exchange, this.#name, 'store-unavailable')
-    exchange.answer(unavailableReply(this.#policiesWith(siteLimit), this.#style))
-  }
-
-  #policiesWith(siteLimit: number | undefined): PolicyList {
-    if (siteLimit === undefined) return this.#policies
-    const own = this.#sitePolicies.map(policy => [policy, siteLimit] as const)
-    return { ...this.#policies, ...Object.fromEntries(own) }
+    exchange.answer(unavailableReply({ ...this.#policies, ...ownLimits }, this.#style))
   }
 
   /** The answer to a request in which powgate threw an exception. */

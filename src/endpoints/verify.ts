@@ -74,7 +74,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     this.service.store.admitSolution(
       this.chargeOf(visit, this.#isFailure(attempt, visit.site), spend),
       visit.exchange.guard(admission => {
-        if (this.admits(visit.exchange, admission, visit.ownLimit)) this.#conclude(visit, attempt, admission)
+        if (this.admits(visit.exchange, admission, visit.ownLimits)) this.#conclude(visit, attempt, admission)
       }),
     )
   }
@@ -210,7 +210,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     return { ...signals, fingerprintAddresses, addressFailures }
   }
 
-  #grade({ exchange, site, address }: AllowedVisit, solved: Solved, addressFailures: number): void {
+  #grade({ exchange, site, address, isKnown }: AllowedVisit, solved: Solved, addressFailures: number): void {
     const { siteKey, threshold } = site.record
     const isTest = site.test !== undefined
     const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, addressFailures)
@@ -226,7 +226,8 @@ export class VerifyEndpoint extends VisitorEndpoint {
       this.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.service.now()
-      if (!isTest && this.service.sources.accepted(address, issuedAtMs)) this.service.loads.count(siteKey)
+      if (!isTest && this.service.sources.accepted(address, issuedAtMs, isKnown))
+        this.service.loads.count(siteKey)
       if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution
       const lifetimes = this.service.settings

@@ -7,11 +7,12 @@
  * The endpoint gets every request that names a site, also those to be refused for it: they are charged before the answer.
  */
 
-import { type Address, limitKey, windowOfRefused } from '../domain/address.ts'
+import { type Address, limitKey, windowOfKnown, windowOfRefused } from '../domain/address.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { PolicyList } from '../http/replies.ts'
 import type { SolutionRequest } from '../store/store.ts'
 import { Endpoint, type Service } from './service.ts'
 
@@ -19,10 +20,13 @@ import { Endpoint, type Service } from './service.ts'
 export type Visit = {
   readonly exchange: Exchange
   readonly address: Address
-  /** From `limitKey`. */
+  /** Whether the site knows the address's network. */
+  readonly isKnown: boolean
+  /** The window in which the address's requests count: from `limitKey` or `windowOfKnown`. */
   readonly addressKey: string
-  /** The site's own limit, for the headers; undefined if the service's limit applies. */
-  readonly ownLimit: number | undefined
+  /** The site's own limits, for the headers; undefined if those of the service apply. */
+  readonly ownLimits: PolicyList | undefined
+  readonly addressLimit: number
   /** The limit per address and site that applies; 0 if the site does not exist. */
   readonly siteLimit: number
 } & (
@@ -78,13 +82,25 @@ export abstract class VisitorEndpoint extends Endpoint {
     const { address, origin } = exchange
     if (address === undefined) return exchange.drop()
     const { limits, ipv6PrefixBits } = this.service.settings
-    const { limit, ofSite } = this.#rules.limits[1]
-    const addressKey = limitKey(address, ipv6PrefixBits)
+    const [ofAddress, { limit, ofSite }] = this.#rules.limits
+    const isKnown = site?.known.has(address) ?? false
+    const knownLimit = isKnown ? site?.record.known.limit : undefined
+    const siteLimitOwn = knownLimit ?? site?.record.limits?.[ofSite]
+    const key = limitKey(address, ipv6PrefixBits)
     const refusal = siteRefusal(site, origin, this.#rules.method === 'get' && exchange.isSameOrigin)
-    const ownLimit = site?.record.limits?.[ofSite]
-    const siteLimit = site === null ? 0 : (ownLimit ?? limits[limit])
+    const visit = {
+      exchange,
+      address,
+      isKnown,
+      addressKey: knownLimit === undefined ? key : windowOfKnown(key, exchange.siteKey),
+      ownLimits: ownLimits(knownLimit, siteLimitOwn),
+      addressLimit: knownLimit ?? limits[ofAddress.limit],
+      siteLimit: site === null ? 0 : (siteLimitOwn ?? limits[limit]),
+      site,
+      refusal,
+    }
     // A site that does not exist is refused.
-    this.admit({ exchange, address, addressKey, ownLimit, siteLimit, site, refusal } as Visit, body)
+    this.admit(visit as Visit, body)
   }
 
   /**
@@ -92,16 +108,20 @@ export abstract class VisitorEndpoint extends Endpoint {
    * spread it into another takes 2 us.
    */
   protected chargeOf(visit: Visit, failed = false, spend?: SolutionRequest['spend']): SolutionRequest {
-    const { addressKey, siteLimit, site, refusal } = visit
-    const { limits } = this.#rules
+    const { addressKey, addressLimit, siteLimit, site, refusal } = visit
     return {
       addressKey: refusal === undefined ? addressKey : windowOfRefused(addressKey),
       siteTag: site?.logTag ?? 0,
-      addressLimit: this.service.settings.limits[limits[0].limit],
+      addressLimit,
       siteLimit,
-      failOpen: site?.record.failOpen?.[limits[1].ofSite],
+      failOpen: site?.record.failOpen?.[this.#rules.limits[1].ofSite],
       failed,
       spend,
     }
   }
+}
+
+function ownLimits(address: number | undefined, site: number | undefined): PolicyList | undefined {
+  if (site === undefined) return undefined
+  return address === undefined ? { 'address-site': site } : { address, 'address-site': site }
 }

@@ -69,6 +69,8 @@ function difficultyLines(record: LogRecord): string[] {
     const aim = `${number(timing, 'solveMs')} ms with devices of ${speedText(number(timing, 'medianSpeed') ?? 0)}`
     lines.push(`  so for this address and minute; the mean is ${exact.toFixed(2)}, for ${aim}`)
   }
+  if (record.isOfKnownNetwork === true)
+    lines.push('  the address is of a known network of the site, which makes nothing harder')
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute`,

@@ -72,7 +72,7 @@ export class EventLog implements Events {
   }
 
   issued(exchange: Exchange, challenge: IssuedChallenge): void {
-    const { nonce, difficulty, bounds, inputs, shadowDifficulty } = challenge
+    const { nonce, site, difficulty, bounds, inputs, shadowDifficulty } = challenge
     if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
     const { base, min, max, timing } = bounds
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
@@ -87,6 +87,7 @@ export class EventLog implements Events {
       addressFailures: inputs.addressFailures,
       addressAccepted: rounded(inputs.source.accepted),
       comesAgain: inputs.source.comesAgain,
+      isOfKnownNetwork: site.known.has(exchange.address!) || undefined,
       networkPrefix: inputs.source.networkPrefix || undefined,
       networkProofs: rounded(inputs.source.networkProofs) || undefined,
       siteRate: rounded(inputs.siteRate),

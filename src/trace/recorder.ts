@@ -9,7 +9,8 @@
  *   f ADDRESS 230                     failed verification
  *
  * ADDRESS is a pseudonym. Its key is drawn at the start and is never written. While a trace is written, proofs are counted by
- * pseudonyms, so that a replay finds the same counts. No line has an address, a nonce or a token.
+ * pseudonyms, so that a replay finds the same counts. No line has an address, a nonce or a token. Visits from known networks
+ * are not recorded.
  */
 
 import { randomBytes, randomInt } from 'node:crypto'
@@ -64,14 +65,15 @@ export class Recorder implements Events {
     const watch = new SourceWatch(workers, secret, isOwnPseudonym)
     this.sources = {
       of: (address, nowMs, policy) => watch.of(this.#pseudonyms.of(address), nowMs, policy),
-      accepted: (address, nowMs) => {
-        this.#add(`a ${this.#textOf(address)} ${this.#since(nowMs)}`)
-        return watch.accepted(this.#pseudonyms.of(address), nowMs)
+      accepted: (address, nowMs, isKnown) => {
+        if (!isKnown) this.#add(`a ${this.#textOf(address)} ${this.#since(nowMs)}`)
+        return watch.accepted(this.#pseudonyms.of(address), nowMs, isKnown)
       },
     }
   }
 
   issued({ address }: Exchange, { site, nonce, difficulty, bounds, inputs }: IssuedChallenge): void {
+    if (site.known.has(address!)) return
     const { addressChallenges, addressLimit, addressFailures, siteRate, siteRateUsual } = inputs
     const index = this.#siteIndex(site.record.siteKey, `${bounds.min} ${bounds.max} ${addressLimit}`)
     const since = this.#since(nonceTerms(nonce).issuedAtMs)

@@ -257,10 +257,15 @@ describe('good configurations', () => {
   })
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
-    await service.createSite()
+    const wide = ['10.0.0.0/15', '2001:db8::/31']
+    await service.createSite({ known: { networks: ['10.2.0.0/16', '2001:db9::/32', ...wide] } })
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.equal(report.ok, true)
     assert.deepEqual(report.problems, [])
+    const warned = report.warnings.flatMap(
+      (text: string) => / known network (\S+) is wide/.exec(text)?.[1] ?? [],
+    )
+    assert.deepEqual(warned, wide)
     assert.match(report.facts.scripts, /^run: /)
     assert.match(report.facts.sites, /^3 active, 0 disabled$/)
     assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)

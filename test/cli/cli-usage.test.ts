@@ -126,6 +126,11 @@ const MISUSES: Readonly<
     ['--require-origin --no-require-origin', /^--require-origin, --no-require-origin: expected one/],
     ['--plan pro --allow 10.0.0.0/33', /^--allow: expected an IP address or a CIDR.*"10\.0\.0\.0\/33"$/],
     ['--allow 10.0.0.1', /^--allow: expected --plan pro, got free$/],
+    [
+      '--known-networks 10.0.0.1,::/0',
+      /^--known-networks: expected .*, not everybody \(\/0\), got "10\.0\.0\.1,::\/0"$/,
+    ],
+    ['--known-networks ::ffff:0:0/96', /^--known-networks: expected an IP address or a CIDR/],
     ['--limit-challenge 0', /^--limit-challenge: expected an integer from 1 to 1000000, got "0"$/],
     ['--no-limits', /^--no-limits: there is no such flag/],
     ['--fail-open verify-token', /^--fail-open: expected one of challenge, verify, got "verify-token"$/],

@@ -122,6 +122,20 @@ function settingTests(subject: Subject): void {
     }
   })
 
+  test('§2.1, decided: what a known network brings makes no challenge of it harder', async () => {
+    const { siteKey } = await subject.createSite({ known: { networks: ['2001:db8:a:100::/56'] } })
+    const visitor = (network: string, index: number) => through(`2001:db8:${network}${10 + index}::1`)
+    const bitsAfterMany = async (network: string) => {
+      const many = Array.from({ length: 24 }, (_, index) => visitor(network, index))
+      const solutions = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
+      await Promise.all(many.map((one, index) => subject.client.verify(siteKey, solutions[index]!, one)))
+      const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, one)))
+      return Math.max(...next.map(({ json }) => json.difficulty))
+    }
+    assert.equal(await bitsAfterMany('a:1'), 16)
+    assert.equal((await bitsAfterMany('b:1')) > 16, true, 'of another network')
+  })
+
   test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {
     const reading = readToken(new Keyring([NEW_SECRET]), await subject.visitor().token())
     assert(reading.status === 'genuine')

@@ -68,6 +68,24 @@ function siteSettingTests(subject: Subject): void {
     await assertAdmits(250, ask, 400, 'address', { address: 250, 'api-key': 250 })
   })
 
+  test('§8, decided: a known network has a limit of its own at this site, and takes nothing from others', async () => {
+    const from = freshAddress()
+    const site = await subject.createSite({ known: { networks: [`${from}/32`], limit: 70 } })
+    const visitor = subject.visitor(site, from)
+    const policies = { address: 70, 'address-site': 70 }
+    const solution = await visitor.solved()
+    assertPassed(await visitor.verify(solution))
+    assertRefused(await visitor.verify(solution), 400, 'nonce-used')
+    await assertAdmits(69, () => visitor.challenge(), 200, 'address', policies)
+    await assertAdmits(68, () => visitor.verify('{}'), 400, 'address', policies)
+    await assertAdmits(30, () => visitor.at(subject.site).challenge(), 200, 'address-site', {
+      address: 60,
+      'address-site': 30,
+    })
+    const other = subject.visitor(site)
+    assert.equal((await requestsUntilLimited(() => other.challenge(), 200)).admitted, 30)
+  })
+
   test('§8, decided: what a site does not set of its own is as usual, also once it is dropped', async () => {
     const visitor = await subject.visitorOf({ limits: { verify: 3 } })
     const verify = () => visitor.verify('{}')

@@ -356,6 +356,16 @@ describe('on logs of any kind', () => {
     ])
   })
 
+  test('a known network is told', () => {
+    const { lines } = stepOf({
+      event: 'challenge-issued',
+      difficulty: 18,
+      bounds: { base: 18 },
+      isOfKnownNetwork: true,
+    })
+    assert.equal(lines[1], '  the address is of a known network of the site, which makes nothing harder')
+  })
+
   test('every refusal has words of its own', () => {
     const meanings = Object.entries(OUTCOMES).map(([reason, { status, code, meaning }]) => {
       const record: LogRecord = { event: 'refused', reason, code, status, endpoint: 'verify', time: 1 }

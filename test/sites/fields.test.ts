@@ -26,6 +26,7 @@ writeFileSync(policy, '{ "loadTolerated": 8 }')
 
 const OUTAGE = 'contract/outage.test.ts'
 const SETTINGS = 'contract/site-settings.test.ts'
+const KNOWN = 'a known network has a limit of its own at this site'
 const OWN_LIMITS = 'a site has limits of its own, and its headers tell them'
 
 /** A value, the flags that set it, and the effect: a file below test/, and a text in it that names the effect. */
@@ -47,6 +48,8 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'limits.challenge': [5, '--limit-challenge 5', SETTINGS, OWN_LIMITS],
   'limits.verify': [5, '--limit-verify 5', SETTINGS, OWN_LIMITS],
   'limits.redeem': [5, '--limit-redeem 5', SETTINGS, OWN_LIMITS],
+  'known.networks': [['::1', '10.0.0.0/8'], '--known-networks ::1,10.0.0.0/8', SETTINGS, KNOWN],
+  'known.limit': [70, '--known-limit 70', SETTINGS, KNOWN],
   'failOpen.challenge': [false, '--fail-closed challenge', OUTAGE, 'a site that fails closed'],
   'failOpen.verify': [true, '--fail-open verify', OUTAGE, 'each endpoint of a site'],
   shadow: [{ loadTolerated: 8 }, `--shadow ${policy}`, 'trace/trial.test.ts', 'a shadow decides as'],
