@@ -1,17 +1,29 @@
 /** `powgate site ...` */
 
+import { integer } from '../domain/kinds.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
-import { UsageError } from '../sites/rules.ts'
-import { authorOfCommand, createSite, findSite, updateSite } from '../sites/sites.ts'
+import { lengthMs, UsageError } from '../sites/rules.ts'
+import { authorOfCommand, createSite, findSite, raiseSite, updateSite } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
-import type { CommandEntry, Input } from './command.ts'
+import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
 import { findKeys, findTiming, originsText, printKeys, siteFields, stateText, timingFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
+
+const [RAISE_MS_MIN, RAISE_MS_MAX] = [60_000, 86_400_000]
+/** How long a raise lasts. */
+const RAISE_LENGTH: FlagValue = {
+  placeholder: 'TIME',
+  expects: 'a length from 1m to 1d, such as 2h',
+  accepts: text => {
+    const length = lengthMs(text) ?? 0
+    return length >= RAISE_MS_MIN && length <= RAISE_MS_MAX
+  },
+}
 
 export const SITE_COMMANDS: readonly CommandEntry[] = [
   {
@@ -55,6 +67,21 @@ export const SITE_COMMANDS: readonly CommandEntry[] = [
     positionals: [SITE_KEY],
     example: EXAMPLE_SITE_KEY,
     run: input => runSwitch(input, true),
+  },
+  {
+    name: 'site raise',
+    about: 'Make challenges of a site harder for a time, as under attack; it ends by itself.',
+    positionals: [SITE_KEY],
+    flags: {
+      bits: {
+        about: 'Above the base, up to --max; 0 ends it now.',
+        value: integer('BITS', 0, 8).text,
+        isRequired: true,
+      },
+      for: { about: 'How long, at most a day.', value: RAISE_LENGTH },
+    },
+    example: `${EXAMPLE_SITE_KEY} --bits 3 --for 2h`,
+    run: runRaise,
   },
 ]
 
@@ -129,6 +156,18 @@ async function runSwitch(input: Input, active: boolean): Promise<void> {
   const author = authorOfCommand(active ? 'site enable' : 'site disable')
   const [site, store] = await writeToStore(store => updateSite(store, siteKey, { active }, author))
   printChanged(input, site, store, `The site is ${stateText(site)}`)
+}
+
+async function runRaise(input: Input): Promise<void> {
+  const siteKey = input.required(SITE_KEY.name)
+  const bits = Number(input.required('bits'))
+  const length = input.text('for')
+  if ((bits === 0) !== (length === undefined))
+    throw new UsageError('--bits, --for: expected both, or --bits 0 alone')
+  const raise = length === undefined ? undefined : { bits, until: Date.now() + lengthMs(length)! }
+  const author = authorOfCommand('site raise')
+  const [site, store] = await writeToStore(store => raiseSite(store, siteKey, raise, author))
+  printChanged(input, site, store, bits === 0 ? 'The site is not raised' : 'The site is raised')
 }
 
 function printChanged(input: Input, site: SiteRecord, store: string, line: string): void {

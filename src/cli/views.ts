@@ -1,6 +1,6 @@
 /** Sites and API keys as the commands print them, without the hashes of secrets. */
 
-import { type ApiKeyRecord, isExpired, type SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
   defaultText,
@@ -98,8 +98,12 @@ export function originsText({ origins }: SiteRecord): string {
 }
 
 export function siteFields(site: SiteRecord): [name: string, value: string][] {
+  const bits = raisedBits(site, Date.now())
   return [
     ['site key', site.siteKey],
+    ...(bits === 0
+      ? []
+      : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`] as [string, string]]),
     ...FIELDS.flatMap(field => fieldLine(field, completed(site))),
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],

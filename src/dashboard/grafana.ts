@@ -157,6 +157,9 @@ const PARTS: readonly Part[] = [
       'How many verifications got which score; the upper bound of each bucket is shown.',
       { '{{le}}': increase(`${SCORE}_bucket`, '', 'le') },
     ),
+    curves(50, 'Raised by hand', 'Challenges that site raise made harder for a time.', 'reqps', {
+      raised: rate('powgate_raised_challenges_total'),
+    }),
     curves(
       48,
       'Shadow policies',

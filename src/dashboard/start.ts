@@ -3,6 +3,7 @@
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
 import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
+import { raisedBits } from '../domain/site.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'
 import type { Totals } from '../metrics/totals.ts'
@@ -48,7 +49,9 @@ function storedNames(config: Config): ReadNames {
     try {
       for (const siteKey of siteKeys) {
         const site = await store.readSite(siteKey)
-        if (site !== undefined) names.set(siteKey, site.name)
+        if (site === undefined) continue
+        const bits = raisedBits(site, Date.now())
+        names.set(siteKey, bits === 0 ? site.name : `${site.name} (raised by ${bits})`)
       }
     } finally {
       await store.close()

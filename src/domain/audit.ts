@@ -73,7 +73,7 @@ export function auditEntry(change: RecordChange, { who, how }: Author): NewAudit
   return { who, how, action: keyAction(apiKey, expected), siteKey, keyId: apiKey.id, ...named, changes }
 }
 
-/** The settings in which two sites differ. Without a site before, all settings that have a value. */
+/** The settings in which two sites differ, and a raise. Without a site before, all settings that have a value. */
 export function siteChanges(before: SiteRecord | undefined, after: SiteRecord): FieldChange[] {
   return fieldChanges(before && siteFields(before), siteFields(after))
 }
@@ -93,7 +93,12 @@ type Fields = Readonly<Record<string, unknown>>
 
 function siteFields(site: SiteRecord): Fields {
   const settings = completed(site)
-  return Object.fromEntries(FIELDS.map(field => [field.name, valueIn(settings, field)]))
+  const { bits, until } = site.raise ?? {}
+  return {
+    ...Object.fromEntries(FIELDS.map(field => [field.name, valueIn(settings, field)])),
+    'raise.bits': bits,
+    'raise.until': timeOf(until),
+  }
 }
 
 /** Times as texts. The hash of the secret is left out. */

@@ -14,6 +14,8 @@ export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
   updatedAt: number
+  /** Of `site raise`: bits above the base until a time. No setting, so no file of sites has it. */
+  raise?: { readonly bits: number; readonly until: number }
 }
 
 /** An API key as it is stored, without the secret. Times are Unix milliseconds. */
@@ -80,6 +82,11 @@ export function compileSite(stored: SiteRecord): Site {
     shadow: record.shadow && { ...DEFAULT_POLICY, ...record.shadow },
     test: undefined,
   }
+}
+
+/** 0 once the time of the raise is over, with no further write. */
+export function raisedBits({ raise }: SiteRecord, nowMs: number): number {
+  return raise !== undefined && nowMs < raise.until ? raise.bits : 0
 }
 
 /** Why a site refuses all requests of a page, whatever they contain; undefined if it does not. */

@@ -42,6 +42,8 @@ interface Timing {
 export interface ChallengeBounds extends DifficultyBounds {
   /** undefined where the site sets its base in bits. */
   readonly timing?: Timing
+  /** How much of the base comes from a raise of the site; undefined without one. */
+  readonly raise?: number
 }
 
 /** @param lead how much faster than SPEED_ASSUMED the median device is, in bits */

@@ -69,6 +69,8 @@ function difficultyLines(record: LogRecord): string[] {
     const aim = `${number(timing, 'solveMs')} ms with devices of ${speedText(number(timing, 'medianSpeed') ?? 0)}`
     lines.push(`  so for this address and minute; the mean is ${exact.toFixed(2)}, for ${aim}`)
   }
+  const raise = number(record, 'raise') ?? 0
+  if (raise > 0) lines.push(`  +${raise}  the operator raised the site for a time (site raise)`)
   if (record.isOfKnownNetwork === true)
     lines.push('  the address is of a known network of the site, which makes nothing harder')
   const causes = {
@@ -77,7 +79,7 @@ function difficultyLines(record: LogRecord): string[] {
     failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within about ten`,
     load: `addresses and networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; it ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
   }
-  let sum = base ?? 0
+  let sum = (base ?? 0) + raise
   for (const [name, cause] of Object.entries(causes)) {
     const bits = number(climb, name) ?? 0
     sum += bits

@@ -74,12 +74,13 @@ export class EventLog implements Events {
   issued(exchange: Exchange, challenge: IssuedChallenge): void {
     const { nonce, site, difficulty, bounds, inputs, shadowDifficulty } = challenge
     if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
-    const { base, min, max, timing } = bounds
+    const { base, min, max, timing, raise } = bounds
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
       difficulty,
       shadowDifficulty,
-      bounds: { base, min, max },
+      bounds: { base: base - (raise ?? 0), min, max },
+      raise,
       timing,
       climb: difficultyClimb(inputs),
       addressChallenges: inputs.addressChallenges,

@@ -74,10 +74,11 @@ export class Stats implements Events, ExchangeObserver {
     this.counts.faults.at(part).add()
   }
 
-  issued(_exchange: Exchange, { site, difficulty, shadowDifficulty }: IssuedChallenge): void {
+  issued(_exchange: Exchange, { site, difficulty, bounds, shadowDifficulty }: IssuedChallenge): void {
     const ofSite = this.#site(site.record.siteKey)
     ofSite.challenges.add()
     ofSite.difficulty.add(difficulty)
+    if ((bounds.raise ?? 0) > 0) this.counts.raisedChallenges.add()
     if (shadowDifficulty === undefined) return
     const moreBits = shadowDifficulty - difficulty
     const verdict = moreBits > 0 ? 'harder' : moreBits < 0 ? 'easier' : 'same'

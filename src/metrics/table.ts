@@ -128,6 +128,10 @@ export const METRICS = {
     [16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28],
     { history: true },
   ),
+  raisedChallenges: counter(
+    'powgate_raised_challenges_total',
+    'Challenges that an operator made harder for a time (site raise).',
+  ),
   shadowChallenges: counter(
     'powgate_shadow_challenges_total',
     'Challenges that the shadow policy of their site would have made harder, easier or the same.',

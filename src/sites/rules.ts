@@ -27,7 +27,7 @@ export function whenMs(text: string, sign: 1 | -1): number | undefined {
 }
 
 /** A duration such as `90d`, `12h` or `30m`, in milliseconds; undefined for any other text. */
-function lengthMs(text: string): number | undefined {
+export function lengthMs(text: string): number | undefined {
   const [, count, unit] = LENGTH.exec(text) ?? []
   return count === undefined ? undefined : Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]
 }

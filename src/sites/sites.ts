@@ -36,10 +36,10 @@ const CODE = 'code'
 /** @param settings what is not given gets its default */
 export function siteRecord(
   settings: SiteOptions & { name: string },
-  { siteKey, createdAt }: Pick<SiteRecord, 'siteKey' | 'createdAt'>,
+  { siteKey, createdAt, raise }: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
   updatedAt: number,
 ): SiteRecord {
-  return { siteKey, ...completed(settings), createdAt, updatedAt }
+  return { siteKey, ...completed(settings), createdAt, updatedAt, ...(raise && { raise }) }
 }
 
 export async function createSite(
@@ -104,7 +104,32 @@ export async function updateSite(
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
   const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
-  const after = siteRecord(settings, before, Date.now())
+  return changeSite(store, before, siteRecord(settings, before, Date.now()), author)
+}
+
+/** @param raise undefined ends one */
+export async function raiseSite(
+  store: SiteStore,
+  siteKey: string,
+  raise: SiteRecord['raise'] | undefined,
+  author: Author = authorOfCommand(CODE),
+): Promise<SiteRecord> {
+  const before = await findSite(store, siteKey)
+  const { raise: _, ...rest } = before
+  return changeSite(
+    store,
+    before,
+    siteRecord(before, { ...rest, ...(raise && { raise }) }, Date.now()),
+    author,
+  )
+}
+
+async function changeSite(
+  store: SiteStore,
+  before: SiteRecord,
+  after: SiteRecord,
+  author: Author,
+): Promise<SiteRecord> {
   if (siteChanges(before, after).length === 0) return before
   await written(store, [{ site: after, expected: before }], author)
   return after

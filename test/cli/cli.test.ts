@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { Redis } from 'ioredis'
+import type { AuditEntry } from '../../src/domain/audit.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
 import { freePort } from '../harness/ports.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -195,7 +196,14 @@ for (const kind of STORE_KINDS) {
     test('what does not exist', async () => {
       const sites = await powgate.json('site list')
       const keys = await powgate.json('key list')
-      const calls = ['site show', 'site update --name x', 'site disable', 'site enable', 'site export']
+      const calls = [
+        'site show',
+        'site update --name x',
+        'site raise --bits 0',
+        'site disable',
+        'site enable',
+        'site export',
+      ]
       for (const call of [...calls, 'key create', 'key list'])
         assert.equal(await powgate.problem(1, call, UNKNOWN_SITE), `there is no site ${UNKNOWN_SITE}`)
       for (const call of ['key revoke AAAAAAAA', 'key update AAAAAAAA --no-expiry'])
@@ -203,6 +211,38 @@ for (const kind of STORE_KINDS) {
       assert.deepEqual(await powgate.json('audit --site', UNKNOWN_SITE), [])
       assert.deepEqual(await powgate.json('site list'), sites)
       assert.deepEqual(await powgate.json('key list'), keys)
+    })
+
+    test('a raise is shown and in the audit log, in no file of sites, and ended by its command alone', async () => {
+      const { siteKey } = await powgate.json('site create --name raised')
+      const raised = await powgate.text(`site raise ${siteKey} --bits 3 --for 2h`)
+      assert.ok(raised.startsWith(`The site is raised in ${place}.\n`))
+      const { raise } = await powgate.json('site show', siteKey)
+      assert.ok(raise.bits === 3 && Math.abs(raise.until - Date.now() - 7_200_000) < 60_000)
+      const until = new Date(raise.until).toISOString()
+      const line = new RegExp(`^ {2}raised +by 3 until ${until.slice(0, 19)}Z$`, 'm')
+      assert.match(await powgate.text('site show', siteKey), line)
+
+      const file = await powgate.text('site export', siteKey)
+      assert.doesNotMatch(file, /"raise"/)
+      const path = join(dir, 'raised.json')
+      writeFileSync(path, file)
+      assert.deepEqual((await powgate.json('apply --file', path)).changed, [])
+      writeFileSync(path, file.replace('"threshold": 0.5', '"threshold": 0.6'))
+      await powgate.text('apply --file', path)
+      assert.deepEqual((await powgate.json(`site update ${siteKey} --base 19`)).raise, raise)
+
+      const ended = await powgate.text(`site raise ${siteKey} --bits 0`)
+      assert.match(ended, /^The site is not raised in /)
+      assert.doesNotMatch(ended, line)
+      const audit = await powgate.json('audit --site', siteKey)
+      const changes = audit.flatMap(({ how, changes }: AuditEntry) => (how === 'site raise' ? changes : []))
+      assert.deepEqual(changes, [
+        { field: 'raise.bits', from: null, to: 3 },
+        { field: 'raise.until', from: null, to: until },
+        { field: 'raise.bits', from: 3, to: null },
+        { field: 'raise.until', from: until, to: null },
+      ])
     })
 
     test('a solving time in place of a base, what follows from it, and back', async () => {

@@ -13,7 +13,7 @@ import { apiKeyId } from '../../src/domain/site.ts'
 import { drawOf, timingFor, wholeBits } from '../../src/domain/solve-time.ts'
 import { FIRST_COUNTER } from '../../src/protocol/proof.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
-import { createApiKey, updateApiKey } from '../../src/sites/sites.ts'
+import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
 import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
@@ -141,6 +141,22 @@ function siteSettingTests(subject: Subject): void {
       const lead = async () => (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey) ?? 0
       await eventually(10_000, 'six votes', async () => Math.abs((await lead()) - 6 * VOTE_STEP) < 1e-9)
     })
+  })
+
+  test('§2.1, decided: a raise adds bits within the bounds of the site, and is gone by itself', async () => {
+    const { siteKey } = await subject.createSite({ difficulty: { base: 16, min: 16, max: 18 } })
+    const bits = async () => (await challenge(siteKey, freshAddress())).json.difficulty
+    const raise = (bits: number, forMs: number) =>
+      subject.withSites(store => raiseSite(store, siteKey, { bits, until: Date.now() + forMs }))
+    assert.equal(await bits(), 16)
+    await raise(1, 60_000)
+    await eventually(10_000, 'one bit more', async () => (await bits()) === 17)
+    const { raise: last } = await raise(8, 4000)
+    await eventually(10_000, 'up to the maximum', async () => (await bits()) === 18)
+    assert.ok(Date.now() < last!.until)
+    await new Promise(resolve => setTimeout(resolve, last!.until - Date.now() + 10))
+    const after = await Promise.all(Array.from({ length: CONNECTIONS }, bits))
+    assert.deepEqual(new Set(after), new Set([16]))
   })
 
   test('§5 rule 3, decided: an API key expires by itself, and may be given more time', async () => {

@@ -356,14 +356,20 @@ describe('on logs of any kind', () => {
     ])
   })
 
-  test('a known network is told', () => {
+  test('a known network and a raise are told', () => {
+    const bounds = { base: 18, min: 16, max: 28 }
     const { lines } = stepOf({
       event: 'challenge-issued',
-      difficulty: 18,
-      bounds: { base: 18 },
+      difficulty: 21,
+      bounds,
+      raise: 3,
       isOfKnownNetwork: true,
     })
-    assert.equal(lines[1], '  the address is of a known network of the site, which makes nothing harder')
+    assert.deepEqual(lines.slice(0, -1), [
+      "difficulty 21 bits; the site's base is 18",
+      '  +3  the operator raised the site for a time (site raise)',
+      '  the address is of a known network of the site, which makes nothing harder',
+    ])
   })
 
   test('every refusal has words of its own', () => {

@@ -57,7 +57,8 @@ test('challenges, judgements, redemptions and refusals are counted for their sit
   const ofA = exchangeOf('site_a')
   for (const difficulty of [16, 16, 18])
     stats.issued(ofA, { site: a, nonce: '', difficulty, bounds: BOUNDS, inputs: INPUTS })
-  stats.issued(exchangeOf('site_b'), { site: b, nonce: '', difficulty: 28, bounds: BOUNDS, inputs: INPUTS })
+  const bounds = { ...BOUNDS, raise: 3 }
+  stats.issued(exchangeOf('site_b'), { site: b, nonce: '', difficulty: 28, bounds, inputs: INPUTS })
   stats.judged(ofA, judgement(a, true, 1, []))
   stats.judged(ofA, judgement(a, true, 0.9, ['noPlugins']))
   stats.judged(ofA, judgement(a, false, 0.29, ['webdriver', 'noPlugins']))
@@ -81,7 +82,8 @@ test('challenges, judgements, redemptions and refusals are counted for their sit
       'reasons proof-wrong': 1,
     },
   })
-  assert.deepEqual(of(values, 'difficulty', 'scores', 'reasons', 'limited'), {
+  assert.deepEqual(of(values, 'difficulty', 'scores', 'reasons', 'limited', 'raisedChallenges'), {
+    raisedChallenges: 1,
     ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty 28': 1, 'difficulty sum': 78 },
     ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
     ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2, 'reasons proof-wrong': 1 },
