@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import { positionalWord } from '../src/cli/command.ts'
 import { COMMANDS } from '../src/cli/run.ts'
 import { SETTINGS, type Setting, type SettingName } from '../src/config/settings.ts'
-import { CONTRACT_LIMITS, ENDPOINTS } from '../src/domain/endpoint.ts'
+import { CONTRACT_LIMITS, ENDPOINT_NAMES, ENDPOINTS } from '../src/domain/endpoint.ts'
 import type { Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy } from '../src/domain/policy.ts'
@@ -289,6 +289,11 @@ test('limits-and-score.md lists every endpoint with its limits, monitoring.md ev
   assert.deepEqual(listed, known)
   const labels = /^- (`endpoint` is .*)$/m.exec(textOf('docs/monitoring.md'))![1]!
   assert.deepEqual(codes(labels), ['endpoint', ...PARTS])
+})
+
+test('integrate.md names every endpoint', () => {
+  const text = textOf('docs/integrate.md')
+  for (const name of ENDPOINT_NAMES) assert.match(text, new RegExp(`/${name}\\b`), `/${name}`)
 })
 
 test('monitoring.md tells what to do at every alert', () => {

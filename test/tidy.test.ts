@@ -7,6 +7,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { parseConfig } from '../src/config/config.ts'
 import { SETTINGS, type Setting } from '../src/config/settings.ts'
+import { OUTCOMES } from '../src/domain/outcome.ts'
 import { faults } from './faults/faults.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
@@ -240,6 +241,13 @@ test('every default is what its setting expects', () => {
   const defaults = Object.entries<Setting>(SETTINGS).map(([name, { fallback }]) => [name, fallback])
   const set = Object.fromEntries(defaults.filter(([, fallback]) => fallback !== ''))
   assert.doesNotThrow(() => parseConfig(set))
+})
+
+test('something refuses with each reason', () => {
+  const files = filesOf(SRC, '.ts').filter(file => !/^(domain\/outcome|openapi\/)/.test(relative(SRC, file)))
+  const code = files.map(file => readFileSync(file, 'utf8')).join()
+  for (const reason of Object.keys(OUTCOMES))
+    assert.ok(code.includes(`'${reason}'`), `nothing gives ${reason}`)
 })
 
 test('each fault of test/faults can still be put in, and its tests are there', () => {

@@ -5,6 +5,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ENDPOINT_NAMES } from '../../src/domain/endpoint.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { words } from '../harness/values.ts'
 import {
@@ -76,6 +77,10 @@ export function methodTests(subject: Subject): void {
       })
     }
   }
+
+  test('§4: methods are tried on every endpoint', () => {
+    assert.deepEqual(PATHS.map(({ path }) => path).sort(), ENDPOINT_NAMES.map(name => `/${name}`).sort())
+  })
 
   for (const { path, allow, assertWrongMethod } of PATHS) {
     for (const method of METHODS.filter(name => !allow.includes(name) && arrives(subject, name))) {
