@@ -72,7 +72,7 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
 
 const SRC = new URL('../../src/', import.meta.url)
 /** A word in a comment reads nothing and proves nothing. */
-const codeIn = (file: URL) => readFileSync(file, 'utf8').replace(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, '')
+const codeIn = (file: URL) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
 /** All but the table, and what passes every field on. */
 const READERS = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter(file => /^(?!cli\/|sites\/|domain\/site-fields).*\.ts$/.test(file))
