@@ -5,7 +5,7 @@
  * (store/redis/lua/address-log.lua mirrors this file and passes the same tests.)
  *
  *   entry of 8 bytes     | time 3 | kind, site 3 | count 2 |     requests; in time order
- *                        | until 3 | 1, mark 5             |     a used nonce, remembered until then
+ *                        | until 3 | 1, mark 5             |     a used nonce, remembered until then, and for five minutes
  *
  *   kind, site   kind in the upper 3 bits (0 challenge, 1 verification, 2 failed verification), site tag in 21
  *   mark         39 bits of the used nonce's MAC (`nonceMark`), the bit before them set
@@ -65,6 +65,8 @@ type LogDecision =
       readonly siteCount: number
       /** Failed verifications of the address for this site in the window, before this one. */
       readonly failures: number
+      /** Accepted proofs of the address at all sites in the last ACCEPTED_MS, before this one: its used nonces. */
+      readonly accepted: number
       /** Whether the request's nonce was used before. */
       readonly isUsed: boolean
     }
@@ -75,6 +77,9 @@ type LogDecision =
  * challenges live for ten minutes. lua/address-log.lua has the same number.
  */
 export const MARKS_LIMIT_MAX = 64
+
+/** How long an accepted proof counts for its address (difficulty.ts). A used nonce is kept at least as long. */
+export const ACCEPTED_MS = 300_000
 
 const ENTRY = 8
 const LABEL = 3
@@ -106,6 +111,8 @@ export function admitToLog(
   let addressCount = 0
   let siteCount = 0
   let failures = 0
+  let verified = 0
+  let marks = 0
   let isUsed = false
   for (let at = 0; at < length; at += ENTRY) {
     const entryTime = readUInt24(record!, at)
@@ -115,11 +122,13 @@ export function admitToLog(
       const restMs = (entryTime - time) & WRAP_MASK
       if (restMs === 0 || restMs >= HALF_WRAP) continue
       if (restMs > keepMs) keepMs = restMs
+      marks++
       if (label === markHigh && count === markLow) isUsed = true
     } else {
       if (!isLive(time, entryTime)) continue
       const isOfSite = (label & TAG_MASK) === request.siteTag
       if (isOfSite && label >> KIND_SHIFT === LogKind.failedVerification) failures += count
+      if (label >> KIND_SHIFT === LogKind.verification) verified += count
       if (isSameEndpoint(label, kind)) {
         addressCount += count
         if (isOfSite) siteCount += count
@@ -131,11 +140,22 @@ export function admitToLog(
   const siteExcess = request.siteLimit === 0 ? 0 : siteCount - request.siteLimit + 1
   if (addressExcess > 0 || siteExcess > 0) return refusal(end, time, kind, request, addressExcess, siteExcess)
   if (spending !== undefined && !isUsed) {
-    end = writeEntry(end, (time + spending.keepMs) & WRAP_MASK, markHigh, markLow)
-    keepMs = Math.max(keepMs, spending.keepMs)
+    const markMs = Math.max(spending.keepMs, ACCEPTED_MS)
+    end = writeEntry(end, (time + markMs) & WRAP_MASK, markHigh, markLow)
+    keepMs = Math.max(keepMs, markMs)
   }
   end = addRequest(end, time, kind, request)
-  return { status: 'admitted', record: construction.ofLength(end), keepMs, siteCount, failures, isUsed }
+  // Where used nonces are kept apart, only those of the last minute are known.
+  const accepted = Math.max(marks, verified)
+  return {
+    status: 'admitted',
+    record: construction.ofLength(end),
+    keepMs,
+    siteCount,
+    failures,
+    accepted,
+    isUsed,
+  }
 }
 
 function readCount(record: Buffer, at: number): number {

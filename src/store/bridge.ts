@@ -68,20 +68,21 @@ export class BridgedStore implements RequestStore {
   #challenge(request: ChallengeRequest): ChallengeAdmission {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision.status !== 'admitted') return decision
-    return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
+    const { siteCount, failures, accepted } = decision
+    return { status: 'admitted', siteCount, failures, accepted }
   }
 
   #solution(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
     if (decision.status !== 'admitted') return decision
-    const { failures } = decision
+    const { failures, accepted } = decision
     const { spend } = request
-    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
+    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures, accepted }
     const now = Date.now()
     if (this.#usedNonces.get(spend.nonce, now) !== undefined)
-      return { status: 'admitted', nonce: 'used', failures }
+      return { status: 'admitted', nonce: 'used', failures, accepted }
     if (!this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs, now)) return UNAVAILABLE
-    return { status: 'admitted', nonce: 'spent', failures }
+    return { status: 'admitted', nonce: 'spent', failures, accepted }
   }
 
   /** Unavailable if the worker has never reached the store, or its memory is full. */

@@ -35,6 +35,8 @@ export type ChallengeAdmission =
       readonly siteCount: number
       /** Failed verifications of this address in the last minute. */
       readonly failures: number
+      /** Accepted proofs of this address in the last five minutes. Where limits are above 64 a minute: in the last minute. */
+      readonly accepted: number
     }
   | Limited
   | Unavailable
@@ -58,6 +60,8 @@ export type SolutionAdmission =
       readonly status: 'admitted'
       readonly nonce: 'spent' | 'used' | 'untouched'
       readonly failures: number
+      /** As above, before this proof. */
+      readonly accepted: number
     }
   | Limited
   | Unavailable

@@ -50,7 +50,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const addressKey = freshKey()
         for (let count = 0; count < 30; count++) {
           const admission = await challengeOn(clientOf(count), { addressKey })
-          assert.deepEqual(admission, { status: 'admitted', siteCount: count, failures: 0 })
+          assert.deepEqual(admission, { status: 'admitted', siteCount: count, failures: 0, accepted: 0 })
         }
         for (let extra = 0; extra < 5; extra++) {
           under.clock.now += 1000
@@ -91,6 +91,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
             status: 'admitted',
             nonce: 'untouched',
             failures: Math.min(count, 4),
+            accepted: Math.max(0, count - 4),
           })
         }
         assert.equal((await solutionOn(store(), { addressKey })).status, 'limited')
@@ -98,9 +99,10 @@ export function storeConformance(name: string, make: StoreMaker): void {
           status: 'admitted',
           siteCount: 0,
           failures: 4,
+          accepted: 16,
         })
         const elsewhere = await challengeOn(store(), { addressKey, siteTag: 9 })
-        assert.deepEqual(elsewhere, { status: 'admitted', siteCount: 0, failures: 0 })
+        assert.deepEqual(elsewhere, { status: 'admitted', siteCount: 0, failures: 0, accepted: 16 })
       })
 
       test('of one event-loop turn are answered together, in order', async () => {
@@ -121,10 +123,11 @@ export function storeConformance(name: string, make: StoreMaker): void {
         // A nonce is bound to its address, so all its submissions carry the same key.
         const addressKey = freshKey()
         const first = await solutionOn(store(), { addressKey, spend: spend(nonce, addressKey) })
-        assert.deepEqual(first, { status: 'admitted', nonce: 'spent', failures: 0 })
+        assert.deepEqual(first, { status: 'admitted', nonce: 'spent', failures: 0, accepted: 0 })
+        let accepted = 0 // each counts as a verification of the last minute
         for (const client of [store(), other()]) {
           const again = await solutionOn(client, { addressKey, spend: spend(nonce, addressKey) })
-          assert.deepEqual(again, { status: 'admitted', nonce: 'used', failures: 0 })
+          assert.deepEqual(again, { status: 'admitted', nonce: 'used', failures: 0, accepted: ++accepted })
         }
       })
 

@@ -203,7 +203,8 @@ export class EmbeddedRequests implements RequestStore {
   readonly #challenge = (request: ChallengeRequest): ChallengeAdmission => {
     const decision = this.#admitAddress(LogKind.challenge, request)
     if (decision.status === 'limited') return decision
-    return { status: 'admitted', siteCount: decision.siteCount, failures: decision.failures }
+    const { siteCount, failures, accepted } = decision
+    return { status: 'admitted', siteCount, failures, accepted }
   }
 
   readonly #solution = (request: SolutionRequest): SolutionAdmission => {
@@ -214,10 +215,10 @@ export class EmbeddedRequests implements RequestStore {
     const spending = isPresent && !isApart ? this.#spending(spend) : undefined
     const decision = this.#admitAddress(kind, request, spending)
     if (decision.status === 'limited') return decision
-    const { failures } = decision
-    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures }
+    const { failures, accepted } = decision
+    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures, accepted }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
-    return { status: 'admitted', nonce: isSpent ? 'spent' : 'used', failures }
+    return { status: 'admitted', nonce: isSpent ? 'spent' : 'used', failures, accepted }
   }
 
   #spending({ nonce, expiresAtMs }: Spend): Spending {

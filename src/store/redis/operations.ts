@@ -129,7 +129,8 @@ export function challengeAnswer(reply: Buffer | undefined, at: number): Challeng
       return {
         status: 'admitted',
         siteCount: firstOf(reply!, at),
-        failures: readUInt24(reply!, at + SECOND),
+        failures: readUInt24(reply!, at + SECOND) & 0xffff,
+        accepted: reply![at + SECOND]!,
       }
     default:
       return UNAVAILABLE
@@ -141,7 +142,9 @@ const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
 export function solutionAnswer(reply: Buffer | undefined, at: number): SolutionAdmission {
   if (reply?.[at] === 0) return limitedAnswer(reply, at)
   const nonce = NONCES[reply?.[at] ?? 0]
-  return nonce === undefined ? UNAVAILABLE : { status: 'admitted', nonce, failures: firstOf(reply!, at) }
+  if (nonce === undefined) return UNAVAILABLE
+  const [failures, accepted] = [firstOf(reply!, at), readUInt24(reply!, at + SECOND)]
+  return { status: 'admitted', nonce, failures, accepted }
 }
 
 const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const

@@ -4,6 +4,7 @@ local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, ...
 local MARK = 8388608 -- ... or from here on the first half of a mark
 local CHUNK = 100
+local ACCEPTED = 300000 -- milliseconds that an accepted proof counts for its address
 local MARKS_LIMIT = 64 -- above this address limit, used nonces have keys of their own
 
 -- Unpack formats by number of entries, each made once a turn.
@@ -79,20 +80,20 @@ end
 
 -- Admits one request of `kind` (0 challenge, 1 verification, 2 failed verification), or refuses it without a trace. Unless
 -- `keep` is 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
--- Returns true, site count, failures, whether the nonce was used before; or false, milliseconds to wait, policy (1
--- address, 2 address and site).
+-- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
+-- milliseconds to wait, policy (1 address, 2 address and site).
 local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local challenge = kind == 0
   -- Most challenges are an address's first request in a while; for those one command is enough.
   if challenge and call('SET', key, pack('>I3I3I2', now, label, 1), 'NX', 'EX', '60') then
-    return true, 0, 0, false
+    return true, 0, 0, false, 0
   end
 
   local record = call('GET', key) or ''
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now
-  local address_count, site_count, failures, dead = 0, 0, 0, false
+  local address_count, site_count, failures, verified, marks, dead = 0, 0, 0, 0, 0, false
   local used, longest = false, WINDOW
   for index = 1, size, 3 do
     local entry_label = entries[index + 1]
@@ -102,12 +103,14 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
         dead = true
       else
         if rest > longest then longest = rest end
+        marks = marks + 1
         if keep > 0 and entry_label == mark_high and entries[index + 2] == mark_low then used = true end
       end
     elseif (time - entries[index]) % WRAP < WINDOW then
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
       if of_site and entry_label >= 2 * KIND then failures = failures + count end
+      if entry_label >= KIND and entry_label < 2 * KIND then verified = verified + count end
       if (entry_label < KIND) == challenge then
         address_count = address_count + count
         if of_site then site_count = site_count + count end
@@ -131,11 +134,12 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
   local count = joined and entries[joined + 2] + 1 or 1
   if dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
-    if keep > longest then longest = keep end
-    record = record .. pack('>I3I3I2I3I3I2', (time + keep) % WRAP, mark_high, mark_low, time, label, count)
+    local mark_keep = math.max(keep, ACCEPTED)
+    if mark_keep > longest then longest = mark_keep end
+    record = record .. pack('>I3I3I2I3I3I2', (time + mark_keep) % WRAP, mark_high, mark_low, time, label, count)
   else
     record = record .. pack('>I3I3I2', time, label, count)
   end
   call('SET', key, record, 'EX', seconds_text(longest))
-  return true, site_count, failures, used
+  return true, site_count, failures, used, math.max(marks, verified)
 end

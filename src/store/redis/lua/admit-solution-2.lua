@@ -3,22 +3,22 @@
 -- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
 -- ARGV     | 'V' | kind 1 (1, or 2 if it failed) | site tag 3 | address limit 3 | site limit 3 | ...
 --          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 |
--- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, 0  |  0, milliseconds to wait, policy
+-- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs  |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)
   local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local apart = keep > 0 and address_limit > MARKS_LIMIT
   local holds = epoch == shard_epoch
-  local admitted, first, second, used = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
+  local admitted, first, second, used, accepted = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
     holds and not apart and keep or 0, mark_high, mark_low)
   if not admitted then
     answer(0, first, second)
   elseif keep == 0 then
-    answer(3, second, 0)
+    answer(3, second, accepted)
   elseif not holds or used or (apart and not call('SET', KEYS[keys + 1], '', 'NX', 'EX', seconds_text(keep))) then
-    answer(2, second, 0)
+    answer(2, second, accepted)
   else
-    answer(1, second, 0)
+    answer(1, second, accepted)
   end
   return apart and keys + 2 or keys + 1
 end
