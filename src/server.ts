@@ -10,7 +10,6 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
-import type { KnownRecords } from './domain/site.ts'
 import { SourceWatch } from './domain/sources.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
@@ -40,7 +39,6 @@ export interface Server {
   readonly stats: Stats
   /** Why requests would not be answered with the store's help; undefined if they would. */
   trouble(): StoreTrouble | undefined
-  records(): KnownRecords
   /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
@@ -88,7 +86,6 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   return {
     stats,
     trouble: () => store.trouble(),
-    records: () => directory.records,
     drain: async () => {
       await listener.close()
       host.isDraining = true
@@ -173,7 +170,11 @@ function startBackground(
   end: AbortSignal,
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
-  void repeat(() => Promise.allSettled([loads.exchange(), speeds.exchange()]), EXCHANGE_MS, end)
+  void repeat(
+    () => Promise.allSettled([loads.exchange(), loads.exchangeNetworks(), speeds.exchange()]),
+    EXCHANGE_MS,
+    end,
+  )
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
   void repeat(() => watch.look(), LOOK_MS, end)
 }
@@ -248,8 +249,8 @@ function namedSite(
   return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
 
-function recorderOf({ traceFile, workers }: Config, index: number, log: Logger): Recorder | undefined {
-  return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, workers, log)
+function recorderOf({ traceFile }: Config, index: number, log: Logger): Recorder | undefined {
+  return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, log)
 }
 
 function tellOfLost(log: Logger): (lost: Lost) => void {
@@ -270,6 +271,7 @@ function composeService(
   recorder?: Recorder,
 ): Service {
   const now = () => performance.now()
+  const sources = new SourceWatch()
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
@@ -277,11 +279,11 @@ function composeService(
     store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
     sites,
     apiKeys,
-    loads: new LoadTracker(store, now),
+    loads: new LoadTracker(store, sources, config.workers, now, Date.now),
     speeds: new SpeedTracker(store.sites, now, randomInt(2 ** 32)),
     keyUses: new KeyUses(store.sites),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
-    sources: recorder?.sources ?? new SourceWatch(config.workers, randomInt(2 ** 32)),
+    sources,
     now: Date.now,
     randomBits: randomBitPool(),
     events: recorder === undefined ? events : both(events, recorder),

@@ -134,11 +134,13 @@ function atLeast(aim: string, least: number, found: number): string[] {
 
 /** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
 function costRatio(base: number, siteRate: number): number {
-  const source = { ...NEW_SOURCE, comesAgain: true }
+  const source = NEW_SOURCE
   const inputs = {
     addressChallenges: 0,
     addressLimit: 30,
     addressFailures: 0,
+    addressAccepted: 9,
+    siteGrowth: 1,
     source,
     siteRate,
     siteRateUsual: 0,
@@ -178,7 +180,15 @@ function tokensOverTolerated(result: Result): number {
 }
 
 function usualAfterADay(times: number): number {
-  let state: LoadState = { atMs: 0, rate: 1, usualRate: 1 }
-  for (let second = 1; second <= SECONDS_PER_DAY; second++) state = addLoad(state, second * 1000, times)
+  let state: LoadState = {
+    sinceMs: -SECONDS_PER_DAY * 1000,
+    atMs: 0,
+    rate: 1,
+    usualRate: 1,
+    onceRate: 0,
+    onceUsual: 0,
+  }
+  for (let second = 1; second <= SECONDS_PER_DAY; second++)
+    state = addLoad(state, second * 1000, { again: times, once: 0 })
   return state.usualRate
 }

@@ -67,7 +67,7 @@ function answeredVerification(): SyncWork {
   return { ...work, rewind: () => spent.clear() }
 }
 
-const SOURCES = new SourceWatch(2, 1)
+const SOURCES = new SourceWatch()
 
 function challenge(): SyncWork {
   return over(visits(), ({ address, randomBits }) => {
@@ -76,6 +76,8 @@ function challenge(): SyncWork {
       addressChallenges: addressKey.length & 3, // the store would say
       addressLimit: 30,
       addressFailures: 0,
+      addressAccepted: 0,
+      siteGrowth: 1,
       source: SOURCES.of(address, NOW_MS),
       siteRate: 1,
       siteRateUsual: 1,

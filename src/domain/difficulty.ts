@@ -5,6 +5,7 @@
  * argument. `npm run bench:effect` shows what the rules cost attackers and people.
  */
 
+import { excessOf } from './load.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy } from './policy.ts'
 import type { Source } from './sources.ts'
 
@@ -21,16 +22,20 @@ export interface DifficultyInputs {
   readonly addressLimit: number
   /** Failed verifications of this address in the last minute. */
   readonly addressFailures: number
+  /** Accepted proofs of this address in the last minutes (ACCEPTED_MINUTES). */
+  readonly addressAccepted: number
   /** From SourceWatch. */
   readonly source: Source
-  /** Accepted proofs of addresses and networks that come again, per second at the site now. */
+  /** Accepted proofs of sources that come again, per second at the site now. */
   readonly siteRate: number
   /** The same, usually (load.ts). */
   readonly siteRateUsual: number
+  /** How many times as many people come once as usually. */
+  readonly siteGrowth: number
 }
 
-/** Accepted proofs are those of about so many minutes. */
-const ACCEPTED_MINUTES = 10
+/** For so long an address's accepted proofs are remembered. */
+export const ACCEPTED_MINUTES = 5
 
 export function difficultyFor(
   bounds: DifficultyBounds,
@@ -67,20 +72,22 @@ export function difficultyClimb(
   inputs: DifficultyInputs,
   policy: DifficultyPolicy = DEFAULT_POLICY,
 ): DifficultyClimb {
+  const { networkBits, historyBits } = inputs.source
+  const networks = Math.min(networkBits, historyBits)
   return {
     requests: requestBits(inputs, policy),
-    networks: inputs.source.networkBits,
+    networks,
     failures: failureBits(inputs, policy),
-    load: loadBits(inputs, policy),
+    load: Math.min(loadBits(inputs, policy), Math.max(0, historyBits - networks)),
   }
 }
 
 /** Challenges that were solved cost their own climb. All others, with failures, cost neighbours one bit at most. */
 function requestBits(inputs: DifficultyInputs, policy: DifficultyPolicy): number {
-  const { addressChallenges, addressLimit, addressFailures, source } = inputs
+  const { addressChallenges, addressLimit, addressFailures, addressAccepted } = inputs
   const whole = climbOf(addressChallenges / addressLimit, policy)
-  const solved = Math.min(addressChallenges, source.accepted / ACCEPTED_MINUTES)
-  if (!isShared(Math.max(addressChallenges - solved, addressFailures), source)) return whole
+  const solved = Math.min(addressChallenges, addressAccepted / ACCEPTED_MINUTES)
+  if (!isShared(Math.max(addressChallenges - solved, addressFailures), addressAccepted)) return whole
   const ofOthers = policy.neighbourBitsMax - failureBits(inputs, policy)
   return Math.min(whole, climbOf(solved / addressLimit, policy) + ofOthers)
 }
@@ -90,19 +97,34 @@ function climbOf(share: number, { quietShare, addressBitsMax }: DifficultyPolicy
   return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
+/** Whether an accepted proof is load of its site: of an address that comes again, or of a network over its budget. */
+export function comesAgain(
+  accepted: number,
+  source: Source,
+  policy: DifficultyPolicy = DEFAULT_POLICY,
+): boolean {
+  return accepted >= policy.addressProofsFree || source.isOverBudget
+}
+
 /** Whether so many people behind the address succeed that its failures, or what it left unsolved, may be another one's. */
-export function isShared(failures: number, { accepted }: Source): boolean {
+export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
 
-function failureBits({ addressFailures, source }: DifficultyInputs, policy: DifficultyPolicy): number {
-  const most = isShared(addressFailures, source) ? policy.neighbourBitsMax : policy.failureBitsMax
+function failureBits(
+  { addressFailures, addressAccepted }: DifficultyInputs,
+  policy: DifficultyPolicy,
+): number {
+  const most = isShared(addressFailures, addressAccepted) ? policy.neighbourBitsMax : policy.failureBitsMax
   return Math.min(most, Math.floor(addressFailures / policy.failuresPerBit))
 }
 
 /** One bit for each doubling beyond the tolerated load, so that the attacker's cost keeps pace with the attack. */
-function loadBits({ siteRate, siteRateUsual, source }: DifficultyInputs, policy: DifficultyPolicy): number {
-  const excess = siteRate / (Math.max(policy.usualRateMin, siteRateUsual) * policy.loadTolerated)
-  const most = source.comesAgain ? policy.loadBitsMax : policy.loadBitsOnceMax
+function loadBits(inputs: DifficultyInputs, policy: DifficultyPolicy): number {
+  const { siteRate: rate, siteRateUsual: usualRate, siteGrowth: growth } = inputs
+  const excess = excessOf({ rate, usualRate, growth }, policy)
+  const most = comesAgain(inputs.addressAccepted, inputs.source, policy)
+    ? policy.loadBitsMax
+    : policy.loadBitsOnceMax
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
 }

@@ -56,10 +56,12 @@ export const POLICY_NUMBERS = {
   usualRateMin: { live: 0.5, kind: number('N', 0.01, MANY) },
   /** So many accepted proofs of an address lately, and it comes again. */
   addressProofsFree: { live: 2, kind: COUNT },
-  /** So many of a network that one owner holds, in all workers, and the network comes again. */
-  ownerProofsFree: { live: 16, kind: COUNT },
-  /** The most for the networks around an address. */
+  /** The most for the networks around an address, while all networks together bring more than is tolerated. */
   networkBitsMax: { live: 10, kind: ADDED_BITS },
+  /** The most otherwise: visits that only moved to other networks are no flood. */
+  networkBitsQuietMax: { live: 3, kind: ADDED_BITS },
+  /** So many times its usual proofs, a network with a day of history costs its people one bit at most. */
+  historySpeaksFor: { live: 128, kind: COUNT },
   /** Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus. */
   networksV4: networks({ prefixBits: 24, free: 80, slope: 1 }, { prefixBits: 20, free: 240, slope: 1 }),
   /** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */

@@ -1,28 +1,25 @@
 /**
- * Counts recent accepted proofs of each address and of the networks around it. Many accepted proofs make the next one harder.
+ * Where accepted proofs come from: what a worker knows of the networks around addresses. A worker counts the proofs that it
+ * accepts, and once a second exchanges the counts for those of all workers and hosts (networks.ts, store/load-tracker.ts).
  * Unsolved challenges do not count, so nobody makes challenges harder for others without work.
  *
- * An address *comes again* if it sent several proofs within ten minutes. So does a network of one owner (an IPv4 /24, an IPv6
- * /48) that sent many. Most people come once, and share a network with few others. So only proofs of addresses and networks
- * that come again count as load of a site, and only these get the full difficulty of that load.
- *
- * Each worker sees a random sample of connections, and multiplies larger counts by the number of workers. Networks of private
- * and loopback addresses are not counted, because they are the operator's own.
+ * A network that brings more than its budget pays: one bit for each doubling above. A network with history has neighbours of
+ * whoever exceeds the budget, and they pay one bit at most, until the excess is beyond what its history speaks for.
  */
 
 import { type Address, AddressSet, isV4 } from './address.ts'
-import { DecayingCounts } from './decaying-counts.ts'
+import {
+  budgetOf,
+  type NetworkAnswer,
+  type NetworkRates,
+  type NetworkReport,
+  NO_RATES,
+  RECENT_MS,
+} from './networks.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
 
-const [ADDRESS_BITS_V4, OWNER_BITS_V4] = [32, 24]
-const [ADDRESS_BITS_V6, OWNER_BITS_V6] = [64, 48]
-
-/** A proof counts e times less with each minute. So a steady rate counts as its proofs a minute. */
-const MINUTE_MS = 60_000
-const OWNER_MS = 600_000
-/** A smaller count in one worker says nothing about the other workers. */
-const SAMPLE_MIN = 4
-
+/** Lengths of prefixes that one owner usually holds. */
+const OWNERS: readonly number[] = [24, 48]
 const OPERATORS_OWN = new AddressSet(
   '127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 169.254.0.0/16 ::1 fc00::/7 fe80::/10'.split(
     ' ',
@@ -33,108 +30,189 @@ export function isOperatorsOwn(address: Address): boolean {
   return OPERATORS_OWN.has(address)
 }
 
+/** What is known of one network around an address. */
+export interface LevelRates extends NetworkRates {
+  readonly prefixBits: number
+}
+
+/** What is known of the networks around an address, and of all networks together. */
+export interface NetworkView {
+  /** Those with proofs, of the levels of the policy. */
+  readonly levels: readonly LevelRates[]
+  readonly all: NetworkRates
+}
+
 export interface Source {
-  /** Bits that its challenges cost more, at most the policy's networkBitsMax: the most that one of its networks asks for. */
+  readonly view: NetworkView
+  /** What its networks ask for: the most that one of them asks for. */
   readonly networkBits: number
   /** Length of that network's prefix; 0 if none asks for any. */
   readonly networkPrefix: number
-  /** Its proofs that were accepted within about a minute. */
+  /** Accepted proofs of that network within about a minute. */
   readonly networkProofs: number
-  /** Whether it, or its owner's network, comes again. */
-  readonly comesAgain: boolean
-  /** Proofs of the address itself that were accepted in about the last ten minutes. */
-  readonly accepted: number
+  /** The most that networks and load together may cost: less where its owner's network has history. */
+  readonly historyBits: number
+  /** Whether its owner's network brings more than its budget. */
+  readonly isOverBudget: boolean
 }
 
-/** The same of a network that is known to be many people. They come once, and pay for no network. */
-export function ofManyPeople({ accepted }: Source): Source {
-  return { ...NEW_SOURCE, accepted }
-}
-
-/** Of an address that was never seen. */
+/** Of an address whose networks were never seen. */
 export const NEW_SOURCE: Source = {
+  view: { levels: [], all: NO_RATES },
   networkBits: 0,
   networkPrefix: 0,
   networkProofs: 0,
-  comesAgain: false,
-  accepted: 0,
+  historyBits: Number.POSITIVE_INFINITY,
+  isOverBudget: false,
 }
 
-export type Sources = Pick<SourceWatch, 'accepted' | 'of'>
+/** Of a network that is known to be many people: they pay for no network, and next to nothing for the load of their site. */
+export const MANY_PEOPLE: Source = { ...NEW_SOURCE, historyBits: 1 }
+
+export function sourceOf(view: NetworkView, policy: DifficultyPolicy = DEFAULT_POLICY): Source {
+  const { levels, all } = view
+  let networkBits = 0
+  let networkPrefix = 0
+  let networkProofs = 0
+  let historyBits = Number.POSITIVE_INFINITY
+  let isOverBudget = false
+  for (const { prefixBits, recent, usual, days } of levels) {
+    const isLevel = (level: NetworkLevel) => level.prefixBits === prefixBits
+    const level = policy.networksV4.find(isLevel) ?? policy.networksV6.find(isLevel)
+    if (level === undefined) continue
+    const budget = budgetOf({ usual, days }, level.free, all)
+    const allowed = historyBitsOf({ recent, usual, days }, policy)
+    if (OWNERS.includes(prefixBits)) {
+      historyBits = Math.ceil(allowed)
+      isOverBudget = recent > budget
+    }
+    const asked = recent > budget ? Math.min(level.slope * Math.log2(recent / budget), allowed) : 0
+    if (asked <= networkBits) continue
+    networkBits = asked
+    networkPrefix = prefixBits
+    networkProofs = recent
+  }
+  const isFlood = all.recent > policy.loadTolerated * Math.max(60 * policy.usualRateMin, all.usual)
+  const most = isFlood ? policy.networkBitsMax : policy.networkBitsQuietMax
+  networkBits = Math.min(most, Math.ceil(networkBits))
+  return { view, networkBits, networkPrefix, networkProofs, historyBits, isOverBudget }
+}
+
+/** The most that its networks and the load may cost people of a network with history. */
+function historyBitsOf(
+  { recent, usual, days }: NetworkRates,
+  { historySpeaksFor }: DifficultyPolicy,
+): number {
+  const spoken = historySpeaksFor * Math.min(1, days) ** 2 * usual
+  return spoken > 0 ? 1 + Math.max(0, Math.log2(recent / spoken)) : Number.POSITIVE_INFINITY
+}
+
+interface Known {
+  tag: number
+  free: number
+  pending: number
+  answer: NetworkRates
+  atMs: number
+}
+
+const KNOWN_MAX = 50_000
+/** An answer holds for so long; then the network is taken to be quiet, unless another proof brings a new answer. */
+const HOLDS_MS = 20_000
 
 export class SourceWatch {
-  readonly #workers: number
-  readonly #recent: DecayingCounts
-  readonly #owners: DecayingCounts
   readonly #isOwn: (address: Address) => boolean
+  readonly #known = new Map<number, Known>()
+  #pending = new Set<Known>()
+  #proofs = 0
+  #all: NetworkRates = NO_RATES
 
-  /**
-   * @param workers how many workers share the traffic
-   * @param secret 32 random bits
-   * @param isOwn whether an address is of the operator's own networks
-   */
-  constructor(workers: number, secret: number, isOwn = isOperatorsOwn) {
-    this.#workers = workers
+  constructor(isOwn = isOperatorsOwn) {
     this.#isOwn = isOwn
-    this.#recent = new DecayingCounts(MINUTE_MS, secret)
-    this.#owners = new DecayingCounts(OWNER_MS, secret)
   }
 
-  /**
-   * Notes an accepted proof.
-   *
-   * @param isKnown whether the address is of a network that is known to be many people
-   * @returns whether the proof counts as load of its site, because it comes again
-   */
-  accepted(address: Address, nowMs: number, isKnown = false): boolean {
-    const own = this.#owners.add(address, addressBits(address), nowMs)
-    if (isKnown) return false
-    if (this.#isOwn(address)) return own >= DEFAULT_POLICY.addressProofsFree
-    for (const { prefixBits } of levelsOf(address)) this.#recent.add(address, prefixBits, nowMs)
-    return this.#comesAgain(own, this.#owners.add(address, ownerBits(address), nowMs))
-  }
-
-  /** @param policy any policy, as proofs are counted alike for all: at the levels of DEFAULT_POLICY */
-  of(address: Address, nowMs: number, policy: DifficultyPolicy = DEFAULT_POLICY): Source {
-    const isOwn = this.#isOwn(address)
-    const own = this.#owners.get(address, addressBits(address), nowMs)
-    const owner = isOwn ? 0 : this.#owners.get(address, ownerBits(address), nowMs)
-    let bits = 0
-    let networkPrefix = 0
-    let networkProofs = 0
-    for (const { prefixBits, free, slope } of isOwn ? NO_LEVELS : levelsOf(address, policy)) {
-      const count = this.#inAllWorkers(this.#recent.get(address, prefixBits, nowMs))
-      const asked = count > free ? slope * Math.log2(count / free) : 0
-      if (asked <= bits) continue
-      bits = asked
-      networkPrefix = prefixBits
-      networkProofs = count
+  /** Notes an accepted proof. */
+  accepted(address: Address, nowMs: number): void {
+    if (this.#isOwn(address)) return
+    this.#proofs++
+    for (const level of levelsOf(address)) {
+      const tag = tagOf(address, level.prefixBits)
+      let known = this.#known.get(tag)
+      if (known === undefined) {
+        if (this.#known.size >= KNOWN_MAX) this.#known.clear()
+        known = { tag, free: level.free, pending: 0, answer: NO_RATES, atMs: nowMs }
+        this.#known.set(tag, known)
+      }
+      known.pending++
+      this.#pending.add(known)
     }
-    const networkBits = Math.min(policy.networkBitsMax, Math.ceil(bits))
-    const comesAgain = this.#comesAgain(own, owner, policy)
-    return { networkBits, networkPrefix, networkProofs, comesAgain, accepted: own * this.#workers }
   }
 
-  /** Both counts are of this worker. */
-  #comesAgain(own: number, owner: number, policy: DifficultyPolicy = DEFAULT_POLICY): boolean {
-    return own >= policy.addressProofsFree || this.#inAllWorkers(owner) >= policy.ownerProofsFree
+  of(address: Address, nowMs: number): Source {
+    if (this.#isOwn(address)) return NEW_SOURCE
+    const levels: LevelRates[] = []
+    for (const { prefixBits } of levelsOf(address)) {
+      const known = this.#known.get(tagOf(address, prefixBits))
+      if (known !== undefined) levels.push({ ...known.answer, recent: recentOf(known, nowMs), prefixBits })
+    }
+    return levels.length === 0 ? NEW_SOURCE : sourceOf({ levels, all: this.#all })
   }
 
-  #inAllWorkers(seen: number): number {
-    return seen < SAMPLE_MIN ? seen : seen * this.#workers
+  /** What to report; at most so many networks, those with the most proofs first. */
+  report(most: number): {
+    proofs: number
+    reports: NetworkReport[]
+    take: (answer: NetworkAnswer, nowMs: number) => void
+  } {
+    const pending = [...this.#pending].sort((a, b) => b.pending - a.pending).slice(0, most)
+    const reports = pending.map(({ tag, free, pending }) => ({ tag, free, proofs: pending }))
+    for (const known of pending) {
+      known.pending = 0
+      this.#pending.delete(known)
+    }
+    const proofs = this.#proofs
+    this.#proofs = 0
+    return {
+      proofs,
+      reports,
+      take: ({ all, networks }, nowMs) => {
+        this.#all = shortened(all)
+        networks.forEach((rates, index) => {
+          pending[index]!.answer = shortened(rates)
+          pending[index]!.atMs = nowMs
+        })
+      },
+    }
   }
 }
 
-const NO_LEVELS: readonly NetworkLevel[] = []
-
-function levelsOf(address: Address, policy = DEFAULT_POLICY): readonly NetworkLevel[] {
-  return isV4(address) ? policy.networksV4 : policy.networksV6
+/** Names a network: FNV-1a of its bits, then the finaliser of murmur3; never 0. */
+function tagOf(address: Address, prefixBits: number): number {
+  const first = isV4(address) ? 12 : 0
+  const end = first + (prefixBits >> 3)
+  let hash = Math.imul(0x811c9dc5 ^ prefixBits, 0x01000193)
+  for (let at = first; at < end; at++) hash = Math.imul(hash ^ address.charCodeAt(at), 0x01000193)
+  const rest = prefixBits & 7
+  if (rest > 0) hash = Math.imul(hash ^ (address.charCodeAt(end) >> (8 - rest)), 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
+  return (hash ^ (hash >>> 16)) >>> 0 || 1
 }
 
-function addressBits(address: Address): number {
-  return isV4(address) ? ADDRESS_BITS_V4 : ADDRESS_BITS_V6
+function recentOf({ answer, pending, atMs }: Known, nowMs: number): number {
+  const silentMs = nowMs - atMs - HOLDS_MS
+  const recent = silentMs <= 0 ? answer.recent : answer.recent * Math.exp(-silentMs / RECENT_MS)
+  return Math.round((recent + pending) * 100) / 100
 }
 
-function ownerBits(address: Address): number {
-  return isV4(address) ? OWNER_BITS_V4 : OWNER_BITS_V6
+/** With few digits, so that logs and traces tell the very numbers that decide. */
+function shortened({ recent, usual, days }: NetworkRates): NetworkRates {
+  return {
+    recent: Number(recent.toFixed(2)),
+    usual: Number(usual.toPrecision(4)),
+    days: Number(days.toPrecision(4)),
+  }
+}
+
+function levelsOf(address: Address): readonly NetworkLevel[] {
+  return isV4(address) ? DEFAULT_POLICY.networksV4 : DEFAULT_POLICY.networksV6
 }

@@ -10,8 +10,7 @@
 import { timeText } from '../domain/bytes.ts'
 import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
-import type { DifficultyPolicy } from '../domain/policy.ts'
-import { ofManyPeople, type Source } from '../domain/sources.ts'
+import { MANY_PEOPLE, sourceOf } from '../domain/sources.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
 import { boundsFor } from './solve-time.ts'
@@ -33,7 +32,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
   }
 
   #issue(visit: AllowedVisit, admitted: Admitted): void {
-    const { exchange, address, addressKey, siteLimit, site } = visit
+    const { exchange, address, isKnown, addressKey, siteLimit, site } = visit
     const { siteKey } = site.record
     const storeEpoch = this.service.store.nonceEpoch(addressKey, siteKey)
     if (storeEpoch === undefined) {
@@ -46,9 +45,11 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       addressChallenges: admitted.siteCount,
       addressLimit: siteLimit,
       addressFailures: admitted.failures,
-      source: this.#sourceOf(visit, issuedAtMs),
+      addressAccepted: admitted.accepted,
+      source: isKnown ? MANY_PEOPLE : this.service.sources.of(address, issuedAtMs),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
+      siteGrowth: load.growth,
     }
     const bounds = boundsFor(this.service, site, addressKey, issuedAtMs)
     const difficulty = difficultyFor(bounds, inputs)
@@ -64,7 +65,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       shadow &&
       trialDifficulty(shadow, bounds, {
         ...inputs,
-        source: this.#sourceOf(visit, issuedAtMs, shadow),
+        source: isKnown ? MANY_PEOPLE : sourceOf(inputs.source.view, shadow),
       })
     this.service.events.issued(exchange, { site, nonce, difficulty, bounds, inputs, shadowDifficulty })
     exchange.answer({
@@ -72,10 +73,5 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
     })
-  }
-
-  #sourceOf({ address, isKnown }: AllowedVisit, nowMs: number, policy?: DifficultyPolicy): Source {
-    const source = this.service.sources.of(address, nowMs, policy)
-    return isKnown ? ofManyPeople(source) : source
   }
 }

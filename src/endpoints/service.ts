@@ -9,7 +9,7 @@ import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { ChallengeBounds } from '../domain/solve-time.ts'
-import type { Sources } from '../domain/sources.ts'
+import type { SourceWatch } from '../domain/sources.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
@@ -34,7 +34,7 @@ export interface Service {
   readonly speeds: SpeedTracker
   readonly keyUses: KeyUses
   readonly fingerprints: FingerprintWatch
-  readonly sources: Sources
+  readonly sources: SourceWatch
   /** Unix milliseconds. */
   readonly now: () => number
   /** Draws an unsigned integer of this many random bits, at most 16. */

@@ -42,8 +42,7 @@ export function voteOnSpeed(
 ): void {
   const { siteKey, difficulty } = site.record
   if (difficulty.solveMs === undefined) return
-  const { rate, usualRate } = service.loads.load(siteKey)
-  if (isAttack(rate, usualRate)) return
+  if (isAttack(service.loads.load(siteKey))) return
   const addressKey = limitKey(address, service.settings.ipv6PrefixBits)
   const { base } = usualBounds(service, site, addressKey, nonceTerms(solution.nonce).issuedAtMs)
   if (signals.difficulty > base) return

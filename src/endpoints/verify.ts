@@ -13,7 +13,7 @@
 
 import { type Address, limitKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
-import { isShared } from '../domain/difficulty.ts'
+import { comesAgain, isShared } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
 import { checkProof } from '../domain/pow.ts'
@@ -172,7 +172,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     switch (attempt.verdict) {
       case 'solved':
         if (admitted.nonce !== 'spent') this.refuse(exchange, 'nonce-used')
-        else this.#grade(visit, attempt, admitted.failures)
+        else this.#grade(visit, attempt, admitted)
         break
       case 'failed':
         this.#fail(exchange, {
@@ -198,22 +198,23 @@ export class VerifyEndpoint extends VisitorEndpoint {
   }
 
   /** Adds the signals that come from the store and from other visits. */
-  #signalsOf(site: Site, address: Address, { solution, signals }: Solved, failures: number): ScoreSignals {
-    const { fingerprints, sources, now } = this.service
+  #signalsOf(site: Site, address: Address, { solution, signals }: Solved, admitted: Admitted): ScoreSignals {
+    const { fingerprints, now } = this.service
+    const { failures, accepted } = admitted
     const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
     const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, now())
     // Where most people behind an address succeed, somebody else's failures take off one weight at most.
-    const isOthers = failures > 1 && isShared(failures, sources.of(address, now()))
+    const isOthers = failures > 1 && isShared(failures, accepted)
     const addressFailures = isOthers ? 1 : failures
     if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
       return signals
     return { ...signals, fingerprintAddresses, addressFailures }
   }
 
-  #grade({ exchange, site, address, isKnown }: AllowedVisit, solved: Solved, addressFailures: number): void {
+  #grade({ exchange, site, address, isKnown }: AllowedVisit, solved: Solved, admitted: Admitted): void {
     const { siteKey, threshold } = site.record
     const isTest = site.test !== undefined
-    const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, addressFailures)
+    const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, admitted)
     const known = isTest ? CERTAIN : solved.score
     const { score, reasons } = signals === solved.signals ? known : scoreOf(signals, site.scoreWeights)
     const { nonce } = solved.solution
@@ -226,8 +227,11 @@ export class VerifyEndpoint extends VisitorEndpoint {
       this.refuse(exchange, 'store-unavailable')
     } else {
       const issuedAtMs = this.service.now()
-      if (!isTest && this.service.sources.accepted(address, issuedAtMs, isKnown))
-        this.service.loads.count(siteKey)
+      if (!isTest && !isKnown) {
+        const source = this.service.sources.of(address, issuedAtMs)
+        this.service.loads.count(siteKey, comesAgain(admitted.accepted, source))
+        this.service.sources.accepted(address, issuedAtMs)
+      }
       if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution
       const lifetimes = this.service.settings

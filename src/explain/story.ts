@@ -75,9 +75,9 @@ function difficultyLines(record: LogRecord): string[] {
     lines.push('  the address is of a known network of the site, which makes nothing harder')
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
-    networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute`,
-    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within about ten`,
-    load: `addresses and networks that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; it ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
+    networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
+    failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within five`,
+    load: `sources that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; it ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
   }
   let sum = (base ?? 0) + raise
   for (const [name, cause] of Object.entries(causes)) {

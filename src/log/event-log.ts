@@ -5,7 +5,7 @@
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork } from '../domain/address.ts'
-import { difficultyClimb } from '../domain/difficulty.ts'
+import { comesAgain, difficultyClimb } from '../domain/difficulty.ts'
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type RefusalKind } from '../domain/outcome.ts'
@@ -86,13 +86,14 @@ export class EventLog implements Events {
       addressChallenges: inputs.addressChallenges,
       addressLimit: inputs.addressLimit,
       addressFailures: inputs.addressFailures,
-      addressAccepted: rounded(inputs.source.accepted),
-      comesAgain: inputs.source.comesAgain,
+      addressAccepted: inputs.addressAccepted,
+      comesAgain: comesAgain(inputs.addressAccepted, inputs.source),
       isOfKnownNetwork: site.known.has(exchange.address!) || undefined,
       networkPrefix: inputs.source.networkPrefix || undefined,
       networkProofs: rounded(inputs.source.networkProofs) || undefined,
       siteRate: rounded(inputs.siteRate),
       siteRateUsual: rounded(inputs.siteRateUsual),
+      siteGrowth: rounded(inputs.siteGrowth),
     })
   }
 

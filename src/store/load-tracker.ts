@@ -1,54 +1,92 @@
 /**
- * How busy each site is. Counts in this worker the accepted proofs of addresses and networks that come again, and exchanges
- * the counts through the store once a second.
+ * How busy each site is, and what networks bring. Counts accepted proofs in this worker, and exchanges the counts through the
+ * store once a second, for those of all workers and hosts (domain/load.ts, domain/networks.ts).
  */
 
 import { decayedRate } from '../domain/load.ts'
+import type { SourceWatch } from '../domain/sources.ts'
 import type { LoadReport, SiteLoad, Store } from './store.ts'
 
 /** Sites in one exchange; the busiest go first, the others wait. */
 const REPORTS_MAX = 1000
 const SITES_MAX = 100_000
+/** Networks in the exchanges of all workers of a host: about 60 KiB a second with their answers. */
+const NETWORKS_MAX = 1500
+const NETWORKS_MIN = 20
 
-const QUIET: SiteLoad = { siteKey: '', rate: 0, usualRate: 0 }
+const QUIET: SiteLoad = { siteKey: '', rate: 0, usualRate: 0, growth: 1 }
+
+interface Counts {
+  again: number
+  once: number
+}
 
 export class LoadTracker {
-  readonly #store: Pick<Store, 'exchangeLoad'>
+  readonly #store: Pick<Store, 'exchangeLoad' | 'exchangeNetworks'>
+  readonly #sources: SourceWatch
+  readonly #networksMax: number
   readonly #now: () => number
-  readonly #counts = new Map<string, number>()
+  readonly #wallMs: () => number
+  readonly #counts = new Map<string, Counts>()
   readonly #loads = new Map<string, SiteLoad & { readonly atMs: number }>()
 
-  constructor(store: Pick<Store, 'exchangeLoad'>, now: () => number) {
+  /**
+   * @param workers of this host
+   * @param now milliseconds that never step back
+   */
+  constructor(
+    store: Pick<Store, 'exchangeLoad' | 'exchangeNetworks'>,
+    sources: SourceWatch,
+    workers: number,
+    now: () => number,
+    wallMs: () => number,
+  ) {
     this.#store = store
+    this.#sources = sources
+    this.#networksMax = Math.max(NETWORKS_MIN, Math.floor(NETWORKS_MAX / workers))
     this.#now = now
+    this.#wallMs = wallMs
   }
 
-  count(siteKey: string): void {
-    this.#counts.set(siteKey, (this.#counts.get(siteKey) ?? 0) + 1)
+  /** @param isAgain whether the proof's source comes again */
+  count(siteKey: string, isAgain: boolean): void {
+    let counts = this.#counts.get(siteKey)
+    if (counts === undefined) this.#counts.set(siteKey, (counts = { again: 0, once: 0 }))
+    counts[isAgain ? 'again' : 'once']++
   }
 
   /** In hundredths, so that logs and traces tell the very numbers that decide. */
   load(siteKey: string): SiteLoad {
     const load = this.#loads.get(siteKey)
     if (load === undefined) return QUIET
-    const { usualRate, rate, atMs } = load
-    return { siteKey, usualRate, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
+    const { usualRate, rate, growth, atMs } = load
+    return { siteKey, usualRate, growth, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
   }
 
   /** To be called once a second. */
   async exchange(): Promise<void> {
     if (this.#counts.size === 0) return
     const reports: LoadReport[] = [...this.#counts]
-      .map(([siteKey, proofs]) => ({ siteKey, proofs }))
-      .sort((a, b) => b.proofs - a.proofs)
+      .map(([siteKey, counts]) => ({ siteKey, ...counts }))
+      .sort((a, b) => b.again - a.again || b.once - a.once)
       .slice(0, REPORTS_MAX)
     // Deleted before the call: a report whose answer is lost may have been counted, so it is not sent again.
     for (const { siteKey } of reports) this.#counts.delete(siteKey)
     const loads = await this.#store.exchangeLoad(reports)
     const atMs = this.#now()
     if (this.#loads.size > SITES_MAX) this.#loads.clear()
-    for (const load of loads)
-      this.#loads.set(load.siteKey, { ...load, usualRate: hundredths(load.usualRate), atMs })
+    for (const { usualRate, growth, ...load } of loads)
+      this.#loads.set(load.siteKey, {
+        ...load,
+        usualRate: hundredths(usualRate),
+        growth: hundredths(growth),
+        atMs,
+      })
+  }
+
+  async exchangeNetworks(): Promise<void> {
+    const { proofs, reports, take } = this.#sources.report(this.#networksMax)
+    take(await this.#store.exchangeNetworks(proofs, reports), this.#wallMs())
   }
 }
 

@@ -8,6 +8,8 @@
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
 import type { Limited } from '../domain/limits.ts'
+import type { Load, LoadCounts } from '../domain/load.ts'
+import type { NetworkAnswer, NetworkReport } from '../domain/networks.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 
@@ -179,17 +181,13 @@ export interface SiteStore {
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 
-export interface LoadReport {
+export interface LoadReport extends LoadCounts {
   readonly siteKey: string
-  /** Accepted proofs, of addresses and networks that come again, since the last report. */
-  readonly proofs: number
 }
 
-/** Such proofs per second of a site, over all workers (domain/load.ts). */
-export interface SiteLoad {
+/** Of a site, over all workers. */
+export interface SiteLoad extends Load {
   readonly siteKey: string
-  readonly rate: number
-  readonly usualRate: number
 }
 
 export interface Store {
@@ -205,6 +203,8 @@ export interface Store {
   /** One line for the log: engine and location, without credentials. */
   readonly description: string
   exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
+  /** @param proofs accepted since the last report, each counted once; `reports` counts each at all levels of networks */
+  exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer>
   /** Rejects if it does not answer. */
   look(): Promise<StoreLook>
 }

@@ -2,20 +2,18 @@
 
 import { readFileSync } from 'node:fs'
 import { type Trial, trialDifficulty } from '../domain/difficulty.ts'
-import { isOwnPseudonym, parsePseudonym } from '../domain/pseudonyms.ts'
-import { SourceWatch } from '../domain/sources.ts'
+import { type LevelRates, sourceOf } from '../domain/sources.ts'
 import { AdminError } from '../sites/sites.ts'
 import { TRACE_FORMAT, type TraceHead } from './recorder.ts'
 
 /** A worker's state, as far as its trace is read. */
 interface Worker {
-  readonly sources: SourceWatch
   readonly sites: { readonly siteKey: string; readonly numbers: readonly number[] }[]
   nowMs: number
 }
 
-/** Numbers in a line of each kind, after its name or address. */
-const NUMBERS: Readonly<Record<string, number>> = { s: 4, c: 8, a: 1, f: 1 }
+const CHALLENGE_NUMBERS = 12
+const LEVEL_NUMBERS = 4
 
 /** Sums over any number of traces. */
 export class Replay {
@@ -34,42 +32,55 @@ export class Replay {
     this.#trial = trial
   }
 
-  /** Each trace is of one worker, which has counts of its own. Throws AdminError if a file is no trace. */
+  /** Throws AdminError if a file is no trace. */
   read(path: string): void {
     const [first, ...lines] = linesOf(path)
-    const { workers, secret, startedAtMs } = headOf(path, first)
-    const sources = new SourceWatch(workers, secret, isOwnPseudonym)
-    const worker: Worker = { sources, sites: [], nowMs: startedAtMs }
+    const worker: Worker = { sites: [], nowMs: headOf(path, first).startedAtMs }
     for (const [index, line] of lines.entries()) {
       if (!this.#take(worker, line)) throw new AdminError(`${path}, line ${index + 2}: not a line of a trace`)
     }
   }
 
   #take(worker: Worker, line: string): boolean {
-    const [kind = '', name = '', ...texts] = line.split(' ')
+    const [kind = '', ...texts] = line.split(' ')
+    const siteKey = kind === 's' ? (texts.shift() ?? '') : ''
     const numbers = texts.map(Number)
-    if (numbers.length !== NUMBERS[kind] || !numbers.every(Number.isFinite)) return false
-    if (kind === 's') {
-      worker.sites[numbers[0]!] = { siteKey: name, numbers }
-      return true
+    if (!numbers.every(Number.isFinite)) return false
+    switch (kind) {
+      case 's':
+        if (numbers.length !== 4) return false
+        worker.sites[numbers[0]!] = { siteKey, numbers }
+        return true
+      case 'c':
+        return this.#decide(worker, numbers)
+      case 'a':
+      case 'f':
+        if (numbers.length !== 1) return false
+        worker.nowMs += numbers[0]!
+        this[kind === 'a' ? 'accepted' : 'failed']++
+        return true
+      default:
+        return false
     }
-    const address = parsePseudonym(name)
-    if (address === undefined) return false
-    if (kind === 'c') return this.#decide(worker, address, numbers)
-    worker.nowMs += numbers[0]!
-    if (kind === 'a') worker.sources.accepted(address, worker.nowMs)
-    this[kind === 'a' ? 'accepted' : 'failed']++
-    return true
   }
 
-  #decide(worker: Worker, address: string, [index, since, ...numbers]: readonly number[]): boolean {
-    const site = worker.sites[index!]
-    if (site === undefined) return false
-    worker.nowMs += since!
-    const [base, addressChallenges, addressFailures, siteRate, siteRateUsual, recorded] = numbers as Six
+  #decide(worker: Worker, numbers: readonly number[]): boolean {
+    const rest = numbers.length - CHALLENGE_NUMBERS
+    const site = worker.sites[numbers[0]!]
+    if (rest < 0 || rest % LEVEL_NUMBERS !== 0 || site === undefined) return false
+    const [, since, base, addressChallenges, addressFailures, addressAccepted] = numbers as Eleven
+    const [, , , , , , siteRate, siteRateUsual, siteGrowth, recent, usual] = numbers as Eleven
+    const recorded = numbers.at(-1)!
+    worker.nowMs += since
+    const levels: LevelRates[] = []
+    for (let at = CHALLENGE_NUMBERS - 1; at < numbers.length - 1; at += LEVEL_NUMBERS) {
+      const [prefixBits, recent, usual, days] = numbers.slice(at, at + LEVEL_NUMBERS) as Four
+      levels.push({ prefixBits, recent, usual, days })
+    }
     const [, min, max, addressLimit] = site.numbers as Four
-    const source = worker.sources.of(address, worker.nowMs, this.#trial)
-    const inputs = { addressChallenges, addressLimit, addressFailures, source, siteRate, siteRateUsual }
+    const source = sourceOf({ levels, all: { recent, usual, days: 0 } }, this.#trial)
+    const load = { siteRate, siteRateUsual, siteGrowth }
+    const inputs = { addressChallenges, addressLimit, addressFailures, addressAccepted, source, ...load }
     const replayed = trialDifficulty(this.#trial, { base, min, max }, inputs)
     const more = replayed - recorded
     this.challenges++
@@ -82,7 +93,7 @@ export class Replay {
 }
 
 type Four = [number, number, number, number]
-type Six = [...Four, number, number]
+type Eleven = [...Four, ...Four, number, number, number]
 
 /** Without a last line that is cut off: a worker may be writing it. */
 function linesOf(path: string): string[] {

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
+import { seedQuietHours } from '../harness/history.ts'
 import { type Answer, freshAddress } from '../harness/http.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
@@ -17,6 +19,8 @@ import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
 import { CONSTANT_DIFFICULTY, freshFingerprint, onEachStore, QuickClient, type Subject } from './support.ts'
 
 const PROXY = '127.255.255.254'
+/** By then both workers have told what they counted, and know what the other did. */
+const EXCHANGED_MS = 2500
 const NEW_SECRET = 'the secret that took over from the test secret'
 
 /** What a proxy adds, and which address the visitor then has. */
@@ -125,10 +129,12 @@ function settingTests(subject: Subject): void {
   test('§2.1, decided: what a known network brings makes no challenge of it harder', async () => {
     const { siteKey } = await subject.createSite({ known: { networks: ['2001:db8:a:100::/56'] } })
     const visitor = (network: string, index: number) => through(`2001:db8:${network}${10 + index}::1`)
+    await seedQuietHours(subject.service, siteKey)
     const bitsAfterMany = async (network: string) => {
-      const many = Array.from({ length: 24 }, (_, index) => visitor(network, index))
+      const many = Array.from({ length: 40 }, (_, index) => visitor(network, index))
       const solutions = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
       await Promise.all(many.map((one, index) => subject.client.verify(siteKey, solutions[index]!, one)))
+      await sleep(EXCHANGED_MS)
       const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, one)))
       return Math.max(...next.map(({ json }) => json.difficulty))
     }

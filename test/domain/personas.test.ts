@@ -9,7 +9,6 @@ import { test } from 'node:test'
 import { isShared } from '../../src/domain/difficulty.ts'
 import { PLAIN_ENVIRONMENT, SCORE_REASONS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import { FLAGS } from '../harness/client.ts'
 
 /** Of honest visits, for each reason. FCaptcha holds its signals to as much (bench/README.md there). */
@@ -45,7 +44,7 @@ function flags(names: string): Partial<ScoreSignals> {
 
 /** Failures of the address, of which the service counts one where most people behind it succeed. */
 function failures(count: number, accepted: number): Partial<ScoreSignals> {
-  return { addressFailures: isShared(count, { ...NEW_SOURCE, accepted }) ? Math.min(1, count) : count }
+  return { addressFailures: isShared(count, accepted) ? Math.min(1, count) : count }
 }
 
 const slow = (elapsedMs: number) => ({ elapsedMs, solveTimeMs: elapsedMs - 200 })

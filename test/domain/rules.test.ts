@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
-import { addLoad, decayedRate, type LoadState } from '../../src/domain/load.ts'
+import { addLoad, decayedRate, isAttack, type LoadState, loadOf } from '../../src/domain/load.ts'
 import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {
@@ -28,9 +28,11 @@ const quiet: DifficultyInputs = {
   addressChallenges: 0,
   addressLimit: 30,
   addressFailures: 0,
+  addressAccepted: 0,
   source: NEW_SOURCE,
   siteRate: 0,
   siteRateUsual: 0,
+  siteGrowth: 1,
 }
 
 test('difficulty: a lone honest visitor stays at the base, also on an empty site', () => {
@@ -50,38 +52,36 @@ test('difficulty: an address climbs steadily to its limit, and failures add to i
   assert.equal(climb[30], 22)
   assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 3 }), 19)
   assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 100 }), 21)
-  const source = { ...NEW_SOURCE, accepted: 15 }
-  assert.equal(difficultyFor(bounds, { ...quiet, source, addressFailures: 15 }), 19, 'of a neighbour')
-  assert.equal(difficultyFor(bounds, { ...quiet, source, addressFailures: 16 }), 21, 'of most behind it')
+  const shared = { ...quiet, addressAccepted: 15 }
+  assert.equal(difficultyFor(bounds, { ...shared, addressFailures: 15 }), 19, 'of a neighbour')
+  assert.equal(difficultyFor(bounds, { ...shared, addressFailures: 16 }), 21, 'of most behind it')
 })
 
 test('difficulty: who asks without solving costs neighbours who solve one bit, with failures; who solves pays in full', () => {
-  const at = (addressChallenges: number, accepted: number, addressFailures = 0) =>
-    difficultyFor(bounds, {
-      ...quiet,
-      addressChallenges,
-      addressFailures,
-      source: { ...NEW_SOURCE, accepted },
-    })
+  const at = (addressChallenges: number, addressAccepted: number, addressFailures = 0) =>
+    difficultyFor(bounds, { ...quiet, addressChallenges, addressFailures, addressAccepted })
   assert.equal(at(15, 0), 20)
-  assert.equal(at(15, 60), 19)
-  assert.equal(at(15, 60, 9), 19)
-  assert.equal(at(29, 60, 9), 19)
-  assert.equal(at(15, 13.6), 20, 'more is left unsolved than people behind it solved')
-  assert.equal(at(15, 60, 61), 23, 'more failed than people behind it solved')
-  assert.deepEqual([at(15, 150), at(29, 200), at(29, 290)], [20, 22, 22])
+  assert.equal(at(15, 30), 19)
+  assert.equal(at(15, 30, 9), 19)
+  assert.equal(at(29, 30, 9), 19)
+  assert.equal(at(15, 12), 20, 'more is left unsolved than people behind it solved')
+  assert.equal(at(15, 30, 31), 23, 'more failed than people behind it solved')
+  assert.deepEqual([at(15, 75), at(29, 100), at(29, 145)], [20, 22, 22])
 })
 
-test('difficulty: an attack raises networks that come again, others by one bit, and a good day nobody', () => {
-  const again = { ...NEW_SOURCE, comesAgain: true }
-  const at = (siteRate: number, source = again) =>
-    difficultyFor(bounds, { ...quiet, source, siteRate, siteRateUsual: 10 })
+test('difficulty: an attack raises sources that come again, others and networks with history by one bit, and a good day nobody', () => {
+  const at = (siteRate: number, some: Partial<DifficultyInputs> = { addressAccepted: 2 }) =>
+    difficultyFor(bounds, { ...quiet, ...some, siteRate, siteRateUsual: 10 })
   assert.equal(at(40), 18)
   assert.equal(at(41), 19)
   assert.equal(at(80), 19)
   assert.equal(at(81), 20)
   assert.equal(at(1e9), 22)
-  assert.deepEqual([at(40, NEW_SOURCE), at(41, NEW_SOURCE), at(1e9, NEW_SOURCE)], [18, 19, 19])
+  assert.equal(at(1e9, { source: { ...NEW_SOURCE, isOverBudget: true } }), 22)
+  assert.deepEqual([at(40, {}), at(41, {}), at(1e9, {})], [18, 19, 19])
+  const source = { ...NEW_SOURCE, networkBits: 1, historyBits: 1 }
+  assert.equal(at(1e9, { addressAccepted: 2, source }), 19, 'of a network with history')
+  assert.deepEqual([at(400, { addressAccepted: 2, siteGrowth: 10 }), at(401, { siteGrowth: 10 })], [18, 19])
 })
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
@@ -92,10 +92,12 @@ test('property: difficulty is within the bounds of the site and never falls as p
     source: fc
       .record({
         networkBits: fc.nat(10),
-        comesAgain: fc.boolean(),
-        accepted: fc.double({ min: 0, max: 99, noNaN: true }),
+        historyBits: fc.constantFrom(1, 4, Number.POSITIVE_INFINITY),
+        isOverBudget: fc.boolean(),
       })
       .map(some => ({ ...NEW_SOURCE, ...some })),
+    addressAccepted: fc.nat(255),
+    siteGrowth: fc.double({ min: 1, max: 1000, noNaN: true }),
     siteRate: fc.double({ min: 0, max: 1e9, noNaN: true }),
     siteRateUsual: fc.double({ min: 0, max: 1e9, noNaN: true }),
   })
@@ -171,18 +173,30 @@ test('property: a claim of the client never raises the score, which is always 0 
 })
 
 test('load: the rate follows within seconds and decays; the usual rate follows an attack slowly', () => {
-  let state: LoadState | undefined
-  for (let second = 0; second < 60; second++) state = addLoad(state, second * 1000, 100)
-  assert.ok(Math.abs(state!.rate - 100) < 10, String(state!.rate))
-  assert.ok(state!.usualRate < 2, String(state!.usualRate))
-  assert.ok(decayedRate(state!.rate, 60_000) < 1)
-  const later = addLoad(state, 60_000 + 59_000, 0)
+  const again = (count: number) => ({ again: count, once: 0 })
+  const sinceMs = -30 * 86_400_000
+  let state: LoadState = { sinceMs, atMs: 0, rate: 0, usualRate: 0, onceRate: 0, onceUsual: 0 }
+  for (let second = 0; second < 60; second++) state = addLoad(state, second * 1000, again(100))
+  assert.ok(Math.abs(state.rate - 100) < 10, String(state.rate))
+  assert.ok(state.usualRate < 2, String(state.usualRate))
+  assert.ok(decayedRate(state.rate, 60_000) < 1)
+  const later = addLoad(state, 60_000 + 59_000, again(0))
   assert.ok(later.rate < 1)
-  let day: LoadState = { atMs: 0, rate: 1, usualRate: 1 }
-  for (let second = 1; second <= 86_400; second++) day = addLoad(day, second * 1000, 50)
+  let day: LoadState = { sinceMs, atMs: 0, rate: 1, usualRate: 1, onceRate: 0, onceUsual: 0 }
+  for (let second = 1; second <= 86_400; second++) day = addLoad(day, second * 1000, again(50))
   assert.ok(day.usualRate < 1.25, `after a day at 50 times the usual rate: ${day.usualRate}`)
-  for (let second = 1; second <= 7200; second++) day = addLoad(day, day.atMs + 1000, 3)
+  for (let second = 1; second <= 7200; second++) day = addLoad(day, day.atMs + 1000, again(3))
   assert.ok(day.usualRate > 2.5, `after two hours at three times the usual rate: ${day.usualRate}`)
+})
+
+test('load: a new site learns its usual rate from the start, and is under attack at no hour of its first day', () => {
+  for (const perSecond of [4, 10, 50, 500]) {
+    let state: LoadState | undefined
+    for (let second = 1; second <= 86_400; second++) {
+      state = addLoad(state, second * 1000, { again: perSecond, once: perSecond })
+      if (second >= 10) assert.ok(!isAttack(loadOf(state)), `${perSecond} a second, after ${second} s`)
+    }
+  }
 })
 
 const SECRET = 1

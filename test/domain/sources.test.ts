@@ -1,87 +1,125 @@
+/** Networks around addresses: budgets learned from what they usually bring, and what bringing more costs. */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Address, parseAddress } from '../../src/domain/address.ts'
+import { NetworkMemory, reportNetworks } from '../../src/domain/networks.ts'
 import { NEW_SOURCE, SourceWatch } from '../../src/domain/sources.ts'
 
-const SECRET = 7
-const MINUTE_MS = 60_000
 const address = (text: string) => parseAddress(text)!
+const [SECOND_MS, MINUTE_MS, HOUR_MS, DAY_MS] = [1000, 60_000, 3_600_000, 86_400_000]
 
-/** Accepts so many proofs a minute, spread evenly over ten minutes. @returns the time then */
-function accept(watch: SourceWatch, perMinute: number, next: (index: number) => Address): number {
-  for (let index = 0; index < 10 * perMinute; index++)
-    watch.accepted(next(index), (index * MINUTE_MS) / perMinute)
-  return 10 * MINUTE_MS
+const FLOWS = {
+  /** Each of another network. */
+  people: (index: number) => address(`${1 + (index % 99)}.${(index >> 6) & 255}.${index & 255}.1`),
+  carrier: (index: number) => address(`203.0.113.${index % 250}`),
+  rented: (index: number) => address(`198.51.100.${index % 250}`),
+  ownerOf48: (index: number) => address(`2001:db8:1:${(index % 60_000).toString(16)}::1`),
+  ownNetwork: (index: number) => address(`10.0.0.${index % 250}`),
+} satisfies Record<string, (index: number) => Address>
+
+/** Workers that exchange their counts, as the service's do. */
+class Fleet {
+  nowMs = DAY_MS
+  readonly workers: readonly SourceWatch[]
+  readonly #table = new NetworkMemory()
+  #turn = 0
+
+  constructor(workers = 1) {
+    this.workers = Array.from({ length: workers }, () => new SourceWatch())
+  }
+
+  /**
+   * @param flows proofs a minute of each
+   * @param stepMs between two exchanges
+   */
+  run(ms: number, flows: Partial<Record<keyof typeof FLOWS, number>>, stepMs = SECOND_MS): this {
+    const due = new Map<string, number>()
+    for (const endMs = this.nowMs + ms; this.nowMs < endMs; this.nowMs += stepMs) {
+      for (const [name, perMinute] of Object.entries(flows)) {
+        let rest = (due.get(name) ?? 0) + (perMinute * stepMs) / MINUTE_MS
+        for (; rest >= 1; rest--) {
+          const turn = this.#turn++
+          const from = FLOWS[name as keyof typeof FLOWS](turn)
+          this.workers[turn % this.workers.length]!.accepted(from, this.nowMs)
+        }
+        due.set(name, rest)
+      }
+      for (const worker of this.workers) {
+        const { proofs, reports, take } = worker.report(1000)
+        take(reportNetworks(this.#table, this.nowMs, proofs, reports), this.nowMs)
+      }
+    }
+    return this
+  }
+
+  /** What a new address pays there. */
+  of(text: string, worker = 0) {
+    return this.workers[worker]!.of(address(text), this.nowMs)
+  }
 }
 
-test('a network costs nothing up to what is free, then a bit for each doubling', () => {
-  for (const secret of [1, SECRET, 2 ** 32 - 1]) {
-    for (const [perMinute, bits] of Object.entries({ 60: 0, 130: 1, 300: 2, 600: 3 })) {
-      const watch = new SourceWatch(1, secret)
-      const now = accept(watch, Number(perMinute), index => address(`192.0.2.${index % 250}`))
-      assert.equal(watch.of(address('192.0.2.251'), now).networkBits, bits, `${perMinute} a minute`)
-      assert.equal(watch.of(address('198.51.100.1'), now).networkBits, 0, 'another network')
-      assert.equal(watch.of(address('192.0.2.251'), now + 5 * MINUTE_MS).networkBits, 0, 'minutes later')
-    }
+const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
+
+test('a network without history costs nothing up to what is free, then a bit for each doubling', () => {
+  for (const [rented, bits] of [
+    [60, 0],
+    [130, 1],
+    [300, 2],
+    [600, 3],
+  ] as const) {
+    // biome-ignore format: pairs
+    const fleet = new Fleet().run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
+    fleet.run(6 * MINUTE_MS, { people: 5, rented })
+    assert.equal(fleet.of(RENTED).networkBits, bits, `${rented} a minute`)
+    assert.equal(fleet.of('192.0.2.1').networkBits, 0, 'another network')
+    fleet.nowMs += 5 * MINUTE_MS
+    assert.equal(fleet.of(RENTED).networkBits, 0, 'minutes later')
   }
 })
 
-test('the networks of a provider add up, and a /48 of IPv6 costs two bits for each doubling', () => {
-  const blocks = new SourceWatch(1, SECRET)
-  const now = accept(blocks, 500, index => address(`203.0.${112 + (index % 16)}.${index % 200}`))
-  assert.ok(blocks.of(address('203.0.112.250'), now).networkBits >= 1)
-  const whole = new SourceWatch(1, SECRET)
-  accept(whole, 300, index => address(`2001:db8:1:${index.toString(16)}::1`))
-  const { networkBits } = whole.of(address('2001:db8:1:ffff::1'), now)
-  assert.ok(networkBits >= 6 && networkBits <= 7, String(networkBits))
+test('a /48 of IPv6 costs two bits for each doubling', () => {
+  const fleet = new Fleet().run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
+  const { networkBits, networkPrefix } = fleet.run(6 * MINUTE_MS, { ownerOf48: 300 }).of(OWNER_OF_48)
+  assert.deepEqual([networkBits, networkPrefix], [7, 48])
 })
 
-test('an address comes again from the third proof on, for minutes; a network from the seventeenth, and strangers with it', () => {
-  const watch = new SourceWatch(1, SECRET)
-  assert.deepEqual(watch.of(address('192.0.2.1'), 0), NEW_SOURCE)
-  for (let count = 1; count <= 3; count++)
-    assert.equal(watch.accepted(address('192.0.2.1'), 0), count === 3, `proof ${count}`)
-  const comesAgain = (text: string, nowMs: number) => watch.of(address(text), nowMs).comesAgain
-  assert.deepEqual([comesAgain('192.0.2.1', 1000), comesAgain('192.0.2.1', 10 * MINUTE_MS)], [true, false])
-  for (let count = 4; count <= 17; count++) {
-    assert.equal(comesAgain('192.0.2.77', 0), count === 17, `a stranger before proof ${count}`)
-    assert.equal(watch.accepted(address(`192.0.2.${100 + count}`), 0), count === 17, `proof ${count}`)
-  }
-  assert.deepEqual([comesAgain('192.0.2.77', 0), comesAgain('192.0.3.77', 0)], [true, false])
-})
-
-test('a network in which each address comes once is a crowd at any number of workers', () => {
-  for (const workers of [1, 2, 8]) {
-    const watch = new SourceWatch(workers, SECRET)
-    for (let count = 0; count < 15 / workers; count++)
-      assert.equal(watch.accepted(address(`192.0.2.${count}`), 0), false, `${workers} workers`)
+test('popularity costs nothing: the same mix at ten and at forty times the rate has the same bits', () => {
+  for (const times of [1, 10, 40]) {
+    const fleet = new Fleet().run(2 * HOUR_MS, { people: 60, carrier: 40 }, MINUTE_MS)
+    fleet.run(6 * MINUTE_MS, { people: 60 * times, carrier: 40 * times })
+    assert.deepEqual([fleet.of(CARRIER), fleet.of('192.0.2.1')].map(({ networkBits }) => networkBits), [0, 0]) // biome-ignore format: one line
   }
 })
 
-test('counts are multiplied by the number of workers, since each worker sees a sample', () => {
-  const watch = new SourceWatch(4, SECRET)
-  for (let count = 0; count < 40; count++) watch.accepted(address('192.0.2.1'), 0)
-  const seen = { networkPrefix: 24, networkProofs: 160, accepted: 160 }
-  assert.deepEqual(watch.of(address('192.0.2.1'), 0), { networkBits: 1, comesAgain: true, ...seen })
-  assert.equal(new SourceWatch(1, SECRET).of(address('192.0.2.1'), 0).networkBits, 0)
+test('visits that only move to another network are no flood, and cost three bits at most', () => {
+  const fleet = new Fleet().run(2 * HOUR_MS, { people: 100, carrier: 1000 }, MINUTE_MS)
+  assert.equal(fleet.run(6 * MINUTE_MS, { people: 100, rented: 1000 }).of(RENTED).networkBits, 3)
 })
 
-test("private networks are the operator's own: there only the address itself comes again", () => {
-  const pairs = { '10.0.0.1': '10.0.0.2', '127.0.0.1': '127.0.0.2', 'fd00::1': 'fd00:0:0:1::1' }
-  for (const [first, second] of Object.entries(pairs)) {
-    const watch = new SourceWatch(1, SECRET)
-    for (let count = 0; count < 500; count++) watch.accepted(address(first), 0)
-    assert.deepEqual(watch.of(address(second), 0), NEW_SOURCE)
-    assert.deepEqual(watch.of(address(first), 0), { ...NEW_SOURCE, comesAgain: true, accepted: 500 })
-    assert.equal(watch.accepted(address(second), 0), false)
-  }
+test('what a neighbour does costs a network with a day of history one bit, networks and load together', () => {
+  const fleet = new Fleet().run(DAY_MS, { people: 20, carrier: 4 }, 10 * MINUTE_MS)
+  fleet.run(6 * MINUTE_MS, { people: 20, carrier: 450 })
+  const { networkBits, historyBits, isOverBudget } = fleet.of(CARRIER)
+  assert.deepEqual([networkBits, historyBits, isOverBudget], [1, 1, true])
 })
 
-test('a flood of networks leaves the busiest in the table', () => {
-  const watch = new SourceWatch(1, SECRET)
-  for (let index = 0; index < 200_000; index++) {
-    watch.accepted(address(`${1 + (index % 9)}.${(index >> 8) & 255}.${index & 255}.${index % 251}`), 0)
-    if (index % 100 === 0) watch.accepted(address('192.0.2.1'), 0)
-  }
-  assert.equal(watch.of(address('192.0.2.1'), 0).networkBits, 5)
+test('an attack does not become usual: hours later it costs as much', () => {
+  const fleet = new Fleet().run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
+  const { networkBits } = fleet.run(6 * MINUTE_MS, { people: 5, ownerOf48: 600 }).of(OWNER_OF_48)
+  assert.ok(networkBits >= 8, `${networkBits}`)
+  fleet.run(3 * HOUR_MS, { people: 5, ownerOf48: 600 }, 5 * SECOND_MS)
+  assert.ok(fleet.of(OWNER_OF_48).networkBits >= networkBits - 1)
+})
+
+test('counts are those of all workers, however connections spread', () => {
+  const bits = [1, 2, 16, 64].map(workers => {
+    const fleet = new Fleet(workers).run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
+    return fleet.run(6 * MINUTE_MS, { rented: 600 }).of(RENTED, workers - 1).networkBits
+  })
+  assert.deepEqual(bits, [3, 3, 3, 3])
+})
+
+test("private networks are the operator's own, and are not counted", () => {
+  assert.equal(new Fleet().run(MINUTE_MS, { ownNetwork: 5000 }).of('10.0.0.1'), NEW_SOURCE)
 })

@@ -24,6 +24,8 @@ const INPUTS = {
   addressChallenges: 0,
   addressLimit: 30,
   addressFailures: 0,
+  addressAccepted: 0,
+  siteGrowth: 1,
   source: NEW_SOURCE,
   siteRate: 0,
   siteRateUsual: 0,

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { type Learned, learn } from '../../src/domain/calibrator.ts'
-import { addLoad, type LoadState } from '../../src/domain/load.ts'
+import { addLoad, type LoadState, loadOf } from '../../src/domain/load.ts'
+import { NetworkMemory, reportNetworks, SLOTS } from '../../src/domain/networks.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   challengeOn,
@@ -314,15 +315,46 @@ export function storeConformance(name: string, make: StoreMaker): void {
       const siteKey = 'site_L000000000000000000001'
       let model: LoadState | undefined
       for (let step = 0; step < 20; step++) {
-        under.clock.now += 1 + step * 700
-        const proofs = step < 10 ? step * 3 : 5000 // an attack, in the end
-        const [load] = await clientOf(step).exchangeLoad([{ siteKey, proofs }])
-        model = addLoad(model, now(), proofs)
+        under.clock.now += 1 + step * 700 + (step === 5 ? 7_200_000 : 0)
+        const again = step < 10 ? step * 3 : 5000 // an attack, in the end
+        const counts = { again, once: step * 7 }
+        const [load] = await clientOf(step).exchangeLoad([{ siteKey, ...counts }])
+        model = addLoad(model, now(), counts)
         assert.ok(
           Math.abs(load!.rate - model.rate) < 1e-6 * (1 + model.rate),
           `${step}: ${load!.rate} ${model.rate}`,
         )
         assert.ok(Math.abs(load!.usualRate - model.usualRate) < 1e-9, String(step))
+        assert.ok(Math.abs(load!.growth - loadOf(model).growth) < 1e-9, String(step))
+      }
+    })
+
+    test('networks: both clients add to one table, the same as the domain computes', async () => {
+      const own = await make() // its clock leaps
+      try {
+        const model = new NetworkMemory()
+        const [tag, sameSlot] = [77, 77 + SLOTS]
+        for (let step = 0; step < 60; step++) {
+          own.clock.now += step % 7 === 6 ? 20_000_000 : 3000
+          const report = { tag: step % 5 === 4 ? sameSlot : tag, free: 80, proofs: 1 + ((step * 37) % 400) }
+          const reports = [report, { tag: 1 + step, free: 30, proofs: 2 }]
+          const client = step % 2 ? own.store : own.other
+          const found = await client.exchangeNetworks(report.proofs + 2, reports)
+          const wanted = reportNetworks(model, own.clock.now, report.proofs + 2, reports)
+          const pairs = [
+            [found.all, wanted.all] as const,
+            ...found.networks.map((one, at) => [one, wanted.networks[at]!] as const),
+          ]
+          for (const [is, ought] of pairs) {
+            for (const name of ['recent', 'usual', 'days'] as const)
+              assert.ok(
+                Math.abs(is[name] - ought[name]) <= 1e-6 * (1 + ought[name]),
+                `${step} ${name}: ${is[name]} ${ought[name]}`,
+              )
+          }
+        }
+      } finally {
+        await own.close()
       }
     })
 

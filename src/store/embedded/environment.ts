@@ -5,6 +5,7 @@
  *   <data dir>/state/   limits, used nonces and redemption records: not synced, because the state is trusted only while the
  *                       machine that wrote it stays up. After a reboot the state is deleted and gets a new epoch. Whatever
  *                       was issued before is then refused, not accepted twice. Restarts and crashes of powgate lose nothing.
+ *   <data dir>/networks   the table of domain/networks.ts, a plain file, which outlives reboots
  */
 
 import { randomInt } from 'node:crypto'

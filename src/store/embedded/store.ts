@@ -1,6 +1,14 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
-import { addLoad, type LoadState } from '../../domain/load.ts'
+import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { addLoad, type LoadState, loadOf } from '../../domain/load.ts'
+import {
+  type NetworkAnswer,
+  type NetworkReport,
+  type NetworkTable,
+  reportNetworks,
+} from '../../domain/networks.ts'
 import type { LoadReport, SiteLoad, Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
 import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
@@ -36,6 +44,7 @@ export class EmbeddedStore implements Store {
   readonly #options: EmbeddedStoreOptions
   readonly #clocks: EmbeddedClocks
   readonly #state: StateEnvironment
+  readonly #networks: NetworkFile
   #isUp = true
   #wasOver = false
   #timer: NodeJS.Timeout | undefined
@@ -48,6 +57,7 @@ export class EmbeddedStore implements Store {
     this.description = `embedded store in ${dataDir}`
     this.sites = new EmbeddedRecords(openSites(dataDir), clocks.wallMs)
     this.#state = openState(dataDir)
+    this.#networks = new NetworkFile(join(dataDir, 'networks'))
     this.requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
     this.#schedule(SWEEP_IDLE_MS)
   }
@@ -59,6 +69,7 @@ export class EmbeddedStore implements Store {
     this.requests.flush()
     await this.sites.close()
     await this.#state.file.close()
+    this.#networks.close()
   }
 
   isReady(): boolean {
@@ -78,18 +89,22 @@ export class EmbeddedStore implements Store {
     const { file, loads } = this.#state
     const now = this.#clocks.monotonicMs()
     return file.write(() =>
-      reports.map(({ siteKey, proofs }) => {
+      reports.map(({ siteKey, ...counts }) => {
         const json = loads.get(siteKey)
         const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
-        const after = addLoad(before, now, proofs)
+        const after = addLoad(before, now, counts)
         loads.putSync(siteKey, JSON.stringify(after))
-        return { siteKey, rate: after.rate, usualRate: after.usualRate }
+        return { siteKey, ...loadOf(after) }
       }),
     )
   }
 
   async look(): Promise<StoreLook> {
     return { clockAheadSeconds: 0, evictsBy: undefined, evictedKeys: 0 }
+  }
+
+  async exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer> {
+    return this.#state.file.hold(() => reportNetworks(this.#networks, this.#clocks.wallMs(), proofs, reports))
   }
 
   readonly #onFault = (error: unknown): void => {
@@ -150,6 +165,29 @@ export class EmbeddedStore implements Store {
         isFull ? `the state holds ${used} bytes, its bound` : 'there is room again',
       )
     }
+  }
+}
+
+/** A slot that was never written reads as zeros. */
+class NetworkFile implements NetworkTable {
+  readonly #file: number
+
+  constructor(path: string) {
+    this.#file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
+  }
+
+  read(offset: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length)
+    readSync(this.#file, bytes, 0, length, offset)
+    return bytes
+  }
+
+  write(offset: number, bytes: Buffer): void {
+    writeSync(this.#file, bytes, 0, bytes.length, offset)
+  }
+
+  close(): void {
+    closeSync(this.#file)
   }
 }
 

@@ -35,6 +35,7 @@ export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
 export const ADD_VOTES = load('time', 'add-votes-1')
 export const EXCHANGE_LOAD = load('time', 'exchange-load-n')
+export const EXCHANGE_NETWORKS = load('time', 'exchange-networks-1')
 
 /**
  * Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice.

@@ -1,13 +1,14 @@
 /** The store on Redis: its connection, its shards, and what is asked of them. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import type { NetworkAnswer, NetworkRates, NetworkReport } from '../../domain/networks.ts'
 import type { LoadReport, SiteLoad, Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, evenlySpreadTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
 import { RedisRecords } from './records.ts'
 import { RedisRequests } from './requests.ts'
-import { EXCHANGE_LOAD } from './scripts.ts'
+import { EXCHANGE_LOAD, EXCHANGE_NETWORKS } from './scripts.ts'
 import { Shard } from './shard.ts'
 
 export interface RedisStoreOptions extends StoreListener {
@@ -117,13 +118,29 @@ export class RedisStore implements Store {
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
-    const counts = reports.map(({ proofs }) => String(proofs))
+    const counts = reports.flatMap(({ again, once }) => [String(again), String(once)])
     const values = [this.#clock(), ...counts]
-    const rates = (await this.#connection.run(EXCHANGE_LOAD, keys, values, 'exchanging load')) as string[]
-    return reports.map(({ siteKey }, index) => ({
-      siteKey,
-      rate: Number(rates[index * 2]),
-      usualRate: Number(rates[index * 2 + 1]),
-    }))
+    const found = (await this.#connection.run(EXCHANGE_LOAD, keys, values, 'exchanging load')) as string[]
+    return reports.map(({ siteKey }, index) => {
+      const [rate = 0, usualRate = 0, growth = 1] = found.slice(index * 3, index * 3 + 3).map(Number)
+      return { siteKey, rate, usualRate, growth }
+    })
+  }
+
+  async exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer> {
+    const values = [this.#clock(), proofs, ...reports.flatMap(({ tag, free, proofs }) => [tag, free, proofs])]
+    const key = `${this.#options.keyPrefix}:{load}:networks`
+    const found = await this.#connection.run(
+      EXCHANGE_NETWORKS,
+      [key],
+      values.map(String),
+      'exchanging networks',
+    )
+    const rates = (found as string[]).map(Number)
+    const ratesAt = (index: number): NetworkRates => {
+      const [recent = 0, usual = 0, days = 0] = rates.slice(index * 3, index * 3 + 3)
+      return { recent, usual, days }
+    }
+    return { all: ratesAt(0), networks: reports.map((_, index) => ratesAt(index + 1)) }
   }
 }

@@ -1,26 +1,35 @@
 -- Adds one worker's counts of proofs to the load of each site; computes the same as domain/load.ts.
 -- KEYS     load of each site
--- ARGV     time, see time.lua | proofs of each site since its last report
--- returns  for each site: rate and usual rate as decimal strings
-local FAST_MS, USUAL_MS = 10000, 3600000
-local USUAL_MIN, TOLERATED = 0.5, 4
-local ATTACK_GROWTH, DAY_MS = 0.2, 86400000
+-- ARGV     time, see time.lua | for each: proofs of sources that come again | of all others
+-- returns  for each site: rate, usual rate and growth as decimal strings
+local FAST_MS, ONCE_MS, USUAL_MS, DAY_MS = 10000, 60000, 3600000, 86400000
+local USUAL_MIN, TOLERATED, ATTACK_GROWTH = 0.5, 4, 0.2
+local KEPT_MS = 30 * DAY_MS
+
+local function growth_of(once, usual)
+  return math.max(1, once / math.max(USUAL_MIN, usual))
+end
 
 local answers = {}
 for index = 1, #KEYS do
-  local count = tonumber(ARGV[index + 1])
+  local again, others = tonumber(ARGV[index * 2]), tonumber(ARGV[index * 2 + 1])
   local state = redis.call('GET', KEYS[index])
-  local at, rate, usual = wall, 0, 0
-  if state then at, rate, usual = struct.unpack('>ddd', state) end
-  local elapsed = math.max(0, wall - at)
-  rate = rate * math.exp(-elapsed / FAST_MS) + count * 1000 / FAST_MS
-  local weight = 1 - math.exp(-elapsed / USUAL_MS)
-  local followed = usual + (rate - usual) * weight
+  local since, at, rate, usual, once, once_usual = wall, wall, 0, 0, 0, 0
+  if state and #state == 48 then since, at, rate, usual, once, once_usual = struct.unpack('>dddddd', state) end
+  local elapsed, age = math.max(0, wall - at), wall - since
+  local is_new = age < USUAL_MS
+  local weight = is_new and math.min(1, elapsed / math.max(FAST_MS, age)) or 1 - math.exp(-elapsed / USUAL_MS)
+  rate = rate * math.exp(-elapsed / FAST_MS) + again * 1000 / FAST_MS
+  once = once * math.exp(-elapsed / ONCE_MS) + others * 1000 / ONCE_MS
   local floor = math.max(USUAL_MIN, usual)
-  local most = floor * (1 + ATTACK_GROWTH * elapsed / DAY_MS)
-  usual = rate > TOLERATED * floor and math.min(followed, most) or followed
-  redis.call('SET', KEYS[index], struct.pack('>ddd', math.max(wall, at), rate, usual), 'PX', 24 * USUAL_MS)
-  answers[index * 2 - 1] = string.format('%.17g', rate)
-  answers[index * 2] = string.format('%.17g', usual)
+  local is_held = not is_new and rate > TOLERATED * floor * growth_of(once, once_usual)
+  local followed = usual + (rate - usual) * weight
+  local most = floor * (1 + ATTACK_GROWTH * elapsed / (age < DAY_MS and USUAL_MS or DAY_MS))
+  usual = is_held and math.min(followed, most) or followed
+  once_usual = once_usual + (once - once_usual) * weight
+  redis.call('SET', KEYS[index], struct.pack('>dddddd', since, math.max(wall, at), rate, usual, once, once_usual), 'PX', KEPT_MS)
+  answers[index * 3 - 2] = string.format('%.17g', rate)
+  answers[index * 3 - 1] = string.format('%.17g', usual)
+  answers[index * 3] = string.format('%.17g', growth_of(once, once_usual))
 end
 return answers
