@@ -3,6 +3,7 @@
 import './process/supported-platform.ts'
 import cluster from 'node:cluster'
 import { metricsRoute } from './admin/metrics-route.ts'
+import { recordsRoute } from './admin/records-route.ts'
 import { startAdminServer } from './admin/server.ts'
 import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from './config/config.ts'
 import { ListenError, tryPort } from './config/ports.ts'
@@ -34,7 +35,11 @@ async function runPrimary(): Promise<void> {
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
-    const routes = [metricsRoute(totals, primary, lifecycle), ...dashboard(claimed, totals, primary)]
+    const routes = [
+      metricsRoute(totals, primary, lifecycle),
+      recordsRoute(primary),
+      ...dashboard(claimed, totals, primary),
+    ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)
     const { store, demo } = await prepareStart(claimed, log)

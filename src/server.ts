@@ -10,6 +10,7 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
+import type { KnownRecords } from './domain/site.ts'
 import { SourceWatch } from './domain/sources.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
@@ -39,6 +40,7 @@ export interface Server {
   readonly stats: Stats
   /** Why requests would not be answered with the store's help; undefined if they would. */
   trouble(): StoreTrouble | undefined
+  records(): KnownRecords
   /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
@@ -86,6 +88,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   return {
     stats,
     trouble: () => store.trouble(),
+    records: () => directory.records,
     drain: async () => {
       await listener.close()
       host.isDraining = true

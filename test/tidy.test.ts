@@ -60,7 +60,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
   process: 'config domain http log metrics server.ts store',
   'main.ts': 'admin config dashboard log metrics process sites store',
-  cli: 'check config demo domain explain http log main.ts process protocol sites store trace version.ts',
+  cli: 'admin check config demo domain explain http log main.ts process protocol sites store trace version.ts',
 }
 
 /** The same of bench/, whose rooms also import src/ and test/harness/. */

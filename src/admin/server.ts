@@ -141,11 +141,11 @@ function pathOf({ url = '' }: IncomingMessage): string {
   return end < 0 ? url : url.slice(0, end)
 }
 
-function sendError(response: ServerResponse, status: number, code: string, error: string): void {
+export function sendError(response: ServerResponse, status: number, code: string, error: string): void {
   sendJson(response, status, { error, code })
 }
 
-function sendJson(response: ServerResponse, status: number, body: unknown): void {
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { 'Content-Type': 'application/json' })
   response.end(JSON.stringify(body))
 }

@@ -41,15 +41,23 @@ export function writeToStore<Result>(
 
 /** Loads the store's client and the settings' schema late: help and error lines need neither, and appear sooner. */
 async function openStore(env: NodeJS.ProcessEnv) {
-  const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
+  const config = await settingsOf(env)
   const { openSiteStore } = await import('../store/open.ts')
   try {
-    const { values, problems } = gatherSettings(env)
-    const config = parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
     return { store: await openSiteStore(config), place: await placeOf(config) }
   } catch (error) {
-    if (error instanceof ConfigError || error instanceof StoreSetupError) throw new AdminError(error.message)
-    throw error
+    throw error instanceof StoreSetupError ? new AdminError(error.message) : error
+  }
+}
+
+/** @throws AdminError with a line for each wrong setting */
+export async function settingsOf(env: NodeJS.ProcessEnv): Promise<Config> {
+  const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
+  try {
+    const { values, problems } = gatherSettings(env)
+    return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
+  } catch (error) {
+    throw error instanceof ConfigError ? new AdminError(error.message) : error
   }
 }
 

@@ -5,8 +5,9 @@
 
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
-import { newSiteKey } from '../domain/site.ts'
-import { type ApplyPlan, type PlannedChange, planApply, type SiteEntry, sitesFile } from '../sites/file.ts'
+import { type ApiKeyRecord, newSiteKey } from '../domain/site.ts'
+import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
+import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, Input } from './command.ts'
@@ -21,6 +22,12 @@ export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
     about:
       'Print sites as a file for apply, without API keys: all, that of a first start too, but not that of /demo; or those named.',
     positionals: [{ ...SITE_KEY, isOptional: true, repeats: true }],
+    flags: {
+      'from-service': {
+        about:
+          'What the running service still knows, with the hashes of API keys, after its Redis has lost it.',
+      },
+    },
     example: '> sites.json',
     run: runExport,
   },
@@ -53,24 +60,40 @@ const PROBLEMS_MAX = 100
 async function runApply(input: Input): Promise<void> {
   const author = authorOfCommand('apply')
   const isDry = input.has('dry-run')
-  const entries = await readEntries(await readBytes('file', input.required('file')))
+  const { sites, apiKeys } = await readContent(await readBytes('file', input.required('file')))
   const [plan, store] = await writeToStore(async store => {
-    const plan = planApply(entries, await store.listSites(), {
+    const stored = await store.listSites()
+    const plan = planApply(sites, stored, {
       disablesMissing: input.has('disable-missing'),
       neverMissing: new Set([DEMO_SITE_KEY]),
       newSiteKey: () => newSiteKey(randomBytes(96)),
       now: Date.now(),
     })
-    if (plan.problems.length > 0) throw new AdminError(lines(plan.problems))
-    const changes = plan.changes.map(({ before, after }) => ({ site: after, expected: before }))
+    const siteKeys = new Set([...sites, ...stored].map(({ siteKey }) => siteKey))
+    const problems = [
+      ...plan.problems,
+      ...apiKeys
+        .filter(({ siteKey }) => !siteKeys.has(siteKey))
+        .map(
+          ({ id, siteKey }) =>
+            `apiKeys: expected the site of ${id} in the file, got none with the key ${siteKey}`,
+        ),
+    ]
+    if (problems.length > 0) throw new AdminError(lines(problems))
+    const present = new Set((await store.listApiKeys()).map(({ id }) => id))
+    const missingKeys = apiKeys.filter(({ id }) => !present.has(id))
+    const changes = [
+      ...plan.changes.map(({ before, after }) => ({ site: after, expected: before })),
+      ...missingKeys.map(apiKey => ({ apiKey, expected: undefined })),
+    ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
-    return plan
+    return { ...plan, missingKeys }
   })
   if (input.has('json')) printJson({ ...planJson(plan, isDry), store })
   else printPlan(plan, isDry, store)
 }
 
-async function readEntries(bytes: Uint8Array): Promise<readonly SiteEntry[]> {
+async function readContent(bytes: Uint8Array): Promise<FileContent> {
   const { parseSitesFile } = await import('../sites/parse-file.ts')
   const parsed = parseSitesFile(bytes)
   if ('problems' in parsed) throw new AdminError(lines(parsed.problems))
@@ -83,7 +106,10 @@ function lines(problems: readonly string[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
 }
 
-function planJson({ changes, unchanged }: ApplyPlan, isDry: boolean) {
+/** Sites and API keys. */
+type WholePlan = ApplyPlan & { readonly missingKeys: readonly ApiKeyRecord[] }
+
+function planJson({ changes, unchanged, missingKeys }: WholePlan, isDry: boolean) {
   return {
     dryRun: isDry,
     changed: changes.map(change => ({
@@ -94,27 +120,32 @@ function planJson({ changes, unchanged }: ApplyPlan, isDry: boolean) {
       changes: change.changes,
     })),
     unchanged,
+    ...(missingKeys.length > 0 ? { apiKeysAdded: missingKeys.map(({ id }) => id) } : {}),
   }
 }
 
 const DONE = { create: 'created', change: 'changed', disable: 'disabled' } as const
 
-function printPlan({ changes, unchanged }: ApplyPlan, isDry: boolean, store: string): void {
-  if (changes.length === 0) {
+function printPlan({ changes, unchanged, missingKeys }: WholePlan, isDry: boolean, store: string): void {
+  if (changes.length + missingKeys.length === 0) {
     const sites = unchanged === 1 ? '1 site is' : `${unchanged} sites are`
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
     return
   }
   for (const change of changes) printChange(change, isDry)
+  for (const { id, siteKey } of missingKeys)
+    printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
   const counts = Object.entries(DONE)
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
+  if (missingKeys.length > 0) counts.push(`${missingKeys.length} API keys added`)
   printLine(
     '',
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,
   )
-  const created = changes.filter(({ action }) => action === 'create')
+  const keyed = new Set(missingKeys.map(({ siteKey }) => siteKey))
+  const created = changes.filter(({ action, after }) => action === 'create' && !keyed.has(after.siteKey))
   if (created.length === 0 || isDry) return
   printLine('', 'New sites have no API key yet:', '')
   for (const { after } of created) printLine(`  ${PROGRAM} key create ${after.siteKey}`)
@@ -129,6 +160,14 @@ function printChange(change: PlannedChange, isDry: boolean): void {
 
 async function runExport(input: Input): Promise<void> {
   const siteKeys = input.texts(SITE_KEY.name)
+  if (input.has('from-service')) {
+    if (siteKeys !== undefined) throw new UsageError('--from-service: expected no site keys beside it')
+    const { recordsOfService } = await import('./service-records.ts')
+    const { sites, apiKeys } = await recordsOfService()
+    const isOwn = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
+    printDocument(input, sitesFile(sites.filter(isOwn), apiKeys.filter(isOwn)))
+    return
+  }
   const sites = await withStore(async store => {
     if (siteKeys !== undefined)
       return Promise.all([...new Set(siteKeys)].map(siteKey => findSite(store, siteKey)))

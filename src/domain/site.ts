@@ -34,6 +34,12 @@ export interface ApiKeyRecord {
   revokedAt: number | null
 }
 
+/** What a worker knows, whether or not the store still has it. Without the published test keys. */
+export interface KnownRecords {
+  readonly sites: readonly SiteRecord[]
+  readonly apiKeys: readonly ApiKeyRecord[]
+}
+
 /** The outcome that a published test key always has. */
 export type TestOutcome = 'passes' | 'fails' | 'used'
 

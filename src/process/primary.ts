@@ -8,6 +8,7 @@
  */
 
 import type { Config, SettingValues } from '../config/config.ts'
+import type { KnownRecords } from '../domain/site.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
@@ -33,6 +34,8 @@ interface Slot {
 }
 
 const ASK_STATS_MS = 500
+/** Up to 100,000 sites take a moment. */
+const ASK_RECORDS_MS = 5000
 /** A crash after this time does not count as a crash at the start. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
@@ -104,6 +107,12 @@ export class Primary {
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
+  }
+
+  /** What each worker knows; those that do not say in time are left out. */
+  async askRecords(): Promise<KnownRecords[]> {
+    const answers = await Promise.all([...this.#workers].map(worker => worker.askRecords(ASK_RECORDS_MS)))
+    return answers.filter(records => records !== undefined)
   }
 
   /** Sites and API keys that the store lacks and a worker serves from memory, by the worker that misses most. */

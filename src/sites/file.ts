@@ -4,7 +4,7 @@
  */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import type { SiteRecord } from '../domain/site.ts'
+import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, type SiteSettings } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
@@ -17,6 +17,8 @@ interface SitesFile {
   readonly version: typeof FILE_VERSION
   /** Of each the key and all settings, but for a base that follows from `solveMs`. */
   readonly sites: readonly Record<string, unknown>[]
+  /** Only of a file from a service whose store has lost them. */
+  readonly apiKeys?: readonly ApiKeyRecord[]
 }
 
 /** One site of a file. */
@@ -27,8 +29,8 @@ export interface SiteEntry {
   readonly settings: SiteSettings
 }
 
-/** All settings of all sites in a fixed order, without API keys. */
-export function sitesFile(sites: readonly SiteRecord[]): SitesFile {
+/** All settings of all sites in a fixed order. */
+export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKeyRecord[]): SitesFile {
   return {
     format: FILE_FORMAT,
     version: FILE_VERSION,
@@ -38,11 +40,19 @@ export function sitesFile(sites: readonly SiteRecord[]): SitesFile {
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
       return { siteKey: site.siteKey, ...settings, difficulty }
     }),
+    ...(apiKeys === undefined ? {} : { apiKeys }),
   }
 }
 
 export function inOrderOfCreation(sites: readonly SiteRecord[]): SiteRecord[] {
   return [...sites].sort((a, b) => a.createdAt - b.createdAt || (a.siteKey < b.siteKey ? -1 : 1))
+}
+
+/** What a file says. */
+export interface FileContent {
+  readonly sites: readonly SiteEntry[]
+  /** They are added where the store lacks them. Those that it has stay as they are. */
+  readonly apiKeys: readonly ApiKeyRecord[]
 }
 
 export interface PlannedChange {

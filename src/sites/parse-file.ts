@@ -3,6 +3,7 @@
 import { Ajv, type ErrorObject } from 'ajv'
 import type { Schema } from '../domain/kinds.ts'
 import { didYouMean } from '../domain/nearest.ts'
+import type { ApiKeyRecord } from '../domain/site.ts'
 import {
   completed,
   difficultyProblem,
@@ -12,7 +13,7 @@ import {
   valueIn,
 } from '../domain/site-fields.ts'
 import { TEST_KEYS } from '../domain/test-keys.ts'
-import type { SiteEntry } from './file.ts'
+import type { FileContent } from './file.ts'
 import { SITES_FILE_SCHEMA } from './schema.ts'
 
 /** Longest value that an error line repeats. */
@@ -51,15 +52,16 @@ export function parseObject(
   return problems.lines.length > 0 ? { problems: problems.lines } : { value }
 }
 
-export function parseSitesFile(bytes: Uint8Array): Parsed<readonly SiteEntry[]> {
+export function parseSitesFile(bytes: Uint8Array): Parsed<FileContent> {
   const parsed = parseObject(bytes, SITES_FILE_SCHEMA, ({ sites }, problems) => {
     if (!Array.isArray(sites)) return
     for (const [index, site] of sites.entries()) checkSite(site, `sites[${index}]`, problems)
     checkIdentities(sites, problems)
   })
   if ('problems' in parsed) return parsed
-  const sites = parsed.value.sites as FileSite[]
-  return { value: sites.map(({ siteKey, ...given }) => ({ siteKey, settings: completed(given) })) }
+  const { sites, apiKeys = [] } = parsed.value as { sites: FileSite[]; apiKeys?: ApiKeyRecord[] }
+  const entries = sites.map(({ siteKey, ...given }) => ({ siteKey, settings: completed(given) }))
+  return { value: { sites: entries, apiKeys } }
 }
 
 /** Returns a line if there is none. A byte order mark, which editors leave, is no part of the text. */

@@ -35,11 +35,36 @@ const SITE = objectSchema(
   { title: 'Site', description: 'an object that describes a site', required: ['name'] },
 )
 
+const TIME: Schema = { type: 'integer', minimum: 0, description: 'a time in Unix milliseconds' }
+const TIME_OR_NEVER: Schema = { ...TIME, type: ['integer', 'null'], description: 'such a time, or null' }
+
+const API_KEY = objectSchema(
+  {
+    id: { type: 'string', pattern: '^[0-9A-Za-z]{8}$', description: '8 letters or digits' },
+    siteKey: SITE_KEY,
+    name: { type: 'string', description: 'a name' },
+    secretSha256: { type: 'string', pattern: '^[0-9a-f]{64}$', description: '64 hexadecimal digits' },
+    createdAt: TIME,
+    expiresAt: TIME_OR_NEVER,
+    revokedAt: TIME_OR_NEVER,
+  },
+  {
+    description: 'an object that describes an API key',
+    required: ['id', 'siteKey', 'secretSha256', 'createdAt', 'revokedAt'],
+  },
+)
+
 export const SITES_FILE_SCHEMA = objectSchema(
   {
     format: { const: FILE_FORMAT, description: JSON.stringify(FILE_FORMAT) },
     version: { const: FILE_VERSION, description: String(FILE_VERSION) },
     sites: { type: 'array', items: SITE, description: 'a list of sites' },
+    apiKeys: {
+      type: 'array',
+      items: API_KEY,
+      title: 'API keys, as site export --from-service writes them; those that the store lacks are added',
+      description: 'a list of API keys',
+    },
     $schema: { type: 'string', title: 'For editors', description: 'an address' },
   },
   {

@@ -2,7 +2,13 @@
  * A worker's bounded cache of sites and API keys. While the store is away, the last known copies are used.
  */
 
-import { type ApiKeyRecord, compileSite, type Site, type TestOutcome } from '../domain/site.ts'
+import {
+  type ApiKeyRecord,
+  compileSite,
+  type KnownRecords,
+  type Site,
+  type TestOutcome,
+} from '../domain/site.ts'
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
@@ -62,6 +68,10 @@ export class SiteDirectory {
     return { sites: this.sites.lost, apiKeys: this.apiKeys.lost }
   }
 
+  get records(): KnownRecords {
+    return { sites: this.sites.known.map(({ record }) => record), apiKeys: this.apiKeys.known }
+  }
+
   /** Reads the records that changed since the last call, and some of the others. */
   async refresh(): Promise<void> {
     try {
@@ -112,6 +122,10 @@ export class RecordCache<Thing> {
 
   get lost(): number {
     return this.#lost.size
+  }
+
+  get known(): Thing[] {
+    return [...this.#known.values()]
   }
 
   /** The thing if it is cached, null if it is known not to exist, undefined if `load` must be called. */

@@ -2,6 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { Powgate } from '../cli/cli-process.ts'
+import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { childPids } from '../harness/processes.ts'
@@ -74,6 +76,25 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.deepEqual(load.failures, [], service.service.output)
   assert.ok(load.answers.redeem > 10)
   assert.deepEqual(childPids(pid), pids, 'the same workers')
+
+  // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
+  const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(service.adminUrl).port })
+  const exported = await powgate.run('site export --from-service')
+  assert.equal(exported.code, 0, exported.err)
+  const applied = await powgate.runWithInput(exported.out, 'apply -f - --json')
+  assert.equal(applied.code, 0, applied.err)
+  await untilLost(service, 0)
+  const again = await powgate.runWithInput(exported.out, 'apply -f - --json')
+  assert.equal(JSON.parse(again.out).apiKeysAdded, undefined, 'a second time adds nothing')
+  process.kill(pid, 'SIGHUP')
+  await eventually(PATIENCE_MS, 'new workers', () => childPids(pid).every(child => !pids.includes(child)))
+  const client = new Client(service.service.url)
+  const { siteKey, apiKey } = service.site
+  assert.equal(
+    (await client.verifyToken(apiKey, { token: await client.token(siteKey) })).status,
+    200,
+    'the same keys as before',
+  )
 })
 
 test('a single record that goes while nothing is changed is noticed, and its return', async context => {

@@ -104,7 +104,7 @@ for (const field of FIELDS) {
     const parsed = parseSitesFile(Buffer.from(exported))
     assert.ok('value' in parsed, JSON.stringify(parsed))
     const options = { disablesMissing: false, neverMissing: new Set<string>(), newSiteKey: () => KEY, now: 2 }
-    const [applied] = planApply(parsed.value, [BEFORE], options).changes
+    const [applied] = planApply(parsed.value.sites, [BEFORE], options).changes
     assert.equal(JSON.stringify(applied?.after), JSON.stringify(record))
 
     if (clear !== undefined && clear !== 'base')

@@ -31,7 +31,7 @@ function fileOf(sites: unknown, more: object = {}): Buffer {
 function entriesOf(bytes: Uint8Array): readonly SiteEntry[] {
   const parsed = parseSitesFile(bytes)
   assert.ok('value' in parsed, JSON.stringify(parsed))
-  return parsed.value
+  return parsed.value.sites
 }
 
 function problemsOf(bytes: Uint8Array): readonly string[] {

@@ -1,0 +1,26 @@
+/** Asks the running service of this machine what it knows of sites and API keys. */
+
+import { RECORDS_PATH } from '../admin/records-route.ts'
+import type { KnownRecords } from '../domain/site.ts'
+import { AdminError } from '../sites/sites.ts'
+import { settingsOf } from './site-store.ts'
+
+const ANSWER_MS = 10_000
+
+/** @throws AdminError if the service does not answer */
+export async function recordsOfService(): Promise<KnownRecords> {
+  const { adminPort } = await settingsOf(process.env)
+  if (adminPort === undefined)
+    throw new AdminError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
+  const url = `http://127.0.0.1:${adminPort}${RECORDS_PATH}`
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) })
+    if (!answer.ok) throw new Error(`it answered ${answer.status}`)
+    return (await answer.json()) as KnownRecords
+  } catch (error) {
+    const { message, cause } = error as Error
+    throw new AdminError(
+      `the service at ${url} does not say what it knows: ${(cause as Error)?.message ?? message}`,
+    )
+  }
+}
