@@ -58,6 +58,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     }),
     sitesLost: () => directory.lost.sites + directory.lost.apiKeys,
     clockAheadSeconds: () => watch.clockAheadSeconds,
+    estimatesAtBound: () => service.speeds.atBound,
     siteNamedBy: exchange => namedSite(service, exchange),
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))

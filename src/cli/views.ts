@@ -1,5 +1,6 @@
 /** Sites and API keys as the commands print them, without the hashes of secrets. */
 
+import { isAtBound } from '../domain/calibrator.ts'
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -124,13 +125,21 @@ function fieldLine(field: SiteField, settings: SiteSettings): [name: string, val
 export async function findTiming(store: Pick<SiteStore, 'addVotes'>, { siteKey, difficulty }: SiteRecord) {
   const { solveMs, min, max } = difficulty
   if (solveMs === undefined) return undefined
-  const lead = (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey)
-  return { ...timingFor({ solveMs, min, max }, lead ?? 0), isLearned: lead !== undefined }
+  const estimate = (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey)
+  const timing = timingFor({ solveMs, min, max }, estimate?.lead ?? 0)
+  return {
+    ...timing,
+    isLearned: estimate !== undefined,
+    isAtBound: estimate !== undefined && isAtBound(estimate),
+  }
 }
 
 export function timingFields(timing: Awaited<ReturnType<typeof findTiming>>): [string, string][] {
   if (timing === undefined) return []
-  const origin = timing.isLearned ? 'learned from visits' : 'assumed, nothing is learned yet'
+  const learned = timing.isAtBound
+    ? 'learned, moved as far as a day allows: other visitors, or false claims'
+    : 'learned from visits'
+  const origin = timing.isLearned ? learned : 'assumed, nothing is learned yet'
   return [
     ['base now', `${timing.exactBase.toFixed(2)} bits`],
     ['median device', `${speedText(timing.medianSpeed)}, ${origin}`],

@@ -219,6 +219,13 @@ const PARTS: readonly Part[] = [
       { '{{instance}}': `max by (instance) (${of('powgate_sites_lost')})` },
     ),
     curves(
+      51,
+      'Solving times that drift',
+      'Sites whose estimate of devices moved as far as it may in a day: other visitors, or false claims.',
+      'short',
+      { '{{instance}}': `max by (instance) (${of('powgate_solve_time_estimates_at_bound')})` },
+    ),
+    curves(
       49,
       'Clock',
       "How far each host's clock is ahead of Redis'. Above 5 s hosts refuse each other's challenges and tokens.",

@@ -68,7 +68,7 @@ export class Hmac {
 /** Longest messages, in bytes. Their layouts are in nonce.ts and token.ts. */
 const NONCE_MESSAGE_MAX = 47
 const TOKEN_MESSAGE_MAX = 113
-/** Of solve-time.ts: site key, address key and minute. */
+/** Of solve-time.ts: site key, address key and minute; or a nonce. */
 const DRAW_MESSAGE_MAX = 80
 
 export interface SigningKey {

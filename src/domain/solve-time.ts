@@ -75,7 +75,11 @@ export function wholeBits(base: number, draw: number): number {
  * @returns 0 to 1: evenly distributed, the same within a minute
  */
 export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: number): number {
-  const text = `${siteKey} ${addressKey} ${Math.floor(nowMs / MINUTE_MS)}`
+  return drawOfText(mac, `${siteKey} ${addressKey} ${Math.floor(nowMs / MINUTE_MS)}`)
+}
+
+/** @returns 0 to 1: evenly distributed, the same for the same text */
+export function drawOfText(mac: Hmac, text: string): number {
   writeText(mac.message, 0, text)
   const hash = mac.innerHash(text.length)
   let draw = 0

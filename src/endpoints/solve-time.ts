@@ -1,12 +1,12 @@
 /** The bounds of a challenge; and what more is done for sites that name a solving time (domain/solve-time.ts). */
 
 import { type Address, limitKey } from '../domain/address.ts'
-import { voteOf } from '../domain/calibrator.ts'
+import { mayVote, voteOf } from '../domain/calibrator.ts'
 import { isAttack } from '../domain/load.ts'
 import { nonceTerms } from '../domain/nonce.ts'
 import type { ScoreSignals } from '../domain/score.ts'
 import { raisedBits, type Site } from '../domain/site.ts'
-import { type ChallengeBounds, drawOf, timingFor, wholeBits } from '../domain/solve-time.ts'
+import { type ChallengeBounds, drawOf, drawOfText, timingFor, wholeBits } from '../domain/solve-time.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { Service } from './service.ts'
 
@@ -46,5 +46,6 @@ export function voteOnSpeed(
   const addressKey = limitKey(address, service.settings.ipv6PrefixBits)
   const { base } = usualBounds(service, site, addressKey, nonceTerms(solution.nonce).issuedAtMs)
   if (signals.difficulty > base) return
+  if (!mayVote(drawOfText(service.keyring.signing.drawMac, solution.nonce))) return
   service.speeds.vote(siteKey, address, voteOf(solution, signals, service.speeds.lead(siteKey)))
 }

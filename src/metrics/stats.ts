@@ -31,6 +31,7 @@ interface StatsSources {
   underWay(): number
   sitesLost(): number
   clockAheadSeconds(): number
+  estimatesAtBound(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
   /** Key of the site that a refused request named; undefined if there is no such site. */
@@ -140,6 +141,7 @@ export class Stats implements Events, ExchangeObserver {
       connectionsRefused: refused,
       sitesLost: this.#sources.sitesLost(),
       clockOffset: this.#sources.clockAheadSeconds(),
+      estimatesAtBound: this.#sources.estimatesAtBound(),
       storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,

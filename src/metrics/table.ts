@@ -174,6 +174,11 @@ export const METRICS = {
     'Sites and API keys that a worker serves from memory, because the store has lost them.',
     ['worker'],
   ),
+  estimatesAtBound: gauge(
+    'powgate_solve_time_estimates_at_bound',
+    'Sites with a solving time whose estimate of devices moved as far as it may in a day.',
+    ['worker'],
+  ),
   clockOffset: gauge(
     'powgate_clock_offset_seconds',
     "How far the host's clock is ahead of the store's, as each worker found it within the last minute; 0 with the embedded store.",

@@ -4,7 +4,7 @@
  */
 
 import { type Address, isV4 } from '../domain/address.ts'
-import type { Vote } from '../domain/calibrator.ts'
+import { type Estimate, isAtBound, type Vote } from '../domain/calibrator.ts'
 import { DecayingCounts } from '../domain/decaying-counts.ts'
 import type { SiteStore } from './store.ts'
 
@@ -20,6 +20,8 @@ const VOTE_MS = 600_000
 /** What is left of one vote after that time. */
 const VOTED = Math.exp(-1)
 
+const NOTHING_LEARNED: Estimate = { lead: 0, leadOfDay: 0 }
+
 export class SpeedTracker {
   readonly #store: Pick<SiteStore, 'addVotes'>
   readonly #now: () => number
@@ -28,7 +30,7 @@ export class SpeedTracker {
   #voters: DecayingCounts | undefined
   /** Sums of votes by site key; 0 for a site that only asks. */
   readonly #sums = new Map<string, number>()
-  readonly #leads = new Map<string, { readonly lead: number; readonly atMs: number }>()
+  readonly #estimates = new Map<string, Estimate & { readonly atMs: number }>()
 
   /**
    * @param now milliseconds
@@ -42,10 +44,15 @@ export class SpeedTracker {
 
   /** Bits; 0 until the first exchange after the site was asked for, and while nothing is learned. */
   lead(siteKey: string): number {
-    const known = this.#leads.get(siteKey)
+    const known = this.#estimates.get(siteKey)
     if (known === undefined || this.#now() - known.atMs > STALE_MS)
       this.#sums.set(siteKey, this.#sums.get(siteKey) ?? 0)
     return known?.lead ?? 0
+  }
+
+  /** How many sites have an estimate that moved as far as it may in a day. */
+  get atBound(): number {
+    return [...this.#estimates.values()].filter(isAtBound).length
   }
 
   vote(siteKey: string, address: Address, vote: Vote): void {
@@ -64,9 +71,10 @@ export class SpeedTracker {
     const votes = new Map([...this.#sums].slice(0, SITES_PER_EXCHANGE))
     // Deleted before the call: votes whose answer is lost may have been counted, so they are not sent again.
     for (const siteKey of votes.keys()) this.#sums.delete(siteKey)
-    const leads = await this.#store.addVotes(votes)
+    const estimates = await this.#store.addVotes(votes)
     const atMs = this.#now()
-    if (this.#leads.size > SITES_MAX) this.#leads.clear()
-    for (const siteKey of votes.keys()) this.#leads.set(siteKey, { lead: leads.get(siteKey) ?? 0, atMs })
+    if (this.#estimates.size > SITES_MAX) this.#estimates.clear()
+    for (const siteKey of votes.keys())
+      this.#estimates.set(siteKey, { ...(estimates.get(siteKey) ?? NOTHING_LEARNED), atMs })
   }
 }

@@ -7,6 +7,7 @@
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
+import type { Estimate } from '../domain/calibrator.ts'
 import type { Limited } from '../domain/limits.ts'
 import type { Load, LoadCounts } from '../domain/load.ts'
 import type { NetworkAnswer, NetworkReport } from '../domain/networks.ts'
@@ -174,9 +175,9 @@ export interface SiteStore {
    * Adds up votes on the speed of visitors' devices (domain/calibrator.ts). This changes no record either.
    *
    * @param votes sums of votes by site key; 0 only asks
-   * @returns leads in bits by the same site keys, without sites that never had a vote
+   * @returns estimates by the same site keys, without sites that never had a vote
    */
-  addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>>
+  addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>>
   /** The records written after `revision`; undefined asks for the present revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }

@@ -300,7 +300,8 @@ export function siteConformance(under: () => TestStore): void {
     for (let time = 0; time < 2; time++) {
       const leads = await other().addVotes(ask)
       assert.deepEqual([...leads.keys()], [site])
-      assert.ok(Math.abs(leads.get(site)! - 50 * VOTE_STEP) < 1e-9, String(leads.get(site)))
+      const { lead } = leads.get(site)!
+      assert.ok(Math.abs(lead - 50 * VOTE_STEP) < 1e-9, String(lead))
     }
     assert.equal((await store().changesSince(revision)).revision, revision)
   })

@@ -13,7 +13,7 @@ import {
   auditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import { type Learned, learn } from '../../domain/calibrator.ts'
+import { type Estimate, type Learned, learn } from '../../domain/calibrator.ts'
 import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import { type SiteStore, StoreSetupError } from '../store.ts'
 import { openSites, prepareDataDir, type SitesEnvironment } from './environment.ts'
@@ -73,10 +73,10 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return found
   }
 
-  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>> {
     const { file, speeds } = this.#sites
     return file.writeUnflushed(() => {
-      const leads = new Map<string, number>()
+      const estimates = new Map<string, Estimate>()
       for (const [siteKey, sum] of votes) {
         const json = speeds.get(siteKey)
         let learned = json === undefined ? undefined : (JSON.parse(json) as Learned)
@@ -84,9 +84,9 @@ export class EmbeddedRecords extends Members implements SiteStore {
           learned = learn(learned, this.#now(), sum)
           speeds.putSync(siteKey, JSON.stringify(learned))
         }
-        if (learned !== undefined) leads.set(siteKey, learned.lead)
+        if (learned !== undefined) estimates.set(siteKey, learned)
       }
-      return leads
+      return estimates
     })
   }
 

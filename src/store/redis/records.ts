@@ -20,6 +20,7 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
+import type { Estimate } from '../../domain/calibrator.ts'
 import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { SiteStore } from '../store.ts'
 import { type Connection, connect } from './connection.ts'
@@ -92,15 +93,17 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
-  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>> {
     const values = [this.#clock(), ...[...votes].flatMap(([siteKey, sum]) => [siteKey, String(sum)])]
     const answers = await this.#connection.run(ADD_VOTES, [this.#key('speeds')], values, 'adding votes')
-    const leads = answers as (string | null)[]
-    return new Map(
-      [...votes.keys()].flatMap((siteKey, index) =>
-        leads[index] === null ? [] : [[siteKey, Number(leads[index])]],
-      ),
-    )
+    const estimates = new Map<string, Estimate>()
+    for (const [index, siteKey] of [...votes.keys()].entries()) {
+      const [lead, leadOfDay] = String((answers as unknown[])[index] ?? '')
+        .split(' ')
+        .map(Number)
+      if (leadOfDay !== undefined) estimates.set(siteKey, { lead: lead!, leadOfDay })
+    }
+    return estimates
   }
 
   async close(): Promise<void> {

@@ -1,9 +1,9 @@
 -- Adds one worker's votes on the speed of visitors' devices; computes the same as domain/calibrator.ts.
 -- KEYS     speeds (hash: lead, lead of the day and start of the day, by site key)
 -- ARGV     time, see time.lua | for each: site key | sum of votes, 0 to ask
--- returns  for each: lead as a decimal string, nil for a site that never had a vote
+-- returns  for each: lead and lead of the day as decimals, nil for a site that never had a vote
 local STEP, DAY_MS = 0.0005, 86400000
-local DAY_BITS, FIRST_DAY_BITS = 1, 3
+local DAY_BITS, FIRST_DAY_BITS = 0.5, 3
 
 local answers = {}
 for index = 2, #ARGV, 2 do
@@ -17,6 +17,6 @@ for index = 2, #ARGV, 2 do
     lead = math.max(of_day - most, math.min(of_day + most, lead + votes * STEP))
     redis.call('HSET', KEYS[1], ARGV[index], struct.pack('>ddd', lead, of_day, day))
   end
-  answers[index / 2] = (state or votes ~= 0) and string.format('%.17g', lead) or false
+  answers[index / 2] = (state or votes ~= 0) and string.format('%.17g %.17g', lead, of_day) or false
 end
 return answers
