@@ -117,7 +117,7 @@ export class Service implements Policy {
       addressFailures: isOthers ? 1 : failures,
     })
     if (score < SITE_DEFAULTS.threshold) return { status: 'failed' }
-    loads.count(SITE.siteKey, comesAgain(accepted, sources.of(address, nowMs)))
+    loads.count(SITE, comesAgain(accepted, sources.of(address, nowMs)))
     sources.accepted(address, nowMs)
     return { status: 'passed', score }
   }

@@ -28,6 +28,8 @@ export interface LoadCounts {
   /** Proofs of sources that come again, and of all others. */
   readonly again: number
   readonly once: number
+  /** The usual rate that the site's operator expects. */
+  readonly expected?: number
 }
 
 const FAST_MS = 10_000
@@ -41,7 +43,7 @@ const { usualRateMin } = DEFAULT_POLICY
 const NO_LOAD = { rate: 0, usualRate: 0, onceRate: 0, onceUsual: 0 }
 
 export function addLoad(state: LoadState | undefined, nowMs: number, counts: LoadCounts): LoadState {
-  const { again, once } = counts
+  const { again, once, expected = 0 } = counts
   const before = { ...NO_LOAD, sinceMs: nowMs, atMs: nowMs, ...state }
   const elapsedMs = Math.max(0, nowMs - before.atMs)
   const ageMs = nowMs - before.sinceMs
@@ -54,8 +56,8 @@ export function addLoad(state: LoadState | undefined, nowMs: number, counts: Loa
   const onceRate = before.onceRate * Math.exp(-elapsedMs / ONCE_MS) + (once * 1000) / ONCE_MS
   const onceUsual = before.onceUsual + (onceRate - before.onceUsual) * weight
   const followed = before.usualRate + (rate - before.usualRate) * weight
-  const load = loadOf({ ...before, rate, onceRate })
-  const floor = Math.max(usualRateMin, before.usualRate)
+  const load = loadOf({ ...before, rate, onceRate }, expected)
+  const floor = Math.max(usualRateMin, load.usualRate)
   const growthMs = ageMs < DAY_MS ? USUAL_MS : DAY_MS
   const most = floor * (1 + (ATTACK_GROWTH * elapsedMs) / growthMs)
   const isHeld = !isNew && isAttack(load)
@@ -69,8 +71,9 @@ export function addLoad(state: LoadState | undefined, nowMs: number, counts: Loa
   }
 }
 
-export function loadOf({ rate, usualRate, onceRate, onceUsual }: LoadState): Load {
-  return { rate, usualRate, growth: growthOf(onceRate, onceUsual) }
+/** Less than expected is not usual: a site that was made long before its first crowd has learned next to nothing. */
+export function loadOf({ rate, usualRate, onceRate, onceUsual }: LoadState, expected = 0): Load {
+  return { rate, usualRate: Math.max(expected, usualRate), growth: growthOf(onceRate, onceUsual) }
 }
 
 /** How many times as many people come once as usually; at least 1. */

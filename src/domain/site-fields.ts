@@ -114,6 +114,13 @@ export const SITE_FIELDS = {
     flag: 'solve-ms',
     clear: 'base',
   },
+  usualRate: {
+    kind: number('N', 0.5, 100_000),
+    about: 'Proofs a second that are usual at least, as the operator expects, while less is learned',
+    otherwise: 'what is learned',
+    flag: 'usual-rate',
+    clear: 'no-usual-rate',
+  },
   'ipRules.allow': ranges('allow', 'any', 'Addresses that pass; all others fail'),
   'ipRules.block': ranges('block', 'none', 'Addresses that always fail'),
   'limits.challenge': limit('limit-challenge', 'Requests a minute to /challenge, of an address at this site'),

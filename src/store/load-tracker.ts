@@ -4,6 +4,7 @@
  */
 
 import { decayedRate } from '../domain/load.ts'
+import type { SiteRecord } from '../domain/site.ts'
 import type { SourceWatch } from '../domain/sources.ts'
 import type { LoadReport, SiteLoad, Store } from './store.ts'
 
@@ -19,6 +20,7 @@ const QUIET: SiteLoad = { siteKey: '', rate: 0, usualRate: 0, growth: 1 }
 interface Counts {
   again: number
   once: number
+  readonly expected: number
 }
 
 export class LoadTracker {
@@ -49,9 +51,12 @@ export class LoadTracker {
   }
 
   /** @param isAgain whether the proof's source comes again */
-  count(siteKey: string, isAgain: boolean): void {
+  count(
+    { siteKey, usualRate: expected = 0 }: Pick<SiteRecord, 'siteKey' | 'usualRate'>,
+    isAgain: boolean,
+  ): void {
     let counts = this.#counts.get(siteKey)
-    if (counts === undefined) this.#counts.set(siteKey, (counts = { again: 0, once: 0 }))
+    if (counts === undefined) this.#counts.set(siteKey, (counts = { again: 0, once: 0, expected }))
     counts[isAgain ? 'again' : 'once']++
   }
 

@@ -199,6 +199,17 @@ test('load: a new site learns its usual rate from the start, and is under attack
   }
 })
 
+test('load: what the operator expects is usual, however quiet the days before were, and no more than that', () => {
+  const after = (perSecond: number, expected?: number) => {
+    let state: LoadState | undefined
+    for (let hour = 0; hour < 48; hour++) state = addLoad(state, hour * 3_600_000, { again: 0, once: 0 })
+    for (let second = 0; second < 600; second++)
+      state = addLoad(state, state!.atMs + 1000, { again: perSecond, once: 0, ...(expected && { expected }) })
+    return isAttack(loadOf(state!, expected))
+  }
+  assert.deepEqual([after(35), after(35, 10), after(50, 10)], [true, false, true])
+})
+
 const SECRET = 1
 
 test('fingerprints: one visitor is one; many addresses are counted within a quarter; old ones are forgotten', () => {

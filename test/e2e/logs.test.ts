@@ -123,6 +123,16 @@ describe('lines', () => {
       })
     }))
 
+  test('a rate that the operator expects is the usual one for decisions, from the first proof on', () =>
+    withService({}, async (service, client) => {
+      const { siteKey } = await service.createSite({ ...EASY, usualRate: 5 })
+      await client.token(siteKey, { from: freshAddress() })
+      await eventually(PATIENCE_MS, 'the expected rate', async () => {
+        await client.challenge(siteKey, { from: freshAddress() })
+        return eventsOf(service, 'challenge-issued').at(-1)?.siteRateUsual === 5
+      })
+    }))
+
   test('with POWGATE_LOG_ADDRESSES=network no line has a whole address', () =>
     withService(
       { POWGATE_LOG_ADDRESSES: 'network', POWGATE_TRUSTED_PROXIES: '127.0.0.1' },

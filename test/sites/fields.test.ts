@@ -43,6 +43,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'difficulty.min': [17, '--min 17', 'domain/rules.test.ts', 'difficulty is within the bounds of the site'],
   'difficulty.max': [24, '--max 24', 'contract/challenge.ts', "nor the site's own bounds"],
   'difficulty.solveMs': [300, '--solve-ms 300', SETTINGS, 'a site names a solving time'],
+  usualRate: [40, '--usual-rate 40', 'e2e/logs.test.ts', 'a rate that the operator expects'],
   'ipRules.allow': [['::1'], '--plan pro --allow ::1', 'contract/score.ts', 'not on the allow list'],
   'ipRules.block': [['::1'], '--plan pro --block ::1', 'contract/score.ts', 'in a blocked CIDR'],
   'limits.challenge': [5, '--limit-challenge 5', SETTINGS, OWN_LIMITS],

@@ -94,7 +94,7 @@ export class EmbeddedStore implements Store {
         const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
         const after = addLoad(before, now, counts)
         loads.putSync(siteKey, JSON.stringify(after))
-        return { siteKey, ...loadOf(after) }
+        return { siteKey, ...loadOf(after, counts.expected) }
       }),
     )
   }

@@ -118,7 +118,7 @@ export class RedisStore implements Store {
 
   async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
     const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
-    const counts = reports.flatMap(({ again, once }) => [String(again), String(once)])
+    const counts = reports.flatMap(({ again, once, expected = 0 }) => [again, once, expected].map(String))
     const values = [this.#clock(), ...counts]
     const found = (await this.#connection.run(EXCHANGE_LOAD, keys, values, 'exchanging load')) as string[]
     return reports.map(({ siteKey }, index) => {

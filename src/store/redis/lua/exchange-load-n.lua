@@ -1,6 +1,6 @@
 -- Adds one worker's counts of proofs to the load of each site; computes the same as domain/load.ts.
 -- KEYS     load of each site
--- ARGV     time, see time.lua | for each: proofs of sources that come again | of all others
+-- ARGV     time, see time.lua | for each: proofs of sources that come again | of all others | expected usual rate
 -- returns  for each site: rate, usual rate and growth as decimal strings
 local FAST_MS, ONCE_MS, USUAL_MS, DAY_MS = 10000, 60000, 3600000, 86400000
 local USUAL_MIN, TOLERATED, ATTACK_GROWTH = 0.5, 4, 0.2
@@ -12,7 +12,8 @@ end
 
 local answers = {}
 for index = 1, #KEYS do
-  local again, others = tonumber(ARGV[index * 2]), tonumber(ARGV[index * 2 + 1])
+  local first = index * 3 - 1
+  local again, others, expected = tonumber(ARGV[first]), tonumber(ARGV[first + 1]), tonumber(ARGV[first + 2])
   local state = redis.call('GET', KEYS[index])
   local since, at, rate, usual, once, once_usual = wall, wall, 0, 0, 0, 0
   if state and #state == 48 then since, at, rate, usual, once, once_usual = struct.unpack('>dddddd', state) end
@@ -21,7 +22,7 @@ for index = 1, #KEYS do
   local weight = is_new and math.min(1, elapsed / math.max(FAST_MS, age)) or 1 - math.exp(-elapsed / USUAL_MS)
   rate = rate * math.exp(-elapsed / FAST_MS) + again * 1000 / FAST_MS
   once = once * math.exp(-elapsed / ONCE_MS) + others * 1000 / ONCE_MS
-  local floor = math.max(USUAL_MIN, usual)
+  local floor = math.max(USUAL_MIN, usual, expected)
   local is_held = not is_new and rate > TOLERATED * floor * growth_of(once, once_usual)
   local followed = usual + (rate - usual) * weight
   local most = floor * (1 + ATTACK_GROWTH * elapsed / (age < DAY_MS and USUAL_MS or DAY_MS))
@@ -29,7 +30,7 @@ for index = 1, #KEYS do
   once_usual = once_usual + (once - once_usual) * weight
   redis.call('SET', KEYS[index], struct.pack('>dddddd', since, math.max(wall, at), rate, usual, once, once_usual), 'PX', KEPT_MS)
   answers[index * 3 - 2] = string.format('%.17g', rate)
-  answers[index * 3 - 1] = string.format('%.17g', usual)
+  answers[index * 3 - 1] = string.format('%.17g', math.max(usual, expected))
   answers[index * 3] = string.format('%.17g', growth_of(once, once_usual))
 end
 return answers
