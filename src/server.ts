@@ -58,6 +58,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     }),
     sitesLost: () => directory.lost.sites + directory.lost.apiKeys,
     clockAheadSeconds: () => watch.clockAheadSeconds,
+    evictedKeys: () => watch.evictedKeys,
     estimatesAtBound: () => service.speeds.atBound,
     siteNamedBy: exchange => namedSite(service, exchange),
   })
@@ -263,7 +264,7 @@ function tellOfLost(log: Logger): (lost: Lost) => void {
     const text = hasLost
       ? 'the store has lost sites or API keys; this worker serves those that it knows from memory, and a new worker would refuse them: restart nothing before they are restored'
       : 'the store has all sites and API keys again that this worker knows'
-    log[hasLost ? 'error' : 'warn']({ sites, apiKeys }, text)
+    log[hasLost ? 'error' : 'info']({ sites, apiKeys }, text)
   }
 }
 

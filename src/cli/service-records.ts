@@ -9,10 +9,12 @@ const ANSWER_MS = 10_000
 
 /** @throws AdminError if the service does not answer */
 export async function recordsOfService(): Promise<KnownRecords> {
-  const { adminPort } = await settingsOf(process.env)
+  const { adminHost, adminPort } = await settingsOf(process.env)
   if (adminPort === undefined)
     throw new AdminError('POWGATE_ADMIN_PORT: expected the admin port of the running service')
-  const url = `http://127.0.0.1:${adminPort}${RECORDS_PATH}`
+  const isEvery = adminHost === '0.0.0.0' || adminHost === '::'
+  const host = isEvery ? '127.0.0.1' : adminHost.includes(':') ? `[${adminHost}]` : adminHost
+  const url = `http://${host}:${adminPort}${RECORDS_PATH}`
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) })
     if (!answer.ok) throw new Error(`it answered ${answer.status}`)

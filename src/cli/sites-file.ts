@@ -139,7 +139,8 @@ function printPlan({ changes, unchanged, missingKeys }: WholePlan, isDry: boolea
     .map(([action, done]) => ({ done, count: changes.filter(change => change.action === action).length }))
     .filter(({ count }) => count > 0)
     .map(({ done, count }) => `${count} ${done}`)
-  if (missingKeys.length > 0) counts.push(`${missingKeys.length} API keys added`)
+  if (missingKeys.length > 0)
+    counts.push(`${missingKeys.length} API ${missingKeys.length === 1 ? 'key' : 'keys'} added`)
   printLine(
     '',
     `${isDry ? 'Nothing was written. It would be in' : 'In'} ${store}: ${counts.join(', ')}; ${unchanged} as the file says already.`,

@@ -218,6 +218,9 @@ const PARTS: readonly Part[] = [
       'short',
       { '{{instance}}': `max by (instance) (${of('powgate_sites_lost')})` },
     ),
+    curves(52, 'Evicted keys', 'Each eviction refuses what was issued before. It must be 0.', 'short', {
+      '{{instance}}': `max by (instance) (${of('powgate_store_evicted_keys')})`,
+    }),
     curves(
       51,
       'Solving times that drift',

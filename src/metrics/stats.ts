@@ -31,6 +31,7 @@ interface StatsSources {
   underWay(): number
   sitesLost(): number
   clockAheadSeconds(): number
+  evictedKeys(): number
   estimatesAtBound(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
@@ -141,6 +142,7 @@ export class Stats implements Events, ExchangeObserver {
       connectionsRefused: refused,
       sitesLost: this.#sources.sitesLost(),
       clockOffset: this.#sources.clockAheadSeconds(),
+      evictedKeys: this.#sources.evictedKeys(),
       estimatesAtBound: this.#sources.estimatesAtBound(),
       storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,

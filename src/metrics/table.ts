@@ -179,6 +179,11 @@ export const METRICS = {
     'Sites with a solving time whose estimate of devices moved as far as it may in a day.',
     ['worker'],
   ),
+  evictedKeys: gauge(
+    'powgate_store_evicted_keys',
+    'Keys that Redis has evicted since it started, as each worker found it within the last minute. It must be 0.',
+    ['worker'],
+  ),
   clockOffset: gauge(
     'powgate_clock_offset_seconds',
     "How far the host's clock is ahead of the store's, as each worker found it within the last minute; 0 with the embedded store.",

@@ -2,8 +2,8 @@
 
 import type { Store, StoreLook } from './store.ts'
 
-/** Beyond this the operator is told; the service tolerates 5 s between hosts. */
-const CLOCK_APART_SECONDS_MAX = 1
+/** The operator is told beyond the first, and again beyond the second, where refusals begin. */
+const APART_SECONDS = [1, 5] as const
 
 /** Gets a line for the log. */
 type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => void
@@ -11,6 +11,7 @@ type Tell = (level: 'info' | 'warn' | 'error', about: object, text: string) => v
 export class StoreWatch {
   /** As of the last look. */
   clockAheadSeconds = 0
+  evictedKeys = 0
   readonly #store: Pick<Store, 'look'>
   readonly #tell: Tell
   #last: StoreLook | undefined
@@ -26,14 +27,16 @@ export class StoreWatch {
     const last = this.#last
     this.#last = look
     this.clockAheadSeconds = look.clockAheadSeconds
+    this.evictedKeys = look.evictedKeys
     this.#tellOfClock(look.clockAheadSeconds, last?.clockAheadSeconds ?? 0)
     if (last !== undefined) this.#tellOfEviction(look, last)
   }
 
   #tellOfClock(aheadSeconds: number, before: number): void {
-    const isApart = Math.abs(aheadSeconds) > CLOCK_APART_SECONDS_MAX
-    if (isApart === Math.abs(before) > CLOCK_APART_SECONDS_MAX) return
-    if (isApart)
+    const levelOf = (seconds: number) => APART_SECONDS.filter(apart => Math.abs(seconds) > apart).length
+    const level = levelOf(aheadSeconds)
+    if (level === levelOf(before)) return
+    if (level > 0)
       this.#tell(
         'warn',
         { aheadSeconds },

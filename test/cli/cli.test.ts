@@ -248,7 +248,13 @@ for (const kind of STORE_KINDS) {
     test('a solving time in place of a base, what follows from it, and back', async () => {
       const { siteKey, ...created } = await powgate.json('site create --name timed --solve-ms 300')
       assert.deepEqual(created.difficulty, { base: 19, min: 16, max: 28, solveMs: 300 })
-      const assumed = { solveMs: 300, exactBase: 18.75, medianSpeed: 12e6, isLearned: false, isAtBound: false }
+      const assumed = {
+        solveMs: 300,
+        exactBase: 18.75,
+        medianSpeed: 12e6,
+        isLearned: false,
+        isAtBound: false,
+      }
       assert.deepEqual((await powgate.json('site show', siteKey)).timing, assumed)
       assert.match(
         await powgate.text('site show', siteKey),

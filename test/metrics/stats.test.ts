@@ -42,6 +42,7 @@ function newStats(): Stats {
     underWay: () => 3,
     sitesLost: () => 0,
     clockAheadSeconds: () => 0,
+    evictedKeys: () => 0,
     estimatesAtBound: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
     siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
