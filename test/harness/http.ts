@@ -23,7 +23,8 @@ export interface Call {
   readonly tls?: Pick<RequestOptions, 'servername' | 'cert' | 'key'>
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 256 })
+/** Idle connections end here before the service ends them, which would meet a request on its way on a busy machine. */
+const agent = new Agent({ keepAlive: true, maxSockets: 256, timeout: 4000 })
 
 type Listener = (method: string, path: string, answer: Answer) => void
 let listener: Listener = () => {}
