@@ -23,8 +23,7 @@ export interface Call {
   readonly tls?: Pick<RequestOptions, 'servername' | 'cert' | 'key'>
 }
 
-/** Idle connections end here before the service ends them, which would meet a request on its way on a busy machine. */
-const agent = new Agent({ keepAlive: true, maxSockets: 256, timeout: 4000 })
+const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
 type Listener = (method: string, path: string, answer: Answer) => void
 let listener: Listener = () => {}
