@@ -36,11 +36,11 @@ export class Attacker {
 
   /** To be called once for each request. */
   ask(): void {
-    const { draw, service, measure, timeline } = this.#world
+    const { service, measure, timeline, workerOf } = this.#world
     const count = measure.ofAttack(this.#attack)
     const bot = this.#next++ % this.#addresses.count
-    const worker = draw.below(service.workers)
     const address = this.#addresses.get(bot)
+    const worker = workerOf(address)
     count.asked++
     const answer = service.challenge(address, worker)
     measure.served('challenge')

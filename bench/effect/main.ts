@@ -17,18 +17,20 @@ import { compareWithService } from './against-service.ts'
 import { AIM_COLUMNS, aimRows } from './aims.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
 import { type Row, reportOf, scenarioTable } from './report.ts'
-import { builtInScenarios, type Scenario, scenarioOf } from './scenario.ts'
+import { builtInScenarios, busySites, type Scenario, scenarioOf } from './scenario.ts'
 import { Service } from './service.ts'
 import { type Result, simulate } from './simulate.ts'
 
 const OPTIONS = {
   only: text(
     'NAMES',
-    'Of the scenarios in bench/effect/scenarios.json, separated by commas; without it, all.',
+    'Of the scenarios in bench/effect, separated by commas; without it, all of scenarios.json.',
   ),
+  busy: toggle('Those of busy-sites.json instead: millions of visits, some minutes.'),
   scenario: text('FILE', 'One scenario of your own, a JSON file as bench/effect/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
+  workers: text('N,N', 'Numbers of workers, one run each; without it, as scenarios say, or 2.'),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   before: text('REV', 'Beside it the policy of a Git revision, by its own bench/effect/service.ts.'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
@@ -37,14 +39,23 @@ const OPTIONS = {
   json: toggle('One JSON line for each scenario, policy and speed.'),
 }
 
-interface EffectOptions extends Omit<Values<typeof OPTIONS>, 'only' | 'speed'> {
+interface EffectOptions extends Omit<Values<typeof OPTIONS>, 'only' | 'speed' | 'workers'> {
+  readonly workers: readonly (number | undefined)[]
   readonly only: readonly string[] | undefined
   /** The first is the one of the table. */
   readonly speeds: readonly number[]
 }
 
-function effectOptions({ only, speed, ...rest }: Values<typeof OPTIONS>): EffectOptions {
-  return { ...rest, only: only?.split(','), speeds: speed === undefined ? [1, 0.5, 2] : [speed] }
+function effectOptions({ only, speed, workers, ...rest }: Values<typeof OPTIONS>): EffectOptions {
+  const speeds = speed === undefined ? [1, 0.5, 2] : [speed]
+  return { ...rest, only: only?.split(','), speeds: speeds as [number], workers: numbersOf(workers) }
+}
+
+function numbersOf(list: string | undefined): readonly (number | undefined)[] {
+  const numbers = list?.split(',').map(Number) ?? [undefined]
+  if (numbers.some(count => count !== undefined && !(Number.isInteger(count) && count >= 1)))
+    throw new ToolError('--workers: expected numbers from 1, separated by commas')
+  return numbers
 }
 
 const DETAILS = `\
@@ -81,19 +92,31 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-async function tellAims({ seed, speeds: [speed], base }: EffectOptions): Promise<number> {
-  const rows = await aimRows((scenario, index) => {
-    tell(scenario.name)
-    return simulate(scenario, { seed: seed + index, speed: speed! })
-  }, base)
-  process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
+async function tellAims({ seed, speeds: [speed], base, workers }: EffectOptions): Promise<number> {
+  for (const count of workers) {
+    const rows = await aimRows((scenario, index) => {
+      tell(scenario.name)
+      return simulate(withWorkers(scenario, count), { seed: seed + index, speed: speed! })
+    }, base)
+    if (count !== undefined) process.stdout.write(`workers: ${count}\n`)
+    process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
+  }
   return 0
+}
+
+function withWorkers(scenario: Scenario, count: number | undefined): Scenario {
+  return count === undefined ? scenario : { ...scenario, workers: count }
 }
 
 async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
   if (options.aims) return tellAims(options)
-  const scenarios = chosen(options).map(scenario => ({ ...scenario, base: options.base ?? scenario.base }))
+  const scenarios = chosen(options).flatMap(scenario =>
+    options.workers.map(count => {
+      const name = count === undefined ? scenario.name : `${scenario.name}, ${count} workers`
+      return { ...withWorkers(scenario, count), name, base: options.base ?? scenario.base }
+    }),
+  )
   const policies: Record<string, PolicyMaker> = { now: Service }
   if (options.before !== undefined) policies.before = await policyOf(options.before)
   const rows: Row[] = []
@@ -122,10 +145,11 @@ function tellLine(figures: object): void {
   process.stdout.write(`${JSON.stringify(figures)}\n`)
 }
 
-function chosen({ scenario, only }: EffectOptions): readonly Scenario[] {
+function chosen({ scenario, only, busy }: EffectOptions): readonly Scenario[] {
   if (scenario !== undefined) return [scenarioOf(scenario)]
-  const all = builtInScenarios()
-  for (const name of only ?? [])
+  if (only === undefined) return busy ? busySites() : builtInScenarios()
+  const all = [...builtInScenarios(), ...busySites()]
+  for (const name of only)
     if (!all.some(known => known.name === name)) throw new ToolError(`--only: there is no scenario ${name}`)
-  return all.filter(({ name }) => only === undefined || only.includes(name))
+  return all.filter(({ name }) => only.includes(name))
 }

@@ -26,6 +26,8 @@ export interface World {
   readonly measure: Measure
   /** Multiplies the speed of all devices of people. */
   readonly speed: number
+  /** The worker that a visit's connection leads to. */
+  readonly workerOf: (address: Address) => number
 }
 
 export class Visitor {
@@ -48,14 +50,14 @@ export class Visitor {
   #hasToken = false
 
   constructor(world: World, people: People, address: Address) {
-    const { draw, timeline, service, speed } = world
+    const { draw, timeline, speed } = world
     const { devices } = POPULATIONS
     const known = devices.find(({ name }) => name === people.device)
     this.#world = world
     this.#people = people
     this.#device = known ?? draw.weighted(devices)
     this.#address = address
-    this.#worker = draw.below(service.workers)
+    this.#worker = world.workerOf(address)
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs * 1000, this.#device.sigma) * speed
     this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
     this.#beganMs = timeline.nowMs

@@ -32,7 +32,6 @@ export interface Solution {
 
 /** A service of one site, whose workers each have a state of their own. Workers are numbered from 0. */
 export interface Policy {
-  readonly workers: number
   /** Bits. */
   readonly base: number
   challenge(address: Address, worker: number): ChallengeAnswer
@@ -41,8 +40,11 @@ export interface Policy {
   exchange(): Promise<void>
 }
 
-/** @param base the policy's default if not given */
-export type PolicyMaker = new (clock: Clock, workers: number, base?: number) => Policy
+/**
+ * @param workers of all hosts
+ * @param base the policy's default if not given
+ */
+export type PolicyMaker = new (clock: Clock, workers: number, base?: number, hosts?: number) => Policy
 
 export interface Clock {
   /** Milliseconds since the start of the scenario. */

@@ -1,4 +1,4 @@
-/** The form of scenarios.json, of populations.json and of prices.json. */
+/** The form of scenarios.json and busy-sites.json, of populations.json and of prices.json. */
 
 import { readFileSync } from 'node:fs'
 import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts'
@@ -15,7 +15,11 @@ export interface Scenario {
   readonly name: string
   readonly about: string
   readonly minutes: number
+  /** Of all hosts together. */
   readonly workers?: number
+  readonly hosts?: number
+  /** All visits of a network come to one worker, as over a balancer's kept connections; without it, to any worker. */
+  readonly sticky?: boolean
   readonly base?: number | undefined
   /** Figures are taken of this part; of the whole if not given. */
   readonly measured?: readonly [fromMinute: number, toMinute: number]
@@ -96,6 +100,11 @@ export const PRICES = read<Prices>(here('prices.json'))
 
 export function builtInScenarios(): Scenario[] {
   return read<Scenario[]>(here('scenarios.json'))
+}
+
+/** They take some minutes. */
+export function busySites(): Scenario[] {
+  return read<Scenario[]>(here('busy-sites.json'))
 }
 
 export function scenarioOf(path: string): Scenario {

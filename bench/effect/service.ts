@@ -41,7 +41,7 @@ export class Service implements Policy {
   #sweptAtMs = 0
   #proofs = 1
 
-  constructor(clock: Clock, workers: number, base: number = SITE_DEFAULTS.difficulty.base) {
+  constructor(clock: Clock, workers: number, base: number = SITE_DEFAULTS.difficulty.base, hosts = 1) {
     this.base = base
     this.#clock = clock
     const store = {
@@ -52,13 +52,9 @@ export class Service implements Policy {
     const now = () => clock.nowMs
     this.#workers = Array.from({ length: workers }, (_, index) => {
       const sources = new SourceWatch()
-      const loads = new LoadTracker(store, sources, workers, now, now)
+      const loads = new LoadTracker(store, sources, workers / hosts, now, now)
       return { loads, sources, fingerprints: new FingerprintWatch(workers, index + 1) }
     })
-  }
-
-  get workers(): number {
-    return this.#workers.length
   }
 
   /** To be called once a virtual second. */
