@@ -29,10 +29,10 @@ const LONG_SECONDS = 60
  * took twelve minutes.
  */
 const WARM_UP_SECONDS = 240
-/** Windows last for a minute; then they are swept. */
-const EXPIRY_MS = 240_000
+/** An accepted proof counts for its address for five minutes; then all is swept. */
+const EXPIRY_MS = 480_000
 /** With the lifetimes set below, nothing that requests leave in the store lives longer. */
-const LIFE_SECONDS_MAX = 300
+const LIFE_SECONDS_MAX = 420
 const CONNECTIONS = 128
 /** Wanted share of the CPU time that workers use at full load; a share above HALF_MAX is reduced to about HALF. */
 const HALF = 0.5
