@@ -6,6 +6,9 @@
  *
  * Every verdict has status 200, as at those services. A page can post a form here without a preflight, so requests from
  * pages are refused. Otherwise a page could make its visitors use up the limit of a backend behind the same address.
+ *
+ * A success has no `error-codes`. Of the vendors only Turnstile sends that list empty, and backends of hCaptcha and
+ * reCAPTCHA take the mere presence of the field for a failure.
  */
 
 import { apiKeyId, type Site } from '../domain/site.ts'
@@ -49,7 +52,6 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
       score,
       challenge_ts: new Date(issuedAtMs).toISOString(),
       ...(origins.onlyHostname === undefined ? {} : { hostname: origins.onlyHostname }),
-      'error-codes': [],
     })
   }
 }

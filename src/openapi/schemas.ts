@@ -65,7 +65,6 @@ export const SiteverifySuccessSchema = Type.Object(
     hostname: Type.Optional(
       Type.String({ description: 'Of the origin that the site allows, if that is exactly one.' }),
     ),
-    'error-codes': Type.Array(Type.String(), { maxItems: 0 }),
   },
   { description: 'The token is good, and now used.' },
 )
@@ -119,5 +118,4 @@ export const SITEVERIFY_SUCCESS = {
   score: 1,
   challenge_ts: new Date(SOLVED_AT).toISOString(),
   hostname: 'shop.example',
-  'error-codes': [],
 } as const
