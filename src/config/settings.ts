@@ -102,7 +102,7 @@ export const SETTING_GROUPS = {
     POWGATE_IPV6_PREFIX: integer(
       [48, 128],
       64,
-      'Bits of an IPv6 address that count as one visitor in limits.',
+      'Bits of an IPv6 address that count as one visitor: in limits, and for remoteip at /siteverify.',
     ),
   },
   Secrets: {

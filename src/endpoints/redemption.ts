@@ -53,6 +53,11 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   protected abstract keep(asked: Asked): Asked
   /** Parses a body, once the caller is known. */
   protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
+  /** Whether the address that the caller expects is that of the visitor who solved the challenge. */
+  protected isOfVisitor(expected: Address, visitor: Address): boolean {
+    return expected === visitor
+  }
+
   /** The JSON body of a success. */
   protected abstract success(claims: TokenClaims, site: Site): string
 
@@ -177,7 +182,8 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     if (now >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
       return refused({ reason: 'token-expired' })
     if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
-    if (isOtherAddress(expectedIp, claims.address)) return refused({ reason: 'token-other-address' })
+    if (expectedIp !== undefined && !this.isOfVisitor(parseAddress(expectedIp)!, claims.address))
+      return refused({ reason: 'token-other-address' })
     return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
   }
 
@@ -240,10 +246,6 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
 
 function refused(refusal: Refusal): Attempt {
   return { verdict: 'refused', refusal }
-}
-
-function isOtherAddress(expectedIp: string | undefined, address: Address): boolean {
-  return expectedIp !== undefined && parseAddress(expectedIp) !== address
 }
 
 /**

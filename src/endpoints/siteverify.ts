@@ -11,6 +11,7 @@
  * reCAPTCHA take the mere presence of the field for a failure.
  */
 
+import { type Address, limitKey } from '../domain/address.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -44,6 +45,12 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
 
   protected read(fields: SiteverifyFields, _exchange: Exchange, site: Site): Parsed<Redemption> {
     return parseSiteverify(fields, site)
+  }
+
+  /** Some backends mask IPv6 addresses to the network of one customer before they send them (better-auth: to a /64). */
+  protected override isOfVisitor(expected: Address, visitor: Address): boolean {
+    const { ipv6PrefixBits } = this.service.settings
+    return limitKey(expected, ipv6PrefixBits) === limitKey(visitor, ipv6PrefixBits)
   }
 
   protected success({ score, issuedAtMs }: TokenClaims, { origins }: Site): string {

@@ -10,9 +10,11 @@ import { type Answer, freshAddress } from '../harness/http.ts'
 import { STORE_KINDS, TEST_SECRET, TestService } from '../harness/service.ts'
 import {
   assertNotRedeemed,
+  assertNotSiteverified,
   assertPassed,
   assertRedeemed,
   assertRefused,
+  assertSiteverified,
   requestsUntilLimited,
 } from './answers.ts'
 import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
@@ -89,6 +91,22 @@ function settingTests(subject: Subject): void {
     const neighbour = await subject.client.verify(siteKey, solution, through('2001:db8:0:7::2'))
     assertRefused(neighbour, 403, 'ip-mismatch')
     assertPassed(await subject.client.verify(siteKey, solution, through('2001:0db8:0:7:0::1')))
+  })
+
+  test('/siteverify takes an IPv6 remoteip by its /64, and IPv4 whole; /verify-token takes both whole', async () => {
+    const { siteKey, apiKey: secret } = subject.site
+    const solver = '2001:db8:0:a:1:2:3:4'
+    const token = await subject.client.token(siteKey, through(solver))
+    const ask = (remoteip: string, response = token) =>
+      subject.client.siteverify({ secret, response, remoteip })
+    for (const other of ['2001:db8:0:b::', '2001:db8::', '203.0.113.9'])
+      assertNotSiteverified(await ask(other), 'remoteip-mismatch')
+    const masked = { token, expectedIp: '2001:db8:0:a::' }
+    assertNotRedeemed(await subject.client.verifyToken(secret, masked), 400, 'ip-mismatch')
+    assertSiteverified(await ask(masked.expectedIp))
+    const ofV4 = await subject.client.token(siteKey, through('203.0.113.9'))
+    assertNotSiteverified(await ask('203.0.113.8', ofV4), 'remoteip-mismatch')
+    assertSiteverified(await ask('203.0.113.9', ofV4))
   })
 
   test('§4.2 rule 1, decided: mapped IPv4 and IPv4 are the same address', async () => {
