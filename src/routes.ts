@@ -16,7 +16,7 @@ import type { ContentRoute } from './http/content.ts'
 import { Exchange, refuserOf } from './http/exchange.ts'
 import type { ExchangeHost, ExchangeRules } from './http/exchange-host.ts'
 import { type HeaderList, type Reply, refusalReply } from './http/replies.ts'
-import { contentRequest, endsPlainly } from './http/request-headers.ts'
+import { contentRequest, endsPlainly, queryOf } from './http/request-headers.ts'
 
 /** What each endpoint does. */
 const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Name) => Endpoint } = {
@@ -117,8 +117,15 @@ function addRoute<Name extends EndpointName>(
     faultReply: endpoint.faultReply,
     ambiguousReply,
   }
-  const step = (exchange: Exchange) => endpoint.handle(exchange)
-  const handle: Handler = (response, request) => new Exchange(response, request, host, rules).begin(step)
+  const step = (exchange: Exchange) => endpoint.handle(exchange, '')
+  /** Only /siteverify has a use for the query, so no other request pays for it. */
+  const handle: Handler =
+    errorStyle === 'siteverify'
+      ? (response, request) => {
+          const query = queryOf(request)
+          new Exchange(response, request, host, rules).begin(exchange => endpoint.handle(exchange, query))
+        }
+      : (response, request) => new Exchange(response, request, host, rules).begin(step)
   const shedding = { work, reply: endpoint.overloadReply }
   app[method](path, unlessOverloaded(handle, shedding, host, rules))
   // Preflights are not counted among the endpoint's answers.

@@ -100,7 +100,8 @@ export abstract class Endpoint {
     )
   }
 
-  abstract handle(exchange: Exchange): void
+  /** @param query of the address, unread by most endpoints */
+  abstract handle(exchange: Exchange, query: string): void
 
   protected refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
     if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)

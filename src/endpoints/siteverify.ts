@@ -16,21 +16,29 @@ import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Parsed } from '../http/schemas.ts'
-import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
+import {
+  parseSiteverify,
+  readQuery,
+  readSiteverify,
+  type SiteverifyFields,
+  secretOf,
+} from '../http/siteverify.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { RedemptionEndpoint } from './redemption.ts'
 
 export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
-  handle(exchange: Exchange): void {
+  handle(exchange: Exchange, query: string): void {
     if (exchange.isOfPage) return this.refuse(exchange, 'sent-by-page')
     exchange.readBody(this.service.settings.bodyBytesMax, body => {
       if (body === undefined) this.refuse(exchange, 'body-too-large')
-      else this.#begin(exchange, body)
+      else this.#begin(exchange, body, query)
     })
   }
 
-  #begin(exchange: Exchange, body: Buffer): void {
-    const fields = readSiteverify(body, exchange.contentType)
+  /** Some backends put everything into the query, and send no body (ConfirmEdit of MediaWiki, for reCAPTCHA). */
+  #begin(exchange: Exchange, body: Buffer, query: string): void {
+    const isInQuery = body.length === 0 && query !== ''
+    const fields = isInQuery ? readQuery(query) : readSiteverify(body, exchange.contentType)
     if (!fields.ok) return this.refuse(exchange, fields.refusal.reason, fields.refusal)
     const secret = secretOf(fields.body)
     if (secret === undefined) return this.refuse(exchange, 'credentials-missing')

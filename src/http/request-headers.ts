@@ -135,3 +135,8 @@ export function contentRequest(request: HttpRequest): ContentRequest {
     ifNoneMatch: request.getHeader('if-none-match'),
   }
 }
+
+/** What follows the question mark of the address; empty without one. To be called before the handler returns. */
+export function queryOf(request: HttpRequest): string {
+  return request.getQuery() ?? ''
+}

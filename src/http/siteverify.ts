@@ -65,6 +65,11 @@ export function readSiteverify(bytes: Buffer, contentType: string): Parsed<Sitev
   return { ok: true, body: body as SiteverifyFields }
 }
 
+/** @param query of an address, without its question mark */
+export function readQuery(query: string): Parsed<SiteverifyFields> {
+  return formFields(parseUrlencoded(Buffer.from(query)))
+}
+
 function formFields(form: FormReading): Parsed<SiteverifyFields> {
   return form.ok
     ? { ok: true, body: form.fields }

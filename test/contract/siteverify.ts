@@ -66,6 +66,21 @@ export function siteverifyTests(subject: Subject): void {
     })
   }
 
+  test('/siteverify takes its parameters from the query of a POST without a body, and from there alone', async () => {
+    const { apiKey: secret } = subject.site
+    const from = freshAddress()
+    const inQuery = async (fields: Fields, body = '', headers = {}) =>
+      subject.client.siteverify(body, { from, headers, path: `/siteverify?${new URLSearchParams(fields)}` })
+    const response = await freshToken()
+    assertNotSiteverified(await inQuery({ response }), 'missing-input-secret')
+    const type = { 'Content-Type': URLENCODED }
+    assertNotSiteverified(await inQuery({ secret, response }, 'a=b', type), 'missing-input-secret')
+    assertSiteverified(await inQuery({ secret, response }, '', type))
+    assertNotSiteverified(await inQuery({ secret, response }), 'timeout-or-duplicate')
+    const twice = { path: `/siteverify?secret=${secret}&secret=${secret}` }
+    assertNotSiteverified(await subject.client.siteverify('', twice), 'bad-request')
+  })
+
   test('/siteverify: a token redeemed at one endpoint is used at the other', async () => {
     const { apiKey: secret } = subject.site
     const [first, second] = [await freshToken(), await freshToken()]

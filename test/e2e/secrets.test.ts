@@ -138,6 +138,9 @@ async function everyKindOfRequest(
     token,
   ])
     hear(await client.verifyToken(apiKey, body, caller))
+  const inQuery = `?secret=${apiKey}&response=${encodeURIComponent(token)}`
+  for (const path of [`/siteverify${inQuery}`, `/siteverify${inQuery}&secret=`, `/none${inQuery}`])
+    hear(await client.siteverify('', { ...caller, path }))
   for (const key of [
     `${apiKey}x`,
     `${apiKey.slice(0, -2)}AA`,

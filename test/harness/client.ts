@@ -69,9 +69,9 @@ export class Client {
   }
 
   /** @param body an object is sent as JSON, parameters urlencoded, a FormData as multipart */
-  async siteverify(body: SiteverifyBody, { from, headers = {} }: From = {}): Promise<Answer> {
+  async siteverify(body: SiteverifyBody, { from, headers = {}, path }: From & { path?: string } = {}) {
     const { contentType, bytes } = await encoded(body)
-    return call(`${this.#url}/siteverify`, {
+    return call(this.#url + (path ?? '/siteverify'), {
       method: 'POST',
       headers: { ...(contentType === undefined ? {} : { 'Content-Type': contentType }), ...headers },
       body: bytes,
