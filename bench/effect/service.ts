@@ -45,7 +45,7 @@ export class Service implements Policy {
     this.base = base
     this.#clock = clock
     const store = {
-      exchangeLoad: async (reports: readonly LoadReport[]) => this.#exchange(reports),
+      sites: { exchangeLoad: async (reports: readonly LoadReport[]) => this.#exchange(reports) },
       exchangeNetworks: async (proofs: number, reports: readonly NetworkReport[]) =>
         reportNetworks(this.#networks, clock.nowMs, proofs, reports),
     }
@@ -132,7 +132,7 @@ export class Service implements Policy {
   #exchange(reports: readonly LoadReport[]): SiteLoad[] {
     return reports.map(({ siteKey, ...counts }) => {
       this.#load = addLoad(this.#load, this.#clock.nowMs, counts)
-      return { siteKey, ...loadOf(this.#load) }
+      return { siteKey, ...loadOf(this.#load), sinceMs: this.#load.sinceMs }
     })
   }
 }

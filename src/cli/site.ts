@@ -10,7 +10,17 @@ import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
-import { findKeys, findTiming, originsText, printKeys, siteFields, stateText, timingFields } from './views.ts'
+import {
+  findKeys,
+  findLoad,
+  findTiming,
+  loadFields,
+  originsText,
+  printKeys,
+  siteFields,
+  stateText,
+  timingFields,
+} from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -127,15 +137,20 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const { site, keys, timing } = await withStore(async store => {
+  const { site, keys, timing, load } = await withStore(async store => {
     const site = await findSite(store, siteKey)
-    return { site, keys: await findKeys(store, siteKey), timing: await findTiming(store, site) }
+    return {
+      site,
+      keys: await findKeys(store, siteKey),
+      timing: await findTiming(store, site),
+      load: await findLoad(store, site),
+    }
   })
   if (input.has('json')) {
-    printJson({ ...site, timing, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
+    printJson({ ...site, timing, load, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
     return
   }
-  printFields([...siteFields(site), ...timingFields(timing)])
+  printFields([...siteFields(site), ...timingFields(timing), ...loadFields(load)])
   printLine('')
   printKeys(keys)
 }

@@ -1,6 +1,7 @@
 /** Sites and API keys as the commands print them, without the hashes of secrets. */
 
 import { isAtBound } from '../domain/calibrator.ts'
+import { firstDayUntil } from '../domain/load.ts'
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -132,6 +133,26 @@ export async function findTiming(store: Pick<SiteStore, 'addVotes'>, { siteKey, 
     isLearned: estimate !== undefined,
     isAtBound: estimate !== undefined && isAtBound(estimate),
   }
+}
+
+/** What a site's load usually is; `firstDayUntil` is undefined before its first visit. */
+export async function findLoad(
+  store: Pick<SiteStore, 'exchangeLoad'>,
+  { siteKey, usualRate: expected = 0 }: SiteRecord,
+) {
+  const [load] = await store.exchangeLoad([{ siteKey, again: 0, once: 0, expected }])
+  const { usualRate, sinceMs } = load!
+  return { usualRate, firstDayUntil: sinceMs === undefined ? undefined : firstDayUntil({ sinceMs }) }
+}
+
+export function loadFields({
+  usualRate,
+  firstDayUntil,
+}: Awaited<ReturnType<typeof findLoad>>): [string, string][] {
+  if (firstDayUntil === undefined) return [['usual load', 'not known before the first visit']]
+  const isFirstDay = Date.now() < firstDayUntil
+  const note = isFirstDay ? ` (first day: learned quickly until ${dateText(firstDayUntil)})` : ''
+  return [['usual load', `${usualRate.toFixed(2)} proofs a second of sources that come again${note}`]]
 }
 
 export function timingFields(timing: Awaited<ReturnType<typeof findTiming>>): [string, string][] {

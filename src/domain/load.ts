@@ -63,12 +63,17 @@ export function addLoad(state: LoadState | undefined, nowMs: number, counts: Loa
   const isHeld = !isNew && isAttack(load)
   return {
     sinceMs: before.sinceMs,
-    atMs: Math.max(nowMs, before.atMs),
+    atMs: nowMs, // also if the clock was set back: a later time would stop the fading until then
     rate,
     usualRate: isHeld ? Math.min(followed, most) : followed,
     onceRate,
     onceUsual,
   }
+}
+
+/** When the first day ends, whose loads are learned quickly. */
+export function firstDayUntil({ sinceMs }: Pick<LoadState, 'sinceMs'>): number {
+  return sinceMs + DAY_MS
 }
 
 /** Less than expected is not usual: a site that was made long before its first crowd has learned next to nothing. */

@@ -107,7 +107,7 @@ export function reportNetworks(
     const budget = budgetOf({ usual: usual / windowMinutes, days }, free, all)
     const isLearned = ageMs < FREE_MS || recent + proofs <= budget
     const most = ((at === 0 ? FLOOD_LEARNED : 1) * usual * elapsedMs) / MINUTE_MS / windowMinutes
-    slot.writeDoubleBE(Math.max(nowMs, slot.readDoubleBE(12)), 12)
+    slot.writeDoubleBE(nowMs, 12) // also if the clock was set back: a later time would stop the fading until then
     slot.writeFloatBE(isKept ? recent : recent + proofs, 20)
     slot.writeFloatBE(isKept ? usual - proofs : usual + (isLearned ? proofs : Math.min(proofs, most)), 24)
     table.write(at * SLOT_BYTES, slot)

@@ -3,10 +3,10 @@
  * store once a second, for those of all workers and hosts (domain/load.ts, domain/networks.ts).
  */
 
-import { decayedRate } from '../domain/load.ts'
+import { decayedRate, type Load } from '../domain/load.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import type { SourceWatch } from '../domain/sources.ts'
-import type { LoadReport, SiteLoad, Store } from './store.ts'
+import type { LoadReport, SiteLoad, SiteStore, Store } from './store.ts'
 
 /** Sites in one exchange; the busiest go first, the others wait. */
 const REPORTS_MAX = 1000
@@ -15,7 +15,7 @@ const SITES_MAX = 100_000
 const NETWORKS_MAX = 1500
 const NETWORKS_MIN = 20
 
-const QUIET: SiteLoad = { siteKey: '', rate: 0, usualRate: 0, growth: 1 }
+const QUIET: Load = { rate: 0, usualRate: 0, growth: 1 }
 
 interface Counts {
   again: number
@@ -23,8 +23,10 @@ interface Counts {
   readonly expected: number
 }
 
+type LoadStore = Pick<Store, 'exchangeNetworks'> & { readonly sites: Pick<SiteStore, 'exchangeLoad'> }
+
 export class LoadTracker {
-  readonly #store: Pick<Store, 'exchangeLoad' | 'exchangeNetworks'>
+  readonly #store: LoadStore
   readonly #sources: SourceWatch
   readonly #networksMax: number
   readonly #now: () => number
@@ -37,7 +39,7 @@ export class LoadTracker {
    * @param now milliseconds that never step back
    */
   constructor(
-    store: Pick<Store, 'exchangeLoad' | 'exchangeNetworks'>,
+    store: LoadStore,
     sources: SourceWatch,
     workers: number,
     now: () => number,
@@ -61,11 +63,11 @@ export class LoadTracker {
   }
 
   /** In hundredths, so that logs and traces tell the very numbers that decide. */
-  load(siteKey: string): SiteLoad {
+  load(siteKey: string): Load {
     const load = this.#loads.get(siteKey)
     if (load === undefined) return QUIET
     const { usualRate, rate, growth, atMs } = load
-    return { siteKey, usualRate, growth, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
+    return { usualRate, growth, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
   }
 
   /** To be called once a second. */
@@ -77,7 +79,7 @@ export class LoadTracker {
       .slice(0, REPORTS_MAX)
     // Deleted before the call: a report whose answer is lost may have been counted, so it is not sent again.
     for (const { siteKey } of reports) this.#counts.delete(siteKey)
-    const loads = await this.#store.exchangeLoad(reports)
+    const loads = await this.#store.sites.exchangeLoad(reports)
     const atMs = this.#now()
     if (this.#loads.size > SITES_MAX) this.#loads.clear()
     for (const { usualRate, growth, ...load } of loads)

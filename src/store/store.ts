@@ -178,6 +178,8 @@ export interface SiteStore {
    * @returns estimates by the same site keys, without sites that never had a vote
    */
   addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>>
+  /** Adds counts of proofs to the loads of sites (domain/load.ts); counts of 0 only ask. This changes no record either. */
+  exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
   /** The records written after `revision`; undefined asks for the present revision alone. */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
@@ -189,6 +191,8 @@ export interface LoadReport extends LoadCounts {
 /** Of a site, over all workers. */
 export interface SiteLoad extends Load {
   readonly siteKey: string
+  /** When its first proofs were counted, in Unix milliseconds; undefined before them. */
+  readonly sinceMs: number | undefined
 }
 
 export interface Store {
@@ -203,7 +207,6 @@ export interface Store {
   trouble(): StoreTrouble | undefined
   /** One line for the log: engine and location, without credentials. */
   readonly description: string
-  exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
   /** @param proofs accepted since the last report, each counted once; `reports` counts each at all levels of networks */
   exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer>
   /** Rejects if it does not answer. */

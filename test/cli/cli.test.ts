@@ -61,7 +61,8 @@ for (const kind of STORE_KINDS) {
         },
       ])
       assert.doesNotMatch(JSON.stringify(shown), /sk_|secret|[0-9a-f]{64}/i)
-      const { apiKeys: _, ...site } = shown
+      const { apiKeys: _, load, ...site } = shown
+      assert.deepEqual(load, { usualRate: 0 })
       assert.deepEqual(site, { siteKey, createdAt, updatedAt, ...rest })
       assert.deepEqual(await powgate.json('site list'), [site])
     })

@@ -79,7 +79,7 @@ test('the numbers are what was sent: of all, and of each site, in both ranges', 
       const { traffic } = await data(`range=${range}&site=${site.siteKey}`)
       assertCounted(traffic, expected, `${name}, ${range}`)
       const listed = view.sites.find(({ siteKey }: { siteKey: string }) => siteKey === site.siteKey)
-      assert.equal(listed.name, name)
+      assert.equal(listed.name, `${name} (first day)`)
     }
     for (const endpoint of ['challenge', 'verify', 'verify-token']) {
       const { p50, p99 } = view.latencies[endpoint]
@@ -147,7 +147,10 @@ test('the page shows them, for all sites and for the one that is chosen', async 
   assert.deepEqual(await rowsOf(page, 'Why verifications failed or lost score'), strings(all.reasons))
   assert.deepEqual(await rowsOf(page, 'Limits hit'), { '/challenge per address and site': '4' })
   const busiest = Object.keys(await rowsOf(page, 'Busiest sites'))
-  assert.deepEqual(busiest.sort(), [forum.name, quiet.name, shop.name])
+  assert.deepEqual(
+    busiest.sort(),
+    [forum.name, quiet.name, shop.name].map(name => `${name} (first day)`),
+  )
 
   await page.getByRole('button', { name: forum.name }).click()
   await eventually(PATIENCE_MS, 'the numbers of one site', async () => {

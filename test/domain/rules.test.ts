@@ -199,6 +199,12 @@ test('load: a new site learns its usual rate from the start, and is under attack
   }
 })
 
+test('load: if the clock is set back by an hour, the load goes on fading', () => {
+  const before = addLoad(undefined, 3_600_000, { again: 1000, once: 0 })
+  const after = [0, 60_000].reduce((state, ms) => addLoad(state, ms, { again: 0, once: 0 }), before)
+  assert.ok(after.rate < 1, String(after.rate))
+})
+
 test('load: what the operator expects is usual, however quiet the days before were, and no more than that', () => {
   const after = (perSecond: number, expected?: number) => {
     let state: LoadState | undefined

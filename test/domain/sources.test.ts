@@ -59,6 +59,19 @@ class Fleet {
   }
 }
 
+test('if the clock is set back by an hour, the proofs of networks go on fading', () => {
+  const table = new NetworkMemory()
+  const report = (nowMs: number, proofs: number) =>
+    reportNetworks(table, nowMs, proofs, [{ tag: 7, free: 80, proofs }])
+  for (const [nowMs, proofs] of [
+    [HOUR_MS, 1000],
+    [0, 0],
+  ] as const)
+    report(nowMs, proofs)
+  const { all, networks } = report(10 * MINUTE_MS, 0)
+  assert.ok(all.recent < 1 && networks[0]!.recent < 1, `${all.recent} ${networks[0]!.recent}`)
+})
+
 const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
 
 test('a network without history costs nothing up to what is free, then a bit for each doubling', () => {

@@ -316,9 +316,12 @@ export function storeConformance(name: string, make: StoreMaker): void {
       let model: LoadState | undefined
       for (let step = 0; step < 20; step++) {
         under.clock.now += 1 + step * 700 + (step === 5 ? 7_200_000 : 0)
-        const again = step < 10 ? step * 3 : 5000 // an attack, in the end
+        const again = step < 10 ? 1 + step * 3 : 5000 // an attack, in the end
         const counts = { again, once: step * 7, expected: step < 8 ? 0 : 40 }
-        const [load] = await clientOf(step).exchangeLoad([{ siteKey, ...counts }])
+        const { sites } = clientOf(step)
+        const [asked] = await sites.exchangeLoad([{ siteKey, again: 0, once: 0 }])
+        assert.equal(asked!.sinceMs, model?.sinceMs)
+        const [load] = await sites.exchangeLoad([{ siteKey, ...counts }])
         model = addLoad(model, now(), counts)
         assert.ok(
           Math.abs(load!.rate - model.rate) < 1e-6 * (1 + model.rate),

@@ -20,11 +20,11 @@ let turns = 0
 const pause = () => new Promise(resolve => setImmediate(resolve))
 
 async function write(): Promise<void> {
-  const { file, loads } = openState(dataDir)
+  const { file, probe } = openState(dataDir)
   while (turns < Number(times) || !existsSync(done)) {
     const found = file.write(() => {
-      const value = Number(loads.get(name) ?? 0)
-      loads.putSync(name, String(turns + 1))
+      const value = Number(probe.get(name) ?? 0)
+      probe.putSync(name, String(turns + 1))
       return value
     })
     if (found !== turns) throw new Error(`${name} had committed ${turns} and found ${found}`)

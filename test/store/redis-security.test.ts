@@ -71,7 +71,7 @@ async function exercise(store: RedisStore): Promise<void> {
   await redemptionOn(store, { callerKey: freshKey(), apiKey })
   assert.equal((await redemptionOn(store, { callerKey: freshKey(), apiKey })).status, 'limited')
 
-  assert.equal((await store.exchangeLoad([{ siteKey: SITE, again: 5, once: 5 }])).length, 1)
+  assert.equal((await store.sites.exchangeLoad([{ siteKey: SITE, again: 5, once: 5 }])).length, 1)
   const { revision } = await store.sites.changesSince(undefined)
   assert.deepEqual((await store.sites.changesSince(revision - 1)).siteKeys, [])
   await store.sites.listSites()

@@ -1,7 +1,8 @@
 /**
  * The LMDB files of the embedded store, shared by all processes of one machine.
  *
- *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered
+ *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered. Also what was learned of
+ *                       each site's visitors, of which a crash of the machine may lose the last seconds
  *   <data dir>/state/   limits, used nonces and redemption records: not synced, because the state is trusted only while the
  *                       machine that wrote it stays up. After a reboot the state is deleted and gets a new epoch. Whatever
  *                       was issued before is then refused, not accepted twice. Restarts and crashes of powgate lose nothing.
@@ -60,6 +61,8 @@ export function openSites(dataDir: string) {
       uses: openDb('uses'),
       /** JSON of a Learned by site key. */
       speeds: openDb('speeds'),
+      /** JSON of a LoadState by site key. */
+      loads: openDb('loads'),
     }))
   })
 }
@@ -80,8 +83,8 @@ export function openState(dataDir: string) {
       windows: root.openDB<Buffer, Buffer>('windows', bytes),
       /** Redemption records, and used nonces outside of address logs; see requests.ts. */
       marks: root.openDB<Buffer, Buffer>('marks', bytes),
-      /** JSON of a LoadState by site key. */
-      loads: root.openDB<string, string>('loads', { encoding: 'string' }),
+      /** Written to find out whether the disk takes writes. */
+      probe: root.openDB<string, string>('probe', { encoding: 'string' }),
       /** Drawn when the files were made. */
       epoch: epochOf(file),
     }))

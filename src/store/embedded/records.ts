@@ -1,5 +1,5 @@
 /**
- * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses and votes.
+ * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses, votes and loads.
  *
  * `changes` holds, in one ordered map: `revision` -> number of the last change; `at/<revision>` -> record;
  * `last/<record>` -> revision of its last change (so that a record is listed once, at its last change).
@@ -14,8 +14,9 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import { type Estimate, type Learned, learn } from '../../domain/calibrator.ts'
+import { addLoad, type LoadState, loadOf } from '../../domain/load.ts'
 import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
-import { type SiteStore, StoreSetupError } from '../store.ts'
+import { type LoadReport, type SiteLoad, type SiteStore, StoreSetupError } from '../store.ts'
 import { openSites, prepareDataDir, type SitesEnvironment } from './environment.ts'
 import { checkSites } from './inspection.ts'
 
@@ -88,6 +89,21 @@ export class EmbeddedRecords extends Members implements SiteStore {
       }
       return estimates
     })
+  }
+
+  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
+    const { file, loads } = this.#sites
+    return file.writeUnflushed(() =>
+      reports.map(({ siteKey, ...counts }) => {
+        const json = loads.get(siteKey)
+        const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
+        const after = addLoad(before, this.#now(), counts)
+        const hasCounts = counts.again + counts.once > 0
+        if (hasCounts) loads.putSync(siteKey, JSON.stringify(after))
+        const { sinceMs } = hasCounts ? after : { ...before }
+        return { siteKey, ...loadOf(after, counts.expected), sinceMs }
+      }),
+    )
   }
 
   close(): Promise<void> {

@@ -2,14 +2,13 @@
 
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { addLoad, type LoadState, loadOf } from '../../domain/load.ts'
 import {
   type NetworkAnswer,
   type NetworkReport,
   type NetworkTable,
   reportNetworks,
 } from '../../domain/networks.ts'
-import type { LoadReport, SiteLoad, Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
+import type { Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
 import { openSites, openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
@@ -85,20 +84,6 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
-    const { file, loads } = this.#state
-    const now = this.#clocks.monotonicMs()
-    return file.write(() =>
-      reports.map(({ siteKey, ...counts }) => {
-        const json = loads.get(siteKey)
-        const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
-        const after = addLoad(before, now, counts)
-        loads.putSync(siteKey, JSON.stringify(after))
-        return { siteKey, ...loadOf(after, counts.expected) }
-      }),
-    )
-  }
-
   async look(): Promise<StoreLook> {
     return { clockAheadSeconds: 0, evictsBy: undefined, evictedKeys: 0 }
   }
@@ -148,12 +133,12 @@ export class EmbeddedStore implements Store {
   }
 
   #probe(): void {
-    this.#state.file.write(() => this.#state.loads.putSync('probe', '{}'))
+    this.#state.file.write(() => this.#state.probe.putSync('probe', '{}'))
   }
 
   #checkSize(): void {
-    const { windows, marks, loads } = this.#state
-    const used = [windows, marks, loads].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
+    const { windows, marks, probe } = this.#state
+    const used = [windows, marks, probe].reduce((bytes, database) => bytes + bytesOf(database.getStats()), 0)
     // Twice in a row, because a failed reading of lmdb cannot be told from a successful one.
     const isOver = used > this.#options.bytesMax
     const isFull = isOver && this.#wasOver

@@ -1,6 +1,6 @@
 /**
- * Sites, API keys and the audit log in Redis. All keys share one hash tag, because workers read them once per change, never
- * per request.
+ * Sites, API keys and the audit log in Redis, and what was learned of each site's visitors. All keys of the sites share one
+ * hash tag, because workers read them once per change, never per request.
  *
  *   <prefix>:{sites}:record:s/<site key>   JSON of a SiteRecord
  *   <prefix>:{sites}:record:k/<key id>     JSON of an ApiKeyRecord
@@ -9,6 +9,7 @@
  *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   <prefix>:{sites}:uses                  hash: when an API key was last used, by its id
  *   <prefix>:{sites}:speeds                hash: what was learned of a site's visitors, by site key (lua/add-votes-1.lua)
+ *   <prefix>:{load}:<site key>             the site's load (lua/exchange-load-n.lua)
  */
 
 import type { RedisTarget } from '../../config/redis.ts'
@@ -22,10 +23,10 @@ import {
 } from '../../domain/audit.ts'
 import type { Estimate } from '../../domain/calibrator.ts'
 import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
-import type { SiteStore } from '../store.ts'
+import type { LoadReport, SiteLoad, SiteStore } from '../store.ts'
 import { type Connection, connect } from './connection.ts'
 import { untilUsable } from './inspection.ts'
-import { ADD_VOTES, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
+import { ADD_VOTES, EXCHANGE_LOAD, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 
@@ -41,7 +42,7 @@ export class RedisRecords extends Members implements SiteStore {
   constructor(connection: Connection, prefix: string, clock = () => '') {
     super()
     this.#connection = connection
-    this.#prefix = `${prefix}:{sites}:`
+    this.#prefix = prefix
     this.#clock = clock
   }
 
@@ -106,6 +107,19 @@ export class RedisRecords extends Members implements SiteStore {
     return estimates
   }
 
+  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
+    const keys = reports.map(({ siteKey }) => `${this.#prefix}:{load}:${siteKey}`)
+    const counts = reports.flatMap(({ again, once, expected = 0 }) => [again, once, expected].map(String))
+    const values = [this.#clock(), ...counts]
+    const found = (await this.#connection.run(EXCHANGE_LOAD, keys, values, 'exchanging load')) as string[]
+    return reports.map(({ siteKey }, index) => {
+      const [rate = 0, usualRate = 0, growth = 1, since = 0] = found
+        .slice(index * 4, index * 4 + 4)
+        .map(Number)
+      return { siteKey, rate, usualRate, growth, sinceMs: since === 0 ? undefined : since }
+    })
+  }
+
   async close(): Promise<void> {
     this.#connection.close()
   }
@@ -137,7 +151,7 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   #key(name: string): string {
-    return this.#prefix + name
+    return `${this.#prefix}:{sites}:${name}`
   }
 
   #recordKey(member: string): string {

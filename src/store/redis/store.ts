@@ -2,13 +2,13 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { NetworkAnswer, NetworkRates, NetworkReport } from '../../domain/networks.ts'
-import type { LoadReport, SiteLoad, Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
+import type { Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, evenlySpreadTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
 import { RedisRecords } from './records.ts'
 import { RedisRequests } from './requests.ts'
-import { EXCHANGE_LOAD, EXCHANGE_NETWORKS } from './scripts.ts'
+import { EXCHANGE_NETWORKS } from './scripts.ts'
 import { Shard } from './shard.ts'
 
 export interface RedisStoreOptions extends StoreListener {
@@ -114,17 +114,6 @@ export class RedisStore implements Store {
       evictsBy: looks.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
       evictedKeys: looks.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }
-  }
-
-  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
-    const keys = reports.map(({ siteKey }) => `${this.#options.keyPrefix}:{load}:${siteKey}`)
-    const counts = reports.flatMap(({ again, once, expected = 0 }) => [again, once, expected].map(String))
-    const values = [this.#clock(), ...counts]
-    const found = (await this.#connection.run(EXCHANGE_LOAD, keys, values, 'exchanging load')) as string[]
-    return reports.map(({ siteKey }, index) => {
-      const [rate = 0, usualRate = 0, growth = 1] = found.slice(index * 3, index * 3 + 3).map(Number)
-      return { siteKey, rate, usualRate, growth }
-    })
   }
 
   async exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer> {

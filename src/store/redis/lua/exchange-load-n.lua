@@ -1,7 +1,7 @@
--- Adds one worker's counts of proofs to the load of each site; computes the same as domain/load.ts.
+-- Adds one worker's counts of proofs to the load of each site; counts of 0 only ask. Computes the same as domain/load.ts.
 -- KEYS     load of each site
 -- ARGV     time, see time.lua | for each: proofs of sources that come again | of all others | expected usual rate
--- returns  for each site: rate, usual rate and growth as decimal strings
+-- returns  for each site: rate, usual rate, growth, and when its first proofs were counted (0 before them), as decimal strings
 local FAST_MS, ONCE_MS, USUAL_MS, DAY_MS = 10000, 60000, 3600000, 86400000
 local USUAL_MIN, TOLERATED, ATTACK_GROWTH = 0.5, 4, 0.2
 local KEPT_MS = 30 * DAY_MS
@@ -28,9 +28,12 @@ for index = 1, #KEYS do
   local most = floor * (1 + ATTACK_GROWTH * elapsed / (age < DAY_MS and USUAL_MS or DAY_MS))
   usual = is_held and math.min(followed, most) or followed
   once_usual = once_usual + (once - once_usual) * weight
-  redis.call('SET', KEYS[index], struct.pack('>dddddd', since, math.max(wall, at), rate, usual, once, once_usual), 'PX', KEPT_MS)
-  answers[index * 3 - 2] = string.format('%.17g', rate)
-  answers[index * 3 - 1] = string.format('%.17g', math.max(usual, expected))
-  answers[index * 3] = string.format('%.17g', growth_of(once, once_usual))
+  local has_counts = again + others > 0
+  if has_counts then
+    redis.call('SET', KEYS[index], struct.pack('>dddddd', since, wall, rate, usual, once, once_usual), 'PX', KEPT_MS)
+  end
+  for _, value in ipairs({ rate, math.max(usual, expected), growth_of(once, once_usual), (state or has_counts) and since or 0 }) do
+    answers[#answers + 1] = string.format('%.17g', value)
+  end
 end
 return answers

@@ -34,7 +34,7 @@ local function add(at, tag, free, proofs)
   local elapsed = max(0, now - last)
   recent, usual = recent * exp(-elapsed / RECENT_MS), usual * exp(-elapsed / USUAL_MS)
   if held ~= tag and usual > proofs then
-    call('SETRANGE', key, at * SLOT, pack('>I4ddff', held, since, max(now, last), recent, usual - proofs))
+    call('SETRANGE', key, at * SLOT, pack('>I4ddff', held, since, now, recent, usual - proofs))
     return answer(proofs, 0, 0)
   end
   if held ~= tag then since, recent, usual = now, 0, 0 end
@@ -44,7 +44,7 @@ local function add(at, tag, free, proofs)
   local most = (at == 0 and FLOOD_LEARNED or 1) * usual * elapsed / MINUTE_MS / window
   local learned = (age < FREE_MS or recent + proofs <= budget) and proofs or min(proofs, most)
   recent, usual = as_float(recent + proofs), as_float(usual + learned)
-  call('SETRANGE', key, at * SLOT, pack('>I4ddff', tag, since, max(now, last), recent, usual))
+  call('SETRANGE', key, at * SLOT, pack('>I4ddff', tag, since, now, recent, usual))
   return answer(recent, usual / window, days)
 end
 
