@@ -9,7 +9,7 @@ import { ENDPOINT_NAMES, ENDPOINTS, type EndpointName } from './domain/endpoint.
 import type { WorkKind } from './domain/overload.ts'
 import { ChallengeEndpoint } from './endpoints/challenge.ts'
 import type { Endpoint, Service } from './endpoints/service.ts'
-import { SiteverifyEndpoint } from './endpoints/siteverify.ts'
+import { SiteverifyEndpoint, TurnstileEndpoint } from './endpoints/siteverify.ts'
 import { VerifyEndpoint } from './endpoints/verify.ts'
 import { VerifyTokenEndpoint } from './endpoints/verify-token.ts'
 import type { ContentRoute } from './http/content.ts'
@@ -25,6 +25,12 @@ const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Nam
   'verify-token': VerifyTokenEndpoint,
   siteverify: SiteverifyEndpoint,
 }
+
+/** Where backends look for /siteverify that know only a host: the paths of reCAPTCHA and Turnstile. hCaptcha's is the same. */
+const VENDOR_FLOWS = {
+  '/recaptcha/api/siteverify': SiteverifyEndpoint,
+  '/turnstile/v0/siteverify': TurnstileEndpoint,
+} as const
 
 const PREFLIGHT_SECONDS = 86_400
 
@@ -42,6 +48,8 @@ export function buildApp(
 ): TemplatedApp {
   const app = App()
   for (const name of ENDPOINT_NAMES) addRoute(app, name, service, host)
+  for (const [path, flow] of Object.entries(VENDOR_FLOWS))
+    addRoute(app, 'siteverify', service, host, path, flow)
   for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const rules = { isCrossOrigin: false, faultReply: notFound, ambiguousReply: AMBIGUOUS_REPLY }
@@ -104,10 +112,11 @@ function addRoute<Name extends EndpointName>(
   name: Name,
   service: Service,
   host: ExchangeHost,
+  path = `/${name}`,
+  flow = FLOWS[name],
 ): void {
-  const endpoint = new FLOWS[name](service, name)
+  const endpoint = new flow(service, name)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
-  const path = `/${name}`
   const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)

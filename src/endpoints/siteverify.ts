@@ -7,8 +7,8 @@
  * Every verdict has status 200, as at those services. A page can post a form here without a preflight, so requests from
  * pages are refused. Otherwise a page could make its visitors use up the limit of a backend behind the same address.
  *
- * A success has no `error-codes`. Of the vendors only Turnstile sends that list empty, and backends of hCaptcha and
- * reCAPTCHA take the mere presence of the field for a failure.
+ * A success has no `error-codes`, unless it is asked for at Turnstile's path. Of the vendors only Turnstile sends that list
+ * empty, and backends of hCaptcha and reCAPTCHA take the mere presence of the field for a failure.
  */
 
 import { type Address, limitKey } from '../domain/address.ts'
@@ -61,12 +61,24 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return limitKey(expected, ipv6PrefixBits) === limitKey(visitor, ipv6PrefixBits)
   }
 
-  protected success({ score, issuedAtMs }: TokenClaims, { origins }: Site): string {
-    return JSON.stringify({
+  protected success(claims: TokenClaims, site: Site): string {
+    return JSON.stringify(this.fieldsOf(claims, site))
+  }
+
+  /** The fields of a success, as hCaptcha and reCAPTCHA have them. */
+  protected fieldsOf({ score, issuedAtMs }: TokenClaims, { origins }: Site): object {
+    return {
       success: true,
       score,
       challenge_ts: new Date(issuedAtMs).toISOString(),
       ...(origins.onlyHostname === undefined ? {} : { hostname: origins.onlyHostname }),
-    })
+    }
+  }
+}
+
+/** The same at Turnstile's path. */
+export class TurnstileEndpoint extends SiteverifyEndpoint {
+  protected override fieldsOf(claims: TokenClaims, site: Site): object {
+    return { ...super.fieldsOf(claims, site), 'error-codes': [] }
   }
 }

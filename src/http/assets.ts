@@ -2,7 +2,7 @@
  * Finds the built widget on disk (widget/build/ writes it), and serves its files from memory.
  *
  *   /widget.js, /widget/<name>          stable addresses, cached for five minutes, then revalidated by their ETag
- *   /compat/<vendor>.js                 the same for the scripts that replace a vendor's
+ *   /compat/<vendor>.js                 the same for the scripts that replace a vendor's; also at the vendors' own paths
  *   /widget/<name with its hash>        immutable, cached for a year
  *   /widget/<name with another hash>    the present content, not cached. While the hosts behind a load balancer are upgraded
  *                                       one by one, a page with one version may ask a host with the other
@@ -102,6 +102,14 @@ const COMPAT_PREFIX = '/compat/'
 /** How the names of the files below /compat/ begin. */
 const COMPAT_NAME = 'compat-'
 
+/** The paths of the vendors' scripts, for products that let their users set a host and nothing else. */
+const VENDOR_PATHS: Readonly<Record<string, string>> = {
+  '/1/api.js': 'hcaptcha',
+  '/recaptcha/api.js': 'recaptcha',
+  '/recaptcha/enterprise.js': 'recaptcha',
+  '/turnstile/v0/api.js': 'turnstile',
+}
+
 interface Asset {
   readonly file: StaticFile
   readonly cacheControl: string
@@ -124,6 +132,8 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     }
   }
   byPath.set('/widget.js', byPath.get(`${PREFIX}widget.js`)!)
+  for (const [path, vendor] of Object.entries(VENDOR_PATHS))
+    byPath.set(path, byPath.get(`${COMPAT_PREFIX}${vendor}.js`)!)
   const ofOtherVersion = (path: string): Asset | undefined => {
     if (!path.startsWith(PREFIX)) return undefined
     const [, stem, ending] = HASHED.exec(path.slice(PREFIX.length)) ?? []
@@ -136,7 +146,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
     if (asset === undefined) exchange.answer(notFound)
     else asset.file.answer(exchange, asked, asset.cacheControl)
   }
-  return ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`].map(path => ({
+  return ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)].map(path => ({
     path,
     methods: ['get', 'head'],
     handle,

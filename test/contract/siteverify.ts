@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { apiKeyId } from '../../src/domain/site.ts'
 import { revokeApiKey } from '../../src/sites/sites.ts'
-import { freshAddress } from '../harness/http.ts'
+import { call, freshAddress } from '../harness/http.ts'
 import { words } from '../harness/values.ts'
 import {
   assertNotRedeemed,
@@ -80,6 +80,21 @@ export function siteverifyTests(subject: Subject): void {
     const twice = { path: `/siteverify?secret=${secret}&secret=${secret}` }
     assertNotSiteverified(await subject.client.siteverify('', twice), 'bad-request')
   })
+
+  for (const path of ['/recaptcha/api/siteverify', '/turnstile/v0/siteverify']) {
+    test(`${path}: the vendor's path, with its shape`, async () => {
+      const visitor = subject.visitor()
+      const fields = { secret: visitor.site.apiKey, response: await visitor.token() }
+      const askThere = (body: object) => subject.client.siteverify(body, { from: freshAddress(), path })
+      assertNotSiteverified(await askThere({ ...fields, remoteip: '192.0.2.1' }), 'remoteip-mismatch')
+      const { json } = await askThere(new URLSearchParams(fields))
+      assert.equal(json.success, true)
+      assert.deepEqual(json['error-codes'], path.startsWith('/turnstile') ? [] : undefined)
+      assertNotSiteverified(await askThere(fields), 'timeout-or-duplicate')
+      const { status, headers } = await call(subject.url + path)
+      assert.deepEqual([status, headers.allow], [405, 'POST'])
+    })
+  }
 
   test('/siteverify: a token redeemed at one endpoint is used at the other', async () => {
     const { apiKey: secret } = subject.site

@@ -27,6 +27,8 @@ const REDEMPTION_PATHS = [
     ' ',
   ),
   `http://${NAME}/verify-token`,
+  '/turnstile/v0/siteverify',
+  '/recaptcha/api/siteverify',
 ]
 
 const HAPROXY = sample('haproxy', 'mode http')
@@ -153,7 +155,7 @@ describe('samples of the documentation', () => {
       assert.equal((await ask({})).status, 400)
       assert.equal((await ask({ cert: otherCert, key: otherKey })).status, 400)
       assert.equal((await ask({ servername: 'other.example' })).status, 421)
-      for (const path of ['/verify-token', '/siteverify'])
+      for (const path of ['/verify-token', '/siteverify', '/turnstile/v0/siteverify'])
         assert.equal((await ask({ cert, key }, path)).status, 403)
     } finally {
       await proxy.stop()
@@ -177,7 +179,7 @@ async function keepsVisitorsOut(proxy: FrontProxy, site: TestSite): Promise<void
     const answer = await connection.request(lines.join('\r\n'))
     connection.close()
     assert.doesNotMatch(answer?.body ?? '', /"success"/, path)
-    if (/^\/(verify-token|siteverify)(\?|$)/.test(path)) assert.equal(answer?.status, 403, path)
+    if (/^\/(verify-token|(.+\/)?siteverify)(\?|$)/.test(path)) assert.equal(answer?.status, 403, path)
   }
   const redeemed = await client.verifyToken(site.apiKey, { token, expectedIp: visitor }, { from: BACKEND })
   assert.equal(redeemed.status, 200, redeemed.text)

@@ -22,14 +22,18 @@ Object.assign(window, { note, passed, expired, failed, loaded })
 `
 
 /** Opens a page with the vendor's script and one form, under a policy that allows only the service. */
-async function open(vendor: string, body: string, options: { script?: string; query?: string } = {}) {
-  const { script = '', query = '' } = options
+async function open(
+  vendor: string,
+  body: string,
+  options: { script?: string; query?: string; path?: string } = {},
+) {
+  const { script = '', query = '', path = `/compat/${vendor}.js` } = options
   const host = gateway.origin()
   pages.add('/page.js', CALLS + script)
   pages.add(
     '/form',
     `<!doctype html><html lang="en"><head><title>A form</title><meta charset="utf-8"><script src="/page.js"></script>
-<script src="${host}/compat/${vendor}.js${query}" async defer></script></head>
+<script src="${host}${path}${query}" async defer></script></head>
 <body><form action="/received" method="post"><input name="name" value="Ada">${body}</form></body></html>`,
     {
       'Content-Security-Policy': `default-src 'none'; script-src 'self' ${host}; connect-src ${host}; frame-src ${host}; form-action 'self'; require-trusted-types-for 'script'; trusted-types 'none'`,
@@ -291,3 +295,17 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   for (const token of tokens) assert.equal((await redeem(token)).success, true)
   assertQuiet(notes)
 })
+
+for (const [path, vendor, name] of [
+  ['/turnstile/v0/api.js', 'cf-turnstile', 'turnstile'],
+  ['/1/api.js', 'h-captcha', 'hcaptcha'],
+  ['/recaptcha/api.js', 'g-recaptcha', 'grecaptcha'],
+  ['/recaptcha/enterprise.js', 'g-recaptcha', 'grecaptcha.enterprise'],
+] as const)
+  test(`${path}: a page of which only the host and the key were changed`, async () => {
+    const box = `<div class="${vendor}" data-sitekey="${SITE_KEY}" data-callback="passed"></div>`
+    const { page, notes } = await open('', box, { path, query: '?onload=loaded' })
+    await called(page, 'loaded')
+    assert.equal(await called(page, 'passed'), await evaluate(page, `${name}.getResponse()`))
+    assertQuiet(notes)
+  })

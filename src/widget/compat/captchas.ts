@@ -8,7 +8,8 @@ import { type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from '
 
 /** This script's element; null in a module. Called through the getter, which `<img name="currentScript">` does not shadow. */
 const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
-const ADDRESS = /(https?:[^\s?#]*?)\/(?:compat\/|widget\/compat-)[\w.]+\.js(\?[^\s#:)]*)?/
+const ADDRESS =
+  /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
 /** A stack trace comes first, because an injected `<base>` changes what `src` says. */
 const found = ADDRESS.exec(`${new Error().stack}`) ?? ADDRESS.exec(script?.src ?? '')
 /** The query of the script's address: `?render=explicit&onload=NAME`. */
