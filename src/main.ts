@@ -42,7 +42,10 @@ async function runPrimary(): Promise<void> {
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)
-    const { store, demo } = await prepareStart(claimed, log)
+    const { store, demo } = await prepareStart(claimed, log, cause => {
+      totals.startWaitsBecause = cause
+    })
+    totals.startWaitsBecause = undefined
     const config: Config = { ...claimed, demo }
     await primary.start({ config, settings: values }).catch(error => {
       throw new StoreSetupError((error as Error).message)

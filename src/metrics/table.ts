@@ -156,7 +156,7 @@ export const METRICS = {
   storeUp: gauge('powgate_store_up', 'Whether the store answers every worker (1) or not (0).', [], 'least'),
   storeDown: gauge(
     'powgate_store_down',
-    'Workers that the store does not answer, by cause.',
+    'Workers that the store does not answer, by cause; 1 while a start waits for the store.',
     ['cause'],
     'sum',
   ),

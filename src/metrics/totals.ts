@@ -3,6 +3,7 @@
  * process counts itself. A worker may run newer code than the primary process: the header of table.ts says what that means.
  */
 
+import type { StoreCause } from '../domain/reason-words.ts'
 import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
 import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
@@ -27,6 +28,8 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 export class Totals {
   /** What the primary process counts. */
   readonly counts = newCounts()
+  /** Why the store does not answer a start, before there are workers. */
+  startWaitsBecause: StoreCause | undefined
   /** Running workers, in the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
   /** What ended workers had sent last. It is part of the retired sum. */
@@ -69,6 +72,7 @@ export class Totals {
     const values: Values = { ...valuesOf(this.counts), logLinesLost: this.#logLinesLost() }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
+    if (this.startWaitsBecause !== undefined) values[`storeDown ${this.startWaitsBecause}`] = 1
     return values
   }
 

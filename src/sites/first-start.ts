@@ -3,6 +3,7 @@
 import { type Config, type DemoMode, localUrl } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
+import type { StoreCause } from '../domain/reason-words.ts'
 import type { Logger } from '../log/logger.ts'
 import { createStore } from '../store/open.ts'
 import { PROGRAM } from '../version.ts'
@@ -27,9 +28,14 @@ interface Start {
 /**
  * Waits for the store as long as the configuration says.
  *
+ * @param onWaiting called again and again while the start waits
  * @throws StoreSetupError
  */
-export async function prepareStart(config: Config, log: Logger): Promise<Start> {
+export async function prepareStart(
+  config: Config,
+  log: Logger,
+  onWaiting: (cause: StoreCause) => void,
+): Promise<Start> {
   if (config.redis === undefined) {
     const { prepareFiles } = await import('../store/embedded/inspection.ts')
     const damage = prepareFiles(config.dataDir)
@@ -42,7 +48,10 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
     sweeps: false,
     deadlineMs: PATIENT_MS,
     openMs: config.storeWaitMs,
-    onWaiting: cause => sayWaiting(cause),
+    onWaiting: (why, cause) => {
+      onWaiting(cause)
+      sayWaiting(why)
+    },
   })
   const sayWaiting = waitingLines(config, log, () => store.description)
   try {
@@ -71,15 +80,15 @@ export async function prepareStart(config: Config, log: Logger): Promise<Start> 
 }
 
 /** Logs every few seconds what the start waits for. */
-function waitingLines(config: Config, log: Logger, description: () => string): (cause: string) => void {
+function waitingLines(config: Config, log: Logger, description: () => string): (why: string) => void {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
-  return cause => {
+  return why => {
     const now = performance.now()
     if (now < nextLineAtMs) return
     nextLineAtMs = now + LINES_MS
     const restSeconds = Math.max(0, Math.round((startedAtMs + config.storeWaitMs - now) / 1000))
-    log.warn(`waiting for ${description()}: ${cause}; giving up in ${restSeconds} s`)
+    log.warn(`waiting for ${description()}: ${why}; giving up in ${restSeconds} s`)
   }
 }
 

@@ -108,7 +108,7 @@ export type OnStoreCall = (operations: number, seconds: number) => void
 /** What a store tells its owner. */
 export interface StoreListener {
   /** `open` has tried once more. */
-  readonly onWaiting?: (cause: string) => void
+  readonly onWaiting?: (why: string, cause: StoreCause) => void
   /** The store went away, or came back. */
   readonly onChange?: (up: boolean, cause: string) => void
   /** The store is still away, for another cause than told last, or for a minute more. */

@@ -99,6 +99,10 @@ describe('problems', () => {
   test('each is named, the worst first', () => {
     const cases: [Partial<ServiceState>, RegExp[]][] = [
       [{ workersRunning: 0, workersWithStore: 0, isReady: false, isHealthy: false }, [/^bad No worker runs/]],
+      [
+        { workersRunning: 0, workersWithStore: 0, isReady: false, storeCauses: ['refused'] },
+        [/^bad The start waits for the store: nothing listens at its address\. Nothing is answered\.$/],
+      ],
       [{ workersRunning: 1, workersWithStore: 1 }, [/^warn 1 of 2 workers run/]],
       [{ workersWithStore: 1 }, [/^bad The store does not answer 1 of 2 workers\. /]],
       [

@@ -85,6 +85,8 @@ test('a start waits for Redis, says so, is not ready meanwhile, and gives up wit
   assert.match(output(), line)
   for (const path of ['/healthz', '/readyz'])
     assert.equal((await call(`http://127.0.0.1:${adminPort}${path}`)).status, 503)
+  const metrics = (await call(`http://127.0.0.1:${adminPort}/metrics`)).text
+  assert.match(metrics, /^powgate_store_up 0$.*^powgate_store_down\{cause="refused"\} 1$/ms)
   const { code, stderr } = await ended
   assert.ok(performance.now() - startedAtMs > 3900)
   assert.equal(code, 1)

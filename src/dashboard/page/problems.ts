@@ -42,7 +42,10 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   const bad = (text: string) => problems.push({ level: 'bad', text })
   const warn = (text: string) => problems.push({ level: 'warn', text })
   const { isReady, workers, workersRunning, workersWithStore, sitesLost } = service
-  if (workersRunning === 0) bad('No worker runs: nothing is answered.')
+  const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
+  const because = why === '' ? '' : `: ${why}`
+  if (workersRunning === 0 && why !== '') bad(`The start waits for the store${because}. Nothing is answered.`)
+  else if (workersRunning === 0) bad('No worker runs: nothing is answered.')
   else if (workersRunning < workers) {
     warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
   }
@@ -51,8 +54,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     const who = away === workersRunning ? 'all workers' : `${away} of ${workersRunning} workers`
     const effect =
       'Tokens cannot be redeemed; challenges and verifications go on only if POWGATE_FAIL_OPEN says so.'
-    const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
-    bad(`The store does not answer ${who}${why === '' ? '' : `: ${why}`}. ${effect}`)
+    bad(`The store does not answer ${who}${because}. ${effect}`)
   } else if (!isReady && workersRunning > 0)
     bad('Not ready: a load balancer that asks /readyz sends nothing here.')
   else if (!service.isHealthy && workersRunning === workers) warn('A worker is starting, or does not answer.')

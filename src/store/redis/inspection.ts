@@ -2,7 +2,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
-import { type StoreLook, StoreSetupError, type StoreTrouble } from '../store.ts'
+import { type StoreListener, type StoreLook, StoreSetupError, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
@@ -58,7 +58,7 @@ export function causeOf(why: string): StoreCause {
  */
 export async function untilUsable(
   connection: Connection,
-  { target, openMs, onWaiting }: { target: RedisTarget; openMs: number; onWaiting?: (cause: string) => void },
+  { target, openMs, onWaiting }: { target: RedisTarget; openMs: number } & Pick<StoreListener, 'onWaiting'>,
   reach: () => Promise<unknown>,
 ): Promise<void> {
   const giveUpAt = performance.now() + openMs
@@ -68,9 +68,9 @@ export async function untilUsable(
       (error: Error) => connection.lastError() ?? error.message,
     )
     if (why === undefined) break
-    const { line, isLasting } = troubleOf(target, why)
+    const { cause, line, isLasting } = troubleOf(target, why)
     if (isLasting || performance.now() > giveUpAt) throw new StoreSetupError(line)
-    onWaiting?.(why)
+    onWaiting?.(why, cause)
     await new Promise(resolve => setTimeout(resolve, POLL_MS))
   }
   await checkServer(connection.ask, target)
