@@ -38,7 +38,7 @@ async function runPrimary(): Promise<void> {
     const routes = [
       metricsRoute(totals, primary, lifecycle),
       recordsRoute(primary),
-      ...dashboard(claimed, totals, primary),
+      ...dashboard(claimed, totals, primary, lifecycle),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)

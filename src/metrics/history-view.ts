@@ -126,6 +126,12 @@ export interface ServiceState {
   readonly workersWithStore: number
   /** Sites and API keys that the store has lost, by the worker that misses most. */
   readonly sitesLost: number
+  /** By which the host's clock is ahead of the store's, by the worker that finds most. */
+  readonly clockAheadSeconds: number
+  /** By Redis, since it started. */
+  readonly evictedKeys: number
+  /** Whether the last SIGHUP renewed all workers; true before the first. */
+  readonly isReloadDone: boolean
   /** Why the others do not. */
   readonly storeCauses: readonly StoreCause[]
   /** Workers that ended or hung and were replaced, since the start of the service. */

@@ -115,6 +115,10 @@ describe('problems', () => {
       ],
       [{ isReady: false }, [/^bad Not ready/]],
       [{ sitesLost: 3 }, [/^bad The store has lost 3 sites/]],
+      [{ clockAheadSeconds: 7.2 }, [/^warn The clock is 7 s ahead of that of Redis.*: see timedatectl/]],
+      [{ clockAheadSeconds: -90 }, [/^warn The clock is 2 min behind that of Redis/]],
+      [{ evictedKeys: 1200 }, [/^warn Redis has evicted 1,200 keys .*: see its maxmemory and/]],
+      [{ isReloadDone: false }, [/^warn The last SIGHUP took no effect.*: see the log/]],
       [{ isHealthy: false }, [/^warn A worker is starting/]],
     ]
     for (const [service, expected] of cases) {

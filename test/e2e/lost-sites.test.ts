@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
+import { call } from '../harness/http.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { childPids } from '../harness/processes.ts'
 import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
@@ -70,6 +71,8 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   process.kill(pid, 'SIGHUP')
   await eventually(PATIENCE_MS, 'refused', () => linesOf(service, REFUSED_LINE).length === 1)
   assert.equal((await service.scrape()).value('powgate_config_last_reload_successful'), 0)
+  const page = (await call(`${service.adminUrl}/dashboard/data.json`)).json
+  assert.equal(page.service.isReloadDone, false)
   await pause(1000)
   await load.stop()
   context.diagnostic(`${load.sent} requests after the loss, ${load.failures.length} failed`)

@@ -2,7 +2,7 @@
 
 import { STORE_CAUSES } from '../../domain/reason-words.ts'
 import type { DashboardData } from '../../metrics/history-view.ts'
-import { clockSeconds, exact, milliseconds, sum } from './format.ts'
+import { clockSeconds, duration, exact, milliseconds, sum } from './format.ts'
 
 export type Level = 'good' | 'warn' | 'bad'
 
@@ -13,6 +13,7 @@ export interface Problem {
 
 /** Numbers this old are stale: the service has not answered since. */
 const STALE_MS = 25_000
+const CLOCK_APART_SECONDS_MAX = 1
 const LAG_MS_MAX = 100
 const STORE_P99_MS_MAX = 50
 
@@ -42,6 +43,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   const bad = (text: string) => problems.push({ level: 'bad', text })
   const warn = (text: string) => problems.push({ level: 'warn', text })
   const { isReady, workers, workersRunning, workersWithStore, sitesLost } = service
+  const { clockAheadSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
   const because = why === '' ? '' : `: ${why}`
   if (workersRunning === 0 && why !== '') bad(`The start waits for the store${because}. Nothing is answered.`)
@@ -62,6 +64,16 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     bad(
       `The store has lost ${exact(sitesLost)} sites or API keys, served from memory: restart nothing, see the log.`,
     )
+  const apart = Math.abs(clockAheadSeconds)
+  if (apart > CLOCK_APART_SECONDS_MAX)
+    warn(
+      `The clock is ${duration(apart)} ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,
+    )
+  if (evictedKeys > 0)
+    warn(
+      `Redis has evicted ${exact(evictedKeys)} keys since it started, and refused what was issued before: see its maxmemory and maxmemory-policy.`,
+    )
+  if (!isReloadDone) warn('The last SIGHUP took no effect, older settings go on: see the log.')
   return problems
 }
 
