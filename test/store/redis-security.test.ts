@@ -206,6 +206,35 @@ describe('a certificate for a name, a server known by address', () => {
   })
 })
 
+describe('TLS on one side only', () => {
+  const rows: [of: string, settings: (url: string) => object, cause: string, about: RegExp, args: object][] =
+    [
+      [
+        'the client',
+        url => ({ REDIS_URL: url.replace(':', 's:') }),
+        'tls',
+        /speaks no TLS/,
+        { password: ADMIN },
+      ],
+      [
+        'Redis',
+        url => ({ REDIS_URL: url.replace('s:', ':') }),
+        'other',
+        /does the port want rediss/,
+        { tls: sni },
+      ],
+    ]
+  for (const [of, settings, cause, about, options] of rows)
+    test(`that of ${of}: the log and the cause say so`, async () => {
+      const server = await RedisServer.start([], options)
+      const store = storeFor({ ...settings(server.url) }, 3000)
+      await assert.rejects(store.open(), about)
+      assert.equal(store.trouble()!.cause, cause)
+      await store.close()
+      await server.stop()
+    })
+})
+
 describe('Sentinels over TLS, passwords for both', () => {
   let sentinels: RedisSentinels
   before(async () => {

@@ -3,6 +3,8 @@
  * a line, instead of failing in some request.
  */
 
+import { connect, type Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { Cluster, Command, Redis, type RedisOptions, SentinelConnector } from 'ioredis'
 import standalone from 'ioredis/built/connectors/StandaloneConnector.js'
 import { StoreSetupError } from '../store.ts'
@@ -53,21 +55,45 @@ export class PreparedCommand extends Command {
 /** A class that makes sockets; ioredis passes its own options to it. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
+/** A handshake takes a few round trips. */
+const HANDSHAKE_MS = 250
+
 /**
  * Connectors with one more error listener. ioredis listens to a socket's first error only, but a TLS socket that is closed
  * during its handshake emits two. An error event without a listener ends the process. (A Cluster's own subscriber connection
- * is made without a connector, so that connection has no such listener.)
+ * is made without a connector, so that connection has no such listener.) They also notice TLS on one side only.
  */
 export const QuietConnector = class extends StandaloneConnector {
   override async connect(...args: Parameters<InstanceType<typeof StandaloneConnector>['connect']>) {
-    return (await super.connect(...args)).on('error', ignore)
+    return watched(await super.connect(...args))
   }
 } as ConnectorConstructor
 
 export const QuietSentinelConnector = class extends SentinelConnector {
   override async connect(...args: Parameters<SentinelConnector['connect']>) {
-    return (await super.connect(...args)).on('error', ignore)
+    return watched(await super.connect(...args))
   }
 } as ConnectorConstructor
 
-function ignore(): void {}
+function watched<Stream extends Socket>(stream: Stream): Stream {
+  const isTls = stream instanceof TLSSocket
+  if (isTls) {
+    const timer = setTimeout(askWithoutTls, HANDSHAKE_MS, stream)
+    for (const event of ['secureConnect', 'close']) stream.once(event, () => clearTimeout(timer))
+  }
+  return stream.on('error', (error: NodeJS.ErrnoException) => {
+    const isUnheard = error.code === 'ECONNRESET' && stream.bytesRead === 0 && !isTls
+    if (isUnheard) error.message += ' before any answer: does the port want rediss://?'
+  })
+}
+
+/** A Redis without TLS leaves a handshake unanswered, because it waits for the end of a line. */
+function askWithoutTls(stream: Socket): void {
+  if (stream.remotePort === undefined) return
+  const plain = connect(stream.remotePort, stream.remoteAddress, () => plain.write('PING\r\n'))
+  plain.setTimeout(HANDSHAKE_MS, () => plain.destroy()).on('error', () => {})
+  plain.once('data', reply => {
+    plain.destroy()
+    if (/^[+-]/.test(String(reply))) stream.destroy(new Error('the port speaks no TLS (redis://)'))
+  })
+}
