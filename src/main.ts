@@ -31,21 +31,18 @@ async function runPrimary(): Promise<void> {
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
     )
-    const lifecycle = new Lifecycle(primary, log)
+    const lifecycle = new Lifecycle(primary, log, totals)
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
     const routes = [
-      metricsRoute(totals, primary, lifecycle),
+      metricsRoute(totals, primary),
       recordsRoute(primary),
-      ...dashboard(claimed, totals, primary, lifecycle),
+      ...dashboard(claimed, totals, primary),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)
-    const { store, demo } = await prepareStart(claimed, log, cause => {
-      totals.startWaitsBecause = cause
-    })
-    totals.startWaitsBecause = undefined
+    const { store, demo } = await prepareStart(claimed, log, totals)
     const config: Config = { ...claimed, demo }
     await primary.start({ config, settings: values }).catch(error => {
       throw new StoreSetupError((error as Error).message)

@@ -8,17 +8,12 @@ import type { Totals } from '../metrics/totals.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './server.ts'
 
-/** @param settings the gauges of the settings in use */
-export function metricsRoute(
-  totals: Totals,
-  supervisor: Pick<Supervisor, 'askStats'>,
-  settings: { readonly gauges: Readonly<Values> },
-): AdminRoute {
+export function metricsRoute(totals: Totals, supervisor: Pick<Supervisor, 'askStats'>): AdminRoute {
   return {
     path: '/metrics',
     async handle(_request, response) {
       await supervisor.askStats()
-      const values = { ...totals.values(), ...settings.gauges, ...(await primaryGauges(totals)) }
+      const values = { ...totals.values(), ...(await primaryGauges(totals)) }
       values.cpu = (values.cpu ?? 0) + cpuMicroseconds()
       const text = exposition(values)
       response.writeHead(200, { 'Content-Type': CONTENT_TYPE, 'Content-Length': Buffer.byteLength(text) })

@@ -7,7 +7,7 @@ import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import { raisedBits } from '../domain/site.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'
-import type { MetricKey, Values } from '../metrics/table.ts'
+import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { openSiteStore } from '../store/open.ts'
 import type { SiteLoad } from '../store/store.ts'
@@ -15,18 +15,8 @@ import { VERSION } from '../version.ts'
 import { dashboardRoutes } from './routes.ts'
 import { type ReadNames, SiteNames } from './site-names.ts'
 
-/** The gauges of the settings in use. */
-interface Settings {
-  readonly gauges: Readonly<Values>
-}
-
 /** Returns no routes and keeps no history if there is no admin port. */
-export function dashboard(
-  config: Config,
-  totals: Totals,
-  supervisor: Supervisor,
-  settings: Settings,
-): AdminRoute[] {
+export function dashboard(config: Config, totals: Totals, supervisor: Supervisor): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
   const history = new History(Date.now(), siteKey => siteNames.get(siteKey))
@@ -34,13 +24,13 @@ export function dashboard(
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor, settings) })
+  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor) })
 }
 
-function stateOf(totals: Totals, supervisor: Supervisor, { gauges }: Settings): ServiceState {
+function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
   const values = totals.values()
   const running = totals.workers()
-  const most = (key: MetricKey) => Math.max(0, ...running.map(({ values }) => values[key] ?? 0))
+  const most = (key: MetricKey) => Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
   return {
     version: VERSION,
     isHealthy: supervisor.isHealthy(),
@@ -50,12 +40,9 @@ function stateOf(totals: Totals, supervisor: Supervisor, { gauges }: Settings): 
     storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
     sitesLost: most('sitesLost'),
-    clockAheadSeconds: running.reduce(
-      (far, { values: { clockOffset = 0 } }) => (Math.abs(clockOffset) > Math.abs(far) ? clockOffset : far),
-      0,
-    ),
+    clockApartSeconds: most('clockOffset'),
     evictedKeys: most('evictedKeys'),
-    isReloadDone: gauges.reloadDone !== 0,
+    isReloadDone: values.reloadDone !== 0,
     crashes: (values['restarts crash'] ?? 0) + (values['restarts hang'] ?? 0),
     underWay: values.underWay ?? 0,
   }

@@ -126,8 +126,8 @@ export interface ServiceState {
   readonly workersWithStore: number
   /** Sites and API keys that the store has lost, by the worker that misses most. */
   readonly sitesLost: number
-  /** By which the host's clock is ahead of the store's, by the worker that finds most. */
-  readonly clockAheadSeconds: number
+  /** The clocks of this host and of the store, by the worker that finds most. */
+  readonly clockApartSeconds: number
   /** By Redis, since it started. */
   readonly evictedKeys: number
   /** Whether the last SIGHUP renewed all workers; true before the first. */

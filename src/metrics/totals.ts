@@ -3,7 +3,6 @@
  * process counts itself. A worker may run newer code than the primary process: the header of table.ts says what that means.
  */
 
-import type { StoreCause } from '../domain/reason-words.ts'
 import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
 import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
@@ -28,8 +27,8 @@ const NOTHING: Snapshot = { values: {}, sites: {} }
 export class Totals {
   /** What the primary process counts. */
   readonly counts = newCounts()
-  /** Why the store does not answer a start, before there are workers. */
-  startWaitsBecause: StoreCause | undefined
+  /** Of the primary process: why a start waits for its store, then those of the settings in use. */
+  gauges: Values = {}
   /** Running workers, in the order of their first snapshot. */
   readonly #living = new Map<Worker, { readonly index: number; readonly snapshot: Snapshot }>()
   /** What ended workers had sent last. It is part of the retired sum. */
@@ -69,10 +68,10 @@ export class Totals {
 
   /** Sums of the counters, and the gauges of the running workers. */
   values(): Values {
-    const values: Values = { ...valuesOf(this.counts), logLinesLost: this.#logLinesLost() }
+    const own = { ...this.gauges, logLinesLost: this.#logLinesLost() }
+    const values: Values = { ...valuesOf(this.counts), ...own }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
-    if (this.startWaitsBecause !== undefined) values[`storeDown ${this.startWaitsBecause}`] = 1
     return values
   }
 

@@ -13,7 +13,7 @@ import { resolveSecrets } from '../config/secrets.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
-import type { Values } from '../metrics/table.ts'
+import type { Totals } from '../metrics/totals.ts'
 import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 
@@ -21,10 +21,9 @@ import { reloadSettings } from './reload.ts'
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
-  /** Of the settings in use, for /metrics; none until the service has started. */
-  gauges: Values = {}
   readonly #primary: Primary
   readonly #log: Logger
+  readonly #totals: Totals
   /** Whether the log goes to a terminal. The terminal may be closed later. */
   readonly #wasTerminal = isatty(1)
   /** undefined until the service has started. */
@@ -34,9 +33,10 @@ export class Lifecycle {
   /** When the stop began, by `performance.now`; undefined before. */
   #stoppingSinceMs: number | undefined
 
-  constructor(primary: Primary, log: Logger) {
+  constructor(primary: Primary, log: Logger, totals: Totals) {
     this.#primary = primary
     this.#log = log
+    this.#totals = totals
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
     process.on('SIGHUP', () => {
       // A terminal that is closed sends SIGHUP too.
@@ -55,7 +55,7 @@ export class Lifecycle {
   #takesEffect(plan: Plan): void {
     this.#plan = plan
     const { kid } = new Keyring(resolveSecrets(plan.config)).signing
-    this.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
+    this.#totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
 
   async #stop(signal: string): Promise<void> {
@@ -103,7 +103,7 @@ export class Lifecycle {
       this.#isAskedAgain = false
       const plan = await this.#roll(this.#plan)
       if (plan !== undefined) this.#takesEffect(plan)
-      else this.gauges.reloadDone = 0
+      else this.#totals.gauges.reloadDone = 0
     } while (this.#isAskedAgain && !this.#isStopping)
     this.#isRolling = false
   }

@@ -25,17 +25,18 @@ interface Start {
   readonly demo: Exclude<DemoMode, 'auto'>
 }
 
+/** What shows the gauges of this process: those of Totals. */
+interface Gauged {
+  gauges: Record<string, number>
+}
+
 /**
  * Waits for the store as long as the configuration says.
  *
- * @param onWaiting called again and again while the start waits
+ * @param totals gets the cause meanwhile
  * @throws StoreSetupError
  */
-export async function prepareStart(
-  config: Config,
-  log: Logger,
-  onWaiting: (cause: StoreCause) => void,
-): Promise<Start> {
+export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
   if (config.redis === undefined) {
     const { prepareFiles } = await import('../store/embedded/inspection.ts')
     const damage = prepareFiles(config.dataDir)
@@ -48,14 +49,12 @@ export async function prepareStart(
     sweeps: false,
     deadlineMs: PATIENT_MS,
     openMs: config.storeWaitMs,
-    onWaiting: (why, cause) => {
-      onWaiting(cause)
-      sayWaiting(why)
-    },
+    onWaiting: (why, cause) => sayWaiting(why, cause),
   })
-  const sayWaiting = waitingLines(config, log, () => store.description)
+  const sayWaiting = waitingLines(config, log, totals, () => store.description)
   try {
     await store.open()
+    totals.gauges = {}
     if ('evictionWarning' in store) {
       const warning = await store.evictionWarning()
       if (warning !== undefined) log.warn(warning)
@@ -80,10 +79,11 @@ export async function prepareStart(
 }
 
 /** Logs every few seconds what the start waits for. */
-function waitingLines(config: Config, log: Logger, description: () => string): (why: string) => void {
+function waitingLines(config: Config, log: Logger, totals: Gauged, description: () => string) {
   const startedAtMs = performance.now()
   let nextLineAtMs = startedAtMs + FIRST_LINE_MS
-  return why => {
+  return (why: string, cause: StoreCause) => {
+    totals.gauges = { [`storeDown ${cause}`]: 1 }
     const now = performance.now()
     if (now < nextLineAtMs) return
     nextLineAtMs = now + LINES_MS

@@ -24,7 +24,7 @@ export const WELL: ServiceState = {
   workersRunning: 2,
   workersWithStore: 2,
   sitesLost: 0,
-  clockAheadSeconds: 0.9,
+  clockApartSeconds: 0.9,
   evictedKeys: 0,
   isReloadDone: true,
   storeCauses: [],

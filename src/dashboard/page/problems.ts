@@ -43,11 +43,11 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   const bad = (text: string) => problems.push({ level: 'bad', text })
   const warn = (text: string) => problems.push({ level: 'warn', text })
   const { isReady, workers, workersRunning, workersWithStore, sitesLost } = service
-  const { clockAheadSeconds, evictedKeys, isReloadDone } = service
+  const { clockApartSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
   const because = why === '' ? '' : `: ${why}`
-  if (workersRunning === 0 && why !== '') bad(`The start waits for the store${because}. Nothing is answered.`)
-  else if (workersRunning === 0) bad('No worker runs: nothing is answered.')
+  if (workersRunning === 0)
+    bad(`${why ? `The start waits for the store${because}` : 'No worker runs'}. Nothing is answered.`)
   else if (workersRunning < workers) {
     warn(`${workersRunning} of ${workers} workers run; the others are being replaced.`)
   }
@@ -64,10 +64,9 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     bad(
       `The store has lost ${exact(sitesLost)} sites or API keys, served from memory: restart nothing, see the log.`,
     )
-  const apart = Math.abs(clockAheadSeconds)
-  if (apart > CLOCK_APART_SECONDS_MAX)
+  if (clockApartSeconds > CLOCK_APART_SECONDS_MAX)
     warn(
-      `The clock is ${duration(apart)} ${clockAheadSeconds > 0 ? 'ahead of' : 'behind'} that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,
+      `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,
     )
   if (evictedKeys > 0)
     warn(

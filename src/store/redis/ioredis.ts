@@ -55,7 +55,6 @@ export class PreparedCommand extends Command {
 /** A class that makes sockets; ioredis passes its own options to it. */
 type ConnectorConstructor = NonNullable<RedisOptions['Connector']>
 
-/** A handshake takes a few round trips. */
 const HANDSHAKE_MS = 250
 
 /**
