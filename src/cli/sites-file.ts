@@ -103,7 +103,7 @@ async function readContent(bytes: Uint8Array): Promise<FileContent> {
 function lines(problems: readonly string[]): string {
   const shown = problems.slice(0, PROBLEMS_MAX)
   const more = problems.length - shown.length
-  return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join('\n')
+  return [...shown, ...(more > 0 ? [`and ${more} more`] : []), 'nothing was written'].join('\n')
 }
 
 /** Sites and API keys. */
