@@ -19,7 +19,7 @@ import { StoreSetupError } from './store/store.ts'
 
 async function runPrimary(): Promise<void> {
   process.title = 'powgate primary'
-  process.stdout.on('error', () => {}) // what a first start prints may go to a full disk
+  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // a first start's text may meet a full disk
   try {
     const { values, problems } = gatherSettings(process.env)
     const loaded = parseConfig(values, problems)

@@ -1,5 +1,6 @@
 /** Before the primary process forks: reaches the store once, and creates the sites of a first start and of the demo. */
 
+import { isatty } from 'node:tty'
 import { type Config, type DemoMode, localUrl } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
 import { DEMO_SITE_KEY, demoApiKey, prepareDemoSite } from '../demo/site.ts'
@@ -68,7 +69,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
       const { site, apiKey } = await createSite(store.sites, { name: 'demo' }, authorInService('first start'))
       printFirstSite(site.siteKey, apiKey, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
-      process.stdout.write(`There are no sites yet. Create one: ${COMMAND} site create --name NAME\n`)
+      log.info(`there are no sites yet; create one: ${COMMAND} site create --name NAME`)
     }
     if (demo === 'on')
       await prepareDemoSite(store.sites, demoApiKey(secrets[0]!), authorInService('demo page'))
@@ -92,9 +93,10 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
   }
 }
 
-/** Prints the API key, which is not shown again. */
+/** Prints the API key, which is not shown again. Standard output is for the log where no terminal is. */
 function printFirstSite(siteKey: string, apiKey: string, url: string, hasDemo: boolean): void {
-  process.stdout.write(`
+  const out = isatty(1) ? process.stdout : process.stderr
+  out.write(`
 First start: a demo site was created, open to every origin.
 
   site key  ${siteKey}

@@ -157,5 +157,6 @@ test('the signal that stops a container ends the service in time, with 0', async
   process.kill(pid, image.StopSignal)
   const [code] = await within(STOP_MS_MAX, gone, () => `the end:\n${stdout}${stderr}`)
   context.diagnostic(`stopped in ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`)
-  assert.deepEqual([code, stderr], [0, ''])
+  assert.equal(code, 0)
+  assert.match(stderr, /^\nFirst start: [^{]+$/, 'and nothing else')
 })

@@ -240,7 +240,7 @@ describe('starts', () => {
   test('auto on Redis: not there', async () => {
     const service = await TestService.start('redis')
     assert.equal((await call(`${service.url}/demo`)).status, 404)
-    assert.match(service.output, /There are no sites yet/)
+    assert.match(service.output, /there are no sites yet/)
     await service.stop()
   })
 
@@ -260,7 +260,7 @@ describe('starts', () => {
     assert.equal((await store.listApiKeys()).length, 1)
     await store.close()
     // The demo's own site is none that a person made.
-    assert.equal(service.output.match(/There are no sites yet/g)?.length, 4)
+    assert.equal(service.output.match(/there are no sites yet/g)?.length, 4)
     await service.stop()
   })
 

@@ -172,6 +172,16 @@ test('the first start makes a secret and a demo site and prints its keys once; t
   await service.stop()
 })
 
+test('without a terminal, standard output is the log alone: one JSON object a line, also at a first start', async () => {
+  const env = { PORT: String(await freePort()), POWGATE_DATA_DIR: temporaryDir('start') }
+  const { child, ended, output } = start(env)
+  await eventually(60_000, 'it listens', () => output().includes('powgate listens'))
+  child.kill('SIGTERM')
+  assert.match((await ended).stderr, /^\nFirst start: .*\n {2}API key {3}sk_/s)
+  for (const line of output().trim().split('\n')) assert.equal(JSON.parse(line).name, 'powgate')
+  assert.doesNotMatch(output(), /sk_/)
+})
+
 test('SIGTERM finishes what is under way, and exits 0 with one worker as with several', async () => {
   for (const workers of ['1', '3']) {
     const service = await TestService.start('embedded', { POWGATE_WORKERS: workers })

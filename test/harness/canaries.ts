@@ -73,7 +73,7 @@ export function noteAnswer(url: string, status: number, body: string, headers: o
   noteText(path === '/metrics' ? 'metrics' : 'answer', `${body}\n${JSON.stringify(headers)}`)
 }
 
-/** The only text that may show an API key: what the first start prints for the person at the terminal. */
+/** The only text that may show an API key: what the first start prints on stderr, as no test is a terminal. */
 const FIRST_START =
   /\nFirst start: a demo site was created, open to every origin\.\n\n {2}site key {2}(site_\w{22})\n {2}API key {3}(sk_\w{8}_[\w-]{43}) {3}\(secret; shown only now\)\n\nTry the whole flow from another terminal:\n\n {2}(?:npm run -s powgate --|powgate) try --site-key \1 --api-key \2\n/
 
@@ -82,10 +82,10 @@ const FIRST_START =
  * matches exactly. The key in it is a secret from then on.
  */
 export function noteOutput(stdout: string, stderr: string): void {
-  const apiKey = FIRST_START.exec(stdout)?.[2]
+  const apiKey = FIRST_START.exec(stderr)?.[2]
   if (apiKey !== undefined) noteSecret('api key', apiKey)
-  noteText('output', stdout.replace(FIRST_START, ''))
-  noteText('output', stderr)
+  noteText('output', stdout)
+  noteText('output', stderr.replace(FIRST_START, ''))
 }
 
 /** Records the command lines of a process and its children, which `ps` shows to every user of the machine. */
