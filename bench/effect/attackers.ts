@@ -5,7 +5,10 @@ import type { Challenge } from './policy.ts'
 import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
 import type { Addresses } from './world.ts'
 
-const WRONG_AFTER_MS = 50
+/** Before a wrong counter, or a claim of a slow device. */
+const WAITS_MS = 50
+/** Enough that a liar's vote counts. */
+const TRIES_CLAIMED = 2 ** 17
 
 /** Arranges all requests of an attack. */
 export class Attacker {
@@ -60,8 +63,9 @@ export class Attacker {
       count.dropped++
       return
     }
-    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WRONG_AFTER_MS
-    const sentAtMs = Math.max(doneAtMs, (this.#attack.holdUntil ?? 0) * 60_000)
+    const waitsMs = !isRight || this.#attack.claims === 'slow' ? WAITS_MS : 0
+    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : 0
+    const sentAtMs = Math.max(doneAtMs, timeline.nowMs + waitsMs, (this.#attack.holdUntil ?? 0) * 60_000)
     if (sentAtMs >= answer.expiresAtMs) count.dropped++
     else timeline.at(sentAtMs, () => this.#send(answer, bot, worker, isRight))
   }
@@ -82,7 +86,14 @@ export class Attacker {
     count.verified++
     measure.served('verify')
     const fingerprint = fingerprintOf('bot', bot)
-    const answer = service.verify(this.#addresses.get(bot), worker, { challenge, isRight, fingerprint })
+    const { claims } = this.#attack
+    const elapsedMs = timeline.nowMs - challenge.issuedAtMs
+    const claim = {
+      tries: TRIES_CLAIMED,
+      solveTimeMs: claims === 'fast' ? Math.min(1, elapsedMs) : elapsedMs,
+    }
+    const solution = { challenge, isRight, fingerprint, ...(claims && { claim }) }
+    const answer = service.verify(this.#addresses.get(bot), worker, solution)
     if (answer.status === 'passed') {
       count.accepted++
       measure.bin(timeline.nowMs).accepted++

@@ -3,7 +3,7 @@
 import type { Address } from '../../src/domain/address.ts'
 import type { DeviceClass } from '../../src/domain/solve-time.ts'
 import type { Measure } from './figures.ts'
-import type { Challenge, Policy } from './policy.ts'
+import type { Policy, Solution } from './policy.ts'
 import { type People, POPULATIONS } from './scenario.ts'
 import type { Draw, Timeline } from './world.ts'
 
@@ -82,17 +82,19 @@ export class Visitor {
     const tripsMs = 2 * POPULATIONS.roundTripMs
     this.#bits = answer.bits
     this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
-    timeline.after(tripsMs + luckyMs * 2 ** answer.bits, () => this.#send(answer, 1))
+    const solveTimeMs = luckyMs * 2 ** answer.bits
+    const claim = { tries: solveTimeMs * this.#hashesPerMs, solveTimeMs }
+    const solution = { challenge: answer, isRight: true, fingerprint: this.#fingerprint, claim }
+    timeline.after(tripsMs + solveTimeMs, () => this.#send(solution, 1))
   }
 
-  #send(challenge: Challenge, tries: number): void {
+  #send(solution: Solution, tries: number): void {
     if (this.#hasLeft) return
     const { service, measure, timeline } = this.#world
-    const solution = { challenge, isRight: true, fingerprint: this.#fingerprint }
     const answer = service.verify(this.#address, this.#worker, solution)
     measure.served('verify')
     if (answer.status === 'limited')
-      this.#again(tries, answer.retryAfterMs, next => this.#send(challenge, next))
+      this.#again(tries, answer.retryAfterMs, next => this.#send(solution, next))
     else if (answer.status === 'passed') {
       if (!this.#hasToken) this.#end(timeline.nowMs - this.#beganMs, answer.score)
       this.#hasToken = true

@@ -12,6 +12,8 @@ import { checkOut, commitOf } from '../compare/tree.ts'
 
 export interface Challenge {
   readonly bits: number
+  /** The site's base for it. */
+  readonly base: number
   readonly issuedAtMs: number
   readonly expiresAtMs: number
 }
@@ -28,6 +30,8 @@ export interface Solution {
   readonly challenge: Challenge
   readonly isRight: boolean
   readonly fingerprint: string
+  /** What the client says of its work, for a site with a solving time. */
+  readonly claim?: { readonly tries: number; readonly solveTimeMs: number }
 }
 
 /** A service of one site, whose workers each have a state of their own. Workers are numbered from 0. */
@@ -43,8 +47,15 @@ export interface Policy {
 /**
  * @param workers of all hosts
  * @param base the policy's default if not given
+ * @param solveMs the site's solving time, which takes the base's place
  */
-export type PolicyMaker = new (clock: Clock, workers: number, base?: number, hosts?: number) => Policy
+export type PolicyMaker = new (
+  clock: Clock,
+  workers: number,
+  base?: number,
+  hosts?: number,
+  solveMs?: number,
+) => Policy
 
 export interface Clock {
   /** Milliseconds since the start of the scenario. */

@@ -21,6 +21,8 @@ export interface Scenario {
   /** All visits of a network come to one worker, as over a balancer's kept connections; without it, to any worker. */
   readonly sticky?: boolean
   readonly base?: number | undefined
+  /** The site's solving time, which takes the base's place. */
+  readonly solveMs?: number
   /** Figures are taken of this part; of the whole if not given. */
   readonly measured?: readonly [fromMinute: number, toMinute: number]
   readonly people: readonly People[]
@@ -52,6 +54,8 @@ export interface Attack {
   /** AVX-512 threads, and GPUs, that all its addresses share. */
   readonly threads?: number
   readonly gpus?: number
+  /** How it lies where the site has a solving time: its device is as fast, or as slow, as may be believed. */
+  readonly claims?: 'fast' | 'slow'
   /** Drops challenges of more bits. */
   readonly dropAbove?: number
   /** Minute: solutions are kept until then, and sent all at once. */

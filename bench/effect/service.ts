@@ -5,18 +5,23 @@
 
 import { type Address, limitKey } from '../../src/domain/address.ts'
 import { ACCEPTED_MS, admitToLog, LogKind, type Spending } from '../../src/domain/address-log.ts'
+import { type Learned, learn, mayVote, voteOf } from '../../src/domain/calibrator.ts'
 import { comesAgain, type DifficultyInputs, difficultyFor, isShared } from '../../src/domain/difficulty.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
-import { addLoad, type LoadState, loadOf } from '../../src/domain/load.ts'
+import { addLoad, isAttack, type LoadState, loadOf } from '../../src/domain/load.ts'
 import { NetworkMemory, type NetworkReport, reportNetworks } from '../../src/domain/networks.ts'
 import { challengeLifetimeMs } from '../../src/domain/nonce.ts'
 import { PLAIN_ENVIRONMENT, scoreOf } from '../../src/domain/score.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { timingFor, wholeBits } from '../../src/domain/solve-time.ts'
 import { SourceWatch } from '../../src/domain/sources.ts'
+import { FIRST_COUNTER } from '../../src/protocol/proof.ts'
 import { LoadTracker } from '../../src/store/load-tracker.ts'
+import { SpeedTracker } from '../../src/store/speed-tracker.ts'
 import type { LoadReport, SiteLoad } from '../../src/store/store.ts'
 import type { ChallengeAnswer, Clock, Policy, Solution, VerifyAnswer } from './policy.ts'
+import { Draw } from './world.ts'
 
 const SITE = { siteKey: 'site', tag: 1 }
 const LIFETIME_MS = 120_000
@@ -29,6 +34,7 @@ interface Worker {
   readonly loads: LoadTracker
   readonly fingerprints: FingerprintWatch
   readonly sources: SourceWatch
+  readonly speeds: SpeedTracker
 }
 
 export class Service implements Policy {
@@ -36,16 +42,30 @@ export class Service implements Policy {
   readonly #clock: Clock
   readonly #workers: readonly Worker[]
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
+  readonly #solveMs: number | undefined
   #load: LoadState | undefined
+  #learned: Learned | undefined
+  /** In place of keyed hashes. */
+  readonly #draw = new Draw(1)
   readonly #networks = new NetworkMemory()
   #sweptAtMs = 0
   #proofs = 1
 
-  constructor(clock: Clock, workers: number, base: number = SITE_DEFAULTS.difficulty.base, hosts = 1) {
+  constructor(
+    clock: Clock,
+    workers: number,
+    base: number = SITE_DEFAULTS.difficulty.base,
+    hosts = 1,
+    solveMs?: number,
+  ) {
     this.base = base
+    this.#solveMs = solveMs
     this.#clock = clock
     const store = {
-      sites: { exchangeLoad: async (reports: readonly LoadReport[]) => this.#exchange(reports) },
+      sites: {
+        exchangeLoad: async (reports: readonly LoadReport[]) => this.#exchange(reports),
+        addVotes: async (votes: ReadonlyMap<string, number>) => this.#addVotes(votes),
+      },
       exchangeNetworks: async (proofs: number, reports: readonly NetworkReport[]) =>
         reportNetworks(this.#networks, clock.nowMs, proofs, reports),
     }
@@ -53,15 +73,17 @@ export class Service implements Policy {
     this.#workers = Array.from({ length: workers }, (_, index) => {
       const sources = new SourceWatch()
       const loads = new LoadTracker(store, sources, workers / hosts, now, now)
-      return { loads, sources, fingerprints: new FingerprintWatch(workers, index + 1) }
+      const speeds = new SpeedTracker(store.sites, now, index + 1)
+      return { loads, sources, speeds, fingerprints: new FingerprintWatch(workers, index + 1) }
     })
   }
 
   /** To be called once a virtual second. */
   async exchange(): Promise<void> {
-    for (const { loads } of this.#workers) {
+    for (const { loads, speeds } of this.#workers) {
       await loads.exchange()
       await loads.exchangeNetworks()
+      await speeds.exchange()
     }
     if (this.#clock.nowMs < this.#sweptAtMs + SWEEP_MS) return
     this.#sweptAtMs = this.#clock.nowMs
@@ -73,7 +95,7 @@ export class Service implements Policy {
     const { challengeAddress, challengeAddressSite } = CONTRACT_LIMITS
     const admitted = this.#admit(LogKind.challenge, address, challengeAddress, challengeAddressSite)
     if (admitted.status === 'limited') return { retryAfterMs: admitted.retryAfterMs }
-    const { loads, sources } = this.#workers[worker]!
+    const { loads, sources, speeds } = this.#workers[worker]!
     const issuedAtMs = this.#clock.nowMs
     const load = loads.load(SITE.siteKey)
     const inputs: DifficultyInputs = {
@@ -86,11 +108,13 @@ export class Service implements Policy {
       siteRateUsual: load.usualRate,
       siteGrowth: load.growth,
     }
-    const bits = difficultyFor({ ...SITE_DEFAULTS.difficulty, base: this.base }, inputs)
-    return { bits, issuedAtMs, expiresAtMs: issuedAtMs + challengeLifetimeMs(bits, LIFETIME_MS) }
+    const base = this.#baseAt(speeds.lead(SITE.siteKey))
+    const bits = difficultyFor({ ...SITE_DEFAULTS.difficulty, base }, inputs)
+    return { bits, base, issuedAtMs, expiresAtMs: issuedAtMs + challengeLifetimeMs(bits, LIFETIME_MS) }
   }
 
-  verify(address: Address, worker: number, { challenge, isRight, fingerprint }: Solution): VerifyAnswer {
+  verify(address: Address, worker: number, solution: Solution): VerifyAnswer {
+    const { challenge, isRight, fingerprint } = solution
     const { nowMs } = this.#clock
     const { verifyAddress, verifyAddressSite } = CONTRACT_LIMITS
     const isExpired = nowMs >= challenge.expiresAtMs
@@ -115,7 +139,30 @@ export class Service implements Policy {
     if (score < SITE_DEFAULTS.threshold) return { status: 'failed' }
     loads.count(SITE, comesAgain(accepted, sources.of(address, nowMs)))
     sources.accepted(address, nowMs)
+    if (this.#solveMs !== undefined) this.#vote(address, this.#workers[worker]!, solution)
     return { status: 'passed', score }
+  }
+
+  #baseAt(lead: number): number {
+    if (this.#solveMs === undefined) return this.base
+    const { min, max } = SITE_DEFAULTS.difficulty
+    return wholeBits(timingFor({ solveMs: this.#solveMs, min, max }, lead).exactBase, this.#draw.share())
+  }
+
+  /** As in src/endpoints/solve-time.ts. */
+  #vote(address: Address, { loads, speeds }: Worker, { challenge, claim }: Solution): void {
+    if (claim === undefined || isAttack(loads.load(SITE.siteKey))) return
+    if (challenge.bits > challenge.base || !mayVote(this.#draw.share())) return
+    const { tries, solveTimeMs } = claim
+    const counter = FIRST_COUNTER + Math.round(tries) - 1
+    const terms = { difficulty: challenge.bits, elapsedMs: this.#clock.nowMs - challenge.issuedAtMs }
+    speeds.vote(SITE.siteKey, address, voteOf({ counter, solveTimeMs }, terms, speeds.lead(SITE.siteKey)))
+  }
+
+  #addVotes(votes: ReadonlyMap<string, number>): Map<string, Learned> {
+    for (const sum of votes.values())
+      if (sum !== 0) this.#learned = learn(this.#learned, this.#clock.nowMs, sum)
+    return new Map(this.#learned === undefined ? [] : [[SITE.siteKey, this.#learned]])
   }
 
   #admit(kind: LogKind, address: Address, addressLimit: number, siteLimit: number, spending?: Spending) {

@@ -33,8 +33,8 @@ export async function simulate(
 ): Promise<Result> {
   const timeline = new Timeline()
   const draw = new Draw(seed)
-  const { workers = WORKERS, hosts = 1, sticky = false } = scenario
-  const service = new Maker(timeline, workers, scenario.base, hosts)
+  const { workers = WORKERS, hosts = 1, sticky = false, base, solveMs } = scenario
+  const service = new Maker(timeline, workers, base, hosts, solveMs)
   const measure = new Measure()
   const workerOf = (address: Address) => (sticky ? networkNumber(address) : draw.below(workers)) % workers
   const world: World = { timeline, service, draw, measure, speed, workerOf }

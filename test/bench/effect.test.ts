@@ -104,6 +104,20 @@ test('what the neighbours of an attacker pay is told, and what people waited bey
   assert.ok(figures.byPeople.office!.added.p95! > figures.byPeople.people!.added.p95!)
 })
 
+test('of a site with a solving time, lying votes move the bits', async () => {
+  const scenario: Scenario = { ...LONE, minutes: 300, measured: [240, 300], solveMs: 178 }
+  const bits = async (claims?: 'fast' | 'slow') => {
+    const liars = { name: 'liars', rate: 120, from: 0, to: 300, addresses: { addresses: 200_000 } } as const
+    const attacks = claims && [
+      { ...liars, work: 'right', threads: 64, address: 'residential', claims } as const,
+    ]
+    return (await simulate({ ...scenario, ...(attacks && { attacks }) }, { seed: 1, speed: 1 })).figures
+      .meanBits
+  }
+  const [slow, honest, fast] = [await bits('slow'), await bits(), await bits('fast')]
+  assert.ok(slow < honest - 0.2 && fast > honest + 0.2, [slow, honest, fast].join())
+})
+
 test('solutions that are kept come all at once', async () => {
   const scenario = builtInScenarios().find(({ name }) => name === 'stockpile-dump')!
   const { measure } = await simulate(scenario, { seed: 1, speed: 1 })
