@@ -1,14 +1,14 @@
 /**
- * Compares the simulator with the service. A trace of requests goes to the running service, one after another. Then it goes
- * through the simulator, with the times at which Redis saw the requests. Difficulties, refusals and results must be equal,
- * all of them.
- *
- * The service has one worker: which of several workers gets a connection is for the kernel to decide.
+ * Compares the simulator with the service. A simulated day fills Redis with the history of a site. A trace of requests goes
+ * to the running service, one after another, over connections to two workers. Then the trace goes through the simulator, with
+ * the history, and with the workers and the times that Redis saw. Difficulties, refusals and results must be equal, all of
+ * them.
  */
 
 import { existsSync } from 'node:fs'
 import { Redis } from 'ioredis'
 import { type Address, formatAddress } from '../../src/domain/address.ts'
+import { SLOT_BYTES, SLOTS } from '../../src/domain/networks.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../../test/harness/client.ts'
 import { ToolError } from '../../test/harness/command-line.ts'
 import { eventually } from '../../test/harness/eventually.ts'
@@ -34,6 +34,14 @@ interface Request {
   readonly answer: string
 }
 
+/** A call that Redis saw: a request, or an exchange of loads. */
+interface Seen {
+  readonly atMs: number
+  readonly isRequest: boolean
+  /** Of a worker. */
+  readonly connection: string
+}
+
 export interface Agreement {
   readonly requests: number
   readonly limited: number
@@ -44,7 +52,11 @@ export interface Agreement {
 }
 
 const SLOT_MS = 50
-const MINUTE_MS = 60_000
+const [SECOND_MS, MINUTE_MS, DAY_MS] = [1000, 60_000, 86_400_000]
+const WORKERS = 2
+/** Between two visits of the history. */
+const STEP_MS = 5000
+const CARRIER = new Addresses({ addresses: 250, perNetwork: 250 }, 7)
 /** No two requests are a whole window apart, where a millisecond would decide. */
 const SHIFT_MS = 17
 const BASE = 16
@@ -52,7 +64,7 @@ const SEEN_MS = 60_000
 const EXCHANGED = ':{load}:'
 const ADMITTED = ':l:'
 
-/** People, an address that asks too often, wrong counters alone and among right ones, and a /48 in bursts. */
+/** People, an address that asks too often, wrong counters alone and among right ones, a carrier, and a /48 in bursts. */
 function traceOf(seconds: number, seed: number): Visit[] {
   const draw = new Draw(seed)
   const [greedy, wrong, mixed] = [1, 2, 3].map(start => new Addresses({ addresses: 1 }, start).get(0))
@@ -67,8 +79,39 @@ function traceOf(seconds: number, seed: number): Visit[] {
     if (luck < 0.29) return visit(wrong!, 'wrong')
     if (luck < 0.32) return visit(mixed!, draw.share() < 0.3 ? 'wrong' : 'right')
     if (luck < 0.35) return visit(people.get(draw.below(people.count)), 'right')
-    return luck < 0.5 && slotMs % MINUTE_MS < 20_000 ? visit(owner.get(draw.below(owner.count)), 'right') : []
+    if (luck < 0.5)
+      return slotMs % MINUTE_MS < 20_000 ? visit(owner.get(draw.below(owner.count)), 'right') : []
+    return luck < 0.65 ? visit(CARRIER.get(draw.below(CARRIER.count)), 'right') : []
   }).flat()
+}
+
+/** A day of a site whose people are many, and whose carrier is smaller than in the trace. */
+async function historyUntil(endMs: number): Promise<Service> {
+  const clock = { nowMs: endMs - DAY_MS }
+  const history = new Service(clock, 1, BASE)
+  const people = new Addresses({ addresses: 200_000 }, 6)
+  const draw = new Draw(1)
+  const visit = (address: Address) => {
+    const challenge = history.challenge(address, 0)
+    if ('bits' in challenge)
+      history.verify(address, 0, { challenge, isRight: true, fingerprint: FINGERPRINT })
+  }
+  for (; clock.nowMs < endMs; clock.nowMs += STEP_MS) {
+    visit(people.get(draw.below(people.count)))
+    if (draw.share() < 0.3) visit(CARRIER.get(draw.below(CARRIER.count)))
+    await history.exchange()
+  }
+  return history
+}
+
+/** As lua/exchange-load-n.lua and lua/exchange-networks-1.lua keep them. */
+async function putHistory(redis: Redis, { load, networks }: Service, siteKey: string): Promise<void> {
+  const { sinceMs, atMs, rate, usualRate, onceRate, onceUsual } = load!
+  const record = Buffer.alloc(48)
+  const values = [sinceMs, atMs, rate, usualRate, onceRate, onceUsual]
+  for (const [index, value] of values.entries()) record.writeDoubleBE(value, index * 8)
+  await redis.set(`pg:{load}:${siteKey}`, record)
+  await redis.set('pg:{load}:networks', networks.read(0, (1 + SLOTS) * SLOT_BYTES))
 }
 
 /** Takes `seconds`, and needs the built service. Throws ToolError if it is not built. */
@@ -76,23 +119,26 @@ export async function compareWithService(seconds: number, seed: number): Promise
   if (!existsSync(new URL('../../dist/main.js', import.meta.url)))
     throw new ToolError('run npm run build first')
   const env = {
-    POWGATE_WORKERS: '1',
+    POWGATE_WORKERS: String(WORKERS),
     POWGATE_TRUSTED_PROXIES: '127.0.0.1',
     // A busy machine may miss the usual deadline; such a request is answered 503, and Redis may never see it.
     POWGATE_STORE_DEADLINE_MS: '5000',
   }
   const service = await TestService.start('redis', env)
   const redis = new Redis(service.redis!.url)
-  const monitor = await redis.monitor()
+  const connections = [redis]
   try {
     const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
+    const history = await historyUntil(Math.floor(Date.now() / SECOND_MS) * SECOND_MS)
+    await putHistory(redis, history, siteKey)
     const client = new Client(service.url)
-    await client.challenge(siteKey) // from then on, the worker knows the site
-    const seen: { readonly atMs: number; readonly isRequest: boolean }[] = []
+    const seen: Seen[] = []
+    const monitor = await redis.monitor()
+    connections.push(monitor)
     monitor.on('monitor', (time: string, args: string[], source: string) => {
       const isRequest = args.some(arg => arg.includes(ADMITTED))
       if (source === 'lua' || !(isRequest || args.some(arg => arg.includes(EXCHANGED)))) return
-      seen.push({ atMs: Math.floor(Number(time) * 1000), isRequest })
+      seen.push({ atMs: Math.floor(Number(time) * 1000), isRequest, connection: source })
     })
     const requests: Request[] = []
     const startMs = performance.now()
@@ -104,9 +150,9 @@ export async function compareWithService(seconds: number, seed: number): Promise
     // What Redis tells comes on a connection of its own, perhaps after the last answer.
     const isSeen = () => seen.filter(({ isRequest }) => isRequest).length >= requests.length
     await eventually(SEEN_MS, 'Redis tells of all requests', async () => isSeen())
-    return await compared(requests, seen)
+    return await compared(requests, seen, history)
   } finally {
-    for (const connection of [monitor, redis]) connection.disconnect()
+    for (const connection of connections) connection.disconnect()
     await service.stop()
   }
 }
@@ -140,24 +186,30 @@ function answerOf({
 /** Lets the simulator decide the same requests at the same times, and exchange loads when the service did. */
 async function compared(
   requests: readonly Request[],
-  seen: readonly { readonly atMs: number; readonly isRequest: boolean }[],
+  seen: readonly Seen[],
+  { load, networks }: Service,
 ): Promise<Agreement> {
   const times = seen.filter(({ isRequest }) => isRequest)
   if (times.length !== requests.length)
     throw new ToolError(`${requests.length} requests, but Redis saw ${times.length}`)
   const clock = { nowMs: 0 }
-  const simulated = new Service(clock, 1, BASE)
+  const simulated = new Service(clock, WORKERS, BASE)
+  Object.assign(simulated, { load, networks })
+  const connections = [...new Set(seen.map(({ connection }) => connection))]
+  if (connections.length !== WORKERS)
+    throw new ToolError(`Redis saw ${connections.length} connections of workers`)
   const challenges = new Map<Address, Challenge>()
   const differences: string[] = []
   let index = 0
-  for (const { atMs, isRequest } of seen) {
+  for (const { atMs, isRequest, connection } of seen) {
     clock.nowMs = atMs
+    const worker = connections.indexOf(connection)
     if (!isRequest) {
-      await simulated.exchange()
+      await simulated.exchangeOf(worker)
       continue
     }
     const request = requests[index++]!
-    const answer = decided(simulated, request, challenges)
+    const answer = decided(simulated, worker, request, challenges)
     if (answer !== request.answer)
       differences.push(
         `request ${index}, ${formatAddress(request.address)}: ${request.answer}, simulated ${answer}`,
@@ -171,17 +223,18 @@ async function compared(
 
 function decided(
   simulated: Service,
+  worker: number,
   { address, work }: Request,
   challenges: Map<Address, Challenge>,
 ): string {
   if (work === undefined) {
-    const answer = simulated.challenge(address, 0)
+    const answer = simulated.challenge(address, worker)
     if ('retryAfterMs' in answer) return 'limited'
     challenges.set(address, answer)
     return String(answer.bits)
   }
   const challenge = challenges.get(address)
   if (challenge === undefined) return 'no challenge'
-  return simulated.verify(address, 0, { challenge, isRight: work === 'right', fingerprint: FINGERPRINT })
+  return simulated.verify(address, worker, { challenge, isRight: work === 'right', fingerprint: FINGERPRINT })
     .status
 }

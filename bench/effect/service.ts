@@ -43,11 +43,11 @@ export class Service implements Policy {
   readonly #workers: readonly Worker[]
   readonly #records = new Map<string, { record: Buffer; atMs: number }>()
   readonly #solveMs: number | undefined
-  #load: LoadState | undefined
+  load: LoadState | undefined
   #learned: Learned | undefined
   /** In place of keyed hashes. */
   readonly #draw = new Draw(1)
-  readonly #networks = new NetworkMemory()
+  networks = new NetworkMemory()
   #sweptAtMs = 0
   #proofs = 1
 
@@ -67,7 +67,7 @@ export class Service implements Policy {
         addVotes: async (votes: ReadonlyMap<string, number>) => this.#addVotes(votes),
       },
       exchangeNetworks: async (proofs: number, reports: readonly NetworkReport[]) =>
-        reportNetworks(this.#networks, clock.nowMs, proofs, reports),
+        reportNetworks(this.networks, clock.nowMs, proofs, reports),
     }
     const now = () => clock.nowMs
     this.#workers = Array.from({ length: workers }, (_, index) => {
@@ -80,15 +80,18 @@ export class Service implements Policy {
 
   /** To be called once a virtual second. */
   async exchange(): Promise<void> {
-    for (const { loads, speeds } of this.#workers) {
-      await loads.exchange()
-      await loads.exchangeNetworks()
-      await speeds.exchange()
-    }
+    for (const index of this.#workers.keys()) await this.exchangeOf(index)
     if (this.#clock.nowMs < this.#sweptAtMs + SWEEP_MS) return
     this.#sweptAtMs = this.#clock.nowMs
     for (const [key, { atMs }] of this.#records)
       if (atMs < this.#clock.nowMs - SWEEP_MS) this.#records.delete(key)
+  }
+
+  async exchangeOf(worker: number): Promise<void> {
+    const { loads, speeds } = this.#workers[worker]!
+    await loads.exchange()
+    await loads.exchangeNetworks()
+    await speeds.exchange()
   }
 
   challenge(address: Address, worker: number): ChallengeAnswer {
@@ -178,8 +181,8 @@ export class Service implements Policy {
 
   #exchange(reports: readonly LoadReport[]): SiteLoad[] {
     return reports.map(({ siteKey, ...counts }) => {
-      this.#load = addLoad(this.#load, this.#clock.nowMs, counts)
-      return { siteKey, ...loadOf(this.#load), sinceMs: this.#load.sinceMs }
+      this.load = addLoad(this.load, this.#clock.nowMs, counts)
+      return { siteKey, ...loadOf(this.load), sinceMs: this.load.sinceMs }
     })
   }
 }
