@@ -138,7 +138,8 @@ function codeOf({ json }: Answer): string {
   if (typeof json !== 'object' || json === null) return ''
   if (json.code !== undefined) return json.code
   if (typeof json.passed === 'boolean') return `passed ${json.passed}`
-  if ('error-codes' in json) return json['error-codes'][0] ?? 'success'
+  if ('challenge_ts' in json) return 'success'
+  if ('error-codes' in json) return json['error-codes'][0]
   return ''
 }
 
