@@ -67,7 +67,8 @@ export class Hmac {
 
 /** Longest messages, in bytes. Their layouts are in nonce.ts and token.ts. */
 const NONCE_MESSAGE_MAX = 47
-const TOKEN_MESSAGE_MAX = 113
+const TOKEN_PREFIX_MAX = 63
+const TOKEN_MESSAGE_MAX = 113 + 543
 /** Of solve-time.ts: site key, address key and minute; or a nonce. */
 const DRAW_MESSAGE_MAX = 80
 
@@ -109,7 +110,7 @@ function deriveKey(secret: string): SigningKey {
     kid: subkey('key id', 1)[0]! & 0x0f,
     nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
-    tokenStream: new Hmac(subkey('claims', 32), TOKEN_MESSAGE_MAX),
+    tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),
     drawMac: new Hmac(subkey('draw', 32), DRAW_MESSAGE_MAX),
   }
 }

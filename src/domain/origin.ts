@@ -21,16 +21,17 @@ export function isOriginPattern(text: string): boolean {
 export class OriginList {
   /** The host of the only allowed origin; undefined if several, a pattern or all origins are allowed. */
   readonly onlyHostname: string | undefined
+  /** The hosts of the exact origins. */
+  readonly hostnames: readonly string[]
   readonly #exact: ReadonlySet<string>
   /** `https://*.example.com` as scheme prefix and host suffix: `https://` and `.example.com`. */
   readonly #wildcards: readonly { prefix: string; suffix: string }[]
 
   /** @param patterns texts that have passed `isOriginPattern` */
   constructor(patterns: readonly string[]) {
-    const [first] = patterns
-    const isOnly = patterns.length === 1 && !first!.includes('*')
-    this.onlyHostname = isOnly ? new URL(first!).hostname : undefined
     this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
+    this.hostnames = [...this.#exact].map(origin => new URL(origin).hostname)
+    this.onlyHostname = patterns.length === 1 ? this.hostnames[0] : undefined
     this.#wildcards = patterns
       .filter(pattern => pattern.includes('*'))
       .map(pattern => {
@@ -48,6 +49,12 @@ export class OriginList {
       this.#wildcards.some(({ prefix, suffix }) => isSubdomain(origin, prefix, suffix))
     )
   }
+}
+
+/** The host of an origin, without its port; undefined for an origin of no web page, such as `null`. */
+export function hostnameOf(origin: string): string | undefined {
+  const match = PATTERN.exec(origin)
+  return match === null || match[2] !== undefined ? undefined : match[3]
 }
 
 function isSubdomain(origin: string, prefix: string, suffix: string): boolean {

@@ -2,7 +2,7 @@
  * Verification tokens, by which a backend learns that a visitor solved a challenge:
  *
  *   <issuedAtMs>|<nonce>|<counter>|<claims>|<hmac>
- *        13         32     1..16      48      43      characters
+ *        13         32     1..16    48 ..     43      characters
  *
  *   claims  base64url of 36 bytes: version and key id (4 bits each) and lifetimes (3 bytes, see below) in the clear,
  *           then 32 encrypted bytes:
@@ -11,10 +11,14 @@
  *           block ++ "<issuedAtMs>|<nonce>|<counter>") (see `Hmac.innerHash`). Only two workers that fail open can mint
  *           two tokens of one such text, for one nonce in one millisecond. Their difference tells by how much the two
  *           scores of that visitor differ, and nothing else: all other fields are equal. So no random part is needed.
+ *           After these 48 characters, in version 4 alone: base64url of what the token tells of its page (page.ts), in the
+ *           clear, because the browser knows it.
  *   hmac    base64url of HMAC-SHA256(token key, every byte before this field), so the order is encrypt-then-MAC. Both
  *           hashes of HMAC are needed, since all bytes of the result are shown.
  *
- * Every field has a fixed width or (the counter) one canonical spelling, so no two field lists share an encoding. The
+ * Every field has a fixed width, one canonical spelling (the counter) or an end that the next `|` marks (the claims), so no
+ * two field lists share an encoding. A token without a page has version 3, as before there were pages: while hosts are
+ * upgraded one by one, old and new ones redeem each other's tokens of version 3, and old ones refuse version 4. The
  * HMAC is compared as text, so the two spare bits of its last character are covered too. A token is redeemed once per nonce.
  *
  * A token carries its lifetime (12 bits, seconds). If the verifier's setting decided, raising it would revive tokens whose
@@ -27,8 +31,11 @@ import { writeDecimal, writeText } from './bytes.ts'
 import { equalInConstantTime, type Keyring, type SigningKey } from './keyring.ts'
 import { readUInt24, writeUInt24 } from './limits.ts'
 import type { Lifetimes } from './nonce.ts'
+import { PAGE_BYTES_MAX, type Page, pageText, readPage } from './page.ts'
 
 const VERSION = 3
+/** Of a token with a page. */
+const PAGE_VERSION = 4
 const SITE_TAG_BYTES = 10
 const ADDRESS_OFFSET = SITE_TAG_BYTES
 const ADDRESS_BYTES = 16
@@ -38,10 +45,12 @@ const CLAIMS_BYTES = STORE_EPOCH_OFFSET + 4
 const HMAC_CHARACTERS = 43
 const SCORE_SCALE = 1000
 const DELIMITER = 0x7c
-/** `|<claims>|<hmac>` */
-const AFTER_PREFIX = 1 + 48 + 1 + HMAC_CHARACTERS
+const CLAIMS_CHARACTERS = 48
+const PAGE_CHARACTERS_MAX = Math.ceil((PAGE_BYTES_MAX * 4) / 3)
 
-const SHAPE = /^(\d{13})\|([0-9a-f]{32})\|(0|[1-9]\d{0,15})\|([\w-]{48})\|([\w-]{43})$/
+const SHAPE = new RegExp(
+  `^(\\d{13})\\|([0-9a-f]{32})\\|(0|[1-9]\\d{0,15})\\|([\\w-]{${CLAIMS_CHARACTERS},${CLAIMS_CHARACTERS + PAGE_CHARACTERS_MAX}})\\|([\\w-]{43})$`,
+)
 
 export interface TokenClaims {
   readonly issuedAtMs: number
@@ -56,6 +65,8 @@ export interface TokenClaims {
   readonly score: number
   /** Epoch of the store that will redeem the token, unsigned 32 bits. */
   readonly storeEpoch: number
+  /** Of version 4. */
+  readonly page?: Page
 }
 
 type TokenReading =
@@ -78,7 +89,7 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   const key = keyring.signing
   const { message } = key.tokenMac
   const prefixEnd = writePrefix(message, token)
-  sealed[0] = (VERSION << 4) | key.kid
+  sealed[0] = ((token.page === undefined ? VERSION : PAGE_VERSION) << 4) | key.kid
   writeUInt24(sealed, LIFETIMES_OFFSET, packLifetimes(token.lifetimes))
   writeText(claims, 0, token.siteTag, SITE_TAG_BYTES)
   writeText(claims, ADDRESS_OFFSET, token.address, ADDRESS_BYTES)
@@ -87,7 +98,9 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   message.copy(key.tokenStream.message, 0, 0, prefixEnd)
   applyKeyStream(key, prefixEnd)
   message[prefixEnd] = DELIMITER
-  const claimsEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
+  let claimsEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
+  if (token.page !== undefined)
+    claimsEnd += message.write(Buffer.from(pageText(token.page)).toString('base64url'), claimsEnd, 'latin1')
   message[claimsEnd] = DELIMITER
   const end = claimsEnd + 1
   return message.toString('latin1', 0, end) + key.tokenMac.sign(end, 'base64url')
@@ -117,27 +130,28 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
   const match = SHAPE.exec(token)
   if (match === null) return MALFORMED
   const [, issuedAtMs, nonce, counter, claimsText, hmac] = match as unknown as [string, ...string[]]
-  sealed.write(claimsText!, 'base64url')
-  if (sealed[0]! >> 4 !== VERSION) return MALFORMED
+  const hasPage = claimsText!.length > CLAIMS_CHARACTERS
+  sealed.write(hasPage ? claimsText!.slice(0, CLAIMS_CHARACTERS) : claimsText!, 'base64url')
+  if (sealed[0]! >> 4 !== (hasPage ? PAGE_VERSION : VERSION)) return MALFORMED
   const text = token.slice(0, token.length - HMAC_CHARACTERS)
   for (const key of keyring.candidates(sealed[0]! & 0x0f)) {
     if (!equalInConstantTime(tokenHmac(key, text), hmac!, HMAC_CHARACTERS)) continue
-    const prefixEnd = token.length - AFTER_PREFIX
+    const prefixEnd = text.length - claimsText!.length - 2
     key.tokenStream.message.write(token, 0, prefixEnd, 'latin1')
     applyKeyStream(key, prefixEnd)
-    return {
-      status: 'genuine',
-      claims: {
-        issuedAtMs: Number(issuedAtMs),
-        lifetimes: unpackLifetimes(readUInt24(sealed, LIFETIMES_OFFSET)),
-        nonce: nonce!,
-        counter: Number(counter),
-        siteTag: claims.toString('latin1', 0, SITE_TAG_BYTES),
-        address: claims.toString('latin1', ADDRESS_OFFSET, SCORE_OFFSET),
-        score: claims.readUInt16BE(SCORE_OFFSET) / SCORE_SCALE,
-        storeEpoch: claims.readUInt32BE(STORE_EPOCH_OFFSET),
-      },
+    const read = {
+      issuedAtMs: Number(issuedAtMs),
+      lifetimes: unpackLifetimes(readUInt24(sealed, LIFETIMES_OFFSET)),
+      nonce: nonce!,
+      counter: Number(counter),
+      siteTag: claims.toString('latin1', 0, SITE_TAG_BYTES),
+      address: claims.toString('latin1', ADDRESS_OFFSET, SCORE_OFFSET),
+      score: claims.readUInt16BE(SCORE_OFFSET) / SCORE_SCALE,
+      storeEpoch: claims.readUInt32BE(STORE_EPOCH_OFFSET),
     }
+    if (!hasPage) return { status: 'genuine', claims: read }
+    const page = Buffer.from(claimsText!.slice(CLAIMS_CHARACTERS), 'base64url').toString('latin1')
+    return { status: 'genuine', claims: { ...read, page: readPage(page) } }
   }
   return FORGED
 }

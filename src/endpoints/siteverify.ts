@@ -12,6 +12,7 @@
  */
 
 import { type Address, limitKey } from '../domain/address.ts'
+import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -65,13 +66,15 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return JSON.stringify(this.fieldsOf(claims, site))
   }
 
-  /** The fields of a success, as hCaptcha and reCAPTCHA have them. */
-  protected fieldsOf({ score, issuedAtMs }: TokenClaims, { origins }: Site): object {
+  /** The fields of a success, as hCaptcha and reCAPTCHA have them. Those that are undefined are left out of the JSON. */
+  protected fieldsOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
     return {
       success: true,
       score,
       challenge_ts: new Date(issuedAtMs).toISOString(),
-      ...(origins.onlyHostname === undefined ? {} : { hostname: origins.onlyHostname }),
+      hostname: pageHostname(page, origins),
+      action: page?.action,
+      cdata: page?.cdata,
     }
   }
 }
@@ -79,6 +82,7 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
 /** The same at Turnstile's path. */
 export class TurnstileEndpoint extends SiteverifyEndpoint {
   protected override fieldsOf(claims: TokenClaims, site: Site): object {
-    return { ...super.fieldsOf(claims, site), 'error-codes': [] }
+    const { action = '', cdata = '' } = claims.page ?? {}
+    return { ...super.fieldsOf(claims, site), action, cdata, 'error-codes': [] }
   }
 }

@@ -16,6 +16,7 @@ import { timeText } from '../domain/bytes.ts'
 import { comesAgain, isShared } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import {
   type JudgementReason,
@@ -235,16 +236,9 @@ export class VerifyEndpoint extends VisitorEndpoint {
       if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution
       const lifetimes = this.service.settings
-      const token = mintToken(this.service.keyring, {
-        issuedAtMs,
-        lifetimes,
-        nonce,
-        counter,
-        siteTag: site.tag,
-        address,
-        score,
-        storeEpoch,
-      })
+      const claims = { issuedAtMs, lifetimes, nonce, counter, siteTag: site.tag, address, score, storeEpoch }
+      const page = pageOf(solved.solution, exchange.origin, site.origins)
+      const token = mintToken(this.service.keyring, page === undefined ? claims : { ...claims, page })
       const expiresAt = timeText(issuedAtMs + lifetimes.tokenLifetimeMs)
       this.service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
       exchange.answer({

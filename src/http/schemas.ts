@@ -5,6 +5,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import Type from '#typebox'
 import { parseAddress } from '../domain/address.ts'
 import type { Refusal } from '../domain/outcome.ts'
+import { ACTION_CHARACTERS_MAX, CDATA_CHARACTERS_MAX } from '../domain/page.ts'
 import { isCounter } from '../domain/pow.ts'
 import { COUNTER_MAX } from '../protocol/proof.ts'
 import type { Redemption, Solution } from '../protocol/wire.ts'
@@ -48,6 +49,18 @@ export const SolutionSchema = Type.Object(
         },
         { description: 'Signs of a browser without a person. Without it the score is lower.' },
       ),
+    ),
+    action: Type.Optional(
+      Type.String({
+        pattern: `^[A-Za-z0-9_/-]{0,${ACTION_CHARACTERS_MAX}}$`,
+        description: 'What the visitor is about to do, as the page names it. POST /siteverify returns it.',
+      }),
+    ),
+    cdata: Type.Optional(
+      Type.String({
+        pattern: `^[A-Za-z0-9_-]{0,${CDATA_CHARACTERS_MAX}}$`,
+        description: 'Data of the page. POST /siteverify returns it.',
+      }),
     ),
   },
   { description: 'Unknown fields are ignored.' },

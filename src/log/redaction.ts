@@ -50,7 +50,7 @@ function withheld(value: unknown, clean: (text: string) => string, depth: number
 
 const API_KEY = /sk_([0-9A-Za-z]{8})_[\w-]{43}/g
 /** Matches tokens also as encoded in a URL. The nonce is kept, because `powgate explain` finds the visitor by it. */
-const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48}\1[\w-]{43}/g
+const TOKEN = /\d{13}(\||%7[Cc])([0-9a-f]{32})\1\d{1,16}\1[\w-]{48,}\1[\w-]{43}/g
 const URL_CREDENTIALS = /:\/\/[^\s/@"]*@/g
 
 /** Removes everything that has the form of an API key, of a token, or of a URL's user and password. */

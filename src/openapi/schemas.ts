@@ -28,7 +28,7 @@ export const ChallengeSchema = Type.Object(
 export const PassedSchema = Type.Object(
   {
     token: Type.String({
-      pattern: '^\\d{13}\\|[0-9a-f]{32}\\|\\d{1,16}\\|[A-Za-z0-9_-]{48}\\|[A-Za-z0-9_-]{43}$',
+      pattern: '^\\d{13}\\|[0-9a-f]{32}\\|\\d{1,16}\\|[A-Za-z0-9_-]{48,}\\|[A-Za-z0-9_-]{43}$',
       description: 'To be redeemed once by the backend of the site. Do not depend on what is inside.',
     }),
     passed: Type.Literal(true),
@@ -63,8 +63,12 @@ export const SiteverifySuccessSchema = Type.Object(
       description: 'When the challenge was solved, ISO 8601.',
     }),
     hostname: Type.Optional(
-      Type.String({ description: 'Of the origin that the site allows, if that is exactly one.' }),
+      Type.String({
+        description: 'Of the page that got the token, or of the only origin that the site allows, if known.',
+      }),
     ),
+    action: Type.Optional(Type.String({ description: 'As it came to POST /verify.' })),
+    cdata: Type.Optional(Type.String({ description: 'As it came to POST /verify.' })),
   },
   { description: 'The token is good, and now used.' },
 )

@@ -30,6 +30,9 @@ export interface Solution {
   /** SHA-256 of browser signals, 64 hexadecimal characters. */
   fingerprintHash: string
   environment?: Environment
+  /** Extension: what the page gave the widget. Bound in the token, and returned by POST /siteverify. */
+  action?: string | undefined
+  cdata?: string | undefined
 }
 
 /** Response of POST /verify. */

@@ -18,6 +18,7 @@ const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonc
 interface FlowSettings extends ServiceSettings, ModeSettings {
   /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
   readonly onProgress: (share: number) => void
+  readonly page: Pick<Solution, 'action' | 'cdata'>
 }
 
 export interface Passed {
@@ -84,6 +85,7 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
       solveTimeMs,
       fingerprintHash: fingerprintHash(solved),
       environment: environmentFlags(solved.renderer),
+      ...settings.page,
     }
     const result = await postSolution(settings, solution)
     if (!result.passed) throw new PowGateError('not-passed', 'rejected', 'the verification did not pass')

@@ -96,6 +96,9 @@ export type PowGateAttributes = {
   /** Name of the form field; `powgate-token` by default. */
   name?: string
   disabled?: boolean
+  /** What the visitor is about to do, and data of the page. A token tells them to the backend by /siteverify. */
+  action?: string
+  cdata?: string
   lang?: string
   /** A copy of the worker file on the page's own origin, named `powgate-worker.js`. */
   'worker-src'?: string

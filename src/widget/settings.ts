@@ -1,5 +1,6 @@
 /** The element's attributes, checked. */
 
+import type { Solution } from '../protocol/wire.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
@@ -38,6 +39,8 @@ interface Target {
   readonly codeBase: string | undefined
   readonly workerSrc: string | undefined
   readonly mode: Mode | undefined
+  /** Sent with the solution. */
+  readonly page: Pick<Solution, 'action' | 'cdata'>
 }
 
 /** @throws PowGateError whose message tells the integrator which attribute is wrong, and what was expected */
@@ -63,6 +66,10 @@ export function targetOf(element: Element): Target {
     base: assetsOf(endpoint),
     codeBase: codeEndpoint && assetsOf(codeEndpoint),
     workerSrc: element.getAttribute('worker-src') ?? undefined,
+    page: {
+      action: element.getAttribute('action') ?? undefined,
+      cdata: element.getAttribute('cdata') ?? undefined,
+    },
     mode: (mode ?? undefined) as Mode | undefined,
   }
 }

@@ -10,7 +10,9 @@ import {
   assertNotRedeemed,
   assertNotSiteverified,
   assertOneOf,
+  assertPassed,
   assertRedeemed,
+  assertRefused,
   assertSiteverified,
 } from './answers.ts'
 import { HOSTILE } from './bodies.ts'
@@ -44,6 +46,31 @@ const WRONG_TYPES = [
   'multipart/mixed; boundary=b',
   'multipart/form-data',
 ]
+
+const TWO = ['https://shop.example', 'https://www.shop.example'] as const
+const LONG_HOST = `${'a'.repeat(60)}.shop.example`
+const LONG = `https://${LONG_HOST}`
+
+/** The site's origins, the page's, and what the backend learns. */
+const HOSTNAMES = [
+  ["its host, of the site's one exact origin", ['https://shop.example'], undefined, 'shop.example'],
+  ['its host without the port', ['http://localhost:3000'], 'http://localhost:3000', 'localhost'],
+  ['the first of two', TWO, 'https://shop.example', 'shop.example'],
+  ['the second of two', TWO, 'https://www.shop.example', 'www.shop.example'],
+  ['none of two for a client without an origin', TWO, undefined, undefined],
+  ['by a pattern', ['https://*.shop.example'], 'https://a.b.shop.example', 'a.b.shop.example'],
+  ['of any site, without the port', [], 'http://[::1]:8080', '[::1]'],
+  ['none for a page without an origin', [], 'null', undefined],
+  ['none for an extension', [], 'chrome-extension://abcdefghijklmnop', undefined],
+  ['one too long to be spelled out', [...TWO, LONG], LONG, LONG_HOST],
+  ['none if so long a one is in no list', ['https://*.shop.example'], LONG, undefined],
+] as const
+
+/** What an answer tells of the page. */
+const partsOf = ({ action, cdata }: { action?: string; cdata?: string }) => ({
+  ...(action === undefined ? {} : { action }),
+  ...(cdata === undefined ? {} : { cdata }),
+})
 
 export function siteverifyTests(subject: Subject): void {
   const ask = (fields: object, headers: Record<string, string> = {}) =>
@@ -153,25 +180,60 @@ export function siteverifyTests(subject: Subject): void {
   })
 
   test('/siteverify: unknown fields are ignored', async () => {
-    const unknown = { action: 'login', cdata: '1', success: 'false', __proto__x: '' }
+    const unknown = { action: 'login', cdata: '1', success: 'false', __proto__x: '' } // the page's count, not the backend's
     const known = { secret: subject.site.apiKey, response: await freshToken() }
     assertSiteverified(await ask(new URLSearchParams({ ...known, ...unknown })))
   })
 
-  for (const [about, origins, hostname] of [
-    ['its host', ['https://shop.example'], 'shop.example'],
-    ['its host without the port', ['http://localhost:3000'], 'localhost'],
-    ['none for two origins', ['https://shop.example', 'https://other.example'], undefined],
-    ['none for a pattern', ['https://*.shop.example'], undefined],
-  ] as const) {
-    test(`/siteverify hostname of the site's one exact origin: ${about}`, async () => {
+  for (const [about, origins, origin, hostname] of HOSTNAMES) {
+    test(`/siteverify hostname: ${about}`, async () => {
       const visitor = await subject.visitorOf({ origins: [...origins] })
-      const answer = await ask({ secret: visitor.site.apiKey, response: await visitor.token() })
+      const headers: Record<string, string> = origin === undefined ? {} : { Origin: origin }
+      const { token } = (await visitor.verify(await visitor.solved(), headers)).json
+      const answer = await ask({ secret: visitor.site.apiKey, response: token })
       assertSiteverified(answer)
       assert.equal(answer.json.hostname, hostname)
       assert.equal('hostname' in answer.json, hostname !== undefined)
     })
   }
+
+  test('/siteverify: action and cdata come back as the page gave them; /verify-token knows neither', async () => {
+    const visitor = subject.visitor()
+    const secret = visitor.site.apiKey
+    for (const [page, ofTurnstile] of [
+      [{ action: 'login', cdata: 'basket-17' }, {}],
+      [{ action: 'cart/add_1' }, { cdata: '' }],
+      [{ action: '' }, { cdata: '' }],
+      [{}, { action: '', cdata: '' }],
+      [{ action: 'a'.repeat(100), cdata: '-'.repeat(255) }, {}],
+    ] as const) {
+      const { json } = await ask({ secret, response: await visitor.token(page) })
+      assert.deepEqual(partsOf(json), page)
+      const path = '/turnstile/v0/siteverify'
+      const there = await subject.client.siteverify({ secret, response: await visitor.token(page) }, { path })
+      assert.deepEqual(partsOf(there.json), { ...page, ...ofTurnstile })
+      const redeemed = await visitor.redeem({ token: await visitor.token(page) })
+      assertRedeemed(redeemed)
+      assert.deepEqual(Object.keys(redeemed.json), ['success', 'score', 'ip', 'solvedAt'])
+    }
+  })
+
+  test('/verify: an action or cdata of other characters, or too long, is 400, and the nonce stays good', async () => {
+    const visitor = subject.visitor()
+    const solution = await visitor.solved()
+    for (const [field, ...values] of [
+      ['action', 'log in', 'é', 'a\nb', 'a'.repeat(101), 5, null],
+      ['cdata', 'a/b', 'a|b', 'a'.repeat(256), {}],
+    ] as const)
+      for (const value of values) {
+        const answer = await visitor.verify({ ...solution, [field]: value })
+        assertRefused(answer, 400, 'invalid-body')
+        assert.equal(answer.json.field, field)
+      }
+    const answer = await visitor.verify({ ...solution, action: 'login' })
+    assertPassed(answer)
+    assert.deepEqual(Object.keys(answer.json), ['token', 'passed', 'expiresAt'])
+  })
 
   test('/siteverify refuses what a page in a browser sends, and charges nobody for it', async () => {
     const visitor = await subject.visitorOf()

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { Keyring } from '../../src/domain/keyring.ts'
+import { OriginList } from '../../src/domain/origin.ts'
+import { pageHostname, pageOf } from '../../src/domain/page.ts'
 import { mintToken, readToken, type TokenClaims } from '../../src/domain/token.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
 import { addresses, counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { words } from '../harness/values.ts'
 
@@ -20,9 +23,23 @@ const claims: TokenClaims = {
   storeEpoch: 0xfeedf00d,
 }
 
+/** Of the longest page that there is. */
+const longest: TokenClaims = {
+  ...claims,
+  page: { host: 'h'.repeat(47), action: 'a'.repeat(100), cdata: 'c'.repeat(255) },
+}
+
+const text = (maxLength: number) => fc.stringMatching(new RegExp(`^[a-z0-9/.-]{0,${maxLength}}$`))
+const pages = fc
+  .record(
+    { host: text(47), action: text(100), cdata: text(255) },
+    { requiredKeys: [], noNullPrototype: true },
+  )
+  .filter(page => Object.keys(page).length > 0)
+
 const wholeSeconds = fc.nat(4095).map(seconds => seconds * 1000)
 
-const allClaims = fc.record({
+const required = fc.record({
   issuedAtMs: fc.integer({ min: 1_000_000_000_000, max: 9_999_999_999_999 }),
   lifetimes: fc.record({ challengeLifetimeMs: wholeSeconds, tokenLifetimeMs: wholeSeconds }),
   nonce: nonces,
@@ -33,6 +50,26 @@ const allClaims = fc.record({
   address: addresses,
   score: fc.integer({ min: 0, max: 1000 }).map(score => score / 1000),
   storeEpoch: fc.nat(0xffffffff),
+})
+const allClaims: fc.Arbitrary<TokenClaims> = fc.oneof(
+  required,
+  fc.tuple(required, pages).map(([some, page]) => ({ ...some, page })),
+)
+
+test('a token without a page is what it was before there were pages, so those under way are good', () => {
+  const before =
+    '1795235427055|0a9d065f59421fab31a2f57be7591e18|28643|OQeBLI5NRLWgoxK2Fj--tvvivWIawLcdWT0p36x4uJZVepvJ|JbOblM6Koe098L-LRWdbNNsOReluvY051xFsu5RATD8'
+  assert.equal(mintToken(keyring, claims), before)
+})
+
+test('a page makes a token 64 characters longer at most, unless it gives an action or data', () => {
+  const plain = mintToken(keyring, claims).length
+  const lengthOf = (page: TokenClaims['page']) => mintToken(keyring, { ...claims, page: page! }).length
+  const bound = (host: string) => pageOf({} as Solution, `https://${host}`, new OriginList([]))!
+  assert.equal(lengthOf(bound('h'.repeat(47))), plain + 64)
+  assert.ok(lengthOf(bound(`${'h'.repeat(60)}.example`)) < plain + 64)
+  assert.equal(readToken(keyring, mintToken(keyring, longest)).status, 'genuine')
+  assert.ok(mintToken(keyring, longest).length < 1024)
 })
 
 test('property: a token reads back what was minted, in the form of contract §2.3', () => {
@@ -55,8 +92,28 @@ test('property: a token reads back what was minted, in the form of contract §2.
   )
 })
 
+test('a page tells its host, whatever origins its site has by then; of a long one only while the site has it', () => {
+  const [short, long] = ['www.shop.example', `${'a'.repeat(60)}.shop.example`] as const
+  const before = new OriginList(['https://shop.example', `https://${short}`, `https://${long}`])
+  const after = new OriginList(['https://new.example'])
+  for (const [host, later] of [
+    [short, short],
+    [long, undefined],
+  ] as const) {
+    const page = pageOf({} as Solution, `https://${host}`, before)
+    assert.equal(pageHostname(page, before), host)
+    assert.equal(pageHostname(page, after), later)
+  }
+  assert.equal(pageOf({} as Solution, 'https://new.example', after), undefined, 'no other host is possible')
+  assert.equal(pageHostname(undefined, after), 'new.example')
+})
+
 test('every character changed to every other of its alphabet: refused', () => {
-  const token = mintToken(keyring, claims)
+  for (const some of [claims, { ...claims, page: { host: 'a.example', action: '', cdata: '1' } }])
+    changeEveryCharacter(mintToken(keyring, some))
+})
+
+function changeEveryCharacter(token: string): void {
   const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_|+/'
   for (let index = 0; index < token.length; index++) {
     for (const character of alphabet) {
@@ -65,10 +122,13 @@ test('every character changed to every other of its alphabet: refused', () => {
       assert.notEqual(readToken(keyring, changed).status, 'genuine', `${index} ${character}`)
     }
   }
-})
+}
 
 test('every truncation and extension: malformed or forged', () => {
-  const token = mintToken(keyring, claims)
+  for (const some of [claims, longest]) cutAndExtend(mintToken(keyring, some))
+})
+
+function cutAndExtend(token: string): void {
   for (let length = 0; length < token.length; length++) {
     assert.notEqual(readToken(keyring, token.slice(0, length)).status, 'genuine')
     assert.notEqual(readToken(keyring, token.slice(length + 1)).status, 'genuine')
@@ -77,7 +137,7 @@ test('every truncation and extension: malformed or forged', () => {
     assert.notEqual(readToken(keyring, token + extra).status, 'genuine')
     assert.notEqual(readToken(keyring, extra + token).status, 'genuine')
   }
-})
+}
 
 test('other spellings of the counter: malformed or forged', () => {
   const token = mintToken(keyring, claims)
@@ -87,14 +147,24 @@ test('other spellings of the counter: malformed or forged', () => {
 })
 
 test('the layout of another version, signed by the same key: malformed', () => {
-  const [issuedAtMs, nonce, counter, claimsText] = mintToken(keyring, claims).split('|')
+  for (const [some, change] of [
+    [claims, 0x10], // 2
+    [claims, 0x70], // 4, without a page
+    [longest, 0x70], // 3, with a page
+    [longest, 0x10], // 5
+  ] as const)
+    refuseVersion(mintToken(keyring, some), change)
+})
+
+function refuseVersion(token: string, change: number): void {
+  const [issuedAtMs, nonce, counter, claimsText] = token.split('|')
   const sealed = Buffer.from(claimsText!, 'base64url')
-  sealed[0]! ^= 0x10
+  sealed[0]! ^= change
   const text = `${issuedAtMs}|${nonce}|${counter}|${sealed.toString('base64url')}|`
   const { tokenMac } = keyring.signing
   tokenMac.message.write(text, 'latin1')
   assert.equal(readToken(keyring, text + tokenMac.sign(text.length, 'base64url')).status, 'malformed')
-})
+}
 
 test('another secret does not verify; a rotated keyring does', () => {
   const token = mintToken(keyring, claims)

@@ -60,10 +60,17 @@ async function called(page: Page, name: string, count = 1): Promise<string> {
 
 const evaluate = <Value>(page: Page, code: string) => page.evaluate(code) as Promise<Value>
 
-async function redeem(response: string) {
+interface Redeemed {
+  readonly success: boolean
+  readonly 'error-codes': string[]
+  readonly action?: string
+  readonly cdata?: string
+}
+
+async function redeem(response: string, path = '/siteverify') {
   const body = new URLSearchParams({ secret: site.apiKey, response })
-  const answer = await fetch(`${service.url}/siteverify`, { method: 'POST', body })
-  return (await answer.json()) as { success: boolean; 'error-codes': string[] }
+  const answer = await fetch(service.url + path, { method: 'POST', body })
+  return (await answer.json()) as Redeemed
 }
 
 /** What the site's backend got: the vendor's field once, and no field of the widget's own. */
@@ -89,7 +96,8 @@ test('Turnstile, implicit: callback by name, the field, and a form that the back
   assertQuiet(notes)
   await page.click('text=Send')
   const response = await posted('cf-turnstile-response')
-  assert.equal((await redeem(response)).success, true)
+  const { success, action, cdata } = await redeem(response, '/turnstile/v0/siteverify')
+  assert.deepEqual([success, action, cdata], [true, 'login', ''])
   assert.deepEqual((await redeem(response))['error-codes'], ['timeout-or-duplicate'])
 })
 
@@ -139,8 +147,10 @@ test('Turnstile, execution on demand: nothing before execute(), expiry, and the 
   await called(page, 'ready')
   assert.equal(await evaluate(page, 'document.forms[0].checkValidity()'), true)
   assert.deepEqual(await callsOf(page, 'passed'), [])
-  await evaluate(page, "turnstile.execute('.cf-turnstile')")
+  await evaluate(page, "turnstile.execute('.cf-turnstile', { action: 'late', cData: 'basket-17' })")
   const token = await called(page, 'passed')
+  const { action, cdata } = await redeem(token)
+  assert.deepEqual([action, cdata], ['late', 'basket-17'])
   assert.equal(await fieldOf(page, 'cf-turnstile-response'), token)
   await page.clock.fastForward(EXPIRED_MS)
   assert.equal(await called(page, 'expired'), token)
@@ -168,10 +178,21 @@ test('an error calls error-callback; what cannot be mapped is warned of once', a
   await evaluate(
     page,
     `for (let count = 0; count < 2; count++) turnstile.render(document.body.appendChild(document.createElement('div')),
-      { sitekey: 'site_0000000000000000000000', size: 'compact', cData: 'x', theme: 'auto', 'error-callback': failed })`,
+      { sitekey: 'site_0000000000000000000000', size: 'compact', type: 'x', theme: 'auto', 'error-callback': failed })`,
   )
   assert.equal(await called(page, 'failed', 2), 'site-unknown')
-  assert.deepEqual(warnings.map(text => /"\w+"/.exec(text)?.[0]).sort(), ['"cdata"', '"size"'])
+  assert.deepEqual(warnings.map(text => /"\w+"/.exec(text)?.[0]).sort(), ['"size"', '"type"'])
+})
+
+test('an action or cData that Turnstile documents as wrong throws; other containers are rendered', async () => {
+  const box = (data: string) => `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" ${data}></div>`
+  const { page } = await open('turnstile', box('data-action="log in"') + box('data-callback="passed"'))
+  await called(page, 'passed')
+  assert.equal(await page.locator('pow-gate').count(), 1)
+  for (const wrong of [`action: 'a/b'`, `action: '${'a'.repeat(33)}'`, `cData: '${'a'.repeat(256)}'`]) {
+    const code = `(() => { try { return turnstile.render(document.body, { sitekey: '${SITE_KEY}', ${wrong} }) } catch ({ message }) { return message } })()`
+    assert.match(await evaluate(page, code), /^powgate: "(action|cdata)" must match/)
+  }
 })
 
 test('hCaptcha, implicit: both fields, and a page that keeps the token hears of its renewal', async () => {
@@ -292,8 +313,20 @@ test('reCAPTCHA v3: functions that came early, and a token of its own for each e
   const enterprise = `grecaptcha.enterprise.execute('${SITE_KEY}', null)`
   const tokens = await evaluate<string[]>(page, `Promise.all([${execute}, ${enterprise}])`)
   assert.equal(new Set(tokens).size, 2)
-  for (const token of tokens) assert.equal((await redeem(token)).success, true)
+  const answers = [await redeem(tokens[0]!), await redeem(tokens[1]!)]
+  assert.deepEqual(
+    answers.map(({ success, action }) => [success, action]),
+    [
+      [true, 'login'],
+      [true, ''],
+    ],
+    'version 3 always has an action',
+  )
   assertQuiet(notes)
+  const wrong = `grecaptcha.execute('${SITE_KEY}', { action: 'log-in' }).catch(error => error.message)`
+  assert.match(await evaluate(page, wrong), /^powgate: "action" must match/)
+  const next = await evaluate<string>(page, `grecaptcha.execute('${SITE_KEY}', { action: 'cart/add' })`)
+  assert.equal((await redeem(next)).action, 'cart/add')
 })
 
 for (const [path, vendor, name] of [

@@ -4,7 +4,7 @@
  */
 
 import type { PowGateElement } from '../powgate.d.ts'
-import { type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
+import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
 
 /** This script's element; null in a module. Called through the getter, which `<img name="currentScript">` does not shadow. */
 const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
@@ -48,6 +48,8 @@ export interface Vendor {
   /** Whether nothing is shown unless something goes wrong. */
   readonly isInvisible: (options: Options) => boolean
   readonly idOf: (index: number) => string
+  /** What a token tells of the page: those of `action` and `cdata` that the vendor has, in the form that it documents. */
+  readonly forms: Readonly<Record<string, RegExp>>
 }
 
 export interface Captcha {
@@ -83,7 +85,13 @@ export class Captchas {
   start(renders = true): void {
     void service.domReady.then(() => {
       if (!renders) return
-      for (const container of document.querySelectorAll(this.#vendor.selector)) this.render(container)
+      for (const container of document.querySelectorAll(this.#vendor.selector)) {
+        try {
+          this.render(container)
+        } catch (error) {
+          console.error(error) // the other containers are rendered all the same
+        }
+      }
     })
     const name = query.get('onload')
     if (name)
@@ -125,11 +133,17 @@ export class Captchas {
     return container === null ? undefined : this.#of(container)
   }
 
-  /** A token. One that `execute` already gave away was perhaps sent, so it is replaced. */
-  async execute({ gate, isManual }: Captcha): Promise<string> {
-    await service.widget
-    if (isManual && gate.token !== null) gate.reset()
-    return gate.execute()
+  /**
+   * A token. One that `execute` already gave away was perhaps sent, so it is replaced.
+   *
+   * @param values may have another `action` and `cdata` than the widget was rendered with
+   */
+  execute({ gate, isManual }: Captcha, values?: Values | null): Promise<string> {
+    this.#describe(gate, normalized(values))
+    return service.widget.then(() => {
+      if (isManual && gate.token !== null) gate.reset()
+      return gate.execute()
+    })
   }
 
   response(which?: unknown): string {
@@ -161,6 +175,7 @@ export class Captchas {
     const isInvisible = button !== undefined || this.#vendor.isInvisible(options)
     const box = document.createElement('div')
     const gate = gateOf(options, isManual, isInvisible)
+    this.#describe(gate, options)
     const captcha = {
       id: this.#vendor.idOf(this.#count++),
       container,
@@ -183,6 +198,16 @@ export class Captchas {
       this.execute(captcha).catch(() => {}) // told by the event `failed`
     })
     return captcha
+  }
+
+  /** @throws Error for a value that the vendor's script refuses too */
+  #describe(gate: PowGateElement, options: Options): void {
+    for (const [name, form] of Object.entries(this.#vendor.forms)) {
+      const value = options[name]
+      if (value === undefined) continue
+      if (!form.test(String(value))) throw new Error(`powgate: "${name}" must match ${form}, not "${value}"`)
+      gate.setAttribute(name, String(value))
+    }
   }
 
   #fieldsOf(options: Options, id: string): (HTMLInputElement | HTMLTextAreaElement)[] {

@@ -16,6 +16,7 @@ const captchas = Captchas.of({
   isManual: isInvisible,
   isInvisible,
   idOf: index => `h-captcha-${index}`,
+  forms: {},
 })
 
 type Execution = { readonly async?: boolean } | null

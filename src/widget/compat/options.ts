@@ -8,9 +8,7 @@ export type Options = Readonly<Record<string, unknown>>
 /** Options without effect, and why. The one table: docs/integrate.md names the same. */
 const UNMAPPED: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    action: 'the token carries no action',
-    cdata: 'the token carries no data of the page',
-    rqdata: 'the token carries no data of the page',
+    rqdata: 'the token carries no data of the vendor',
     size: 'the widget has one size, and "invisible"',
     appearance: 'the widget is always shown, or "interaction-only"',
     badge: 'there is no badge',
@@ -42,7 +40,7 @@ export function optionsOf(container: Element, values?: Values | null): Options {
 }
 
 /** Wrappers pass null and undefined for what their page left out. */
-function normalized(values?: Values | null): Options {
+export function normalized(values?: Values | null): Options {
   return Object.fromEntries(
     Object.entries(values ?? {})
       .filter(([, value]) => value !== undefined && value !== null)

@@ -13,6 +13,7 @@ const vendor: Vendor = {
   isManual: isInvisible,
   isInvisible,
   idOf: String,
+  forms: { action: /^[\w/]{0,100}$/ },
 }
 const captchas = Captchas.of(vendor)
 /** The widgets of version 3 are apart: a page's own widgets have numbers from 0, and the first is the default. */
@@ -33,7 +34,8 @@ async function executeKey(sitekey: string, values?: Values | null): Promise<stri
     ofKeys.set(sitekey, ofKey)
   }
   const { captcha, last } = ofKey
-  const token = last.catch(() => {}).then(() => keyed.execute(captcha))
+  // Backends tell version 3 by the presence of an action.
+  const token = last.catch(() => {}).then(() => keyed.execute(captcha, { action: values?.action ?? '' }))
   ofKey.last = token
   return token
 }
@@ -42,7 +44,7 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
   if (typeof which === 'string' && captchas.find(which) === undefined) return executeKey(which, values)
   const captcha = captchas.find(which)
   if (captcha === undefined) return Promise.reject(new Error('No reCAPTCHA clients exist.'))
-  const executing = captchas.execute(captcha)
+  const executing = captchas.execute(captcha, values)
   executing.catch(() => {}) // told by error-callback; pages of version 2 ignore the promise
   return executing
 }

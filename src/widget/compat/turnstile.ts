@@ -12,6 +12,7 @@ const captchas = Captchas.of({
   isManual: ({ execution }: Options) => execution === 'execute',
   isInvisible: ({ appearance, size }: Options) => appearance === 'interaction-only' || size === 'invisible',
   idOf: index => `cf-chl-widget-${index}`,
+  forms: { action: /^[\w-]{0,32}$/, cdata: /^[\w-]{0,255}$/ },
 })
 
 const turnstile = {
@@ -21,7 +22,7 @@ const turnstile = {
   execute: (which?: unknown, values?: Values | null) => {
     warnOfUnmapped(values)
     const captcha = captchas.find(which) ?? captchas.render(which, { ...values, execution: 'execute' })
-    if (captcha !== undefined) captchas.execute(captcha).catch(() => {}) // told by error-callback
+    if (captcha !== undefined) captchas.execute(captcha, values).catch(() => {}) // told by error-callback
   },
   reset: (which?: unknown) => captchas.reset(which),
   remove: (which?: unknown) => captchas.remove(which),
