@@ -69,10 +69,8 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
     const workplace = await untilAborted(opening, signal).catch(error => {
       throw solverError(error)
     })
-    const solving = workplace.solve(
-      { nonce, difficulty },
-      tries => onProgress(1 - Math.exp(-tries / expected)),
-      signal,
+    const solving = workplace.solve({ nonce, difficulty }, tries =>
+      onProgress(1 - Math.exp(-tries / expected)),
     )
     const solved = await untilAborted(solving, signal).catch(error => {
       if (!signal.aborted) distrust(workplace.mode)

@@ -1,29 +1,25 @@
 /**
- * Entry of the frame: solves for a page whose own policy allows neither workers nor WebAssembly. The frame has the service's
- * origin, and the policy that the service sends with it. Any page may embed it, because the frame only computes.
+ * The worker's script in the frame: starts workers for a page whose own policy allows none. The frame has the service's
+ * origin, and the policy that the service sends with it. Any page may embed it, because its workers only compute.
  */
 
-import { isNonceText } from '../protocol/proof.ts'
-import type { FrameJob, FrameReport } from './solver/job.ts'
-import { fetchKernel, threadCount, WorkerPool } from './solver/pool.ts'
+import { START_WORKER, type WorkerReport } from './solver/job.ts'
 
-/** Sent to any origin: no report is secret, and some pages (from files, in sandboxes) have no origin to name. */
-const tell = (report: FrameReport) => parent.postMessage(report, '*')
-const fail = (error: unknown) => tell({ powgate: 'failed', message: String(error) })
-
-async function open(): Promise<void> {
-  const start = () => new Worker(ASSET_NAMES.workerJs)
-  const pool = new WorkerPool(start, await threadCount(), fetchKernel(''))
-  addEventListener('message', ({ data, source }: MessageEvent<FrameJob>) => {
-    if (source !== parent || data?.powgate !== 'solve' || !isNonceText(data.nonce)) return
-    const { nonce, difficulty } = data
-    pool
-      .solve({ nonce, difficulty }, tries => tell({ powgate: 'progress', tries }))
-      .then(solved => tell({ powgate: 'solved', solved }), fail)
+export function startWorkers(): void {
+  const { src } = document.currentScript as HTMLScriptElement
+  addEventListener('message', ({ data, source, ports: [port] }) => {
+    if (source !== parent || data !== START_WORKER || port === undefined) return
+    const fail = (error: unknown) =>
+      port.postMessage({ kind: 'failed', message: `${error}` } satisfies WorkerReport)
+    try {
+      const worker = new Worker(src)
+      worker.onmessage = report => port.postMessage(report.data)
+      worker.onerror = ({ message }) => fail(message)
+      port.onmessage = order => (order.data ? worker.postMessage(order.data) : worker.terminate())
+    } catch (error) {
+      fail(error)
+    }
   })
-  await pool.ready
-  tell({ powgate: 'ready' })
+  // To any origin: some pages (from files, in sandboxes) have no origin to name.
+  parent.postMessage(START_WORKER, '*')
 }
-
-tell({ powgate: 'loading' })
-open().catch(fail)

@@ -11,16 +11,27 @@
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { Mode, ModeSettings, Workplace } from './solver/job.ts'
-import { fetchKernel, ModeBlockedError, patience, threadCount, WorkerPool } from './solver/pool.ts'
+import {
+  fetchKernel,
+  ModeBlockedError,
+  type PoolWorker,
+  patience,
+  threadCount,
+  WorkerPool,
+} from './solver/pool.ts'
 
 type Opener = (settings: ModeSettings) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
-  worker: async ({ base, codeBase, workerSrc }) => {
+  worker: ({ base, codeBase, workerSrc }) => {
     const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES.workerJs)
-    return openPool('worker', url, fetchKernel(base))
+    return openPool('worker', starter(url), fetchKernel(base))
   },
-  frame: openFrame,
+  frame: async ({ base }) => {
+    const kernel = fetchKernel(base)
+    const { startWorker, close } = await openFrame(base)
+    return openPool('frame', startWorker, kernel, close)
+  },
   blob: async ({ base, codeBase }) => {
     const url = codeUrl(codeBase, ASSET_NAMES.workerJs)
     await probeBlobWorker()
@@ -30,7 +41,9 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
       integrity: pinnedScript ? ASSET_PINS.workerJs : '',
     })
     if (!response.ok) throw new Error(`worker: status ${response.status}`)
-    return openPool('blob', blobUrl(await response.text()), kernel)
+    const blob = blobUrl(await response.text())
+    // Not revoked earlier: some workers may still be loading the blob.
+    return openPool('blob', starter(blob), kernel, () => URL.revokeObjectURL(blob))
   },
   page: openPage,
 }
@@ -103,14 +116,14 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
-  url: string,
+  start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
+  closeMore = () => {},
 ): Promise<Workplace> {
-  const scriptUrl = trusted(url)
-  const pool = new WorkerPool(() => new Worker(scriptUrl), await threadCount(), kernel)
+  const pool = new WorkerPool(start, await threadCount(), kernel)
   const close = () => {
     pool.close()
-    if (mode === 'blob') URL.revokeObjectURL(url) // not earlier: some workers may still be loading the blob
+    closeMore()
   }
   try {
     await pool.ready
@@ -119,6 +132,12 @@ async function openPool(
     throw error
   }
   return { mode, close, solve: (puzzle, onProgress) => pool.solve(puzzle, onProgress) }
+}
+
+/** Starts workers of one script. */
+function starter(url: string): () => Worker {
+  const scriptUrl = trusted(url)
+  return () => new Worker(scriptUrl)
 }
 
 interface TrustedTypes {
@@ -143,11 +162,12 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   // A page that refused all other modes has a strict policy: compiling WebAssembly would be one more violation.
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
+  const closed = new AbortController()
   const { solveInSlices } = await loadPage(codeUrl(codeBase, ASSET_NAMES.pageJs) + MODULE_KEY)
   return {
     mode: 'page',
-    solve: async (puzzle, onProgress, signal) => solveInSlices(puzzle, await kernel, onProgress, signal),
-    close: () => {},
+    solve: async (puzzle, onProgress) => solveInSlices(puzzle, await kernel, onProgress, closed.signal),
+    close: () => closed.abort(),
   }
 }
 

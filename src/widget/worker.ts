@@ -1,5 +1,9 @@
-/** Entry of a worker: solves one puzzle; the page then terminates the worker. */
+/**
+ * Entry of a worker: solves one puzzle; the page then terminates the worker. The frame loads the same file, so a visitor
+ * loads one script less.
+ */
 
+import { startWorkers } from './frame.ts'
 import { slowTraits } from './signals.ts'
 import type { Solver } from './solver/block.ts'
 import type { WorkerOrder, WorkerReport } from './solver/job.ts'
@@ -20,12 +24,12 @@ const report = (message: WorkerReport) => postMessage(message)
 
 let chosen = chooseSolver(undefined)
 
-addEventListener('message', ({ data }: MessageEvent<WorkerOrder>) => {
+const obey = ({ data }: MessageEvent<WorkerOrder>) => {
   if (data.kind === 'solve') return solve(data)
   chosen = chooseSolver(data.kernel)
   warmUp(chosen.solver)
   if (data.looksAtRenderer) report({ kind: 'renderer', ...slowTraits() })
-})
+}
 
 function warmUp(solver: Solver): void {
   const search = solver('0'.repeat(32), 32)
@@ -50,4 +54,7 @@ function solve({ nonce, difficulty, start }: Extract<WorkerOrder, { kind: 'solve
   }
 }
 
-report({ kind: 'ready' })
+if (typeof document === 'undefined') {
+  addEventListener('message', obey)
+  report({ kind: 'ready' })
+} else startWorkers()

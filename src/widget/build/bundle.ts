@@ -51,8 +51,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   add('scalar.wasm', buildKernel('scalar'))
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
-  await addScript('frame.js', 'frame.ts', 'iife')
-  add('frame.html', frameHtml(files.find(({ name }) => name === 'frame.js')!.fileName))
+  add('frame.html', frameHtml(files.find(({ name }) => name === 'worker.js')!.fileName))
   // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
   await addScript('widget.js', 'element.ts', 'iife')
   for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')

@@ -10,8 +10,8 @@ export const COMPAT_BYTES_MAX = 4096
 
 /** The files of a visit, by mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
-  'in the frame': ['widget.js', 'frame.html', 'frame.js', 'worker.js', 'simd.wasm'],
-  'in the frame, no SIMD': ['widget.js', 'frame.html', 'frame.js', 'worker.js', 'scalar.wasm'],
+  'in the frame': ['widget.js', 'frame.html', 'worker.js', 'simd.wasm'],
+  'in the frame, no SIMD': ['widget.js', 'frame.html', 'worker.js', 'scalar.wasm'],
   'in a worker': ['widget.js', 'worker.js', 'simd.wasm'],
   'in a worker, no SIMD': ['widget.js', 'worker.js', 'scalar.wasm'],
   'in the page': ['widget.js', 'page.js', 'simd.wasm'],

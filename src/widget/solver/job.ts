@@ -1,4 +1,4 @@
-/** Where a puzzle can be solved, and the messages between a widget, its frame and its workers. */
+/** Where a puzzle can be solved, and the messages between a widget and its workers. */
 
 /** From the pool to a worker: first `prepare`, while the challenge is on its way, then `solve`. */
 export type WorkerOrder =
@@ -25,6 +25,11 @@ export type WorkerReport =
   | ({ readonly kind: 'renderer' } & Traits)
   | { readonly kind: 'progress'; readonly tries: number }
   | { readonly kind: 'found'; readonly tries: number; readonly counter: number; readonly solver: SolverKind }
+  /** From the frame: the worker could not be started. */
+  | { readonly kind: 'failed'; readonly message: string }
+
+/** From the frame, when its script runs. From the page to the frame, with a port: start a worker, and connect it to the port. */
+export const START_WORKER = 'powgate-worker'
 
 export interface Puzzle {
   readonly nonce: string
@@ -52,19 +57,6 @@ export interface Traits {
 /** Called with the number of tries so far, by all threads together, a few times a second. */
 export type OnProgress = (tries: number) => void
 
-/** From the widget to its frame. */
-export interface FrameJob extends Puzzle {
-  readonly powgate: 'solve'
-}
-
-/** From the frame to the widget. */
-export type FrameReport =
-  /** `loading` when the frame's script starts, `ready` when its workers run. */
-  | { readonly powgate: 'loading' | 'ready' }
-  | { readonly powgate: 'progress'; readonly tries: number }
-  | { readonly powgate: 'solved'; readonly solved: Solved }
-  | { readonly powgate: 'failed'; readonly message: string }
-
 export type Mode = 'worker' | 'frame' | 'blob' | 'page'
 
 export interface ModeSettings {
@@ -84,7 +76,7 @@ export interface ModeSettings {
 /** An opened mode, in which one puzzle is solved. */
 export interface Workplace {
   readonly mode: Mode
-  solve(puzzle: Puzzle, onProgress: OnProgress, signal: AbortSignal): Promise<Solved>
+  solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved>
   /** Ends everything that still runs. */
   close(): void
 }

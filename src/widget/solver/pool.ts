@@ -43,6 +43,13 @@ export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined
   }
 }
 
+/** A worker, or a port to one in the frame. */
+export interface PoolWorker extends Pick<Worker, 'postMessage' | 'terminate'> {
+  /** Handlers; a port calls no `onerror`. */
+  onmessage: unknown
+  onerror?: unknown
+}
+
 /** Workers that send nothing for so long were refused by the page's policy, or did not load. */
 const START_MS_MAX = 8000
 /** An answer waits no longer than this for the traits. */
@@ -55,7 +62,7 @@ export class WorkerPool {
   /** Resolves as soon as one worker runs; rejects if none may. */
   readonly ready: Promise<void>
   readonly #kernel: Promise<ArrayBuffer | undefined>
-  readonly #workers: Worker[] = []
+  readonly #workers: PoolWorker[] = []
   #alive = 0
   readonly #traits: Promise<Traits>
   #seeTraits!: (traits: Traits) => void
@@ -67,7 +74,7 @@ export class WorkerPool {
    * @param start makes one worker; it may throw
    * @param kernel may still be loading: workers prepare it before there is a puzzle
    */
-  constructor(start: () => Worker, threads: number, kernel: Promise<ArrayBuffer | undefined>) {
+  constructor(start: () => PoolWorker, threads: number, kernel: Promise<ArrayBuffer | undefined>) {
     this.#kernel = kernel
     this.#traits = new Promise(resolve => {
       this.#seeTraits = resolve
@@ -94,21 +101,24 @@ export class WorkerPool {
     this.ready.catch(() => this.close())
   }
 
-  #add(worker: Worker, index: number): void {
+  #add(worker: PoolWorker, index: number): void {
     this.#workers.push(worker)
     this.#alive++
+    const fail = (message: string) => {
+      // The other workers go on without it.
+      this.#alive--
+      if (this.#alive === 0) this.#onFailure(new ModeBlockedError(message || 'a worker could not be loaded'))
+    }
     worker.onmessage = ({ data }: MessageEvent<WorkerReport>) => {
       if (data.kind === 'ready') this.#onReady()
       else if (data.kind === 'renderer') this.#seeTraits(data)
+      else if (data.kind === 'failed') fail(data.message)
       else this.#onTries(index, data)
     }
-    worker.onerror = event => {
+    worker.onerror = (event: ErrorEvent) => {
       event.preventDefault()
-      // The other workers go on without it.
       worker.terminate()
-      this.#alive--
-      if (this.#alive === 0)
-        this.#onFailure(new ModeBlockedError(event.message || 'a worker could not be loaded'))
+      fail(event.message)
     }
     this.#kernel.then(kernel => order(worker, { kind: 'prepare', kernel, looksAtRenderer: index === 0 }))
   }
@@ -150,7 +160,7 @@ export class WorkerPool {
   }
 }
 
-const order = (worker: Worker, message: WorkerOrder): void => worker.postMessage(message)
+const order = (worker: PoolWorker, message: WorkerOrder): void => worker.postMessage(message)
 
 interface Hints {
   readonly deviceMemory?: number
