@@ -66,15 +66,19 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     return JSON.stringify(this.fieldsOf(claims, site))
   }
 
-  /** The fields of a success, as hCaptcha and reCAPTCHA have them. Those that are undefined are left out of the JSON. */
+  /**
+   * The fields of a success, as hCaptcha and reCAPTCHA have them. Those that are undefined are left out of the JSON.
+   *
+   * `action` is never left out: some backends check score and action only if there is one, and visitors could send none.
+   */
   protected fieldsOf({ score, issuedAtMs, page }: TokenClaims, { origins }: Site): object {
     return {
       success: true,
       score,
       challenge_ts: new Date(issuedAtMs).toISOString(),
       hostname: pageHostname(page, origins),
-      action: page?.action,
-      cdata: page?.cdata,
+      action: page?.action ?? '',
+      ...(page?.cdata === undefined ? {} : { cdata: page.cdata }),
     }
   }
 }
@@ -82,7 +86,6 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
 /** The same at Turnstile's path. */
 export class TurnstileEndpoint extends SiteverifyEndpoint {
   protected override fieldsOf(claims: TokenClaims, site: Site): object {
-    const { action = '', cdata = '' } = claims.page ?? {}
-    return { ...super.fieldsOf(claims, site), action, cdata, 'error-codes': [] }
+    return { cdata: '', ...super.fieldsOf(claims, site), 'error-codes': [] }
   }
 }

@@ -67,7 +67,7 @@ export const SiteverifySuccessSchema = Type.Object(
         description: 'Of the page that got the token, or of the only origin that the site allows, if known.',
       }),
     ),
-    action: Type.Optional(Type.String({ description: 'As it came to POST /verify.' })),
+    action: Type.String({ description: 'As it came to POST /verify; empty without one.' }),
     cdata: Type.Optional(Type.String({ description: 'As it came to POST /verify.' })),
   },
   { description: 'The token is good, and now used.' },
@@ -122,4 +122,5 @@ export const SITEVERIFY_SUCCESS = {
   score: 1,
   challenge_ts: new Date(SOLVED_AT).toISOString(),
   hostname: 'shop.example',
+  action: 'login',
 } as const
