@@ -46,6 +46,7 @@ const REST = [
   'widget/engines.test.ts',
   'widget/errors.test.ts',
   'widget/markup.test.ts',
+  'widget/send.test.ts',
   'widget/solvers.test.ts',
   'wrappers',
 ]

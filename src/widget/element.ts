@@ -55,8 +55,12 @@ class PowGateElement extends HTMLElement implements Declared {
       },
       onSubmit: () => {
         const isOff = autoOf(this) === 'off' && this.#verification === undefined
-        return this.#isDisabled || isOff ? undefined : this.execute()
+        if (!this.#isDisabled && !isOff) return this.execute()
+        if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
+        return undefined
       },
+      onLate: () => this.#view.reveal(false),
+      onFail: () => this.#state === 'failed' && this.#view.reveal(true),
     })
   }
 
@@ -290,9 +294,10 @@ class PowGateElement extends HTMLElement implements Declared {
       button: hasButton ? this.#text(error ? 'retry' : 'start') : undefined,
       label: this.#text('label'),
       isDisabled: this.#isDisabled,
+      isNeeded: error !== undefined || waiting !== undefined,
     })
     // "Please wait" would be wrong where a verification starts only on a click.
-    const complaint = hasButton && autoOf(this) === 'off' ? 'idle' : 'required'
+    const complaint = error?.text ?? (hasButton && autoOf(this) === 'off' ? 'idle' : 'required')
     this.#form.set(this.#held.passed?.token, this.#text(complaint))
   }
 

@@ -8,9 +8,15 @@ interface FormHooks {
   readonly onUse: () => void
   /** The form is being submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
+  /** A submission that waits for the token is late, or was sent again. */
+  readonly onLate: () => void
+  /** A submission that waited got no token. */
+  readonly onFail: () => void
 }
 
 const FIELD = 'powgate-token'
+/** A wait that people notice. */
+const LATE_MS = 800
 
 /** A click or key that submits the form, unless a handler of the page prevents it. */
 interface Submitting {
@@ -140,16 +146,19 @@ export class FormLink {
     const verification = this.#hooks.onSubmit()
     if (verification === undefined) return false
     if (this.#isWaiting || !isComplete) {
+      if (this.#isWaiting) this.#hooks.onLate()
       verification.catch(() => {})
       return true
     }
     this.#isWaiting = true
+    const late = setTimeout(this.#hooks.onLate, LATE_MS)
     verification
       .then(() => {
         if (this.#hasToken) this.#submit(submitter)
       })
-      .catch(() => {}) // the element shows the error
+      .catch(this.#hooks.onFail)
       .finally(() => {
+        clearTimeout(late)
         this.#isWaiting = false
       })
     return true

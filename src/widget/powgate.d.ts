@@ -91,7 +91,7 @@ export type PowGateAttributes = {
   /** When to start; `load` by default. */
   auto?: 'load' | 'focus' | 'submit' | 'off'
   theme?: 'light' | 'dark'
-  /** Shows nothing unless verification fails. */
+  /** Shows nothing unless the visitor has to wait, or verification fails. */
   invisible?: boolean | ''
   /** Name of the form field; `powgate-token` by default. */
   name?: string

@@ -49,6 +49,8 @@ interface Shown {
   readonly button: string | undefined
   readonly label: string
   readonly isDisabled: boolean
+  /** Whether an `invisible` element appears. */
+  readonly isNeeded: boolean
 }
 
 const SVG = 'http://www.w3.org/2000/svg'
@@ -86,10 +88,10 @@ export class View {
     this.box.dir = direction
   }
 
-  show({ state, text, detail, button, label, isDisabled }: Shown): void {
+  show({ state, text, detail, button, label, isDisabled, isNeeded }: Shown): void {
     const { box } = this
-    // Invisible elements appear when they fail, and stay, because the visitor is using them.
-    this.#wasNeeded ||= state === 'failed'
+    // Invisible elements that have appeared stay, because the visitor is using them.
+    this.#wasNeeded ||= isNeeded
     box.className = `box ${state}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
@@ -102,6 +104,14 @@ export class View {
     this.#button.disabled = isDisabled
     if (button !== undefined) this.#button.textContent = button
     else if (hadFocus) box.focus()
+  }
+
+  /** For a visitor who has sent the form: scrolls the element into view, also an invisible one. */
+  reveal(takesFocus: boolean): void {
+    this.#wasNeeded = true
+    this.box.classList.add('needed')
+    this.box.scrollIntoView({ block: 'nearest' })
+    if (takesFocus) this.box.focus()
   }
 
   /** @param share 0 to 1 */

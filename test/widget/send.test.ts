@@ -1,0 +1,89 @@
+/**
+ * Pressing Send always shows something: where the widget stands out of view on a small screen, where it is invisible, and
+ * while a visitor has to wait.
+ */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Page } from 'playwright-core'
+import type { VisitOptions } from '../harness/browser.ts'
+import type { Fault } from '../harness/browser-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
+import { UNLIMITED } from '../harness/service.ts'
+import { formPage, GATE, startStage, untilState, visit } from '../harness/widget.ts'
+
+const { browser, site, gateway, pages } = await startStage(UNLIMITED)
+
+/** What 1280 x 1024 leaves at 400 % zoom. */
+const SMALL: VisitOptions = { viewport: { width: 320, height: 256 } }
+/** Between the widget and the button, so that not both are in view. */
+const FAR = '<p style="height:1500px"></p>'
+
+async function open(attributes: string, fault?: Fault, options: VisitOptions = SMALL): Promise<Page> {
+  gateway.requests.length = pages.forms.length = 0
+  gateway.recover()
+  if (fault !== undefined) gateway.fail(fault)
+  const script = `<script>{
+const { setValidity } = ElementInternals.prototype
+ElementInternals.prototype.setValidity = function (...parts) { window.complaint = parts[1]; setValidity.apply(this, parts) }
+}</script><script src="${gateway.origin()}/widget.js"></script>`
+  const html = formPage(`site-key="${site.siteKey}" ${attributes}`, { script })
+  pages.add('/form', html.replace('<button>', `${FAR}<button>`))
+  const { page } = await visit(browser, `${pages.origin()}/form`, options)
+  await page.waitForFunction('customElements.get("pow-gate")')
+  return page
+}
+
+const IN_VIEW = `(() => {
+  const { top, bottom, height } = ${GATE}.shadowRoot.querySelector('.box').getBoundingClientRect()
+  return height > 0 && top > -1 && bottom <= innerHeight + 1
+})()`
+const untilSeen = (page: Page) => eventually(3000, 'the widget is in view', () => page.evaluate(IN_VIEW))
+const text = (page: Page) => page.locator('pow-gate .text').textContent()
+const send = (page: Page) => page.click('text=Send')
+
+const refused = { status: 403, body: { error: 'Refused.', code: 'site-inactive' } }
+
+for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
+  test(`a submission that waited and failed: in view, focused, and the form says why: ${attributes}`, async () => {
+    const page = await open(attributes, { path: '/challenge', times: 100, answer: refused })
+    await send(page)
+    await untilState(page, 'failed')
+    await untilSeen(page)
+    assert.equal(await page.evaluate('document.activeElement.localName'), 'pow-gate')
+    assert.equal(await page.evaluate('complaint'), 'Verification is not set up correctly')
+  })
+
+  test(`a submission that waits for longer than people do: in view, and sent all the same: ${attributes}`, async () => {
+    const page = await open(attributes, { path: '/verify', delayMs: 4000 })
+    await send(page)
+    await untilSeen(page)
+    assert.equal(await text(page), 'Verifying…')
+    assert.equal(pages.forms.length, 0)
+    await eventually(10_000, 'the form arrives', () => pages.forms.length === 1)
+  })
+}
+
+test('off and invisible: Send shows what to press', async () => {
+  const page = await open('auto="off" invisible')
+  await send(page)
+  await untilSeen(page)
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+})
+
+const limited = {
+  status: 429,
+  headers: { 'Retry-After': '60' },
+  body: { error: 'No.', code: 'rate-limited' },
+}
+
+test('invisible: any wait is shown and announced, also one without an end', async () => {
+  const busy = await open('invisible', { path: '/challenge', answer: limited }, {})
+  await busy.getByRole('status').filter({ hasText: 'Busy' }).waitFor()
+
+  const offline = await open('invisible auto="off"', undefined, {})
+  await offline.context().setOffline(true)
+  await offline.evaluate(`void ${GATE}.execute()`)
+  await offline.getByRole('status').filter({ hasText: 'Offline' }).waitFor()
+})
