@@ -9,6 +9,12 @@ import type { SiteChanges } from './store.ts'
 
 export type MemberKind = 's/' | 'k/'
 
+/** A record's name, and the number of its last change. */
+export type Change = readonly [member: string, revision: number]
+
+/** In one answer, so that none takes long; further ones come with the next call. */
+const CHANGES_MAX = 1000
+
 export abstract class Members {
   readSite(siteKey: string): Promise<SiteRecord | undefined> {
     return this.readMember<SiteRecord>(`s/${siteKey}`)
@@ -29,19 +35,20 @@ export abstract class Members {
   async changesSince(revision: number | undefined): Promise<SiteChanges> {
     const present = await this.revision()
     const isReplaced = revision !== undefined && present < revision
-    const isAsked = revision !== undefined && present > revision
-    const changed = isAsked ? await this.membersAfter(revision) : []
+    const since = isReplaced ? 0 : (revision ?? present)
+    const changed = present > since ? await this.changesAfter(since, CHANGES_MAX) : []
     const keysOf = (kind: MemberKind) =>
-      changed.filter(member => member.startsWith(kind)).map(member => member.slice(kind.length))
-    return { revision: present, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
+      changed.filter(([member]) => member.startsWith(kind)).map(([member]) => member.slice(kind.length))
+    const reached = changed.length < CHANGES_MAX ? present : changed.at(-1)![1]
+    return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
   }
 
   protected abstract readMember<Stored>(member: string): Promise<Stored | undefined>
   protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
   /** 0 before the first change. */
   protected abstract revision(): Promise<number>
-  /** Those that changed after that revision. */
-  protected abstract membersAfter(revision: number): Promise<string[]>
+  /** The first `countMax` of those that changed last after that revision. */
+  protected abstract changesAfter(revision: number, countMax: number): Promise<Change[]>
 }
 
 export function memberOf(change: RecordChange): string {

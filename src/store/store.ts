@@ -143,7 +143,7 @@ export interface RequestStore {
 export interface SiteChanges {
   /** For the next call. */
   readonly revision: number
-  /** The revision went back: the data was lost or replaced, and anything may have changed. */
+  /** The revision went back: the data was lost or replaced, and anything may have changed. All records are told from the first on. */
   readonly isReplaced: boolean
   readonly siteKeys: readonly string[]
   readonly apiKeyIds: readonly string[]
@@ -180,7 +180,10 @@ export interface SiteStore {
   addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>>
   /** Adds counts of proofs to the loads of sites (domain/load.ts); counts of 0 only ask. This changes no record either. */
   exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
-  /** The records written after `revision`; undefined asks for the present revision alone. */
+  /**
+   * Of the records written after `revision` those that were written first: to be called until `revision` stays. undefined asks
+   * for the present revision alone.
+   */
   changesSince(revision: number | undefined): Promise<SiteChanges>
 }
 

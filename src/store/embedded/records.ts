@@ -15,12 +15,13 @@ import {
 } from '../../domain/audit.ts'
 import { type Estimate, type Learned, learn } from '../../domain/calibrator.ts'
 import { addLoad, type LoadState, loadOf } from '../../domain/load.ts'
-import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import { type LoadReport, type SiteLoad, type SiteStore, StoreSetupError } from '../store.ts'
 import { openSites, prepareDataDir, type SitesEnvironment } from './environment.ts'
 import { checkSites } from './inspection.ts'
 
 const REVISION = 'revision'
+const AT = 'at/'
 const REVISION_DIGITS = 15
 /** Sorts after every `at/...`: '0' follows '/'. */
 const CHANGES_END = 'at0'
@@ -132,9 +133,9 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return Number(this.#sites.changes.get(REVISION) ?? 0)
   }
 
-  protected async membersAfter(revision: number): Promise<string[]> {
-    const range = this.#sites.changes.getRange({ start: changeKey(revision + 1), end: CHANGES_END })
-    return [...range].map(({ value }) => value)
+  protected async changesAfter(revision: number, limit: number): Promise<Change[]> {
+    const range = this.#sites.changes.getRange({ start: changeKey(revision + 1), end: CHANGES_END, limit })
+    return [...range].map(({ key, value }) => [value, Number(key.slice(AT.length))])
   }
 
   /** Within a transaction. */
@@ -184,5 +185,5 @@ function parsed<Stored>(member: string, json: string): Stored {
 
 /** Padded, so that text order is number order. */
 function changeKey(revision: number): string {
-  return `at/${String(revision).padStart(REVISION_DIGITS, '0')}`
+  return `${AT}${String(revision).padStart(REVISION_DIGITS, '0')}`
 }

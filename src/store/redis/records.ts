@@ -22,13 +22,15 @@ import {
   type RecordChange,
 } from '../../domain/audit.ts'
 import type { Estimate } from '../../domain/calibrator.ts'
-import { jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
+import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
 import type { LoadReport, SiteLoad, SiteStore } from '../store.ts'
 import { type Connection, connect } from './connection.ts'
 import { untilUsable } from './inspection.ts'
 import { ADD_VOTES, EXCHANGE_LOAD, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
+/** As a limit of ZRANGEBYSCORE. */
+const ALL = -1
 
 /** An entry of a stream: its id, `<Unix ms>-<number>`, and its fields and values in turn. */
 type StreamEntry = readonly [id: string, fields: readonly string[]]
@@ -130,7 +132,9 @@ export class RedisRecords extends Members implements SiteStore {
   }
 
   protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
-    const wanted = (await this.membersAfter(0)).filter(member => member.startsWith(kind))
+    const wanted = (await this.changesAfter(0, ALL))
+      .map(([member]) => member)
+      .filter(member => member.startsWith(kind))
     const records: Stored[] = []
     for (let start = 0; start < wanted.length; start += LIST_CHUNK) {
       const keys = wanted.slice(start, start + LIST_CHUNK).map(member => this.#recordKey(member))
@@ -145,9 +149,13 @@ export class RedisRecords extends Members implements SiteStore {
     return Number((await this.#connection.ask('get', this.#key('revision'))) ?? 0)
   }
 
-  protected membersAfter(revision: number): Promise<string[]> {
-    const range = [this.#key('changes'), `(${revision}`, '+inf']
-    return this.#connection.ask('zrangebyscore', ...range) as Promise<string[]>
+  protected async changesAfter(revision: number, countMax: number): Promise<Change[]> {
+    const range = [this.#key('changes'), `(${revision}`, '+inf', 'WITHSCORES', 'LIMIT', '0', String(countMax)]
+    const reply = (await this.#connection.ask('zrangebyscore', ...range)) as string[]
+    return Array.from({ length: reply.length / 2 }, (_, index) => [
+      reply[2 * index]!,
+      Number(reply[2 * index + 1]),
+    ])
   }
 
   #key(name: string): string {
@@ -183,4 +191,9 @@ export async function openRedisSites(target: RedisTarget, keyPrefix: string): Pr
     connection.close()
     throw error
   }
+}
+
+/** The same before the server is reached: calls reject until then. */
+export function connectRedisSites(target: RedisTarget, keyPrefix: string): RedisRecords {
+  return new RedisRecords(connect(target, PATIENT_MS), keyPrefix)
 }
