@@ -13,6 +13,7 @@ import { createLogger, type Logger, logDestination, logLinesLost } from './log/l
 import { Totals } from './metrics/totals.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
+import { SiteKeeper } from './process/site-keeper.ts'
 import { runWorker } from './process/worker.ts'
 import { prepareStart } from './sites/first-start.ts'
 import { StoreSetupError } from './store/store.ts'
@@ -25,19 +26,20 @@ async function runPrimary(): Promise<void> {
     const loaded = parseConfig(values, problems)
     const output = await logDestination(loaded.logFormat)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
-    const totals = new Totals(logLinesLost)
+    const keeper = new SiteKeeper(log)
+    const totals = new Totals(logLinesLost, () => keeper.lost)
     // Loaded with the embedded store only, because lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
     )
-    const lifecycle = new Lifecycle(primary, log, totals)
+    const lifecycle = new Lifecycle(primary, keeper, log, totals)
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
     const routes = [
       metricsRoute(totals, primary),
-      recordsRoute(primary),
+      recordsRoute(keeper),
       ...dashboard(claimed, totals, primary),
     ]
     await startAdminServer(claimed, primary, routes, log)

@@ -10,7 +10,6 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
-import type { KnownRecords } from './domain/site.ts'
 import { SourceWatch } from './domain/sources.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
@@ -29,7 +28,7 @@ import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
 import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
-import { type Lost, SiteDirectory } from './store/site-directory.ts'
+import { SiteDirectory } from './store/site-directory.ts'
 import { SpeedTracker } from './store/speed-tracker.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
@@ -40,7 +39,6 @@ export interface Server {
   readonly stats: Stats
   /** Why requests would not be answered with the store's help; undefined if they would. */
   trouble(): StoreTrouble | undefined
-  records(): KnownRecords
   /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
@@ -56,7 +54,6 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
       max: connectionsMax,
       refused: listener?.refusedConnections() ?? 0,
     }),
-    sitesLost: () => directory.lost.sites + directory.lost.apiKeys,
     clockAheadSeconds: () => watch.clockAheadSeconds,
     evictedKeys: () => watch.evictedKeys,
     estimatesAtBound: () => service.speeds.atBound,
@@ -69,13 +66,14 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const recorder = recorderOf(config, workerIndex, log)
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
   const now = () => performance.now()
-  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden, tellOfLost(log))
+  const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
   const service = composeService(config, store, directory, both(stats, eventLog), recorder)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, stats, eventLog)
   const background = new AbortController()
+  await until(() => store.isReady(), FIRST_CONTACT_MS, START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
-  await until(() => store.isReady(), FIRST_CONTACT_MS, FIRST_CONTACT_POLL_MS)
+  if (store.isReady()) await until(() => directory.isLoaded, LOAD_MS, START_POLL_MS)
   const app = buildApp(service, host, contentRoutes(config, log))
   const connectionsMax = config.connectionsMax || connectionsThatFit(config.proxyProtocol)
   const listener = await listen(app, host, {
@@ -90,7 +88,6 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   return {
     stats,
     trouble: () => store.trouble(),
-    records: () => directory.records,
     drain: async () => {
       await listener.close()
       host.isDraining = true
@@ -166,7 +163,7 @@ function hostOf(
 }
 
 /** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
-const [SITES_MS, EXCHANGE_MS, KEY_USES_MS, LOOK_MS] = [500, 1000, 60_000, 60_000]
+const [SITES_MS, SITES_ROUND_MS, EXCHANGE_MS, KEY_USES_MS, LOOK_MS] = [500, 5000, 1000, 60_000, 60_000]
 
 function startBackground(
   directory: SiteDirectory,
@@ -175,6 +172,7 @@ function startBackground(
   end: AbortSignal,
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
+  void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
   void repeat(
     () => Promise.allSettled([loads.exchange(), loads.exchangeNetworks(), speeds.exchange()]),
     EXCHANGE_MS,
@@ -258,16 +256,6 @@ function recorderOf({ traceFile }: Config, index: number, log: Logger): Recorder
   return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, log)
 }
 
-function tellOfLost(log: Logger): (lost: Lost) => void {
-  return ({ sites, apiKeys }) => {
-    const hasLost = sites + apiKeys > 0
-    const text = hasLost
-      ? 'the store has lost sites or API keys; this worker serves those that it knows from memory, and a new worker would refuse them: restart nothing before they are restored'
-      : 'the store has all sites and API keys again that this worker knows'
-    log[hasLost ? 'error' : 'info']({ sites, apiKeys }, text)
-  }
-}
-
 function composeService(
   config: Config,
   store: Store,
@@ -321,7 +309,9 @@ function randomBitPool(): (bits: number) => number {
 
 /** A start waits this long for the store's first answer: connections are refused meanwhile. Later, requests get 503. */
 const FIRST_CONTACT_MS = 1000
-const FIRST_CONTACT_POLL_MS = 5
+/** And so long for sites and API keys, enough for 10,000 of each; further ones are read while it serves. */
+const LOAD_MS = 1000
+const START_POLL_MS = 5
 /**
  * While draining, a connection is closed with its next answer, never while idle, because a proxy that sends a request at that
  * moment would lose it. Idle connections are ended by the client, or by the idle timeout.

@@ -58,7 +58,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'routes.ts': 'domain endpoints http',
   trace: 'domain endpoints http sites',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
-  process: 'config domain http log metrics server.ts store',
+  process: 'config demo domain http log metrics server.ts store',
   'main.ts': 'admin config dashboard log metrics process sites store',
   cli: 'admin check config demo domain explain http log main.ts process protocol sites store trace version.ts',
 }

@@ -216,7 +216,7 @@ const PARTS: readonly Part[] = [
       'Sites and API keys that the store has lost',
       'Workers serve them from memory; a new worker refuses them. It must be 0.',
       'short',
-      { '{{instance}}': `max by (instance) (${of('powgate_sites_lost')})` },
+      { '{{instance}}': of('powgate_sites_lost') },
     ),
     curves(52, 'Evicted keys', 'Each eviction refuses what was issued before. It must be 0.', 'short', {
       '{{instance}}': `max by (instance) (${of('powgate_store_evicted_keys')})`,

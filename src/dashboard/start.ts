@@ -39,7 +39,7 @@ function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
     workersRunning: running.length,
     storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
-    sitesLost: most('sitesLost'),
+    sitesLost: values.sitesLost ?? 0,
     clockApartSeconds: most('clockOffset'),
     evictedKeys: most('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,

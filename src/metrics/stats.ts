@@ -29,7 +29,6 @@ interface StatsSources {
   /** undefined if the store answers */
   storeTrouble(): { readonly cause: StoreCause } | undefined
   underWay(): number
-  sitesLost(): number
   clockAheadSeconds(): number
   evictedKeys(): number
   estimatesAtBound(): number
@@ -140,7 +139,6 @@ export class Stats implements Events, ExchangeObserver {
       connections: open,
       connectionsMax: max,
       connectionsRefused: refused,
-      sitesLost: this.#sources.sitesLost(),
       clockOffset: this.#sources.clockAheadSeconds(),
       evictedKeys: this.#sources.evictedKeys(),
       estimatesAtBound: this.#sources.estimatesAtBound(),

@@ -171,8 +171,7 @@ export const METRICS = {
   ),
   sitesLost: gauge(
     'powgate_sites_lost',
-    'Sites and API keys that a worker serves from memory, because the store has lost them.',
-    ['worker'],
+    'Sites and API keys that the store has lost and this service remembers.',
   ),
   estimatesAtBound: gauge(
     'powgate_solve_time_estimates_at_bound',

@@ -37,10 +37,15 @@ export class Totals {
   /** In order of appearance, so that a site once counted separately stays so. */
   readonly #siteKeys = new Set<string>()
   readonly #logLinesLost: () => number
+  readonly #sitesLost: () => number
 
-  /** @param logLinesLost by the primary process itself */
-  constructor(logLinesLost = () => 0) {
+  /**
+   * @param logLinesLost by the primary process itself
+   * @param sitesLost as the primary process finds it
+   */
+  constructor(logLinesLost = () => 0, sitesLost = () => 0) {
     this.#logLinesLost = logLinesLost
+    this.#sitesLost = sitesLost
   }
 
   /**
@@ -68,7 +73,7 @@ export class Totals {
 
   /** Sums of the counters, and the gauges of the running workers. */
   values(): Values {
-    const own = { ...this.gauges, logLinesLost: this.#logLinesLost() }
+    const own = { ...this.gauges, logLinesLost: this.#logLinesLost(), sitesLost: this.#sitesLost() }
     const values: Values = { ...valuesOf(this.counts), ...own }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())

@@ -16,12 +16,14 @@ import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
+import type { SiteKeeper } from './site-keeper.ts'
 
 /** Signals within this time count as one: a terminal signals all processes of its group, and npm passes the signal on. */
 const SAME_SIGNAL_MS = 500
 
 export class Lifecycle {
   readonly #primary: Primary
+  readonly #keeper: SiteKeeper
   readonly #log: Logger
   readonly #totals: Totals
   /** Whether the log goes to a terminal. The terminal may be closed later. */
@@ -33,8 +35,9 @@ export class Lifecycle {
   /** When the stop began, by `performance.now`; undefined before. */
   #stoppingSinceMs: number | undefined
 
-  constructor(primary: Primary, log: Logger, totals: Totals) {
+  constructor(primary: Primary, keeper: SiteKeeper, log: Logger, totals: Totals) {
     this.#primary = primary
+    this.#keeper = keeper
     this.#log = log
     this.#totals = totals
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
@@ -54,6 +57,7 @@ export class Lifecycle {
 
   #takesEffect(plan: Plan): void {
     this.#plan = plan
+    void this.#keeper.use(plan.config)
     const { kid } = new Keyring(resolveSecrets(plan.config)).signing
     this.#totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
@@ -146,10 +150,8 @@ export class Lifecycle {
   /** How many sites or API keys new workers would refuse that the present ones serve. */
   async #sitesLost(plan: Plan): Promise<number> {
     if (plan.config.redis === undefined) return 0
-    const lost = await this.#primary.sitesLost()
-    // Also where nothing is lost yet: the plan may name another server, or the loss is a moment old. If the store does not
-    // answer, the first successor says so.
-    return lost > 0 ? lost : this.#primary.sitesMissing(plan).catch(() => 0)
+    // The plan may name another server, or the loss is a moment old. If no store answers, the first successor says so.
+    return this.#keeper.missingIn(plan.config).catch(() => this.#keeper.lost)
   }
 
   /** After an exception in the primary process, workers finish their requests, and the service ends for a restart. */

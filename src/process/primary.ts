@@ -8,11 +8,8 @@
  */
 
 import type { Config, SettingValues } from '../config/config.ts'
-import type { KnownRecords } from '../domain/site.ts'
-import { TEST_KEYS } from '../domain/test-keys.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
-import { openSiteStore } from '../store/open.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
 
 /** The configuration of workers. */
@@ -34,8 +31,6 @@ interface Slot {
 }
 
 const ASK_STATS_MS = 500
-/** Up to 100,000 sites take a moment. */
-const ASK_RECORDS_MS = 5000
 /** A crash after this time does not count as a crash at the start. */
 const SETTLED_MS = 5000
 const BACK_OFF_MS = 100
@@ -52,7 +47,6 @@ const LISTEN_MS = 30_000
 const READY_MS_MIN = 3000
 /** Signals that end a process whose memory-mapped file was damaged or truncated. */
 const NATIVE_CRASHES: ReadonlySet<string | null> = new Set(['SIGBUS', 'SIGSEGV', 'SIGABRT'])
-const TEST_SITES: ReadonlySet<string> = new Set(Object.values(TEST_KEYS).map(({ siteKey }) => siteKey))
 /** Share of the workers that may drain at the same time, since a draining process still needs its memory. */
 const LEAVING_SHARE_MAX = 1 / 4
 
@@ -107,31 +101,6 @@ export class Primary {
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
-  }
-
-  /** What each worker knows; those that do not say in time are left out. */
-  async askRecords(): Promise<KnownRecords[]> {
-    const answers = await Promise.all([...this.#workers].map(worker => worker.askRecords(ASK_RECORDS_MS)))
-    return answers.filter(records => records !== undefined)
-  }
-
-  /** Sites and API keys that the store lacks and a worker serves from memory, by the worker that misses most. */
-  async sitesLost(): Promise<number> {
-    await this.askStats()
-    return Math.max(0, ...this.#totals.workers().map(({ values }) => values.sitesLost ?? 0))
-  }
-
-  /** Of the sites that had requests since the start of the service, those that the store of a plan lacks. */
-  async sitesMissing({ config }: Plan): Promise<number> {
-    const known = Object.keys(this.#totals.sites()).filter(key => key !== '' && !TEST_SITES.has(key))
-    if (known.length === 0) return 0
-    const store = await openSiteStore(config)
-    try {
-      const found = await Promise.all(known.map(siteKey => store.readSite(siteKey)))
-      return found.filter(site => site === undefined).length
-    } finally {
-      await store.close()
-    }
   }
 
   workersWanted(): number {

@@ -2,7 +2,6 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
-import type { KnownRecords } from '../domain/site.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
@@ -17,7 +16,6 @@ export type WorkerMessage =
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
   /** @property answers the number of the `ask-stats` that this answers, if any */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
-  | { readonly type: 'records'; readonly records: KnownRecords }
   /** The worker cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
@@ -25,7 +23,6 @@ export type PrimaryMessage =
   /** The worker's index, 0 to workers - 1 (the same for its successor), and the settings that the primary process decided. */
   | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
   | { readonly type: 'ask-stats'; readonly ask: number }
-  | { readonly type: 'ask-records' }
   | { readonly type: 'drain' }
 
 export interface WorkerOrder {
@@ -72,8 +69,6 @@ export class WorkerProcess {
   readonly #waiting = new Set<() => void>()
   /** The number of the last `ask-stats` that was answered: counters that were sent unasked may be older. */
   #statsAnswered = 0
-  /** The last answer to `ask-records`. */
-  #records: KnownRecords | undefined
 
   constructor(order: WorkerOrder, listener: WorkerListener) {
     this.order = order
@@ -112,14 +107,6 @@ export class WorkerProcess {
   async askStats(ask: number, ms: number): Promise<void> {
     if (this.isListening && this.#send({ type: 'ask-stats', ask }))
       await this.#until(() => this.#hasGone || this.#statsAnswered >= ask, ms)
-  }
-
-  /** Resolves with what the worker knows, or with undefined if it does not say in time. */
-  async askRecords(ms: number): Promise<KnownRecords | undefined> {
-    this.#records = undefined
-    if (this.isListening && this.#send({ type: 'ask-records' }))
-      await this.#until(() => this.#hasGone || this.#records !== undefined, ms)
-    return this.#records
   }
 
   untilGone(): Promise<void> {
@@ -185,9 +172,6 @@ export class WorkerProcess {
       case 'stats':
         this.#listener.stats(this, message.snapshot)
         this.#statsAnswered = message.answers ?? this.#statsAnswered
-        break
-      case 'records':
-        this.#records = message.records
         break
       case 'listening':
         this.isListening = true

@@ -37,9 +37,6 @@ export async function runWorker(): Promise<void> {
         case 'ask-stats':
           void tellStats(message.ask)
           break
-        case 'ask-records':
-          if (server !== undefined) void tell({ type: 'records', records: server.records() })
-          break
         case 'drain':
           void leave()
           break

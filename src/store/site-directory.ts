@@ -1,7 +1,9 @@
 /**
- * A worker's bounded cache of sites and API keys. While the store is away, the last known copies are used.
+ * A bounded memory of all sites and API keys of the store. While the store is away or has lost some, the last known copies are
+ * used. Each worker has one, and the primary process another (process/site-keeper.ts).
  */
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type ApiKeyRecord,
   compileSite,
@@ -12,46 +14,42 @@ import {
 import { TEST_KEYS, testApiKey, testSite } from '../domain/test-keys.ts'
 import type { Done, SiteStore } from './store.ts'
 
+/** Sites, and as many API keys. Of a site about 2 KiB are kept. Further ones are read when they are asked for. */
 const KNOWN_MAX = 100_000
 const UNKNOWN_MAX = 10_000
 const UNKNOWN_MS = 1000
 /** Reads of the store under way; a flood of made-up keys must not queue without bound. */
 const LOADS_MAX = 1000
+/** Requests are answered between two chunks. */
 const REFRESH_CHUNK = 200
-/** Cached records that each refresh reads although nothing says that they changed: so a single lost one is noticed too. */
+/** Known records that a round reads although nothing says that they changed: so a single lost one is noticed too. */
 const ROUND_CHUNK = 100
 
 /** null: known not to exist. undefined: unknown, because the store could not be read. */
 export type Found<Thing> = Thing | null | undefined
 
-/** Numbers of cached records that the store lacks. */
-export interface Lost {
-  readonly sites: number
-  readonly apiKeys: number
-}
-
 export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
-  readonly #onLost: ((lost: Lost) => void) | undefined
+  readonly #learnsAll: boolean
   #revision: number | undefined
-  #hadLost = false
+  #isLoaded = false
 
   /**
    * @param hasTestKeys whether the published test keys are known, which the store never sees
    * @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site
-   * @param onLost called when a refresh finds that the store lacks cached records, and when the store has all of them again
+   * @param learnsAll whether records that are new after the first reading become known before somebody asks for them
    */
   constructor(
     store: SiteStore,
     now: () => number,
     hasTestKeys: boolean,
     hiddenSiteKey?: string,
-    onLost?: (lost: Lost) => void,
+    learnsAll = false,
   ) {
     this.#store = store
-    this.#onLost = onLost
+    this.#learnsAll = learnsAll
     const readSite = async (siteKey: string) => {
       const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -63,36 +61,48 @@ export class SiteDirectory {
     this.apiKeys = new RecordCache(id => store.readApiKey(id), now, new Map(testApiKeys))
   }
 
-  /** Cached records that the store lacked when they were last read. */
-  get lost(): Lost {
-    return { sites: this.sites.lost, apiKeys: this.apiKeys.lost }
+  /** Whether all records were read that the store had at first, up to the bound. */
+  get isLoaded(): boolean {
+    return this.#isLoaded
   }
 
-  get records(): KnownRecords {
+  get known(): KnownRecords {
     return { sites: this.sites.known.map(({ record }) => record), apiKeys: this.apiKeys.known }
   }
 
-  /** Reads the records that changed since the last call, and some of the others. */
-  async refresh(): Promise<void> {
-    try {
-      await this.#refreshChanged()
-      await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
-    } finally {
-      const { lost } = this
-      const hasLost = lost.sites + lost.apiKeys > 0
-      if (hasLost !== this.#hadLost) this.#onLost?.(lost)
-      this.#hadLost = hasLost
-    }
+  /** Known records that the store lacked when they were last read. */
+  get lost(): KnownRecords {
+    return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
 
-  /** The revision moves on only when all changed records were read. */
-  async #refreshChanged(): Promise<void> {
-    const changes = await this.#store.changesSince(this.#revision)
-    // Records that were cached before the first successful poll may have changed meanwhile.
-    const mayAllHaveChanged = changes.isReplaced || this.#revision === undefined
-    if (mayAllHaveChanged) await Promise.all([this.sites.refreshAll(), this.apiKeys.refreshAll()])
-    else await Promise.all([this.sites.refresh(changes.siteKeys), this.apiKeys.refresh(changes.apiKeyIds)])
-    this.#revision = changes.revision
+  /** Makes records known that this store may lack. */
+  adopt({ sites, apiKeys }: KnownRecords): void {
+    for (const site of sites) this.sites.adopt(site.siteKey, compileSite(site))
+    for (const apiKey of apiKeys) this.apiKeys.adopt(apiKey.id, apiKey)
+  }
+
+  /** Reads the records that changed since the last call; at first, all. The revision moves on when what it counts was read. */
+  async refresh(): Promise<void> {
+    for (;;) {
+      const since = this.#revision
+      const changes = await this.#store.changesSince(since ?? 0)
+      // What was known before the first answer may have changed meanwhile.
+      if (changes.isReplaced || since === undefined)
+        await Promise.all([this.sites.refreshKnown(), this.apiKeys.refreshKnown()])
+      const learns = this.#learnsAll || !this.#isLoaded
+      await Promise.all([
+        this.sites.refresh(changes.siteKeys, learns),
+        this.apiKeys.refresh(changes.apiKeyIds, learns),
+      ])
+      this.#revision = changes.revision
+      if (changes.revision === since) break
+    }
+    this.#isLoaded = true
+  }
+
+  /** Reads some of the known records, others each time. */
+  async refreshSome(): Promise<void> {
+    await Promise.all([this.sites.refreshSome(), this.apiKeys.refreshSome()])
   }
 }
 
@@ -120,8 +130,8 @@ export class RecordCache<Thing> {
     this.#fixed = fixed
   }
 
-  get lost(): number {
-    return this.#lost.size
+  get lost(): Thing[] {
+    return [...this.#lost].map(key => this.#known.get(key)!)
   }
 
   get known(): Thing[] {
@@ -162,24 +172,30 @@ export class RecordCache<Thing> {
     for (const done of waiting) done(found)
   }
 
+  adopt(key: string, thing: Thing): void {
+    this.#keep(key, thing)
+  }
+
   /**
-   * Reads cached records anew. Nothing is ever deleted from a store (sites are disabled, keys revoked). So a missing record
-   * was lost with the store's memory, and its last known copy stays in use.
+   * Reads known records anew, and others if they are to be learned and there is room. Nothing is ever deleted from a store (sites are
+   * disabled, keys revoked). So a missing record was lost with the store's memory, and its last known copy stays in use.
    */
-  async refresh(keys: readonly string[]): Promise<void> {
+  async refresh(keys: readonly string[], learns = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
-    const cached = keys.filter(key => this.#known.has(key))
+    let room = learns ? KNOWN_MAX - this.#known.size : 0
+    const wanted = keys.filter(key => this.#known.has(key) || room-- > 0)
     let failure: PromiseRejectedResult | undefined
-    for (let start = 0; start < cached.length; start += REFRESH_CHUNK) {
-      const chunk = cached.slice(start, start + REFRESH_CHUNK)
+    for (let start = 0; start < wanted.length; start += REFRESH_CHUNK) {
+      const chunk = wanted.slice(start, start + REFRESH_CHUNK)
       const results = await Promise.allSettled(chunk.map(key => this.#refreshOne(key)))
       failure ??= results.find(result => result.status === 'rejected')
+      await nextTurn()
     }
     // Thrown after everything else was read: the next refresh begins anew.
     if (failure !== undefined) throw failure.reason
   }
 
-  refreshAll(): Promise<void> {
+  refreshKnown(): Promise<void> {
     this.#unknown.clear()
     return this.refresh([...this.#known.keys()])
   }

@@ -40,7 +40,6 @@ function newStats(): Stats {
     logLinesLost: () => 0,
     storeTrouble: () => undefined,
     underWay: () => 3,
-    sitesLost: () => 0,
     clockAheadSeconds: () => 0,
     evictedKeys: () => 0,
     estimatesAtBound: () => 0,

@@ -1,0 +1,113 @@
+/**
+ * The primary's own memory of the sites and API keys in Redis. It outlives every worker: what Redis has lost is counted, and can
+ * be exported, until it is there again. Of the embedded store nothing is kept: its files have all.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Config } from '../config/config.ts'
+import { DEMO_SITE_KEY } from '../demo/site.ts'
+import type { KnownRecords } from '../domain/site.ts'
+import type { Logger } from '../log/logger.ts'
+import { openSiteStore } from '../store/open.ts'
+import { SiteDirectory } from '../store/site-directory.ts'
+import type { SiteStore } from '../store/store.ts'
+
+const REFRESH_MS = 500
+
+export class SiteKeeper {
+  readonly #log: Logger
+  #config: Config | undefined
+  #store: { close(): Promise<void> } | undefined
+  #directory: SiteDirectory | undefined
+  #hadLost = false
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  /** Number of sites and API keys that Redis lacked when they were last read. */
+  get lost(): number {
+    const { sites, apiKeys } = lostOf(this.#directory)
+    return sites + apiKeys
+  }
+
+  /** From now on reads the store of this configuration. What another server had is known on. */
+  async use(config: Config): Promise<void> {
+    this.#config = config
+    if (config.redis === undefined) return
+    const { connectRedisSites } = await import('../store/redis/records.ts')
+    const [storeBefore, directoryBefore] = [this.#store, this.#directory]
+    const store = connectRedisSites(config.redis, config.redisPrefix)
+    this.#store = store
+    this.#directory = directoryOf(store, directoryBefore?.known)
+    await storeBefore?.close()
+    if (directoryBefore === undefined) void this.#keep()
+  }
+
+  /** All that is known, whether or not Redis still has it. */
+  async known(): Promise<KnownRecords> {
+    if (this.#directory !== undefined || this.#config === undefined)
+      return this.#directory?.known ?? { sites: [], apiKeys: [] }
+    return reading(this.#config, async store => ({
+      sites: await store.listSites(),
+      apiKeys: await store.listApiKeys(),
+    }))
+  }
+
+  /** Number of known sites and API keys that the Redis of a configuration lacks. Rejects if it does not answer. */
+  missingIn(config: Config): Promise<number> {
+    return reading(config, async store => {
+      const directory = directoryOf(store, this.#directory?.known)
+      await directory.refresh()
+      const { sites, apiKeys } = lostOf(directory)
+      return sites + apiKeys
+    })
+  }
+
+  async #keep(): Promise<void> {
+    for (;;) {
+      const directory = this.#directory!
+      // The workers say when the store is away.
+      await directory
+        .refresh()
+        .then(() => directory.refreshSome())
+        .catch(() => {})
+      this.#tell()
+      await sleep(REFRESH_MS, undefined, { ref: false })
+    }
+  }
+
+  #tell(): void {
+    const lost = lostOf(this.#directory)
+    const hasLost = lost.sites + lost.apiKeys > 0
+    if (hasLost === this.#hadLost) return
+    this.#hadLost = hasLost
+    const text = hasLost
+      ? 'the store has lost sites or API keys; workers serve them from memory, and new workers would refuse them: restart nothing before they are restored'
+      : 'the store has all sites and API keys again'
+    this.#log[hasLost ? 'error' : 'info'](lost, text)
+  }
+}
+
+function directoryOf(store: SiteStore, known: KnownRecords = { sites: [], apiKeys: [] }): SiteDirectory {
+  const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
+  directory.adopt(known)
+  return directory
+}
+
+/** Without the demo page's, which each start makes anew. */
+function lostOf(directory: SiteDirectory | undefined): { readonly sites: number; readonly apiKeys: number } {
+  const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
+  const count = (records: readonly { readonly siteKey: string }[]) =>
+    records.filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY).length
+  return { sites: count(sites), apiKeys: count(apiKeys) }
+}
+
+async function reading<Result>(config: Config, read: (store: SiteStore) => Promise<Result>): Promise<Result> {
+  const store = await openSiteStore(config)
+  try {
+    return await read(store)
+  } finally {
+    await store.close()
+  }
+}
