@@ -81,7 +81,7 @@ export class SiteDirectory {
     for (const apiKey of apiKeys) this.apiKeys.adopt(apiKey.id, apiKey)
   }
 
-  /** Reads the records that changed since the last call; at first, all. The revision moves on when what it counts was read. */
+  /** Reads the records that changed since the last call; at first, all. */
   async refresh(): Promise<void> {
     for (;;) {
       const since = this.#revision
@@ -117,6 +117,8 @@ export class RecordCache<Thing> {
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
   /** Known keys that the store lacks. */
   readonly #lost = new Set<string>()
+  /** Keys whose records changed and could not be read. */
+  #unread: readonly string[] = []
   /** What is left of the present round over the known keys. */
   #round: string[] = []
 
@@ -177,22 +179,15 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads known records anew, and others if they are to be learned and there is room. Nothing is ever deleted from a store (sites are
-   * disabled, keys revoked). So a missing record was lost with the store's memory, and its last known copy stays in use.
+   * Reads known records anew, and others if they are to be learned and there is room. Nothing is ever deleted from a store
+   * (sites are disabled, keys revoked). So a missing record was lost with the store's memory, and its last known copy stays in
+   * use. A record that cannot be read is tried again with the next call, and holds up no other.
    */
   async refresh(keys: readonly string[], learns = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
     let room = learns ? KNOWN_MAX - this.#known.size : 0
     const wanted = keys.filter(key => this.#known.has(key) || room-- > 0)
-    let failure: PromiseRejectedResult | undefined
-    for (let start = 0; start < wanted.length; start += REFRESH_CHUNK) {
-      const chunk = wanted.slice(start, start + REFRESH_CHUNK)
-      const results = await Promise.allSettled(chunk.map(key => this.#refreshOne(key)))
-      failure ??= results.find(result => result.status === 'rejected')
-      await nextTurn()
-    }
-    // Thrown after everything else was read: the next refresh begins anew.
-    if (failure !== undefined) throw failure.reason
+    this.#unread = await this.#readAnew([...new Set([...this.#unread, ...wanted])])
   }
 
   refreshKnown(): Promise<void> {
@@ -202,7 +197,18 @@ export class RecordCache<Thing> {
 
   async refreshSome(): Promise<void> {
     if (this.#round.length === 0) this.#round = [...this.#known.keys()]
-    await this.refresh(this.#round.splice(-ROUND_CHUNK))
+    await this.#readAnew(this.#round.splice(-ROUND_CHUNK))
+  }
+
+  /** @returns the keys whose records could not be read */
+  async #readAnew(keys: readonly string[]): Promise<string[]> {
+    const failed: string[] = []
+    for (let start = 0; start < keys.length; start += REFRESH_CHUNK) {
+      const chunk = keys.slice(start, start + REFRESH_CHUNK)
+      await Promise.all(chunk.map(key => this.#refreshOne(key).catch(() => failed.push(key))))
+      await nextTurn()
+    }
+    return failed
   }
 
   async #refreshOne(key: string): Promise<void> {

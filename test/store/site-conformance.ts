@@ -79,6 +79,17 @@ export function siteConformance(under: () => TestStore): void {
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
 
+  test('a record that cannot be read holds up no other', async () => {
+    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
+    await directory.refresh()
+    const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
+    for (const record of [broken, site]) assert.ok(await writeSite(other(), record))
+    await nextTurn()
+    await directory.refresh()
+    assert.equal(directory.sites.cached(broken.siteKey), undefined)
+    assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
+  })
+
   describe('sites', () => {
     test('are read as they were written, by every client', async () => {
       const more = { limits: { verify: 5 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 1 } }
