@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { oneOf } from '../domain/kinds.ts'
 import { isOriginPattern } from '../domain/origin.ts'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
@@ -16,7 +17,7 @@ import type { Challenge, RedemptionResult, Solution, VerificationResult } from '
 import { SITE_KEY_RULE } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
-import { printJson, printLine } from './output.ts'
+import { printJson, printLine, printTable } from './output.ts'
 import { effortText, solve } from './solve.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -41,6 +42,17 @@ function isServiceUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, username, password, search, hash } = new URL(text)
   return (protocol === 'http:' || protocol === 'https:') && username + password + search + hash === ''
+}
+
+/** What each vendor documents: its paths, what of a page a token carries, and the `error-codes` of a success. */
+const VENDORS: Readonly<Record<string, { paths: [string, string]; has: string[]; codes?: [] }>> = {
+  turnstile: {
+    paths: ['/turnstile/v0/api.js', '/turnstile/v0/siteverify'],
+    has: ['action', 'cdata'],
+    codes: [],
+  },
+  hcaptcha: { paths: ['/1/api.js', '/siteverify'], has: [] },
+  recaptcha: { paths: ['/recaptcha/api.js', '/recaptcha/api/siteverify'], has: ['action'] },
 }
 
 export const TRY_COMMAND: CommandEntry = {
@@ -68,6 +80,10 @@ export const TRY_COMMAND: CommandEntry = {
         accepts: text => isOriginPattern(text) && !text.includes('*'),
       },
     },
+    as: {
+      about: "Call as this vendor's clients do, and compare the answer with what the vendor documents.",
+      value: oneOf('VENDOR', ...Object.keys(VENDORS)).text,
+    },
   },
   example: '--site-key site_0123456789ABCDEFabcdef --api-key sk_k3yId0Xy_<43 characters>',
   run: runTry,
@@ -90,6 +106,9 @@ async function runTry(input: Input): Promise<void> {
     return timed
   }
 
+  const vendor = VENDORS[input.text('as') ?? '']
+  const page = Object.fromEntries(vendor?.has.map(part => [part, `try_${part}`]) ?? [])
+
   // In the browser.
   const challenge = await ask<Challenge>('GET /challenge', ofBrowser)
   const solved = solve(checkedChallenge(challenge.answer))
@@ -99,6 +118,7 @@ async function runTry(input: Input): Promise<void> {
     counter: solved.counter,
     solveTimeMs: Math.round(solved.ms),
     fingerprintHash: fingerprint(),
+    ...page,
     environment: PLAIN_ENVIRONMENT, // a terminal is no browser, but has nothing to hide either
   }
   const verification = await ask<VerificationResult>('POST /verify', ofBrowser, solution)
@@ -109,6 +129,24 @@ async function runTry(input: Input): Promise<void> {
 
   // In the site's backend, which got the token with the visitor's form. A real one adds `expectedIp`, the visitor's
   // address as the backend sees it.
+  if (vendor !== undefined) {
+    const [script, path] = vendor.paths
+    const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual' })
+    if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
+    const form = new URLSearchParams({ secret: input.required('api-key'), response: token })
+    const redemption = await ask<Record<string, unknown>>(`POST ${path}`, {}, form)
+    const hostname = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+    const told: Record<string, unknown> = { success: true, 'error-codes': vendor.codes, ...hostname, ...page }
+    const json = (value: unknown) => JSON.stringify(value) ?? '-'
+    const rows = Object.keys({ ...told, ...redemption.answer }).map(
+      field => [field, json(redemption.answer[field]), field in told ? json(told[field]) : 'any'] as const,
+    )
+    if (isJson) printJson({ url, challenge, solved, verification, redemption })
+    else printTable(['field', 'answered', 'documented'], rows)
+    const wrong = rows.filter(([, answered, wanted]) => wanted !== 'any' && answered !== wanted)
+    if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
+    return
+  }
   const ofBackend = { Authorization: `Bearer ${input.required('api-key')}` }
   const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
   if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
@@ -135,7 +173,7 @@ function fingerprint(): string {
   return createHash('sha256').update(`powgate try on ${hostname()}`).digest('hex')
 }
 
-type Call = 'GET /challenge' | 'POST /verify' | 'POST /verify-token'
+type Call = `GET ${string}` | `POST ${string}`
 
 const ANSWER_MS_MAX = 10_000
 const ERROR_CHARACTERS_MAX = 300
@@ -153,14 +191,15 @@ async function callService<Answer>(
 ): Promise<{ answer: Answer; ms: number }> {
   const [method, path] = call.split(' ') as [string, string]
   const target = url.replace(/\/+$/, '') + path
+  const isForm = body instanceof URLSearchParams // `fetch` sets its type
   const start = performance.now()
   let response: Response
   let text: string
   try {
     response = await fetch(target, {
       method,
-      headers: body === undefined ? headers : { ...headers, 'Content-Type': 'application/json' },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      headers: body === undefined || isForm ? headers : { ...headers, 'Content-Type': 'application/json' },
+      ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
       redirect: 'manual', // a redirected POST would lose its body, and credentials go nowhere else
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     })

@@ -20,9 +20,9 @@ import { hostnameOf, type OriginList } from './origin.ts'
 
 export interface Page {
   /** A host's name, or `#` and a hash of it. */
-  readonly host?: string
-  readonly action?: string
-  readonly cdata?: string
+  readonly host?: string | undefined
+  readonly action?: string | undefined
+  readonly cdata?: string | undefined
 }
 
 /** With the letter, 48 bytes, which are 64 characters of a token. */
@@ -43,11 +43,7 @@ export function pageOf({ action, cdata }: Solution, origin: string, origins: Ori
   const hostname = origins.onlyHostname === undefined ? hostnameOf(origin) : undefined
   if (hostname === undefined && action === undefined && cdata === undefined) return undefined
   const host = hostname === undefined ? undefined : boundHost(hostname)
-  return {
-    ...(host === undefined ? {} : { host }),
-    ...(action === undefined ? {} : { action }),
-    ...(cdata === undefined ? {} : { cdata }),
-  }
+  return { host, action, cdata }
 }
 
 function boundHost(hostname: string): string {

@@ -17,13 +17,7 @@ import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Parsed } from '../http/schemas.ts'
-import {
-  parseSiteverify,
-  readQuery,
-  readSiteverify,
-  type SiteverifyFields,
-  secretOf,
-} from '../http/siteverify.ts'
+import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { RedemptionEndpoint } from './redemption.ts'
 
@@ -39,7 +33,9 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   /** Some backends put everything into the query, and send no body (ConfirmEdit of MediaWiki, for reCAPTCHA). */
   #begin(exchange: Exchange, body: Buffer, query: string): void {
     const isInQuery = body.length === 0 && query !== ''
-    const fields = isInQuery ? readQuery(query) : readSiteverify(body, exchange.contentType)
+    const fields = isInQuery
+      ? readSiteverify(Buffer.from(query), 'application/x-www-form-urlencoded')
+      : readSiteverify(body, exchange.contentType)
     if (!fields.ok) return this.refuse(exchange, fields.refusal.reason, fields.refusal)
     const secret = secretOf(fields.body)
     if (secret === undefined) return this.refuse(exchange, 'credentials-missing')
@@ -86,6 +82,6 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
 /** The same at Turnstile's path. */
 export class TurnstileEndpoint extends SiteverifyEndpoint {
   protected override fieldsOf(claims: TokenClaims, site: Site): object {
-    return { cdata: '', ...super.fieldsOf(claims, site), 'error-codes': [] }
+    return { ...super.fieldsOf(claims, site), cdata: claims.page?.cdata ?? '', 'error-codes': [] }
   }
 }

@@ -71,7 +71,7 @@ export const TOKEN = Type.String({
   maxLength: 1024,
   description: 'The token that came with the form.',
 })
-const EXPECTED_IP = Type.String({
+export const EXPECTED_IP = Type.String({
   maxLength: 64,
   description:
     "The visitor's IPv4 or IPv6 address as the backend sees it. Recommended: the token must be its.",

@@ -10,7 +10,16 @@ import type { Reason, Refusal } from '../domain/outcome.ts'
 import { API_KEY_PATTERN, SITE_KEY_PATTERN, type Site } from '../domain/site.ts'
 import type { Redemption } from '../protocol/wire.ts'
 import { type FormReading, parseMultipart, parseUrlencoded } from './form.ts'
-import { ajv, IDEMPOTENCY_KEY, isJsonType, type Parsed, readJson, refused, TOKEN } from './schemas.ts'
+import {
+  ajv,
+  EXPECTED_IP,
+  IDEMPOTENCY_KEY,
+  isJsonType,
+  type Parsed,
+  readJson,
+  refused,
+  TOKEN,
+} from './schemas.ts'
 
 export interface SiteverifyRequest {
   secret: string
@@ -24,13 +33,7 @@ export const SiteverifySchema = Type.Object(
   {
     secret: Type.String({ pattern: API_KEY_PATTERN, description: 'A secret API key of the site.' }),
     response: TOKEN,
-    remoteip: Type.Optional(
-      Type.String({
-        maxLength: 64,
-        description:
-          "The visitor's address as the backend sees it. Recommended: the token must be its. Of IPv6 the network counts.",
-      }),
-    ),
+    remoteip: Type.Optional(EXPECTED_IP),
     sitekey: Type.Optional(
       Type.String({
         pattern: SITE_KEY_PATTERN,
@@ -63,11 +66,6 @@ export function readSiteverify(bytes: Buffer, contentType: string): Parsed<Sitev
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     return refused({ reason: 'body-shape' })
   return { ok: true, body: body as SiteverifyFields }
-}
-
-/** @param query of an address, without its question mark */
-export function readQuery(query: string): Parsed<SiteverifyFields> {
-  return formFields(parseUrlencoded(Buffer.from(query)))
 }
 
 function formFields(form: FormReading): Parsed<SiteverifyFields> {

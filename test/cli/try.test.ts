@@ -5,7 +5,10 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import { solve } from '../../src/cli/solve.ts'
@@ -115,6 +118,64 @@ for (const kind of STORE_KINDS) {
         for (const { ms } of [challenge, solved, verification, redemption]) assert.ok(ms > 0)
         const again = await client.verifyToken(apiKey, { token: verification.answer.token })
         assert.equal(again.json.code, 'token-used')
+      }
+    })
+
+    test('try --as calls as the clients of each vendor do, and compares the answers', async () => {
+      const origins = '--origin https://shop.example --origin https://www.shop.example'
+      const { siteKey, apiKey } = await powgate.json(`site create --name moved --base 16 --min 16 ${origins}`)
+      const keys = ['--site-key', siteKey, '--api-key', apiKey, '--origin', 'https://www.shop.example']
+      for (const [vendor, path, ...rows] of [
+        [
+          'turnstile',
+          '/turnstile/v0/siteverify',
+          'error-codes +\\[\\] +\\[\\]',
+          'cdata +"try_cdata" +"try_cdata"',
+        ],
+        ['hcaptcha', '/siteverify', 'error-codes +- +-', 'hostname +"www.shop.example" +"www.shop.example"'],
+        ['recaptcha', '/recaptcha/api/siteverify', 'action +"try_action" +"try_action"', 'score +1 +any'],
+      ] as const) {
+        const text = await powgate.text(`try --as ${vendor}`, ...keys)
+        for (const row of [
+          `POST ${path} +[\\d.]+ ms {2}\\{"success":true,`,
+          'FIELD +ANSWERED +DOCUMENTED',
+          ...rows,
+        ])
+          assert.match(text, new RegExp(`^${row}`, 'm'))
+      }
+      const { redemption } = await powgate.json('try --as turnstile', ...keys)
+      assert.equal(redemption.answer.cdata, 'try_cdata')
+      assert.match(await powgate.problem(2, 'try --as cap', ...keys), /turnstile or hcaptcha or recaptcha/)
+    })
+
+    test('a move that is not right yet: try --as names the fields, and fails', async () => {
+      const { siteKey, apiKey } = await powgate.json('site create --name old --base 16 --min 16')
+      const proxy = createServer((request, response) => {
+        const { url, method, headers } = request
+        const isOld = url === '/siteverify' // as powgate was: the list is always there
+        const chunks: Buffer[] = []
+        request.on('data', chunk => chunks.push(chunk))
+        request.on('end', async () => {
+          const { 'x-site-key': key, 'content-type': type } = headers
+          const sent = {
+            ...(key ? { 'X-Site-Key': String(key) } : {}),
+            ...(type ? { 'Content-Type': type } : {}),
+          }
+          const body = method === 'POST' ? { body: Buffer.concat(chunks) } : {}
+          const answer = await fetch(service.url + url, { method: method!, headers: sent, ...body })
+          const text = await answer.text()
+          response.writeHead(answer.status).end(isOld ? text.replace(/}$/, ',"error-codes":[]}') : text)
+        })
+      }).listen(await freePort(), '127.0.0.1')
+      await once(proxy, 'listening')
+      const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+      const args = ['--site-key', siteKey, '--api-key', apiKey, '--url', url]
+      try {
+        const { code, problems } = await powgate.run('try --as hcaptcha', ...args)
+        assert.equal(code, 1)
+        assert.match(problems[0]!, /not as documented: error-codes$/)
+      } finally {
+        proxy.close()
       }
     })
 

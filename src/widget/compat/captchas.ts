@@ -85,13 +85,9 @@ export class Captchas {
   start(renders = true): void {
     void service.domReady.then(() => {
       if (!renders) return
-      for (const container of document.querySelectorAll(this.#vendor.selector)) {
-        try {
-          this.render(container)
-        } catch (error) {
-          console.error(error) // the other containers are rendered all the same
-        }
-      }
+      // Each by itself: an exception of one is told on the console, and the others are rendered.
+      for (const container of document.querySelectorAll(this.#vendor.selector))
+        queueMicrotask(() => this.render(container))
     })
     const name = query.get('onload')
     if (name)
