@@ -1,6 +1,6 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
-import type { Solution } from '../protocol/wire.ts'
+import type { Challenge, Solution } from '../protocol/wire.ts'
 import { distrust, openWorkplace } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { environmentFlags, fingerprintHash } from './signals.ts'
@@ -33,22 +33,34 @@ export interface Passed {
   readonly solved: Solved
 }
 
+/** A slow device gave up a challenge before it expired. That is no fault, and any number of challenges may follow. */
+const OUTLIVED = 'outlived'
+
 /** @throws PowGateError */
 export async function obtainToken(settings: FlowSettings): Promise<Passed> {
-  for (let round = 1; ; round++) {
+  /** Hashes for all challenges so far, as a multiple of those that one takes in the mean. */
+  let work = 0
+  for (let round = 1; ; ) {
+    const before = work
     try {
-      return await oneRound(settings)
+      return await oneRound(settings, share => {
+        work = before + share
+        settings.onProgress(1 - Math.exp(-work))
+      })
     } catch (error) {
       if (!(error instanceof PowGateError)) throw error
       const { code, message, status } = error
+      if (code === OUTLIVED) continue
       if (!AGAIN_CODES.includes(code)) throw error
-      if (round === ROUNDS_MAX) throw new PowGateError(code, 'unavailable', message, status)
+      const text = code === 'expired-nonce' ? 'rejected' : 'unavailable'
+      if (round++ === ROUNDS_MAX) throw new PowGateError(code, text, message, status)
     }
   }
 }
 
-async function oneRound(settings: FlowSettings): Promise<Passed> {
-  const { signal, onProgress } = settings
+/** @param onWork hashes so far, as a multiple of those that the challenge takes in the mean */
+async function oneRound(settings: FlowSettings, onWork: (share: number) => void): Promise<Passed> {
+  const { signal } = settings
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings)
   opening.catch(() => {}) // handled where the workplace is needed
@@ -60,7 +72,9 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
   }
   signal.addEventListener('abort', close)
   try {
-    const { nonce, difficulty } = await getChallenge(settings)
+    const challenge = await getChallenge(settings)
+    const { nonce, difficulty } = challenge
+    const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
     const beganMs = performance.now()
     const expected = 2 ** difficulty
     // Opening may have failed for lack of a network that is back by now.
@@ -69,11 +83,9 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
     const workplace = await untilAborted(opening, signal).catch(error => {
       throw solverError(error)
     })
-    const solving = workplace.solve({ nonce, difficulty }, tries =>
-      onProgress(1 - Math.exp(-tries / expected)),
-    )
-    const solved = await untilAborted(solving, signal).catch(error => {
-      if (!signal.aborted) distrust(workplace.mode)
+    const solving = workplace.solve({ nonce, difficulty }, tries => onWork(tries / expected))
+    const solved = await untilAborted(Promise.race([solving, outlived]), signal).catch(error => {
+      if (!(error instanceof PowGateError)) distrust(workplace.mode)
       throw solverError(error)
     })
     const solveTimeMs = Math.round(performance.now() - beganMs)
@@ -95,6 +107,25 @@ async function oneRound(settings: FlowSettings): Promise<Passed> {
     signal.removeEventListener('abort', close)
     close()
   }
+}
+
+const EPOCH_2024_MS = Date.UTC(2024, 0, 1)
+
+/**
+ * How long a challenge is worth solving: until shortly before its expiry, since /verify takes time too. The lifetime counts
+ * from the issue time, with which the nonce starts (41 bits), because the visitor's clock may be wrong.
+ */
+function usableMs({ nonce, expiresAt }: Challenge): number {
+  const issuedAt = EPOCH_2024_MS + Number.parseInt(nonce.slice(0, 11), 16) / 8
+  const lifetimeMs = Math.min(Math.max(expiresAt - issuedAt || 600_000, 10_000), 600_000)
+  return lifetimeMs * 0.95 - 1500
+}
+
+/** For races: rejects after this time. */
+function failAfter(ms: number, error: PowGateError): Promise<never> {
+  const failing = new Promise<never>((_, reject) => setTimeout(reject, ms, error))
+  failing.catch(() => {})
+  return failing
 }
 
 /** Rejects when aborted, because a closed workplace never answers. */

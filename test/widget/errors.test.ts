@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { OUTCOMES } from '../../src/domain/outcome.ts'
 import type { VisitOptions } from '../harness/browser.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
+import { eventually } from '../harness/eventually.ts'
 import { freePort } from '../harness/ports.ts'
 import { formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
 
@@ -207,4 +208,35 @@ test('an event handler of the page that throws harms nothing', async () => {
   await page.evaluate(`${GATE}.addEventListener('statechange', () => { throw new Error('mine') })`)
   await click(page, 'Verify')
   await untilState(page, 'verified')
+})
+
+test('a slow device: each challenge is replaced before it expires, whatever the page’s clock says, and progress stays', async () => {
+  const hard = await service.createSite({ difficulty: { base: 28, min: 28, max: 28 } })
+  const lifetimeMs = 463_000 // of 28 bits: docs/limits-and-score.md
+  const { page } = await open(`site-key="${hard.siteKey}" solver="page"`, undefined, {
+    prepare: async opened => {
+      await opened.clock.install({ time: new Date('2001-01-01') })
+      await opened.addInitScript(`window.shares = []
+addEventListener('progress', ({ detail }) => shares.push(detail.share), true)`)
+    },
+  })
+  const sharesAfter = (count: number) =>
+    eventually(20_000, 'progress', () => page.evaluate(`shares.length > ${count} && shares`)) as Promise<
+      number[]
+    >
+  let shares: number[] = []
+  for (const challenges of [1, 2, 3]) {
+    shares = await sharesAfter(shares.length)
+    assert.equal(gateway.count('GET /challenge'), challenges)
+    await page.clock.fastForward(lifetimeMs * 0.96)
+    await eventually(20_000, 'another challenge', () => gateway.count('GET /challenge') > challenges)
+    shares = (await page.evaluate('shares')) as number[]
+  }
+  shares = await sharesAfter(shares.length)
+  assert.deepEqual(
+    shares,
+    [...shares].sort((a, b) => a - b),
+  )
+  assert.equal(gateway.count('POST /verify'), 0)
+  assert.equal(await page.evaluate(`${GATE}.state`), 'working')
 })
