@@ -43,11 +43,13 @@ class PowGateElement extends HTMLElement implements Declared {
   /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
   #tick: ReturnType<typeof setInterval> | undefined
+  /** When the state was entered. */
+  #sinceMs = 0
 
   constructor() {
     super()
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
-    this.#view = new View(root, () => this.#startQuietly())
+    this.#view = new View(root, () => (this.#state === 'working' ? this.cancel() : this.#startQuietly()))
     this.#form = new FormLink(this, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
@@ -106,7 +108,6 @@ class PowGateElement extends HTMLElement implements Declared {
   cancel(): void {
     this.#verification?.controller.abort()
     this.#verification = undefined
-    clearInterval(this.#tick)
     if (this.#state === 'working') this.#enter('idle')
   }
 
@@ -236,8 +237,6 @@ class PowGateElement extends HTMLElement implements Declared {
 
   #wait(reason: WaitReason | undefined, ms: number): void {
     this.#waiting = reason === undefined ? undefined : { reason, untilMs: performance.now() + ms }
-    clearInterval(this.#tick)
-    if (ms > 0) this.#tick = setInterval(() => this.#render(), 1000)
     this.#render()
   }
 
@@ -274,7 +273,10 @@ class PowGateElement extends HTMLElement implements Declared {
   #enter(state: State): void {
     const isNew = state !== this.#state
     this.#state = state
-    if (state !== 'working') this.#waiting = undefined
+    if (isNew) this.#sinceMs = performance.now()
+    clearInterval(this.#tick)
+    if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
+    else this.#waiting = undefined
     this.setAttribute('state', state)
     this.#render()
     if (isNew) this.#tell('statechange', { state })
@@ -283,15 +285,23 @@ class PowGateElement extends HTMLElement implements Declared {
   #render(): void {
     const state = this.#state
     const error = state === 'failed' ? this.#error : undefined
-    const waiting = state === 'working' ? this.#waiting : undefined
-    const seconds = Math.ceil(((waiting?.untilMs ?? 0) - performance.now()) / 1000)
+    const isWorking = state === 'working'
+    const waiting = isWorking ? this.#waiting : undefined
+    const nowMs = performance.now()
+    const seconds = Math.ceil(((waiting?.untilMs ?? 0) - nowMs) / 1000)
     const code = error?.text === 'setup' ? error.code : ''
-    const hasButton = state !== 'working' && state !== 'verified'
+    const hasButton = !isWorking && state !== 'verified'
+    const workedSeconds = isWorking ? Math.floor((nowMs - this.#sinceMs) / 1000) : 0
+    const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
+    const isSlow = workedSeconds >= 10
+    const stateText = this.#text(isSlow ? 'slow' : (state as TextKey)).replace('{s}', `${announced}`)
+    const reason = waiting?.reason ?? error?.text
+    const button = error ? 'retry' : hasButton ? 'start' : isSlow ? 'cancel' : undefined
     this.#view.show({
       state,
-      text: this.#text(waiting?.reason ?? error?.text ?? (state as TextKey)),
+      text: reason ? this.#text(reason) : stateText,
       detail: seconds > 0 ? this.#text('wait').replace('{s}', `${seconds}`) : code,
-      button: hasButton ? this.#text(error ? 'retry' : 'start') : undefined,
+      button: button && this.#text(button),
       label: this.#text('label'),
       isDisabled: this.#isDisabled,
       isNeeded: error !== undefined || waiting !== undefined,

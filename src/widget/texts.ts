@@ -8,17 +8,20 @@ export const ENGLISH = {
   label: 'Human verification',
   idle: 'Not verified yet',
   working: 'Verifying…',
+  /** After 10 and 30 seconds, and each 30 seconds after that; {s} becomes their number. */
+  slow: 'Still verifying after {s} s. Slow devices need longer',
   verified: 'Verified',
   expired: 'Verification expired',
   /** Buttons. */
   start: 'Verify',
   retry: 'Try again',
+  cancel: 'Cancel',
   /** Failures. */
   rejected: 'Verification failed',
   network: 'The verification service cannot be reached',
   unavailable: 'The verification service is busy',
   setup: 'Verification is not set up correctly',
-  /** Waiting; {s} becomes a number of seconds, and is not announced. */
+  /** Waiting; {s} becomes a number of seconds, of which the first is announced. */
   offline: 'Offline. Goes on when you are back online',
   busy: 'Busy',
   wait: 'Goes on in {s} s',

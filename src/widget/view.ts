@@ -43,7 +43,7 @@ interface Shown {
   readonly state: State
   /** Announced politely by screen readers when it changes. */
   readonly text: string
-  /** Not announced: a count-down, or an error code. */
+  /** A count-down, or an error code. Only announced together with `text`. */
   readonly detail: string
   /** Undefined: no button. */
   readonly button: string | undefined
@@ -63,6 +63,7 @@ export class View {
   readonly #button = make('button', 'button')
   readonly #text = make('span', 'text')
   readonly #detail = make('span', 'detail')
+  readonly #icon = shape('svg', 'icon', { viewBox: '0 0 24 24', role: 'progressbar' })
   readonly #mark = shape('path', 'mark')
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
@@ -70,16 +71,17 @@ export class View {
 
   constructor(root: ShadowRoot, onButton: () => void) {
     addStyles(root)
-    const icon = shape('svg', 'icon', { viewBox: '0 0 24 24', 'aria-hidden': 'true' })
-    icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
+    this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
     const body = make('span', 'body')
-    this.#text.setAttribute('role', 'status')
+    // The region is read as a whole when its text changes; a count-down alone is not.
+    body.setAttribute('role', 'status')
+    this.#detail.setAttribute('aria-live', 'off')
     body.append(this.#text, this.#detail)
     this.box.setAttribute('role', 'group')
     this.box.tabIndex = -1
     this.#button.type = 'button'
     this.#button.onclick = onButton
-    this.box.append(icon, body, this.#button)
+    this.box.append(this.#icon, body, this.#button)
     root.append(this.box)
   }
 
@@ -98,6 +100,8 @@ export class View {
     // Screen readers would announce the same text again if it were set again.
     if (this.#text.textContent !== text) this.#text.textContent = text
     this.#detail.textContent = detail
+    this.#icon.setAttribute('aria-label', label)
+    this.#icon.setAttribute('aria-hidden', String(state !== 'working'))
     this.#mark.setAttribute('d', state === 'verified' ? CHECK : WARNING)
     const hadFocus = (box.getRootNode() as ShadowRoot).activeElement === this.#button
     this.#button.hidden = button === undefined
@@ -116,7 +120,9 @@ export class View {
 
   /** @param share 0 to 1 */
   progress(share: number): void {
-    this.#ring.style.setProperty('--_left', String(Math.round(100 * (1 - share))))
+    const percent = Math.round(100 * share)
+    this.#icon.setAttribute('aria-valuenow', String(percent))
+    this.#ring.style.setProperty('--_left', String(100 - percent))
   }
 }
 

@@ -10,9 +10,10 @@ import type { VisitOptions } from '../harness/browser.ts'
 import type { Fault } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { UNLIMITED } from '../harness/service.ts'
-import { formPage, GATE, startStage, untilState, visit } from '../harness/widget.ts'
+import { formPage, GATE, startStage, untilState, visit, WITH_CLOCK } from '../harness/widget.ts'
 
-const { browser, site, gateway, pages } = await startStage(UNLIMITED)
+const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
+const hardSite = await service.createSite({ difficulty: { base: 28, min: 28, max: 28 } })
 
 /** What 1280 x 1024 leaves at 400 % zoom. */
 const SMALL: VisitOptions = { viewport: { width: 320, height: 256 } }
@@ -27,7 +28,8 @@ async function open(attributes: string, fault?: Fault, options: VisitOptions = S
 const { setValidity } = ElementInternals.prototype
 ElementInternals.prototype.setValidity = function (...parts) { window.complaint = parts[1]; setValidity.apply(this, parts) }
 }</script><script src="${gateway.origin()}/widget.js"></script>`
-  const html = formPage(`site-key="${site.siteKey}" ${attributes}`, { script })
+  const siteKey = attributes.includes('site-key') ? '' : `site-key="${site.siteKey}"`
+  const html = formPage(`${siteKey} ${attributes}`, { script })
   pages.add('/form', html.replace('<button>', `${FAR}<button>`))
   const { page } = await visit(browser, `${pages.origin()}/form`, options)
   await page.waitForFunction('customElements.get("pow-gate")')
@@ -86,4 +88,50 @@ test('invisible: any wait is shown and announced, also one without an end', asyn
   await offline.context().setOffline(true)
   await offline.evaluate(`void ${GATE}.execute()`)
   await offline.getByRole('status').filter({ hasText: 'Offline' }).waitFor()
+})
+
+/** Notes what a screen reader says: the whole region, when something in it changes that is not excluded. */
+const LISTEN = `(() => {
+  window.spoken = []
+  const region = ${GATE}.shadowRoot.querySelector('[role=status]')
+  const isHeard = ({ target }) => !(target.closest ? target : target.parentElement).closest('[aria-live=off]')
+  new MutationObserver(changes => changes.some(isHeard) && spoken.push([...region.children].map(part => part.textContent).join(' ').trim()))
+    .observe(region, { childList: true, characterData: true, subtree: true })
+})()`
+const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
+
+test('a long solve: progress, a word after 10 and 30 seconds, and a button that ends it', async () => {
+  const page = await open(`site-key="${hardSite.siteKey}" auto="off" solver="page"`, undefined, WITH_CLOCK)
+  await page.evaluate(LISTEN)
+  await page.getByRole('button', { name: 'Verify' }).click()
+  const bar = page.getByRole('progressbar', { name: 'Human verification' })
+  await bar.waitFor()
+  const cancel = page.getByRole('button', { name: 'Cancel' })
+  for (const [seconds, count] of [
+    [5, 0],
+    [7, 1],
+    [20, 1],
+  ] as const) {
+    await page.clock.fastForward(seconds * 1000)
+    await page.waitForTimeout(100)
+    assert.equal(await cancel.count(), count)
+  }
+  assert.match((await bar.getAttribute('aria-valuenow'))!, /^\d{1,2}$/)
+  await cancel.click()
+  const slow = (announced: number) => `Still verifying after ${announced} s. Slow devices need longer`
+  assert.deepEqual(await spoken(page), ['Verifying…', slow(10), slow(30), 'Not verified yet'])
+  assert.equal(await page.evaluate(`${GATE}.state`), 'idle')
+  assert.equal(await bar.count(), 0)
+})
+
+test('the time of a wait is announced once, and the count-down is not', async () => {
+  const page = await open('auto="off"', { path: '/challenge', answer: limited }, WITH_CLOCK)
+  await page.evaluate(LISTEN)
+  await page.getByRole('button', { name: 'Verify' }).click()
+  const detail = page.locator('pow-gate .detail')
+  await detail.filter({ hasText: /6\d s/ }).waitFor()
+  await page.clock.fastForward(20_000)
+  await detail.filter({ hasText: /4\d s/ }).waitFor()
+  const said = await spoken(page)
+  assert.match(said.join(), /^Verifying…,Busy Goes on in 6[01] s$/)
 })
