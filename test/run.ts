@@ -34,6 +34,7 @@ const REST = [
   'e2e/secrets.test.ts',
   'http/closed-connections.test.ts',
   'metrics/metrics.test.ts',
+  'moving',
   'proxy',
   'store/node-24.test.ts',
   'store/redis-clocks.test.ts',
