@@ -294,12 +294,11 @@ class PowGateElement extends HTMLElement implements Declared {
     const workedSeconds = isWorking ? Math.floor((nowMs - this.#sinceMs) / 1000) : 0
     const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
     const isSlow = workedSeconds >= 10
-    const stateText = this.#text(isSlow ? 'slow' : (state as TextKey)).replace('{s}', `${announced}`)
-    const reason = waiting?.reason ?? error?.text
+    const key = waiting?.reason ?? error?.text ?? (isSlow ? 'slow' : (state as TextKey))
     const button = error ? 'retry' : hasButton ? 'start' : isSlow ? 'cancel' : undefined
     this.#view.show({
       state,
-      text: reason ? this.#text(reason) : stateText,
+      text: this.#text(key).replace('{s}', `${announced}`),
       detail: seconds > 0 ? this.#text('wait').replace('{s}', `${seconds}`) : code,
       button: button && this.#text(button),
       label: this.#text('label'),
