@@ -33,6 +33,9 @@ export interface Passed {
   readonly solved: Solved
 }
 
+/** From the challenge until the solver must have loaded, in whichever mode. */
+const ASSETS_MS_MAX = 20_000
+
 /** A slow device gave up a challenge before it expired. That is no fault, and any number of challenges may follow. */
 const OUTLIVED = 'outlived'
 
@@ -80,7 +83,8 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     // Opening may have failed for lack of a network that is back by now.
     opening = opening.catch(() => openWorkplace(settings))
     opening.catch(() => {})
-    const workplace = await untilAborted(opening, signal).catch(error => {
+    const late = failAfter(ASSETS_MS_MAX, new PowGateError('assets', 'network', 'the solver does not load'))
+    const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
       throw solverError(error)
     })
     const solving = workplace.solve({ nonce, difficulty }, tries => onWork(tries / expected))

@@ -8,8 +8,8 @@ const TIMEOUT_MS = 15_000
 const BACK_OFF_MS = 1000
 /** Spreads the retries of a site's visitors. */
 const JITTER_MS = 500
-/** The widget does not wait longer than this: the visitor decides. */
-const WAIT_MS_MAX = 120_000
+/** The widget does not wait longer than this. Its visitor sees the time, and may end the wait. */
+const WAIT_MS_MAX = 900_000
 
 /** Why a verification ended without a token. Codes are stable; the service's own codes are passed on. */
 export class PowGateError extends Error {
@@ -101,10 +101,13 @@ async function once<Answer>(
       signal: limited.signal,
     })
     const body = await response.json().catch(() => undefined)
-    if (!response.ok) return refusalOf(response, body)
+    const { status } = response
+    const isForeign = body === undefined // the page of a proxy, or of a network that wants a login
+    if (!response.ok && (!isForeign || status === 429 || status >= 500)) return refusalOf(response, body)
     if (body && isAnswer(body)) return { answer: body }
-    const message = 'what answers is not a powgate service'
-    return { error: new PowGateError('unexpected-answer', 'setup', message, response.status) }
+    const text = isForeign ? 'network' : 'setup'
+    const error = new PowGateError('unexpected-answer', text, 'what answers is not a powgate service', status)
+    return isForeign ? { error, reason: 'network' } : { error }
   } catch (error) {
     throwIfAborted(signal)
     return { error: new PowGateError('network', 'network', `${endpoint}: ${error}`), reason: 'network' }
@@ -149,7 +152,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 function untilOnline(signal: AbortSignal): Promise<void> {
-  return settleOn(signal, resume => addEventListener('online', resume, { once: true }))
+  return settleOn(signal, resume => addEventListener('online', resume, { once: true, signal }))
 }
 
 function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {
