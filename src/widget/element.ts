@@ -25,6 +25,8 @@ class PowGateElement extends HTMLElement implements Declared {
     'endpoint',
     'worker-src',
     'solver',
+    'threads',
+    'threads',
     'auto',
     'lang',
     'name',
@@ -42,6 +44,12 @@ class PowGateElement extends HTMLElement implements Declared {
   #isDisabled = false
   /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
+  /** Of several elements, those in view start on load, the others when their form is used: every start costs a challenge. */
+  #isInView = true
+  readonly #viewport = new IntersectionObserver(entries => {
+    this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
+    this.#startIf('load')
+  })
   #tick: ReturnType<typeof setInterval> | undefined
   /** When the state was entered. */
   #sinceMs = 0
@@ -122,6 +130,10 @@ class PowGateElement extends HTMLElement implements Declared {
     // Frameworks set attributes right after they insert the element; by then those attributes are there.
     setTimeout(() => {
       void this.#speak()
+      if (document.querySelectorAll('pow-gate').length > 1) {
+        this.#isInView = false
+        this.#viewport.observe(this)
+      }
       this.#startIf('load')
     })
   }
@@ -143,6 +155,7 @@ class PowGateElement extends HTMLElement implements Declared {
     document.removeEventListener('visibilitychange', this.#onVisible)
     removeEventListener('pageshow', this.#onPageShow)
     this.#form.detach()
+    this.#viewport.disconnect()
     this.cancel()
   }
 
@@ -186,7 +199,8 @@ class PowGateElement extends HTMLElement implements Declared {
   #startIf(occasion: Auto): void {
     const isHidden = document.hidden // the page is not visible, and may never be
     if (this.#state !== 'idle' || isHidden) return
-    if (autoOf(this) === occasion) this.#startQuietly()
+    const auto = autoOf(this)
+    if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#startQuietly()
   }
 
   /** The element and its events report errors, so nobody needs the promise. What left the page renews no token. */

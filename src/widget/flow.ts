@@ -61,13 +61,27 @@ export async function obtainToken(settings: FlowSettings): Promise<Passed> {
   }
 }
 
+/** The elements of a page solve one after the other, each with all threads. */
+let turn = Promise.resolve()
+
 /** @param onWork hashes so far, as a multiple of those that the challenge takes in the mean */
 async function oneRound(settings: FlowSettings, onWork: (share: number) => void): Promise<Passed> {
   const { signal } = settings
+  const before = turn
+  let leave!: () => void
+  const own = new Promise<void>(resolve => {
+    leave = resolve
+  })
+  turn = before.then(() => own)
+  await untilAborted(before, signal).catch(error => {
+    leave()
+    throw error
+  })
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings)
   opening.catch(() => {}) // handled where the workplace is needed
   const close = () => {
+    leave()
     opening.then(
       workplace => workplace.close(),
       () => {},
@@ -75,7 +89,13 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
   }
   signal.addEventListener('abort', close)
   try {
-    const challenge = await getChallenge(settings)
+    const challenge = await getChallenge({
+      ...settings,
+      onWait: (reason, ms) => {
+        if (reason) leave() // another element may belong to another service
+        settings.onWait(reason, ms)
+      },
+    })
     const { nonce, difficulty } = challenge
     const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
     const beganMs = performance.now()
@@ -93,6 +113,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       throw solverError(error)
     })
     const solveTimeMs = Math.round(performance.now() - beganMs)
+    close()
     const solution: Solution = {
       nonce,
       counter: solved.counter,

@@ -23,16 +23,16 @@ import {
 type Opener = (settings: ModeSettings) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
-  worker: ({ base, codeBase, workerSrc }) => {
+  worker: ({ base, codeBase, workerSrc, threads }) => {
     const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES.workerJs)
-    return openPool('worker', starter(url), fetchKernel(base))
+    return openPool('worker', threads, starter(url), fetchKernel(base))
   },
-  frame: async ({ base }) => {
+  frame: async ({ base, threads }) => {
     const kernel = fetchKernel(base)
     const { startWorker, close } = await openFrame(base)
-    return openPool('frame', startWorker, kernel, close)
+    return openPool('frame', threads, startWorker, kernel, close)
   },
-  blob: async ({ base, codeBase }) => {
+  blob: async ({ base, codeBase, threads }) => {
     const url = codeUrl(codeBase, ASSET_NAMES.workerJs)
     await probeBlobWorker()
     const kernel = fetchKernel(base)
@@ -43,7 +43,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     if (!response.ok) throw new Error(`worker: status ${response.status}`)
     const blob = blobUrl(await response.text())
     // Not revoked earlier: some workers may still be loading the blob.
-    return openPool('blob', starter(blob), kernel, () => URL.revokeObjectURL(blob))
+    return openPool('blob', threads, starter(blob), kernel, () => URL.revokeObjectURL(blob))
   },
   page: openPage,
 }
@@ -116,11 +116,12 @@ async function probeBlobWorker(): Promise<void> {
 
 async function openPool(
   mode: Mode,
+  threadsMax: number,
   start: () => PoolWorker,
   kernel: Promise<ArrayBuffer | undefined>,
   closeMore = () => {},
 ): Promise<Workplace> {
-  const pool = new WorkerPool(start, await threadCount(), kernel)
+  const pool = new WorkerPool(start, Math.min(threadsMax, await threadCount()), kernel)
   const close = () => {
     pool.close()
     closeMore()

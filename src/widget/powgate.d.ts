@@ -106,6 +106,8 @@ export type PowGateAttributes = {
   'worker-src'?: string
   /** The only mode to solve in, besides the page's own thread as the last resort. */
   solver?: 'worker' | 'frame' | 'blob' | 'page'
+  /** The most threads to solve with. */
+  threads?: number | string
 } & { [Key in PowGateTextKey as `text-${Key}`]?: string }
 
 declare global {

@@ -39,6 +39,7 @@ interface Target {
   readonly codeBase: string | undefined
   readonly workerSrc: string | undefined
   readonly mode: Mode | undefined
+  readonly threads: number
   /** Sent with the solution. */
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
@@ -71,6 +72,7 @@ export function targetOf(element: Element): Target {
       cdata: element.getAttribute('cdata') ?? undefined,
     },
     mode: (mode ?? undefined) as Mode | undefined,
+    threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
   }
 }
 

@@ -135,3 +135,45 @@ test('the time of a wait is announced once, and the count-down is not', async ()
   const said = await spoken(page)
   assert.match(said.join(), /^Verifying…,Busy Goes on in 6[01] s$/)
 })
+
+test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
+  const page = await open('', undefined, { viewport: { width: 400, height: 300 } })
+  await page.goto('about:blank')
+  const form = `<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}"></pow-gate><button>Send</button></form>${FAR}`
+  pages.add(
+    '/form',
+    `<!doctype html><html lang="en"><title>Ten</title>${form.repeat(10)}<script src="${gateway.origin()}/widget.js"></script></html>`,
+  )
+  gateway.requests.length = 0
+  await page.goto(`${pages.origin()}/form`)
+  await untilState(page, 'verified')
+  await page.waitForTimeout(500)
+  assert.equal(gateway.count('GET /challenge'), 1)
+  await page.locator('input').nth(5).focus()
+  await page.locator('button').nth(8).click({ noWaitAfter: true })
+  await eventually(10_000, 'the form arrives', () => pages.forms.length === 1)
+  assert.ok(gateway.count('GET /challenge') <= 4) // those that were scrolled into view
+})
+
+test('three widgets in view solve one after the other, in one frame', async () => {
+  const page = await open('', undefined, {
+    prepare: async opened =>
+      opened.addInitScript(`window.frameCounts = []
+new MutationObserver(() => frameCounts.push(frames.length)).observe(document, { childList: true, subtree: true })`),
+  })
+  await page.evaluate(`${GATE}.after(...[1, 2].map(() => ${GATE}.cloneNode()))`)
+  await eventually(20_000, 'all are verified', () =>
+    page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),
+  )
+  assert.equal(Math.max(...((await page.evaluate('frameCounts')) as number[])), 1)
+  assert.ok(gateway.count('GET /challenge') >= 3)
+})
+
+test('threads: no more than the attribute says', async () => {
+  const page = await open('threads="1" auto="off"')
+  const threads = await page.evaluate(`new Promise(resolve => {
+    ${GATE}.addEventListener('verified', ({ detail }) => resolve(detail.threads))
+    ${GATE}.execute()
+  })`)
+  assert.equal(threads, 1)
+})

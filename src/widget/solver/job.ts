@@ -71,6 +71,8 @@ export interface ModeSettings {
   readonly workerSrc: string | undefined
   /** The only mode to use, apart from `page`, which is always the last resort. */
   readonly mode: Mode | undefined
+  /** The most to use. */
+  readonly threads: number
 }
 
 /** An opened mode, in which one puzzle is solved. */
