@@ -39,7 +39,13 @@ interface Gauged {
  */
 export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
   if (config.redis === undefined) {
-    const { prepareFiles } = await import('../store/embedded/inspection.ts')
+    const [{ prepareDataDir }, { ownDataDir }, { prepareFiles }] = await Promise.all([
+      import('../store/embedded/environment.ts'),
+      import('../store/embedded/owner.ts'),
+      import('../store/embedded/inspection.ts'),
+    ])
+    prepareDataDir(config.dataDir, true)
+    await ownDataDir(config.dataDir)
     const damage = prepareFiles(config.dataDir)
     if (damage !== undefined)
       log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')

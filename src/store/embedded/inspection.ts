@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, rmSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { StoreSetupError } from '../store.ts'
-import { discardStaleState, prepareDataDir } from './environment.ts'
+import { discardStaleState } from './environment.ts'
 import { damageOf } from './lmdb-file.ts'
 
 /** A start needs room for its files and its first writes; on a full disk LMDB's lock file would end the process. */
@@ -25,7 +25,6 @@ type Part = 'sites' | 'state' | (typeof LOCKS)[number]
  * @throws StoreSetupError for what cannot be repaired here
  */
 export function prepareFiles(dataDir: string): string | undefined {
-  prepareDataDir(dataDir, true)
   checkRoom(dataDir)
   // The lock files (write-lock.ts) hold no data.
   for (const part of LOCKS)

@@ -19,6 +19,7 @@ import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../memb
 import { type LoadReport, type SiteLoad, type SiteStore, StoreSetupError } from '../store.ts'
 import { openSites, prepareDataDir, type SitesEnvironment } from './environment.ts'
 import { checkSites } from './inspection.ts'
+import { refuseForeignOwner } from './owner.ts'
 
 const REVISION = 'revision'
 const AT = 'at/'
@@ -168,6 +169,7 @@ export class EmbeddedRecords extends Members implements SiteStore {
  */
 export function openEmbeddedSites(dataDir: string): EmbeddedRecords {
   prepareDataDir(dataDir, false)
+  refuseForeignOwner(dataDir)
   checkSites(dataDir)
   return new EmbeddedRecords(openSites(dataDir))
 }

@@ -3,6 +3,7 @@
  * redeemed again. Either all sites are there, or the service does not start and prints a line that says why.
  */
 
+import { execFile } from 'node:child_process'
 import { cpSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,13 +31,18 @@ const SITES = 40
 const DISK_BYTES = 6 * 2 ** 20
 const TRUSTING = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
 const RECOVERY_MS = 15_000
+const [MAIN, CLI] = ['main.js', 'cli/main.js'].map(
+  name => new URL(`../../../dist/${name}`, import.meta.url).pathname,
+) as [string, string]
+/** Longer than a start waits for an owner that has crashed. */
+const NAMESPACE_MS = 20_000
 
 export const disk: TortureCase = {
   number: 12,
   name: 'disk',
   aim: 'a clear line; it refuses rather than forgets; sites are never lost',
   fullSize:
-    '300 damaged data directories; disk full, read-only, cut off while it runs; two services on one directory',
+    '300 damaged data directories; disk full, read-only, cut off while it runs; two services on one directory, also from another PID namespace',
   async run(run) {
     await full(run)
     await damaged(run)
@@ -354,7 +360,34 @@ async function twoServices(run: Run): Promise<void> {
   run.size(`${tokens} tokens redeemed at two services on one data directory at once`)
   await other.end()
   await scene.checkWhole('after a second service has ended')
-  await service.stop()
+  await otherNamespace(scene)
+}
+
+/** LMDB would take the processes of another container for dead, and break the files of both. */
+async function otherNamespace(scene: Scene): Promise<void> {
+  const { run, service } = scene
+  const env = { ...service.env, PORT: String(await freePort()) }
+  for (const [name, words] of Object.entries({ service: [MAIN], command: [CLI, 'site', 'list'] })) {
+    const { code, text } = await inNamespace(words, env)
+    const isRefused = code === 1 && text.includes('in use by a service in another container')
+    run.check(isRefused, () => `a ${name} in another PID namespace: ${code} ${text}`)
+  }
+  await scene.checkWhole('after another PID namespace was refused')
+  await service.end('SIGKILL')
+  const { text } = await inNamespace([MAIN], env)
+  run.check(text.includes('powgate listens'), () => `in another PID namespace after a crash: ${text}`)
+}
+
+/** Ends what still runs after some seconds, as a service does. */
+function inNamespace(words: readonly string[], env: Record<string, string>) {
+  const { PATH } = process.env
+  const args = ['--fork', '--pid', '--mount-proc', '--kill-child', process.execPath, ...words]
+  const options = { env: { PATH, ...env }, timeout: NAMESPACE_MS, killSignal: 'SIGKILL' } as const
+  return new Promise<{ readonly code: number | null; readonly text: string }>(resolve => {
+    const child = execFile('unshare', args, options, (_, out, err) =>
+      resolve({ code: child.exitCode, text: out + err }),
+    )
+  })
 }
 
 /** @returns tokens that were redeemed one after the other until `act` had ended, each of which was refused the second time */
