@@ -3,6 +3,7 @@
 import type { Address, AddressSet } from '../domain/address.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import type { WorkKind } from '../domain/overload.ts'
+import type { ProxyRelay } from './proxy-relay.ts'
 import type { Reply, ReplyOutcome } from './replies.ts'
 
 /** A group of paths whose exchanges are counted together. */
@@ -36,7 +37,7 @@ export interface ExchangeHost {
   /** Whether every connection comes from a trusted proxy: see `isEveryPeerTrusted` in listener.ts. */
   readonly isEveryPeerTrusted: boolean
   /** The PROXY protocol relay, if there is one, which knows the client for whom a peer connected. */
-  relay: { admits(peer: Address): boolean; clientOf(peer: Address): Address | undefined } | undefined
+  relay: Pick<ProxyRelay, 'admits' | 'clientOf' | 'isNameless'> | undefined
   /** Called with the sender of an X-Forwarded-For header that is not believed; undefined for a while after a call. */
   forwardingIgnored: ((peer: Address) => void) | undefined
   /** Whether the worker drains: every answer closes its connection. */

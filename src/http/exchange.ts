@@ -105,6 +105,8 @@ export class Exchange {
   /** Whether the client has asked to end the connection with the answer, which uWebSockets.js then does. */
   readonly #isClientsLast: boolean
   #isInCallback = false
+  /** Whether the peer is the proxy's only because no client is named: the headers may be a client's. */
+  #isNameless = false
   /** Whether the answer's head is written, and the connection is still to be ended. */
   #isUnended = false
 
@@ -114,9 +116,10 @@ export class Exchange {
     this.#rules = rules
     const { isCrossOrigin } = rules
     const peer = host.isEveryPeerTrusted ? undefined : this.#peer()
-    const isTrusted = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
+    const isProxy = host.isEveryPeerTrusted || (peer !== undefined && host.trustedProxies.has(peer))
+    const isTrusted = isProxy && !this.#isNameless
     const head = isTrusted ? readProxyHead(request) : readHead(request, isCrossOrigin)
-    if (!isTrusted && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
+    if (!isProxy && host.forwardingIgnored !== undefined && peer !== undefined && hasForwardedFor(request))
       host.forwardingIgnored(peer)
     this.siteKey = (isCrossOrigin && head.siteKey) || ''
     this.origin = head.origin ?? ''
@@ -143,7 +146,9 @@ export class Exchange {
   #peer(): Address | undefined {
     const { relay } = this.#host
     const peer = addressFromBytes(Buffer.from(this.#response.getRemoteAddress()))
-    return peer === undefined || relay === undefined ? peer : relay.clientOf(peer)
+    if (peer === undefined || relay === undefined) return peer
+    this.#isNameless = relay.isNameless(peer)
+    return relay.clientOf(peer)
   }
 
   /** Whether a page of the service's own origin sent this request. Its browser leaves Origin out of a GET. */

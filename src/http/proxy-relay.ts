@@ -51,6 +51,8 @@ export class ProxyRelay {
   readonly #server: Server
   /** Client by the loopback address from which its connection is passed on. */
   readonly #clients = new Map<Address, Address>()
+  /** Loopback addresses from which connections are passed on whose header gives no client. */
+  readonly #nameless = new Set<Address>()
   /** Loopback addresses whose connection the HTTP server has not accepted yet. */
   readonly #awaited = new Set<Address>()
   /** Open connections of clients, including those whose header is incomplete. */
@@ -80,6 +82,11 @@ export class ProxyRelay {
   /** The client for whom the HTTP server's peer connected; undefined if that connection has long ended. */
   clientOf(peer: Address): Address | undefined {
     return this.#clients.get(peer)
+  }
+
+  /** Whether nobody knows whose bytes the connection brings: the proxy's own, or those of a client that it does not name. */
+  isNameless(peer: Address): boolean {
+    return this.#nameless.has(peer)
   }
 
   #accept(client: Socket): void {
@@ -117,17 +124,19 @@ export class ProxyRelay {
       clearTimeout(timer)
       client.pause()
       if (header.status === 'wrong') refuse(header.why)
-      else this.#passOn(client, header.source ?? peer, bytes.subarray(header.bytes))
+      else
+        this.#passOn(client, header.source ?? peer, bytes.subarray(header.bytes), header.source === undefined)
     }
     client.on('data', take)
     client.resume()
   }
 
   /** @param first bytes that the client has sent already */
-  #passOn(client: Socket, address: Address, first: Buffer): void {
+  #passOn(client: Socket, address: Address, first: Buffer, isNameless = false): void {
     if (client.destroyed) return
     const slot = this.#freeSlot()
     this.#clients.set(slot, address)
+    if (isNameless) this.#nameless.add(slot)
     this.#awaited.add(slot)
     const upstream = connect({
       host: '127.0.0.1',
@@ -138,7 +147,11 @@ export class ProxyRelay {
     upstream.on('error', ignore)
     upstream.once('close', () => {
       this.#awaited.delete(slot)
-      setTimeout(() => this.#clients.delete(slot), SLOT_KEPT_MS).unref()
+      const forget = () => {
+        this.#clients.delete(slot)
+        this.#nameless.delete(slot)
+      }
+      setTimeout(forget, SLOT_KEPT_MS).unref()
       if (client.destroyed) return
       client.destroySoon() // after the bytes that the server has sent
       const timer = setTimeout(() => client.destroy(), LAST_WORDS_MS)

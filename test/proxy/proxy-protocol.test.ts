@@ -22,6 +22,8 @@ const ENV = {
 }
 const SOURCE = '203.0.113.1'
 const V6_SOURCE = '20010db8000000000000000000000007'
+const LOCAL = v2Header({ command: 0, family: 0 })
+const UNKNOWN = Buffer.from('PROXY UNKNOWN\r\n')
 const FORGED = v2Header({ source: '198.51.100.66' })
 
 /** A service, and requests to it, of which each answer tells whom it is for. */
@@ -66,9 +68,10 @@ const whole = (header: Buffer) => (request: Buffer) => [Buffer.concat([header, r
 const ROWS: readonly Row[] = [
   { about: 'IPv4', parts: whole(v2Header()), client: SOURCE },
   { about: 'IPv6', parts: whole(v2Header({ family: 0x21, source: V6_SOURCE })), client: '2001:db8::7' },
-  { about: 'LOCAL', parts: whole(v2Header({ command: 0, family: 0 })), client: 'peer' },
+  { about: 'LOCAL', parts: whole(LOCAL), client: 'peer' },
   { about: 'extensions', parts: whole(v2Header({ extensions: extension(4, 4096) })), client: SOURCE },
   { about: 'version 1', parts: whole(Buffer.from(`PROXY TCP4 ${SOURCE} 127.0.0.1 1 2\r\n`)), client: SOURCE },
+  { about: 'version 1, UNKNOWN', parts: whole(UNKNOWN), client: 'peer' },
   { about: 'a segment of its own', parts: request => [v2Header(), request], client: SOURCE },
   { about: 'every byte in a segment', parts: request => [...byByte(v2Header()), request], client: SOURCE },
   {
@@ -163,6 +166,20 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
     connection.close()
   })
 
+  test('on: a client that the header does not name cannot either, on any request of the connection', async () => {
+    for (const header of [LOCAL, UNKNOWN, v2Header({ family: 0 }), v2Header({ family: 0x31 })]) {
+      const proxy = freshProxy()
+      const request = on.request('X-Forwarded-For: 198.51.100.7', 'X-Request-Id: mine')
+      const connection = await on.open(proxy)
+      for (const parts of [[header, request], [request]]) {
+        const answer = await connection.request(...parts)
+        assert.ok(on.isFor(answer, proxy))
+        assert.notEqual(answer?.headers['x-request-id'], 'mine')
+      }
+      connection.close()
+    }
+  })
+
   test('on: behind a balancer for TCP another trusted proxy adds X-Forwarded-For and X-Request-Id', async () => {
     const connection = await on.open(freshProxy())
     const request = on.request('X-Forwarded-For: 198.51.100.7', 'X-Request-Id: theirs')
@@ -235,7 +252,7 @@ describe('PROXY protocol', { concurrency: 8 }, () => {
       { weight: 4, arbitrary: fc.constant(on.request()) },
       { weight: 4, arbitrary: fc.constant(Buffer.concat([FORGED, on.request()])) },
       { weight: 2, arbitrary: fc.constant(FORGED) },
-      { weight: 1, arbitrary: fc.constant(v2Header({ command: 0, family: 0 })) },
+      { weight: 1, arbitrary: fc.constant(LOCAL) },
       { weight: 1, arbitrary: fc.uint8Array({ maxLength: 30 }).map(bytes => Buffer.from(bytes)) },
       { weight: 1, arbitrary: fc.constant(Buffer.from('\r\n\r\n')) },
     )
