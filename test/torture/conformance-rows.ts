@@ -23,6 +23,8 @@ export interface Row {
   readonly about: string
   /** As latin1 text. */
   readonly bytes: string
+  /** After so many bytes, the first segment ends. */
+  readonly firstBytes?: number
   readonly fates: Readonly<Record<Way, Fate>>
 }
 
@@ -57,6 +59,10 @@ const requestLine = (line: string) => lines(line, 'Host: powgate', NOT_MODIFIED)
 
 const header = (about: string, more: readonly string[], fates: string) => row(about, get(...more), fates)
 const line = (about: string, text: string, fates: string) => row(about, requestLine(text), fates)
+const cut = (about: string, first: string, fates: string) => ({
+  ...row(about, get(), fates),
+  firstBytes: first.length,
+})
 
 /** Answered with 200 and an error code which shows that the whole body was read: "accepted". */
 const FORM = 'secret=x&response=y'
@@ -258,6 +264,8 @@ const REQUEST_LINES: readonly Row[] = [
   line('a method in lower case', 'get /openapi.json HTTP/1.1', '405 | 400! | 405'),
   line('a method that nobody knows', 'BREW /openapi.json HTTP/1.1', '405'),
   line('a method with other characters', 'G@T /openapi.json HTTP/1.1', '405 | 400! | 400!'),
+  cut('a segment that ends behind the method', 'GET ', '505! | ok | ok'),
+  cut('a segment that ends within the version', 'GET /openapi.json HT', '505! | ok | ok'),
   line('two spaces before the target', 'GET  /openapi.json HTTP/1.1', '505! | ok | ok'),
   line('two spaces behind the target', 'GET /openapi.json  HTTP/1.1', '505! | ok | ok'),
   line('a tab before the target', 'GET\t/openapi.json HTTP/1.1', '505! | 400! | ok'),

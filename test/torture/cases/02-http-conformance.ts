@@ -170,7 +170,12 @@ async function tried(
     row.bytes.startsWith('HEAD'),
   )
   try {
-    await connection.send(row.bytes)
+    const { bytes, firstBytes = bytes.length } = row
+    await connection.send(bytes.slice(0, firstBytes))
+    if (firstBytes < bytes.length) {
+      await connection.until(tape => tape.isClosed, MORE_PATIENCE_MS[0])
+      await connection.send(bytes.slice(firstBytes))
+    }
     await connection.until(tape => tape.isClosed || tape.answers().length > 0, patienceMs)
     // A second, wrong answer comes right after the first.
     await connection.until(tape => tape.isClosed, 30)
