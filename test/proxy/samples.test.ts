@@ -2,20 +2,24 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { QuickClient } from '../contract/support.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Call, call, freshAddress } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
+import { childPids } from '../harness/processes.ts'
 import { adapted, FrontProxy, sample } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
+import { SECTIONS } from '../torture/conformance-rows.ts'
 import { NonceObserver } from './observer.ts'
 
 const HOSTS = ['127.0.0.5', '127.0.0.6'] as const
 const [BACKENDS, BACKEND] = ['127.77.0.0/16', '127.77.0.1']
 const NAME = 'captcha.example.com'
+const ATTACKER = '127.9.1.1'
 const FORGED = { 'X-Forwarded-For': '203.0.113.66' }
 
 /** The redemption paths, and what a server might take for one of them. */
@@ -38,6 +42,27 @@ const CDN = sample('nginx', 'ssl_verify_client')
 const UPSTREAM = /^upstream powgate \{[^}]*\}\n/m
 const MORE = /^server \{\n([\s\S]*)^\}/m.exec(TWO)![1]!
 const NGINX_TWO = NGINX.replace(UPSTREAM, UPSTREAM.exec(TWO)![0]).replace('  location / {', `${MORE}$&`)
+/** Times that suit a busy machine. */
+const PATIENT: Readonly<Record<string, string>> = {
+  'connect_timeout 1s': 'connect_timeout 20s',
+  'read_timeout 2s': 'read_timeout 20s',
+  'timeout server 2s': 'timeout check 20s\n  timeout server 20s',
+}
+
+const HOSTILE_MS = 6000
+const LARGE_BODY = 'x'.repeat(900_000)
+const lines = (...all: readonly string[]) => `${all.join('\r\n')}\r\n\r\n`
+const posted = (path: string, ...more: readonly string[]) =>
+  lines(`POST ${path} HTTP/1.1`, 'Host: a', `Content-Length: ${LARGE_BODY.length}`, ...more) + LARGE_BODY
+
+/** By how many milliseconds one visitor's requests follow each other, and which these are, in turn. */
+const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
+  // powgate answers 431 and closes the connection, while the proxy still sends the body.
+  [500, [posted(`/x?${'a'.repeat(5000)}`), posted('/x', ...Array<string>(120).fill('A: b'))]],
+  [500, [lines('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // never answered
+  [20, SECTIONS.flatMap(({ rows }) => rows.map(({ bytes }) => bytes))],
+]
+
 /** With a server beside it that asks for no certificate. */
 const NGINX_CDN =
   UPSTREAM.exec(NGINX)![0] +
@@ -84,16 +109,14 @@ class Stage {
     this.certificates.remove()
   }
 
-  async front(program: 'nginx' | 'haproxy', config: string): Promise<FrontProxy> {
+  /** @param times in place of the documentation's */
+  async front(program: 'nginx' | 'haproxy', config: string, times = PATIENT): Promise<FrontProxy> {
     const port = await freePort()
-    return FrontProxy.run(
-      program,
-      port,
-      adapted(config, this.#names(port, config === NGINX_CDN ? ' ssl' : '')),
-    )
+    const names = this.#names(port, config === NGINX_CDN ? ' ssl' : '')
+    return FrontProxy.run(program, port, adapted(config, { ...names, ...times }))
   }
 
-  /** Where a proxy listens; without TLS, but for the certificates that are wanted. Times suit a busy machine. */
+  /** Where a proxy listens; without TLS, but for the certificates that are wanted. */
   #names(port: number, tls = ''): Record<string, string> {
     return {
       'bind :443 ssl crt /etc/haproxy/captcha.example.com.pem': `bind 127.0.0.1:${port}`,
@@ -107,9 +130,6 @@ class Stage {
       '10.0.0.6:8080': `${HOSTS[1]}:${this.#port}`,
       '10.0.0.5': HOSTS[0],
       '9090': String(this.#adminPort),
-      'connect_timeout 1s': 'connect_timeout 20s',
-      'read_timeout 2s': 'read_timeout 20s',
-      'timeout server 2s': 'timeout check 20s\n  timeout server 20s',
     }
   }
 }
@@ -125,16 +145,25 @@ describe('samples of the documentation', () => {
     haproxy: HAPROXY,
   })) {
     describe(front, () => {
+      const program = front === 'haproxy' ? front : 'nginx'
       let proxy: FrontProxy
       before(async () => {
-        proxy = await stage.front(front === 'haproxy' ? front : 'nginx', config)
+        proxy = await stage.front(program, config)
       })
       after(() => proxy?.stop())
 
       test('a visitor is who calls, and cannot redeem; a backend can', () =>
         keepsVisitorsOut(proxy, stage.site))
-      if (front !== 'nginx')
-        test('no request fails while a host restarts', () => survivesRestart(proxy, stage))
+      if (front === 'nginx') return
+      test('no request fails while a host restarts', () => survivesRestart(proxy, stage))
+      describe('with its own times', () => {
+        before(async () => {
+          await proxy.stop()
+          proxy = await stage.front(program, config, {})
+        })
+        test("one visitor's odd requests mark no healthy host as failed", () => staysUp(proxy, stage.site))
+        test('a host that hangs is passed over', () => passesOver(proxy, stage))
+      })
     })
   }
 
@@ -220,5 +249,59 @@ async function survivesRestart(proxy: FrontProxy, { hosts, site }: Stage): Promi
     isOver = true
     await Promise.all(lanes)
     assert.deepEqual(failures, [], `${failures.join('\n')}\n${proxy.output}`)
+  }
+}
+
+/** Visitors who come at a steady pace, however long others wait, and ask for a challenge each. */
+async function visitorsFor(ms: number, proxy: FrontProxy, { siteKey }: TestSite) {
+  const client = new QuickClient(proxy.url)
+  const failures: string[] = []
+  const visits: Promise<void>[] = []
+  let slow = 0
+  const visit = async () => {
+    const startedAtMs = performance.now()
+    const answer = await client.challenge(siteKey, { from: freshAddress() }).catch(String)
+    if (typeof answer === 'string') failures.push(answer)
+    else if (answer.status !== 200) failures.push(String(answer.status))
+    if (performance.now() - startedAtMs > 1000) slow++
+  }
+  const endsAtMs = performance.now() + ms
+  while (performance.now() < endsAtMs) {
+    visits.push(visit())
+    await sleep(50)
+  }
+  await Promise.all(visits)
+  return { count: visits.length, failures, slow }
+}
+
+async function staysUp(proxy: FrontProxy, site: TestSite): Promise<void> {
+  const ending = new AbortController()
+  const sent: RawConnection[] = []
+  const lanes = HOSTILE.map(async ([pauseMs, requests]) => {
+    for (let count = 0; !ending.signal.aborted; count++) {
+      const connection = await RawConnection.open(proxy.port, ATTACKER)
+      sent.push(connection)
+      await connection.send(requests[count % requests.length]!)
+      await sleep(pauseMs)
+    }
+  })
+  const { count, failures } = await visitorsFor(HOSTILE_MS, proxy, site)
+  ending.abort()
+  await Promise.all(lanes)
+  for (const connection of sent) connection.close()
+  assert.deepEqual(failures, [], `${failures.length} of ${count} visitors: ${failures}\n${proxy.output}`)
+}
+
+async function passesOver(proxy: FrontProxy, { hosts, site }: Stage): Promise<void> {
+  const { pid } = hosts[1]!
+  const pids = [pid, ...childPids(pid)]
+  try {
+    for (const one of pids) process.kill(one, 'SIGSTOP')
+    const first = await visitorsFor(3000, proxy, site)
+    const later = await visitorsFor(5000, proxy, site)
+    assert.deepEqual([...first.failures, ...later.failures], [], proxy.output)
+    assert.ok(later.slow < later.count / 5, `${later.slow} of ${later.count} visitors waited for a second`)
+  } finally {
+    for (const one of pids) process.kill(one, 'SIGCONT')
   }
 }
