@@ -124,7 +124,7 @@ class PowGateElement extends HTMLElement implements Declared {
     document.addEventListener('visibilitychange', this.#onVisible)
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
-    this.#held.expireIfDue()
+    this.#held.resume()
     this.setAttribute('state', this.#state)
     this.#render()
     // Frameworks set attributes right after they insert the element; by then those attributes are there.
@@ -156,6 +156,7 @@ class PowGateElement extends HTMLElement implements Declared {
     removeEventListener('pageshow', this.#onPageShow)
     this.#form.detach()
     this.#viewport.disconnect()
+    this.#held.pause()
     this.cancel()
   }
 
@@ -320,8 +321,8 @@ class PowGateElement extends HTMLElement implements Declared {
       isNeeded: error !== undefined || waiting !== undefined,
     })
     // "Please wait" would be wrong where a verification starts only on a click.
-    const complaint = error?.text ?? (hasButton && autoOf(this) === 'off' ? 'idle' : 'required')
-    this.#form.set(this.#held.passed?.token, this.#text(complaint))
+    const complaint = error?.text ?? (hasButton && autoOf(this) === 'off' ? 'press' : 'required')
+    this.#form.set(this.#held.passed?.token, this.#text(complaint).replace('{b}', this.#text('start')))
   }
 
   /** The attribute `text-KEY`, or the language's own text. */

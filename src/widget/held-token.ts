@@ -41,13 +41,29 @@ export class HeldToken {
     this.#passed = passed
     this.#renewsAtMs = Date.now() + renewInMs
     this.#expiresAtMs = Date.now() + expireInMs
-    this.#timers = [setTimeout(this.#hooks.onRenew, renewInMs), setTimeout(() => this.#expire(), expireInMs)]
+    this.resume()
+  }
+
+  /** Also after `pause`, when the element is back in a document. */
+  resume(): void {
+    this.expireIfDue()
+    if (this.#passed === undefined) return
+    const nowMs = Date.now()
+    this.pause()
+    this.#timers = [
+      setTimeout(this.#hooks.onRenew, this.#renewsAtMs - nowMs),
+      setTimeout(() => this.#expire(), this.#expiresAtMs - nowMs),
+    ]
+  }
+
+  /** Keeps the token, without timers: an element that left the document should not live until its token expires. */
+  pause(): void {
+    for (const timer of this.#timers) clearTimeout(timer)
   }
 
   drop(): void {
     this.#passed = undefined
-    for (const timer of this.#timers) clearTimeout(timer)
-    this.#timers = []
+    this.pause()
   }
 
   /** Expires a token late if need be: timers stand still while the machine sleeps, the clock does not. */

@@ -84,6 +84,7 @@ export type PowGateTextKey =
   | 'busy'
   | 'wait'
   | 'required'
+  | 'press'
 
 /** Attributes as JSX writes them. */
 export type PowGateAttributes = {

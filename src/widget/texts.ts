@@ -27,6 +27,8 @@ export const ENGLISH = {
   wait: 'Goes on in {s} s',
   /** What the browser shows when a form is sent too early. */
   required: 'Please wait for the verification',
+  /** The same where only the button starts it, whose text replaces {b}. */
+  press: 'First press “{b}”',
 }
 
 export type TextKey = keyof typeof ENGLISH

@@ -18,7 +18,7 @@ const STYLES = `
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.body{flex:1 1 8.5em;min-inline-size:0;overflow-wrap:break-word}
+.main{flex:1 1 8.5em;min-inline-size:0;display:flex;align-items:center;gap:.75em}.body{min-inline-size:0;overflow-wrap:break-word}
 .detail{display:block;font-size:.8125em}.detail:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_soft))}
@@ -34,7 +34,7 @@ background:var(--powgate-accent,var(--_main));border:1px solid transparent;borde
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
 button[hidden]{display:none}button:disabled{opacity:.6;cursor:default}
 @media (prefers-reduced-motion:reduce){.working svg{animation:none}.ring{transition:none}}
-@media (forced-colors:active){.track{stroke:GrayText}.ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
+@media (forced-colors:active){.track{display:none}.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
 `
 
 export type State = 'idle' | 'working' | 'verified' | 'failed' | 'expired'
@@ -68,6 +68,7 @@ export class View {
   readonly #ring = shape('circle', 'ring', { cx: 12, cy: 12, r: 10, pathLength: 100 })
 
   #wasNeeded = false
+  #said = ''
 
   constructor(root: ShadowRoot, onButton: () => void) {
     addStyles(root)
@@ -81,7 +82,9 @@ export class View {
     this.box.tabIndex = -1
     this.#button.type = 'button'
     this.#button.onclick = onButton
-    this.box.append(this.#icon, body, this.#button)
+    const main = make('span', 'main')
+    main.append(this.#icon, body)
+    this.box.append(main, this.#button)
     root.append(this.box)
   }
 
@@ -97,8 +100,8 @@ export class View {
     box.className = `box ${state}${this.#wasNeeded ? ' needed' : ''}`
     box.setAttribute('part', `box ${state}`)
     box.setAttribute('aria-label', label)
-    // Screen readers would announce the same text again if it were set again.
-    if (this.#text.textContent !== text) this.#text.textContent = text
+    // Screen readers would announce a text again if it were set again, also over a translator's text.
+    if (this.#said !== text) this.#text.textContent = this.#said = text
     this.#detail.textContent = detail
     this.#icon.setAttribute('aria-label', label)
     this.#icon.setAttribute('aria-hidden', String(state !== 'working'))

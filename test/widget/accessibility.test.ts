@@ -150,6 +150,15 @@ test('the target of the button is large enough, also at twice the text size', as
   const box = (await page.locator('pow-gate button').boundingBox())!
   assert.ok(box.width >= 24 && box.height >= 24)
   await look(page, 'text-200-percent')
+  await page.setViewportSize({ width: 360, height: 500 })
+  const [icon, text] = [
+    (await page.locator('pow-gate .icon').boundingBox())!,
+    (await page.locator('pow-gate .body').boundingBox())!,
+  ]
+  assert.ok(
+    text.y < icon.y + icon.height && icon.y < text.y + text.height,
+    'icon and text stand side by side',
+  )
 })
 
 const TEXTS = new URL('../../src/widget/texts/', import.meta.url)
@@ -166,6 +175,7 @@ test('every language has every text, and no other', () => {
     for (const [key, text] of Object.entries(texts)) {
       assert.ok(text.trim() !== '' && text.length < 80, `${language} ${key}`)
       assert.equal(text.includes('{s}'), ['wait', 'slow'].includes(key), `${language} ${key}`)
+      assert.equal(text.includes('{b}'), key === 'press', `${language} ${key}`)
     }
   }
 })
@@ -225,4 +235,36 @@ test('the demo page: from the form to the score, in light and dark, without a fa
       notes.consoleErrors.join('\n'),
     )
   }
+})
+
+test('forced colours: every line of the icon has a colour of the system, and idle has none that looks like success', async () => {
+  const page = await open(LOOKS.find(({ name }) => name === 'forced-colours')!)
+  const canvasText = await page.evaluate(`(() => {
+    const probe = document.body.appendChild(document.createElement('i'))
+    probe.style.color = 'CanvasText'
+    return getComputedStyle(probe).color
+  })()`)
+  const strokes = `['track', 'ring', 'mark'].map(name => {
+    const { stroke, display } = getComputedStyle(${GATE}.shadowRoot.querySelector('.' + name))
+    return display === 'none' ? '' : stroke
+  })`
+  const expected = ['', canvasText, canvasText]
+  assert.deepEqual(await page.evaluate(strokes), expected, 'idle')
+  await page.getByRole('button', { name: 'Verify' }).click()
+  await untilState(page, 'verified')
+  assert.deepEqual(await page.evaluate(strokes), expected, 'verified')
+  await page.clock.fastForward(EXPIRED_MS)
+  await untilState(page, 'expired')
+  assert.deepEqual(await page.evaluate(strokes), expected, 'expired')
+})
+
+test('a translator of the page is not overwritten while nothing changes', async () => {
+  const page = await open(LOOKS[0]!, 'auto="off"', { path: '/challenge', answer: limited })
+  await page.getByRole('button', { name: 'Verify' }).click()
+  const shown = page.locator('pow-gate .text')
+  await shown.filter({ hasText: 'Busy' }).waitFor()
+  await page.evaluate(`${GATE}.shadowRoot.querySelector('.text').textContent = 'Occupato'`)
+  await page.clock.fastForward(3000)
+  await page.waitForTimeout(100)
+  assert.equal(await shown.textContent(), 'Occupato')
 })

@@ -70,6 +70,7 @@ test('off and invisible: Send shows what to press', async () => {
   const page = await open('auto="off" invisible')
   await send(page)
   await untilSeen(page)
+  assert.equal(await page.evaluate('complaint'), 'First press “Verify”')
   await page.getByRole('button', { name: 'Verify' }).click()
   await untilState(page, 'verified')
 })
@@ -176,4 +177,17 @@ test('threads: no more than the attribute says', async () => {
     ${GATE}.execute()
   })`)
   assert.equal(threads, 1)
+})
+
+test('a removed element has no timers: it neither renews nor expires, until it comes back', async () => {
+  const page = await open('', undefined, WITH_CLOCK)
+  await untilState(page, 'verified')
+  await page.evaluate(`window.events = []
+window.gate = ${GATE}
+gate.addEventListener('expired', ({ type }) => events.push(type))
+gate.remove()`)
+  await page.clock.fastForward(350_000)
+  assert.deepEqual(await page.evaluate('events'), [])
+  await page.evaluate('document.forms[0].append(gate)')
+  assert.deepEqual(await page.evaluate('events'), ['expired'])
 })
