@@ -61,7 +61,7 @@ async function checkRedis(config: Config, findings: CheckResults): Promise<reado
 
 async function checkEmbedded(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
   // Loaded here only: lmdb is not available on every platform, and Redis does not need it.
-  const { isStateOfThisBoot, prepareDataDir } = await import('../store/embedded/environment.ts')
+  const { isStateOfThisBoot, opennessOf, prepareDataDir } = await import('../store/embedded/environment.ts')
   const { damageIn } = await import('../store/embedded/inspection.ts')
   const dataDir = resolve(config.dataDir)
   findings.facts.push(['store', `embedded, in ${dataDir}`])
@@ -70,6 +70,8 @@ async function checkEmbedded(config: Config, findings: CheckResults): Promise<re
     findings.facts.push(['sites', 'none yet: the start makes the directory, a secret and a demo site'])
     return []
   }
+  const openness = opennessOf(dataDir)
+  if (openness !== undefined) findings.warnings.push(openness)
   const { bavail, bsize } = statfsSync(dataDir)
   const freeMiB = Math.floor((bavail * bsize) / 2 ** 20)
   findings.facts.push(['free space', `${freeMiB} MiB`])

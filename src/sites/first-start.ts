@@ -39,12 +39,14 @@ interface Gauged {
  */
 export async function prepareStart(config: Config, log: Logger, totals: Gauged): Promise<Start> {
   if (config.redis === undefined) {
-    const [{ prepareDataDir }, { ownDataDir }, { prepareFiles }] = await Promise.all([
+    const [{ opennessOf, prepareDataDir }, { ownDataDir }, { prepareFiles }] = await Promise.all([
       import('../store/embedded/environment.ts'),
       import('../store/embedded/owner.ts'),
       import('../store/embedded/inspection.ts'),
     ])
     prepareDataDir(config.dataDir, true)
+    const openness = opennessOf(config.dataDir)
+    if (openness !== undefined) log.warn(openness)
     await ownDataDir(config.dataDir)
     const damage = prepareFiles(config.dataDir)
     if (damage !== undefined)

@@ -11,7 +11,7 @@
  */
 
 import { randomInt } from 'node:crypto'
-import { accessSync, constants, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { accessSync, constants, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { StoreSetupError } from '../store.ts'
 import { LockedFile } from './write-lock.ts'
@@ -44,6 +44,14 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
         : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${message}`,
     )
   }
+}
+
+/** What is said of a directory that others can read or write; undefined if only its owner can. */
+export function opennessOf(dataDir: string): string | undefined {
+  const path = resolve(dataDir)
+  const mode = statSync(path).mode & 0o777
+  if ((mode & 0o077) === 0) return undefined
+  return `POWGATE_DATA_DIR: other users can reach ${path} (mode ${mode.toString(8)}), which holds the secret and the sites: chmod 700 ${path}`
 }
 
 export function openSites(dataDir: string) {

@@ -12,6 +12,7 @@
  */
 
 import './lmdb-platform.ts'
+import { mkdirSync } from 'node:fs'
 import { open, type RootDatabase, type RootDatabaseOptionsWithPath, type TransactionFlags } from 'lmdb'
 
 /** Each process that has a file open holds one slot: more slots than the most workers need, twice for a roll. */
@@ -24,6 +25,7 @@ type FileOptions = RootDatabaseOptionsWithPath & { readonly path: string }
 
 /** A process may open a file several times, and close it as often: lmdb counts its users. */
 function openFile(options: FileOptions): RootDatabase {
+  mkdirSync(options.path, { recursive: true, mode: 0o700 })
   return open({ maxReaders: READERS_MAX, cache: false, ...options })
 }
 
