@@ -7,7 +7,7 @@
  *                       machine that wrote it stays up. After a reboot the state is deleted and gets a new epoch. Whatever
  *                       was issued before is then refused, not accepted twice. Restarts and crashes of powgate lose nothing.
  *   <data dir>/networks   the table of domain/networks.ts, a plain file, which outlives reboots
- *   <data dir>/owner      which PID namespace uses the directory; see owner.ts
+ *   <data dir>/owner.<pid>   which PID namespace uses the directory; see owner.ts
  */
 
 import { randomInt } from 'node:crypto'

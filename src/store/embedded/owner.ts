@@ -2,17 +2,28 @@
  * Which PID namespace uses a data directory. LMDB knows its users by their process ids, so processes of two containers would
  * take each other for dead, and break the files. All processes of one namespace may share the directory.
  *
- *   <data dir>/owner   `<boot id> <PID namespace>` of the running service. Its time of change is renewed every second.
+ *   <data dir>/owner.<pid>   `<boot id> <PID namespace>` of a running service. Its time of change is renewed every second.
  *
  * A crash leaves the file behind. So a start waits until the file is old, and gives up only if somebody goes on renewing it.
+ * Each service has a file of its own, since several services of one namespace may end one by one.
  */
 
-import { existsSync, readFileSync, readlinkSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { StoreSetupError } from '../store.ts'
 import { machineBootId } from './environment.ts'
 
+const NAME = 'owner.'
 const RENEWED_MS = 1000
 /** A service that has not renewed the file for so long has ended. */
 const OLD_MS = 10_000
@@ -27,7 +38,7 @@ export function refuseForeignOwner(dataDir: string): void {
 }
 
 /**
- * Makes this process the owner until it ends.
+ * Makes this process an owner until it ends.
  *
  * @throws StoreSetupError if another owner is there, and stays for longer than a crashed one would
  */
@@ -35,41 +46,45 @@ export async function ownDataDir(dataDir: string): Promise<void> {
   const waitUntilMs = performance.now() + OLD_MS + RENEWED_MS
   while (hasForeignOwner(dataDir) && performance.now() < waitUntilMs) await sleep(LOOKS_MS)
   refuseForeignOwner(dataDir)
-  const file = fileIn(dataDir)
-  const renew = () => {
-    try {
-      if (isOwn(file)) utimesSync(file, new Date(), new Date())
-      else writeFileSync(file, ownerHere(), { mode: 0o600 })
-    } catch {
-      // A full or lost disk has its own alarms.
-    }
-  }
-  renew()
-  setInterval(renew, RENEWED_MS).unref()
-  process.on('exit', () => isOwn(file) && rmSync(file, { force: true }))
+  for (const file of ownersIn(dataDir)) if (!isRenewed(file)) rmSync(file, { force: true })
+  const file = join(dataDir, `${NAME}${process.pid}`)
+  const write = () => writeFileSync(file, ownerHere(), { mode: 0o600 })
+  const renew = () => (existsSync(file) ? utimesSync(file, new Date(), new Date()) : write())
+  orNothing(write)
+  setInterval(() => orNothing(renew), RENEWED_MS).unref()
+  process.on('exit', () => orNothing(() => rmSync(file, { force: true })))
 }
 
 function hasForeignOwner(dataDir: string): boolean {
-  const file = fileIn(dataDir)
+  return ownersIn(dataDir).some(file => {
+    const owner = orNothing(() => readFileSync(file, 'utf8')) ?? ''
+    return owner !== '' && owner !== ownerHere() && isRenewed(file)
+  })
+}
+
+/** A full, lost or read-only disk has its own alarms. */
+function orNothing<Result>(action: () => Result): Result | undefined {
   try {
-    return (
-      readFileSync(file, 'utf8') !== ownerHere() && Math.abs(Date.now() - statSync(file).mtimeMs) < OLD_MS
-    )
+    return action()
   } catch {
-    return false
+    return undefined
   }
 }
 
-function isOwn(file: string): boolean {
-  return existsSync(file) && readFileSync(file, 'utf8') === ownerHere()
+function ownersIn(dataDir: string): string[] {
+  return readdirSync(dataDir)
+    .filter(name => name.startsWith(NAME))
+    .map(name => join(dataDir, name))
+}
+
+/** False also for a file that has gone meanwhile. */
+function isRenewed(file: string): boolean {
+  const { mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? { mtimeMs: 0 }
+  return Math.abs(Date.now() - mtimeMs) < OLD_MS
 }
 
 /** Without namespaces (macOS), the same for all. */
 function ownerHere(): string {
   const namespace = '/proc/self/ns/pid'
   return `${machineBootId()} ${existsSync(namespace) ? readlinkSync(namespace) : ''}`
-}
-
-function fileIn(dataDir: string): string {
-  return join(dataDir, 'owner')
 }
