@@ -26,7 +26,6 @@ class PowGateElement extends HTMLElement implements Declared {
     'worker-src',
     'solver',
     'threads',
-    'threads',
     'auto',
     'lang',
     'name',
