@@ -47,7 +47,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     prepareDataDir(config.dataDir, true)
     const openness = opennessOf(config.dataDir)
     if (openness !== undefined) log.warn(openness)
-    await ownDataDir(config.dataDir)
+    await ownDataDir(config.dataDir, line => log.warn(`POWGATE_DATA_DIR: ${line}`))
     const damage = prepareFiles(config.dataDir)
     if (damage !== undefined)
       log.warn({ damage }, 'the state was damaged and is thrown away: what was issued before is refused')

@@ -29,21 +29,25 @@ const RENEWED_MS = 1000
 const OLD_MS = 10_000
 const LOOKS_MS = 250
 
+const WHO = 'a service in another container or PID namespace'
+
 /** @throws StoreSetupError if a service in another PID namespace uses the directory */
 export function refuseForeignOwner(dataDir: string): void {
   if (!hasForeignOwner(dataDir)) return
   throw new StoreSetupError(
-    `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by a service in another container or PID namespace, which cannot share it: run commands in that container (docker exec), give each service its own volume, or end the other one first`,
+    `POWGATE_DATA_DIR: ${resolve(dataDir)} is in use by ${WHO}, which cannot share it: run commands in that container (docker exec), give each service its own volume, or end the other one first`,
   )
 }
 
 /**
  * Makes this process an owner until it ends.
  *
- * @throws StoreSetupError if another owner is there, and stays for longer than a crashed one would
+ * @param onWaiting called once if another owner is there, which may have crashed
+ * @throws StoreSetupError if that owner stays for longer than a crashed one would
  */
-export async function ownDataDir(dataDir: string): Promise<void> {
+export async function ownDataDir(dataDir: string, onWaiting: (line: string) => void): Promise<void> {
   const waitUntilMs = performance.now() + OLD_MS + RENEWED_MS
+  if (hasForeignOwner(dataDir)) onWaiting(`waiting up to ${(OLD_MS + RENEWED_MS) / 1000} s for ${WHO} to end`)
   while (hasForeignOwner(dataDir) && performance.now() < waitUntilMs) await sleep(LOOKS_MS)
   refuseForeignOwner(dataDir)
   for (const file of ownersIn(dataDir)) if (!isRenewed(file)) rmSync(file, { force: true })
