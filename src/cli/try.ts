@@ -127,31 +127,45 @@ async function runTry(input: Input): Promise<void> {
     throw new AdminError('POST /verify did not pass: the score is below the threshold, or IP rules apply')
   }
 
-  // In the site's backend, which got the token with the visitor's form. A real one adds `expectedIp`, the visitor's
-  // address as the backend sees it.
-  if (vendor !== undefined) {
-    const [script, path] = vendor.paths
-    const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual' })
-    if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
-    const form = new URLSearchParams({ secret: input.required('api-key'), response: token })
-    const redemption = await ask<Record<string, unknown>>(`POST ${path}`, {}, form)
-    const hostname = origin === undefined ? {} : { hostname: new URL(origin).hostname }
-    const told: Record<string, unknown> = { success: true, 'error-codes': vendor.codes, ...hostname, ...page }
-    const json = (value: unknown) => JSON.stringify(value) ?? '-'
-    const rows = Object.keys({ ...told, ...redemption.answer }).map(
-      field => [field, json(redemption.answer[field]), field in told ? json(told[field]) : 'any'] as const,
-    )
+  // In the site's backend, which got the token with the visitor's form.
+  const apiKey = input.required('api-key')
+  if (vendor === undefined) {
+    // A real one adds `expectedIp`, the visitor's address as the backend sees it.
+    const ofBackend = { Authorization: `Bearer ${apiKey}` }
+    const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
+    if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
     if (isJson) printJson({ url, challenge, solved, verification, redemption })
-    else printTable(['field', 'answered', 'documented'], rows)
-    const wrong = rows.filter(([, answered, wanted]) => wanted !== 'any' && answered !== wanted)
-    if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
     return
   }
-  const ofBackend = { Authorization: `Bearer ${input.required('api-key')}` }
-  const redemption = await ask<RedemptionResult>('POST /verify-token', ofBackend, { token })
-  if (!redemption.answer.success) throw new AdminError('POST /verify-token did not redeem the token')
-
+  const [script, path] = vendor.paths
+  await checkScript(url, script)
+  const form = new URLSearchParams({ secret: apiKey, response: token })
+  const redemption = await ask<Record<string, unknown>>(`POST ${path}`, {}, form)
   if (isJson) printJson({ url, challenge, solved, verification, redemption })
+  const hostname = origin === undefined ? {} : { hostname: new URL(origin).hostname }
+  const documented = { success: true, 'error-codes': vendor.codes, ...hostname, ...page }
+  compare(redemption.answer, documented, isJson)
+}
+
+async function checkScript(url: string, script: string): Promise<void> {
+  const signal = AbortSignal.timeout(ANSWER_MS_MAX)
+  const { status } = await fetch(url.replace(/\/+$/, '') + script, { redirect: 'manual', signal })
+  if (status !== 200) throw new AdminError(`GET ${script} answered ${status}`)
+}
+
+/** Fields of the answer that the vendor does not document, or leaves open, may have any value. */
+function compare(
+  answer: Record<string, unknown>,
+  documented: Record<string, unknown>,
+  isSilent: boolean,
+): void {
+  const json = (value: unknown) => JSON.stringify(value) ?? '-'
+  const rows = Object.keys({ ...documented, ...answer }).map(
+    field => [field, json(answer[field]), field in documented ? json(documented[field]) : 'any'] as const,
+  )
+  if (!isSilent) printTable(['field', 'answered', 'documented'], rows)
+  const wrong = rows.filter(([, answered, wanted]) => wanted !== 'any' && answered !== wanted)
+  if (wrong.length > 0) throw new AdminError(`not as documented: ${wrong.map(([name]) => name).join(', ')}`)
 }
 
 /** Checks the answer: another service at this address could demand endless work. */
