@@ -59,10 +59,9 @@ export class RedisCluster {
   }
 
   /** The nodes as one running node reports them. */
-  async #nodes(): Promise<
-    { id: string; port: number; isPrimary: boolean; primaryId: string; slots: string[] }[]
-  > {
-    const witness = this.servers.find(server => server.isRunning)!
+  async #nodes(
+    witness = this.servers.find(server => server.isRunning)!,
+  ): Promise<{ id: string; port: number; isPrimary: boolean; primaryId: string; slots: string[] }[]> {
     const lines = String(await witness.ask('cluster', 'nodes'))
       .trim()
       .split('\n')
@@ -98,6 +97,19 @@ export class RedisCluster {
     const nodes = await this.#nodes()
     const { id } = nodes.find(({ port }) => port === primary.port)!
     return this.#serverAt(nodes.find(({ primaryId }) => primaryId === id)!.port)
+  }
+
+  /** Whether a server has slots by its own account. */
+  async ownsSlots(server: RedisServer): Promise<boolean> {
+    const { isPrimary, slots } = (await this.#nodes(server)).find(({ port }) => port === server.port)!
+    return isPrimary && slots.length > 0
+  }
+
+  /** Empties a server without slots and makes it a replica. */
+  async makeReplica(server: RedisServer, primary: RedisServer): Promise<void> {
+    // A replica refuses this, and its new primary empties it.
+    await server.ask('flushall').catch(() => {})
+    await server.ask('cluster', 'replicate', String(await primary.ask('cluster', 'myid')))
   }
 
   /** Migrates a slot key by key, as redis-cli does; awaits `between` after every few keys. */

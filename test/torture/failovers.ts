@@ -138,14 +138,20 @@ export async function clusterFailovers(): Promise<Failovers> {
       return false
     })
   const followsAgain = (...servers: RedisServer[]) => follows(servers, NEXT_MS)
-  /** After two failovers at once, each server may follow the other. Then one is told to take over. */
-  const settles = async (...servers: RedisServer[]) => {
+  /**
+   * After two failovers at once, each server may follow the other: then one is told to take over. Or one stays a primary
+   * without slots, which no node makes a replica again: then it is told to follow the other.
+   */
+  const settles = async (one: RedisServer, other: RedisServer) => {
     for (let count = 0; count < TRIES; count++) {
-      if (await follows(servers, GIVEN_UP_MS).then(yes, no)) return
-      for (const server of servers) await server.ask('cluster', 'failover', 'takeover').catch(() => {})
+      if (await follows([one, other], GIVEN_UP_MS).then(yes, no)) return
+      const [isOne, isOther] = await Promise.all([one, other].map(each => cluster.ownsSlots(each).catch(no)))
+      if (isOne && !isOther) await cluster.makeReplica(other, one).catch(() => {})
+      else if (isOther && !isOne) await cluster.makeReplica(one, other).catch(() => {})
+      else await one.ask('cluster', 'failover', 'takeover').catch(() => {})
     }
-    await followsAgain(...servers).catch(async error => {
-      throw new Error(`${error.message}: ${await Promise.all(servers.map(rolesOf))}`)
+    await follows([one, other], NEXT_MS).catch(async error => {
+      throw new Error(`${error.message}: ${await Promise.all([one, other].map(rolesOf))}`)
     })
   }
   // Right after a failover, some nodes do not know yet which server follows which.
@@ -170,7 +176,7 @@ export async function clusterFailovers(): Promise<Failovers> {
         await heir.ask('cluster', 'failover', ...how).catch(() => {})
         isOver = await takesOver(heir, GIVEN_UP_MS).then(yes, no)
       }
-      await followsAgain(primary, heir)
+      await settles(primary, heir)
     }
   const frozen = async (load: FailoverLoad, random: Random, onThaw: () => void) => {
     const { primary, heir } = await pair(load, random)
@@ -182,7 +188,7 @@ export async function clusterFailovers(): Promise<Failovers> {
       primary.thaw()
       onThaw()
     }
-    await followsAgain(primary, heir)
+    await settles(primary, heir)
   }
   return {
     url: cluster.url,
@@ -202,7 +208,7 @@ export async function clusterFailovers(): Promise<Failovers> {
         await takesOver(heir)
         await sleep(random.below(500))
         await primary.boot()
-        await followsAgain(primary, heir)
+        await settles(primary, heir)
       },
       'CLUSTER FAILOVER FORCE': asked('force'),
       'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
@@ -239,7 +245,7 @@ interface ClusterActs {
   pair(load: FailoverLoad, random: Random): Promise<{ primary: RedisServer; heir: RedisServer }>
   takesOver(heir: RedisServer): Promise<unknown>
   followsAgain(...servers: RedisServer[]): Promise<unknown>
-  settles(...servers: RedisServer[]): Promise<unknown>
+  settles(one: RedisServer, other: RedisServer): Promise<unknown>
 }
 
 /**
