@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { Client } from '../harness/client.ts'
+import type { Solution } from '../../src/protocol/wire.ts'
+import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
@@ -24,11 +25,11 @@ before(async () => {
 })
 after(() => service.stop())
 
-/** A token of a page at this host, which an IPv6 visitor had open. */
-async function tokenFrom(address: string, host: string, action?: string): Promise<string> {
+/** A token of a page at this host, which a visitor at this address had open. */
+async function tokenFrom(address: string, host: string, more: Partial<Solution> = {}): Promise<string> {
   const client = new Client(service.url)
   const visitor = { from: PROXY, headers: { 'X-Forwarded-For': address, Origin: `https://${host}` } }
-  const solution = await client.solved(site.siteKey, visitor, action === undefined ? {} : { action })
+  const solution = await client.solved(site.siteKey, visitor, more)
   const { json, text } = await client.verify(site.siteKey, solution, visitor)
   assert.equal(json.passed, true, text)
   return json.token
@@ -74,7 +75,7 @@ for (const [provider, path, checks] of [
       return (await auth.handler(new Request(url, { method: 'POST', headers, body }))).status
     }
     const visitor = '2001:db8:0:7:1:2:3:4'
-    const token = await tokenFrom(visitor, 'www.shop.example', 'sign_up')
+    const token = await tokenFrom(visitor, 'www.shop.example', { action: 'sign_up' })
     assert.equal(await signUp(token, '2001:db8:0:8::1', 'thief@shop.example'), 403)
     assert.equal(await signUp(token, visitor, 'ada@shop.example'), 200)
     assert.equal(await signUp(token, visitor, 'again@shop.example'), 403)
@@ -84,7 +85,7 @@ for (const [provider, path, checks] of [
       ['other.example', 'sign_up'],
     ] as const) {
       const status = await signUp(
-        await tokenFrom(visitor, host, action),
+        await tokenFrom(visitor, host, action === undefined ? {} : { action }),
         visitor,
         `${host}-${action}@shop.example`,
       )
@@ -93,3 +94,37 @@ for (const [provider, path, checks] of [
     assert.equal(database.user[0]!.email, 'ada@shop.example')
     assert.equal(database.user.length, checks ? 1 : 4)
   })
+
+test('@nestlab/google-recaptcha: a token of its action and of a score high enough passes, once; no other does', async () => {
+  const { NestFactory } = await load('@nestjs/core')
+  const { GoogleRecaptchaModule, GoogleRecaptchaValidator } = await load('@nestlab/google-recaptcha')
+  const recaptcha = GoogleRecaptchaModule.forRoot({
+    secretKey: site.apiKey,
+    network: `${service.url}/recaptcha/api/siteverify`,
+    response: () => '',
+    score: 0.9,
+    actions: ['login'],
+  })
+  const app = await NestFactory.createApplicationContext(recaptcha, { logger: false })
+  const outcome = async (token: string) => {
+    const { success, score, action, errors } = await app
+      .get(GoogleRecaptchaValidator)
+      .validate({ response: token })
+    return { success, score, action, errors }
+  }
+  const tokenOf = (more: Partial<Solution>) => tokenFrom('203.0.113.7', 'shop.example', more)
+  const token = await tokenOf({ action: 'login' })
+  assert.deepEqual(await outcome(token), { success: true, score: 1, action: 'login', errors: [] })
+  const { success, errors } = await outcome(token)
+  assert.deepEqual({ success, errors }, { success: false, errors: ['timeout-or-duplicate'] })
+
+  const suspect = { ...HONEST_ENVIRONMENT, chromeAbsent: true, swiftShader: true, notificationDenied: true }
+  const low = await outcome(await tokenOf({ action: 'login', environment: suspect }))
+  assert.deepEqual(low, { success: false, score: 0.55, action: 'login', errors: ['low-score'] })
+  for (const action of ['signup', undefined]) {
+    const other = await outcome(await tokenOf(action === undefined ? {} : { action }))
+    const told = { score: 1, action: action ?? '', errors: ['forbidden-action'] }
+    assert.deepEqual(other, { success: false, ...told })
+  }
+  await app.close()
+})
