@@ -18,6 +18,7 @@ import { mirror, SOURCES } from './harness/debian.ts'
 /** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds, as root also what only root can run. */
 export type Suite = 'quick' | 'rest' | 'all'
 
+/** A program by its name, or a file that its package brings. */
 const NEEDED = [
   { program: 'redis-server', package: 'redis-server', suite: 'quick' },
   { program: 'chromium', package: 'chromium', suite: 'quick' },
@@ -35,6 +36,8 @@ const NEEDED = [
   { program: 'faketime', package: 'faketime', suite: 'rest' },
   { program: 'python3', package: 'python3', suite: 'rest' },
   { program: 'php', package: 'php-cli', suite: 'rest' },
+  { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'rest' },
+  { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'rest' },
   { program: 'ruby', package: 'ruby', suite: 'rest' },
   { program: 'go', package: 'golang-go', suite: 'rest' },
   { program: 'buildah', package: 'buildah', suite: 'root' },
@@ -44,6 +47,7 @@ const NEEDED = [
 export const IS_ROOT = process.getuid?.() === 0
 
 function isThere(program: string): boolean {
+  if (program.startsWith('/')) return existsSync(program)
   return spawnSync('sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0
 }
 
