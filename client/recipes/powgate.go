@@ -30,10 +30,8 @@ func verify(token, ip string) (code string, err error) {
 	for attempt := 0; attempt <= 2; attempt++ {
 		status, answer := send(body)
 		switch {
-		case status == 200 && answer.Success && answer.Score >= 0.5:
-			return "", nil
 		case status == 200 && answer.Success:
-			return "low-score", nil
+			return "", nil
 		case status == 400 && answer.Code != "":
 			return answer.Code, nil
 		case status != 0 && (status < 502 || status > 504):
@@ -46,7 +44,6 @@ func verify(token, ip string) (code string, err error) {
 
 type answer struct {
 	Success bool
-	Score   float64
 	Code    string
 }
 

@@ -8,7 +8,7 @@ module Powgate
   class NoVerdict < StandardError; end
 
   # nil for a token that is good; otherwise a code such as "token-used". Raises NoVerdict.
-  def self.verify(token, ip, min_score: 0.5, retries: 2)
+  def self.verify(token, ip, retries: 2)
     uri = URI("#{ENV.fetch('POWGATE_URL')}/verify-token")
     request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
                                        'Authorization' => "Bearer #{ENV.fetch('POWGATE_API_KEY')}")
@@ -17,7 +17,7 @@ module Powgate
     options = { use_ssl: uri.scheme == 'https', open_timeout: 1, read_timeout: 1, max_retries: 0 }
     (0..retries).each do |attempt|
       status, answer = send_once(uri, request, options)
-      return answer['score'] >= min_score ? nil : 'low-score' if status == 200 && answer['success'] == true
+      return nil if status == 200 && answer['success'] == true
       return answer['code'] if status == 400 && answer['code']
       raise NoVerdict, "status #{status}" unless [0, 502, 503, 504].include?(status)
 

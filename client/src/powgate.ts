@@ -14,7 +14,7 @@ export interface PowgateOptions {
   readonly timeoutMs?: number
   /** After a lost answer, 502, 503, 504 and 429. 0 to 10; 2 if left out. */
   readonly maxRetries?: number
-  /** A lower score is refused with the code `low-score`. 0 to 1; 0.5 if left out. */
+  /** A lower score than this one is refused too, besides the site's own `min-score`. 0 to 1; 0 if left out. */
   readonly minScore?: number
 }
 
@@ -43,8 +43,8 @@ export type RefusalCode =
   | 'invalid-token'
   | 'ip-mismatch'
   | 'site-mismatch'
-  /** The token was good, and is spent, but its score is below `minScore`. */
-  | 'low-score'
+  /** The token was good, and is spent, but its score is below the site's `min-score`, or below `minScore`. */
+  | 'score-too-low'
   /** The token is too long, or `ip` is no address. */
   | 'invalid-body'
   | (string & {})
@@ -110,7 +110,7 @@ export class Powgate {
 
   /** @throws TypeError that names the option which is wrong or unknown */
   constructor(options: PowgateOptions) {
-    const { url, apiKey, timeoutMs = 2000, maxRetries = 2, minScore = 0.5, ...others } = options
+    const { url, apiKey, timeoutMs = 2000, maxRetries = 2, minScore = 0, ...others } = options
     refuseOthers(others)
     expect(isServiceUrl(url), 'url', 'http:// or https:// and a host, without user, password or query')
     // What is no key may still be a secret, so no message repeats it.
@@ -201,7 +201,7 @@ export class Powgate {
     const isSuccess = status === 200 && success === true
     if (isSuccess && typeof score === 'number' && typeof ip === 'string' && typeof solvedAt === 'number') {
       if (score >= this.#minScore) return { ok: true, score, ip, solvedAt }
-      return refused('low-score', `The score ${score} is below ${this.#minScore}.`)
+      return refused('score-too-low', `The score ${score} is below ${this.#minScore}.`)
     }
     if ((status === 400 || status === 413) && success === false && typeof code === 'string')
       return refused(code, String(error))

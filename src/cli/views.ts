@@ -8,6 +8,7 @@ import {
   defaultText,
   FIELDS,
   isAsleep,
+  laterFields,
   type SiteField,
   type SiteSettings,
   valueIn,
@@ -107,6 +108,9 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
       ? []
       : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`] as [string, string]]),
     ...FIELDS.flatMap(field => fieldLine(field, completed(site))),
+    ...[...laterFields(site)].map(
+      ([name, value]): [string, string] => [name, `${valueText(value)} (of a later version: kept, not used)`],
+    ),
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],
   ]

@@ -139,7 +139,7 @@ const TABLE = {
     as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
     message: INVALID_NONCE,
     meaning:
-      'The nonce was never issued for this site, or before the store lost its memory, or under other lifetimes than those set now.',
+      'The nonce was never issued for this site, or before the store lost its memory, or under other lifetimes than those set now, or by a version of powgate with another form of nonces.',
     advice: `Around a restart or a failover of the store this is normal: the widget asks for a new challenge. ${MASTER_SECRETS}`,
   },
   'nonce-from-future': {
@@ -288,6 +288,12 @@ const TABLE = {
     message: TOKEN_USED,
     meaning: 'The token was redeemed before.',
     advice: 'A form sent twice, or a replay. A backend that retries sends an idempotencyKey.',
+  },
+  'score-too-low': {
+    as: { status: 400, code: 'score-too-low', siteverify: 'score-too-low', kind: 'tokens' },
+    message: 'The score of the token is below the lowest that the site accepts.',
+    meaning: 'The token was right, but its score is below the min-score of the site. The token is used up.',
+    advice: 'A bot, or a browser like one: powgate explain tells its signals.',
   },
   'test-key-fails': {
     as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'routine' },

@@ -102,7 +102,18 @@ export const SITE_FIELDS = {
     flag: 'require-origin',
     off: 'no-require-origin',
   },
-  threshold: { kind: SHARE, about: 'Lowest score that passes', fallback: 0.5, flag: 'threshold' },
+  threshold: {
+    kind: SHARE,
+    about: 'Lowest score of a visitor who gets a token',
+    fallback: 0.5,
+    flag: 'threshold',
+  },
+  minScore: {
+    kind: SHARE,
+    about: 'Lowest score of a token that a backend may redeem',
+    fallback: 0,
+    flag: 'min-score',
+  },
   'difficulty.base': { kind: BITS, about: 'Zero bits for a lone visitor', fallback: 18, flag: 'base' },
   'difficulty.min': { kind: BITS, about: 'Lowest difficulty', fallback: 16, flag: 'min' },
   'difficulty.max': { kind: BITS, about: 'Highest difficulty', fallback: 28, flag: 'max' },
@@ -207,7 +218,7 @@ export function valueIn(settings: object, { path: [name, part] }: SiteField): un
 /** @param value undefined takes the value away; `completed` then brings the fallback back */
 export function withValue<Settings extends object>(
   settings: Settings,
-  { path: [name, part] }: SiteField,
+  { path: [name, part] }: Pick<SiteField, 'path'>,
   value: unknown,
 ): Settings {
   const group = (settings as Tree)[name] as Tree | undefined
@@ -230,6 +241,29 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   if (difficulty.solveMs !== undefined)
     difficulty.base = baseAssumed({ ...difficulty, solveMs: difficulty.solveMs })
   return settings
+}
+
+/** The fields of a record that are no settings. */
+const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise']
+
+/** Fields that a later version of powgate stored, by their names as in `FIELDS`. This version keeps them, without effect. */
+export function laterFields(record: object): ReadonlyMap<string, unknown> {
+  const known = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
+  const groups = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
+  const named = Object.entries(record).flatMap(([name, value]) =>
+    groups.has(name)
+      ? Object.entries(value as Tree).map(([part, inner]) => [`${name}.${part}`, inner] as const)
+      : [[name, value] as const],
+  )
+  return new Map(named.filter(([name]) => !known.has(name)))
+}
+
+/** Settings with those of `laterFields`. */
+export function withLater(settings: SiteSettings, later: ReadonlyMap<string, unknown>): SiteSettings {
+  let all = settings
+  for (const [name, value] of later)
+    all = withValue(all, { path: name.split('.') as [string, string?] }, value)
+  return all
 }
 
 /** Whether the value is kept for another plan. */

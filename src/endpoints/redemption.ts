@@ -3,7 +3,7 @@
  * its own way.
  *
  *   API key -> [ evaluate: everything that needs no store ] -> limits, single use -> score
- *   401/503                                                    429/503  400          200
+ *   401/503                                                    429/503  400          400/200
  *
  *   evaluate: body -> token's shape, HMAC, expiry -> site -> expectedIp        (all 400; the token stays unused)
  *
@@ -228,6 +228,8 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   #concludeRedeemable(exchange: Exchange, attempt: Redeemable, admitted: Admitted): void {
     switch (admitted.token) {
       case 'redeemed':
+        if (attempt.claims.score < attempt.caller.site.record.minScore)
+          return this.refuse(exchange, 'score-too-low')
         this.service.events.redeemed(exchange, attempt.caller.apiKey, attempt.claims)
         this.#succeed(exchange, attempt)
         break

@@ -129,6 +129,7 @@ const REDEMPTION_REASONS = [
   'token-other-site',
   'token-other-address',
   'token-used',
+  'score-too-low',
 ] as const
 
 const SITEVERIFY_CONTENT: Node = {

@@ -55,7 +55,7 @@ export type RedemptionResult =
 
 /**
  * The `error-codes` of the large hosted CAPTCHAs, for POST /siteverify. The first seven are common to reCAPTCHA and Turnstile,
- * the next two are hCaptcha's. The last two are powgate's own, for cases that those services do not report or check.
+ * the next two are hCaptcha's. The last three are powgate's own, for cases that those services do not report or check.
  */
 export type SiteverifyCode =
   | 'missing-input-secret'
@@ -69,3 +69,4 @@ export type SiteverifyCode =
   | 'invalid-remoteip'
   | 'remoteip-mismatch'
   | 'rate-limited'
+  | 'score-too-low'

@@ -5,7 +5,7 @@
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
-import { completed, inEffect, type SiteSettings } from '../domain/site-fields.ts'
+import { completed, inEffect, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
 export const FILE_FORMAT = 'powgate-sites'
@@ -35,7 +35,8 @@ export function sitesFile(sites: readonly SiteRecord[], apiKeys?: readonly ApiKe
     format: FILE_FORMAT,
     version: FILE_VERSION,
     sites: inOrderOfCreation(sites).map(site => {
-      const settings = completed(site)
+      // Those of a later version too: this version then refuses the file by the field's name, instead of losing a setting.
+      const settings = withLater(completed(site), laterFields(site))
       const { base, ...timed } = settings.difficulty
       const difficulty = timed.solveMs === undefined ? settings.difficulty : timed
       return { siteKey: site.siteKey, ...settings, difficulty }

@@ -5,7 +5,7 @@ import { hostname, userInfo } from 'node:os'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
 import { NAME } from '../domain/kinds.ts'
 import { type ApiKeyRecord, apiKeyRecord, newApiKey, newSiteKey, type SiteRecord } from '../domain/site.ts'
-import { completed, type SiteSettings } from '../domain/site-fields.ts'
+import { completed, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
 import { UsageError } from './rules.ts'
 
@@ -33,13 +33,18 @@ export interface KeyOptions {
 /** The author's `how` for callers other than commands. */
 const CODE = 'code'
 
-/** @param settings what is not given gets its default */
+/**
+ * @param settings what is not given gets its default
+ * @param before what a later version of powgate stored in it is kept
+ */
 export function siteRecord(
   settings: SiteOptions & { name: string },
-  { siteKey, createdAt, raise }: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
+  before: Pick<SiteRecord, 'siteKey' | 'createdAt' | 'raise'>,
   updatedAt: number,
 ): SiteRecord {
-  return { siteKey, ...completed(settings), createdAt, updatedAt, ...(raise && { raise }) }
+  const { siteKey, createdAt, raise } = before
+  const all = withLater(completed(settings), laterFields(before))
+  return { siteKey, ...all, createdAt, updatedAt, ...(raise && { raise }) }
 }
 
 export async function createSite(

@@ -106,9 +106,9 @@ describe('client for backends', { concurrency: true }, () => {
     )
     const { score } = claimsOf(answer.json.token)
     assert.ok(score < 0.5, String(score))
-    assert.deepEqual(await open().verify(answer.json.token), {
+    assert.deepEqual(await open({ minScore: 0.5 }).verify(answer.json.token), {
       ok: false,
-      code: 'low-score',
+      code: 'score-too-low',
       message: `The score ${score} is below 0.5.`,
     })
     assert.equal((await open({ minScore: 1 }).verify(await freshToken())).ok, true)

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { siteFields } from '../../src/cli/views.ts'
 import type { AuditEntry, Author, RecordChange } from '../../src/domain/audit.ts'
 import { VOTE_STEP } from '../../src/domain/calibrator.ts'
 import {
@@ -12,7 +13,9 @@ import {
   SITE_DEFAULTS,
   type SiteRecord,
 } from '../../src/domain/site.ts'
-import { updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { planApply, sitesFile } from '../../src/sites/file.ts'
+import { parseSitesFile } from '../../src/sites/parse-file.ts'
+import { raiseSite, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { mapOf, type TestStore } from './harness.ts'
@@ -77,6 +80,34 @@ export function siteConformance(under: () => TestStore): void {
     assert.equal(directory.sites.cached(site.siteKey), undefined)
     assert.notEqual(await load(), null)
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
+  })
+
+  test('what a later version stored outlives every command of this one, and is exported', async () => {
+    const later = { minAge: 3, limits: { verify: 5, burst: { of: 9 } } }
+    const site = { ...siteOf(), ...later } as SiteRecord
+    assert.ok(await writeSite(store(), site))
+    const read = async () => (await store().readSite(site.siteKey)) as unknown as typeof later & SiteRecord
+    const assertKept = async () => {
+      const { minAge, limits } = await read()
+      assert.deepEqual([minAge, limits.burst], [later.minAge, later.limits.burst])
+    }
+    await updateSite(store(), site.siteKey, { name: 'renamed' })
+    await assertKept()
+    await raiseSite(store(), site.siteKey, { bits: 1, until: Date.now() + 60_000 })
+    await assertKept()
+    const file = sitesFile([await read()])
+    const text = new TextEncoder().encode(JSON.stringify(file))
+    const { problems } = parseSitesFile(text) as { problems: readonly string[] }
+    for (const name of ['minAge', 'limits.burst'])
+      assert.ok(problems.some(line => line.startsWith(`sites[0].${name}: there is no such field`)), name)
+    const entry = { siteKey: site.siteKey, settings: { ...SITE_DEFAULTS, name: 'applied' } }
+    const options = { disablesMissing: false, neverMissing: new Set<string>(), newSiteKey: () => '', now: 2 }
+    const [change] = planApply([entry], [await read()], options).changes
+    assert.ok(await writeSite(store(), change!.after, change!.before))
+    await assertKept()
+    const shown = new Map(siteFields(await read()))
+    assert.equal(shown.get('minAge'), '3 (of a later version: kept, not used)')
+    assert.match(shown.get('limits.burst')!, /^\{"of":9\} /)
   })
 
   test('a record that cannot be read holds up no other', async () => {
