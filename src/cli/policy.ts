@@ -6,7 +6,7 @@ import { DEVICE_CLASSES, meanSeconds } from '../domain/solve-time.ts'
 import { AdminError } from '../sites/sites.ts'
 import { Replay } from '../trace/replay.ts'
 import type { CommandEntry, Input } from './command.ts'
-import { fileValue, readObject } from './files.ts'
+import { fileValue, readBytes, readObject } from './files.ts'
 import { printJson, printLine, printTable } from './output.ts'
 
 export const POLICY_COMMANDS: readonly CommandEntry[] = [
@@ -33,7 +33,7 @@ export const POLICY_COMMANDS: readonly CommandEntry[] = [
 async function runReplay(input: Input): Promise<void> {
   const policy = await readObject('policy', input.required('policy'), SITE_FIELDS.shadow.kind)
   const replay = new Replay({ ...DEFAULT_POLICY, ...policy })
-  for (const path of input.texts('trace')!) replay.read(path)
+  for (const path of input.texts('trace')!) replay.read(path, String(await readBytes('trace', path)))
   const { challenges, accepted, failed, byDifference, different, hashes } = replay
   if (challenges === 0) throw new AdminError('there is no challenge in what was recorded')
   const delays = DEVICE_CLASSES.map(device => {

@@ -1,19 +1,22 @@
 /** Lets a policy decide once more what a trace holds (recorder.ts has its form), as if it had been the live policy. */
 
-import { readFileSync } from 'node:fs'
 import { type Trial, trialDifficulty } from '../domain/difficulty.ts'
+import { isSiteKey } from '../domain/site.ts'
 import { type LevelRates, sourceOf } from '../domain/sources.ts'
+import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
 import { AdminError } from '../sites/sites.ts'
 import { TRACE_FORMAT, type TraceHead } from './recorder.ts'
 
 /** A worker's state, as far as its trace is read. */
 interface Worker {
-  readonly sites: { readonly siteKey: string; readonly numbers: readonly number[] }[]
+  readonly sites: Map<number, { readonly siteKey: string; readonly numbers: readonly number[] }>
   nowMs: number
 }
 
 const CHALLENGE_NUMBERS = 12
 const LEVEL_NUMBERS = 4
+/** More than any count, rate or time of a trace, and few enough that no sum of them overflows. */
+const NUMBER_MAX = 1e12
 
 /** Sums over any number of traces. */
 export class Replay {
@@ -32,10 +35,11 @@ export class Replay {
     this.#trial = trial
   }
 
-  /** Throws AdminError if a file is no trace. */
-  read(path: string): void {
-    const [first, ...lines] = linesOf(path)
-    const worker: Worker = { sites: [], nowMs: headOf(path, first).startedAtMs }
+  /** @throws AdminError if the text of the file is no trace */
+  read(path: string, text: string): void {
+    // A last line that is cut off is left out: a worker may be writing it.
+    const [first, ...lines] = text.split('\n').slice(0, -1)
+    const worker: Worker = { sites: new Map(), nowMs: headOf(path, first).startedAtMs }
     for (const [index, line] of lines.entries()) {
       if (!this.#take(worker, line)) throw new AdminError(`${path}, line ${index + 2}: not a line of a trace`)
     }
@@ -45,11 +49,11 @@ export class Replay {
     const [kind = '', ...texts] = line.split(' ')
     const siteKey = kind === 's' ? (texts.shift() ?? '') : ''
     const numbers = texts.map(Number)
-    if (!numbers.every(Number.isFinite)) return false
+    if (!numbers.every(one => Math.abs(one) <= NUMBER_MAX)) return false
     switch (kind) {
       case 's':
-        if (numbers.length !== 4) return false
-        worker.sites[numbers[0]!] = { siteKey, numbers }
+        if (numbers.length !== 4 || !isSiteKey(siteKey) || !areBits(numbers[1], numbers[2])) return false
+        worker.sites.set(numbers[0]!, { siteKey, numbers })
         return true
       case 'c':
         return this.#decide(worker, numbers)
@@ -66,11 +70,12 @@ export class Replay {
 
   #decide(worker: Worker, numbers: readonly number[]): boolean {
     const rest = numbers.length - CHALLENGE_NUMBERS
-    const site = worker.sites[numbers[0]!]
+    const site = worker.sites.get(numbers[0]!)
     if (rest < 0 || rest % LEVEL_NUMBERS !== 0 || site === undefined) return false
     const [, since, base, addressChallenges, addressFailures, addressAccepted] = numbers as Eleven
     const [, , , , , , siteRate, siteRateUsual, siteGrowth, recent, usual] = numbers as Eleven
     const recorded = numbers.at(-1)!
+    if (!areBits(base, recorded)) return false
     worker.nowMs += since
     const levels: LevelRates[] = []
     for (let at = CHALLENGE_NUMBERS - 1; at < numbers.length - 1; at += LEVEL_NUMBERS) {
@@ -95,16 +100,14 @@ export class Replay {
 type Four = [number, number, number, number]
 type Eleven = [...Four, ...Four, number, number, number]
 
-/** Without a last line that is cut off: a worker may be writing it. */
-function linesOf(path: string): string[] {
-  try {
-    return readFileSync(path, 'utf8').split('\n').slice(0, -1)
-  } catch (error) {
-    throw new AdminError(`--trace: cannot read ${path}: ${(error as Error).message}`)
-  }
+function areBits(...numbers: (number | undefined)[]): boolean {
+  return numbers.every(one => one !== undefined && one >= DIFFICULTY_MIN && one <= DIFFICULTY_MAX)
 }
 
 function headOf(path: string, line = ''): TraceHead {
-  if (line.includes(`"${TRACE_FORMAT}"`)) return JSON.parse(line)
+  try {
+    const head = JSON.parse(line) as TraceHead
+    if (head.format === TRACE_FORMAT && Math.abs(head.startedAtMs) <= Date.now()) return head
+  } catch {}
   throw new AdminError(`${path}: expected a file of POWGATE_TRACE_FILE, which starts with ${TRACE_FORMAT}`)
 }

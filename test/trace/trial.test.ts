@@ -244,12 +244,17 @@ test('all mistakes of a policy are listed, each with its name and what was expec
 
 test('a file that is no trace', async () => {
   const policy = file('policy.json', {})
-  const read = (path: string) => new Replay(DEFAULT_POLICY).read(path)
+  const read = (path: string) => new Replay(DEFAULT_POLICY).read(path, readFileSync(path, 'utf8'))
   assert.match(
     await powgate.problem(1, `policy replay --policy ${policy} --trace ${policy}`),
     /policy\.json: expected a file of POWGATE_TRACE_FILE/,
   )
-  assert.throws(() => read(join(dir, 'none')), /^AdminError: --trace: cannot read .*ENOENT/)
+  for (const [path, why] of [
+    [join(dir, 'none'), /^--trace: cannot read .*ENOENT/],
+    ['/dev/zero', /^--trace: cannot read \/dev\/zero: longer than 67108864 bytes$/],
+    [file('head.json', 'powgate-trace 2'), /head\.json: expected a file of POWGATE_TRACE_FILE/],
+  ] as const)
+    assert.match(await powgate.problem(1, `policy replay --policy ${policy} --trace ${path}`), why)
   const [head, ...lines] = readFileSync(TRACES[0]!, 'utf8').split('\n')
   const damaged = join(dir, 'damaged')
   for (const line of [
@@ -259,6 +264,11 @@ test('a file that is no trace', async () => {
     'c 9 5 16 1 0 0 0 0 1 0 0 16',
     'c 0 5 16 1 0 0 0 0 1 0 0 24 16',
     'f x',
+    'f 1e300',
+    'c 0 5 1e9 1 0 0 0 0 1 0 0 16',
+    'c 0 5 16 1 0 0 0 0 1 0 0 1000',
+    's site_x 0 16 28 30',
+    's site_0123456789ABCDEFabcdef 0 16 1e9 30',
   ]) {
     writeFileSync(damaged, [head, line, ...lines].join('\n'))
     assert.throws(() => read(damaged), /damaged, line 2: not a line of a trace$/, line)
