@@ -170,6 +170,23 @@ test('a widget that left the page with its container renews nothing', async () =
   assert.equal(gateway.count('GET /challenge'), 1)
 })
 
+test('markup calls functions of the page by name, bound ones too, and none of the browser', async () => {
+  const { page } = await open(
+    'turnstile',
+    `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="alert"></div>
+<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="bound"></div>`,
+    { query: '?onload=confirm', script: "window.bound = note('bound').bind(null)" },
+  )
+  const dialogs: string[] = []
+  page.on('dialog', dialog => {
+    dialogs.push(dialog.type())
+    void dialog.dismiss()
+  })
+  await called(page, 'bound')
+  await until(page, "[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')")
+  assert.deepEqual(dialogs, [])
+})
+
 test('an error calls error-callback; what cannot be mapped is warned of once', async () => {
   const warnings: string[] = []
   const { page } = await open('turnstile', '', { query: '?render=explicit&onload=loaded' })

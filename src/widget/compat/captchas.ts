@@ -267,12 +267,18 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   return gate
 }
 
-/** A function, or the global function of that name. */
+/** A function, or the global function of that name which the page defined. Injected markup is not to call the browser's own. */
 function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   const found = typeof value === 'string' ? Reflect.get(window, value) : value
-  if (typeof found === 'function') return found as (value?: string) => unknown
+  if (typeof found === 'function' && (found === value || !isNative(found)))
+    return found as (value?: string) => unknown
   if (value !== undefined) console.error('powgate: there is no such function:', value)
   return undefined
+}
+
+/** A function of the page that is bound to an object shows no code either, but its name tells. */
+function isNative(found: { readonly name: string }): boolean {
+  return /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) && !/^bound /.test(found.name)
 }
 
 function elementOf(where: unknown): Element | null {
