@@ -29,12 +29,13 @@ async function primaryGauges(totals: Totals): Promise<Values> {
     'residentBytes primary': rss,
     'heapBytes primary': heapUsed,
     startedAt: performance.timeOrigin / 1000,
-    [`build ${VERSION} ${process.version}`]: 1,
   }
   const workers = totals
     .workers()
-    .map(({ worker, number }) => ({ name: `worker-${number}`, pid: worker.pid }))
-  const readings = [{ name: 'primary', pid: process.pid }, ...workers].map(async ({ name, pid }) => {
+    .map(({ worker: { pid, build }, number }) => ({ name: `worker-${number}`, pid, build }))
+  const primary = { name: 'primary', pid: process.pid, build: { version: VERSION, node: process.version } }
+  const readings = [primary, ...workers].map(async ({ name, pid, build }) => {
+    gauges[`build ${name} ${build.version} ${build.node}`] = 1
     const files = await openFilesOf(pid)
     if (files === undefined) return // it has ended
     gauges[`openFiles ${name}`] = files.open

@@ -236,7 +236,11 @@ export const METRICS = {
     'Lines of the log that could not be written: its disk is full, or nobody reads its pipe.',
     { history: true },
   ),
-  build: gauge('powgate_build_info', 'Version of powgate and of Node.js; always 1.', ['version', 'node']),
+  build: gauge('powgate_build_info', 'Versions of powgate and Node.js of each process; always 1.', [
+    'process',
+    'version',
+    'node',
+  ]),
 } as const satisfies Readonly<Record<string, Metric>>
 
 export type MetricKey = keyof typeof METRICS

@@ -10,6 +10,8 @@ import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
 /** A worker process: its successor in the same slot is another one. */
 interface Worker {
   readonly pid: number | undefined
+  /** Versions of powgate and of Node.js. */
+  readonly build: { readonly version: string; readonly node: string }
 }
 
 export interface WorkerStats {

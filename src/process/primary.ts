@@ -178,7 +178,10 @@ export class Primary {
     if (!this.#slots.includes(slot)) this.#slots.push(slot)
     if (before !== undefined) this.#totals.counts.restarts.at('roll').add()
     this.#log.info(
-      { worker: slot.index, workerPid: successor.pid, of: plan.config.workers, replaces: before?.pid },
+      {
+        ...{ worker: slot.index, workerPid: successor.pid, of: plan.config.workers },
+        ...{ replaces: before?.pid, ...successor.build },
+      },
       'a worker is new',
     )
     before?.leave()

@@ -11,7 +11,7 @@ import type { StoreTrouble } from '../store/store.ts'
  */
 export type WorkerMessage =
   /** The worker has been loaded and asks for its settings. */
-  | { readonly type: 'hello' }
+  | ({ readonly type: 'hello' } & Partial<Build>)
   | { readonly type: 'listening' }
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
   /** @property answers the number of the `ask-stats` that this answers, if any */
@@ -24,6 +24,12 @@ export type PrimaryMessage =
   | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
+
+/** Versions of powgate and of Node.js; '' if the worker's version of powgate does not say. */
+export interface Build {
+  readonly version: string
+  readonly node: string
+}
 
 export interface WorkerOrder {
   readonly index: number
@@ -51,6 +57,7 @@ const LAST_WORDS_MS = 1000
 export class WorkerProcess {
   readonly order: WorkerOrder
   readonly startedAtMs = performance.now()
+  build: Build = { version: '', node: '' }
   isListening = false
   isReady = false
   /** Why it is not ready, as far as it has said. */
@@ -167,6 +174,7 @@ export class WorkerProcess {
     this.silentChecks = 0
     switch (message.type) {
       case 'hello':
+        this.build = { version: message.version ?? '', node: message.node ?? '' }
         this.#send({ type: 'start', index: this.order.index, settings: this.order.settings })
         break
       case 'stats':

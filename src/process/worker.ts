@@ -5,6 +5,7 @@ import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { type Server, startServer } from '../server.ts'
+import { VERSION } from '../version.ts'
 import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 const READINESS_MS = 500
@@ -51,7 +52,7 @@ export async function runWorker(): Promise<void> {
   // Terminals and service managers signal all processes of a group; only the primary process acts on signals.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
-  void tell({ type: 'hello' })
+  void tell({ type: 'hello', version: VERSION, node: process.version })
   const { index, settings } = await order
   process.title = `powgate worker ${index}`
   try {

@@ -140,6 +140,7 @@ async function checkProcesses({ service, scrape }: Observed): Promise<void> {
   for (const { value } of metrics.samples('process_resident_memory_bytes')) assert.ok(value > 1e7)
   assert.equal(metrics.value('process_resident_memory_bytes', { process: 'primary' }) > 0, true)
   assert.deepEqual(labels('powgate_build_info', 'node'), [process.version])
+  assert.deepEqual(labels('powgate_build_info', 'process'), ['primary', 'worker-0', 'worker-1'])
   const value = (name: string, label?: string) => metrics.value(name, label ? { process: label } : {})
   assert.ok(Math.abs(Date.now() / 1000 - value('process_start_time_seconds')) < 600)
   assert.ok(value('process_cpu_seconds_total') > 0.1)
