@@ -29,6 +29,8 @@ function configOf(environment: Readonly<Record<string, string>>): Config {
 
 test('compose.yaml', () => {
   const { services, ...defined } = parse(textOf('compose.yaml'))
+  /** What the commands in its first lines write. */
+  const made = [...textOf('compose.yaml').matchAll(/^# .*> (secrets\/\S+)$/gm)].map(([, path]) => path)
   const { powgate } = services
   const config = configOf(powgate.environment)
   assert.ok(config.redis !== undefined && services[new URL(powgate.environment.REDIS_URL).hostname])
@@ -37,11 +39,11 @@ test('compose.yaml', () => {
   for (const [name, service] of Object.entries<Record<string, string[]>>(services)) {
     assert.deepEqual([service.read_only, service.cap_drop], [true, ['ALL']], name)
     assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name)
-    for (const kind of ['secrets', 'networks']) {
-      for (const used of service[kind] ?? []) assert.ok(used in defined[kind], `${name}: ${kind}: ${used}`)
-    }
-    for (const volume of service.volumes ?? []) assert.ok(volume.split(':')[0]! in defined.volumes, volume)
-    for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w-]+)/g))
-      assert.ok(service.secrets!.includes(secret!), `${name} may not read ${secret}`)
+    for (const used of service.networks ?? []) assert.ok(used in defined.networks, `${name}: ${used}`)
+    const [secrets, ...volumes] = service.volumes!.toReversed().map(volume => volume.split(':'))
+    assert.deepEqual(secrets, [`./secrets/${name}`, '/run/secrets', 'ro'], 'a directory, which follows a rename')
+    for (const [volume] of volumes) assert.ok(volume! in defined.volumes, volume)
+    for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))
+      assert.ok(made.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)
   }
 })
