@@ -113,7 +113,7 @@ async function runCreate(input: Input): Promise<void> {
     '',
     'The site key goes into the page, the API key into the backend. Try both against the service:',
     '',
-    `  ${PROGRAM} try --site-key ${site.siteKey} --api-key ${apiKey}`,
+    `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}`,
   )
 }
 

@@ -14,10 +14,12 @@ import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.ts'
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
-import { SITE_KEY_RULE } from '../sites/rules.ts'
+import { type FirstKeys, readFirstKeys } from '../sites/first-keys.ts'
+import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
 import { printJson, printLine, printTable } from './output.ts'
+import { settingsOf } from './site-store.ts'
 import { effortText, solve } from './solve.ts'
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080'
@@ -59,10 +61,9 @@ export const TRY_COMMAND: CommandEntry = {
   name: 'try',
   about: 'Run the whole flow against a running service: challenge, solving, verification, redemption.',
   flags: {
-    'site-key': { ...SITE_KEY_FLAG, isRequired: true },
+    'site-key': { ...SITE_KEY_FLAG, about: 'Public key of the site. Default: as the first start made it.' },
     'api-key': {
-      about: 'Secret API key of the site.',
-      isRequired: true,
+      about: 'Secret API key of the site; better in the variable, since every user sees a command line. Default: as above.',
       value: {
         placeholder: 'KEY',
         variable: 'POWGATE_API_KEY',
@@ -85,7 +86,7 @@ export const TRY_COMMAND: CommandEntry = {
       value: oneOf('VENDOR', ...Object.keys(VENDORS)).text,
     },
   },
-  example: '--site-key site_0123456789ABCDEFabcdef --api-key sk_k3yId0Xy_<43 characters>',
+  example: '--site-key site_0123456789ABCDEFabcdef',
   run: runTry,
 }
 
@@ -93,8 +94,9 @@ async function runTry(input: Input): Promise<void> {
   const url = input.text('url') ?? DEFAULT_URL
   const isJson = input.has('json')
   const origin = input.text('origin')
+  const { siteKey, apiKey } = await keysOf(input)
   const ofBrowser = {
-    'X-Site-Key': input.required('site-key'),
+    'X-Site-Key': siteKey,
     ...(origin === undefined ? {} : { Origin: origin }),
   }
   const tell = (step: string, ms: number, text: string) => {
@@ -128,7 +130,6 @@ async function runTry(input: Input): Promise<void> {
   }
 
   // In the site's backend, which got the token with the visitor's form.
-  const apiKey = input.required('api-key')
   if (vendor === undefined) {
     // A real one adds `expectedIp`, the visitor's address as the backend sees it.
     const ofBackend = { Authorization: `Bearer ${apiKey}` }
@@ -145,6 +146,18 @@ async function runTry(input: Input): Promise<void> {
   const hostname = origin === undefined ? {} : { hostname: new URL(origin).hostname }
   const documented = { success: true, 'error-codes': vendor.codes, ...hostname, ...page }
   compare(redemption.answer, documented, isJson)
+}
+
+/** Those that are given, else those of a first start. */
+async function keysOf(input: Input): Promise<FirstKeys> {
+  const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
+  if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
+  const { dataDir } = await settingsOf(process.env)
+  const first = readFirstKeys(dataDir)
+  if (first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined) return first
+  throw new UsageError(
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, since ${dataDir} has no keys of a first start for them`,
+  )
 }
 
 async function checkScript(url: string, script: string): Promise<void> {

@@ -8,6 +8,7 @@ import type { StoreCause } from '../domain/reason-words.ts'
 import type { Logger } from '../log/logger.ts'
 import { createStore } from '../store/open.ts'
 import { PROGRAM } from '../version.ts'
+import { type FirstKeys, writeFirstKeys } from './first-keys.ts'
 import { authorInService, createSite } from './sites.ts'
 
 /** How to call the command line from where the service was started. */
@@ -75,7 +76,8 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     const demo = config.demo === 'auto' ? (isFirst ? 'on' : 'off') : config.demo
     if (isFirst) {
       const { site, apiKey } = await createSite(store.sites, { name: 'demo' }, authorInService('first start'))
-      printFirstSite(site.siteKey, apiKey, localUrl(config), demo === 'on')
+      const keys = { siteKey: site.siteKey, apiKey }
+      printFirstSite(keys, writeFirstKeys(config.dataDir, keys), localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet; create one: ${COMMAND} site create --name NAME`)
     }
@@ -101,18 +103,22 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
   }
 }
 
-/** Prints the API key, which is not shown again. Standard output is for the log where no terminal is. */
-function printFirstSite(siteKey: string, apiKey: string, url: string, hasDemo: boolean): void {
-  const out = isatty(1) ? process.stdout : process.stderr
+/**
+ * Without a terminal the text goes into the log of a container or of the system, which is no place for the API key. Standard
+ * output is for lines of the log there.
+ */
+function printFirstSite({ siteKey, apiKey }: FirstKeys, path: string, url: string, hasDemo: boolean): void {
+  const isTerminal = isatty(1)
+  const out = isTerminal ? process.stdout : process.stderr
   out.write(`
 First start: a demo site was created, open to every origin.
 
   site key  ${siteKey}
-  API key   ${apiKey}   (secret; shown only now)
+  API key   ${isTerminal ? `${apiKey}   (secret; kept in ${path})` : `in ${path}`}
 
-Try the whole flow from another terminal:
+Try the whole flow with these keys from another terminal:
 
-  ${COMMAND} try --site-key ${siteKey} --api-key ${apiKey} --url ${url}
+  ${COMMAND} try --url ${url}
 
 ${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
 }

@@ -147,7 +147,7 @@ describe('a first start', () => {
     assert.match(service.output, /the demo page is at http/)
     assert.equal((await call(`${service.url}/demo`)).status, 200)
     assert.ok(!service.output.includes(DEMO_SITE_KEY))
-    assert.equal(service.output.match(/API key {3}sk_/g)?.length, 1)
+    assert.ok(!service.output.includes('sk_'))
   })
 
   test('everything in the page is escaped', async () => {

@@ -73,19 +73,10 @@ export function noteAnswer(url: string, status: number, body: string, headers: o
   noteText(path === '/metrics' ? 'metrics' : 'answer', `${body}\n${JSON.stringify(headers)}`)
 }
 
-/** The only text that may show an API key: what the first start prints on stderr, as no test is a terminal. */
-const FIRST_START =
-  /\nFirst start: a demo site was created, open to every origin\.\n\n {2}site key {2}(site_\w{22})\n {2}API key {3}(sk_\w{8}_[\w-]{43}) {3}\(secret; shown only now\)\n\nTry the whole flow from another terminal:\n\n {2}(?:npm run -s powgate --|powgate) try --site-key \1 --api-key \2\n/
-
-/**
- * Records everything that one start of a service has printed. The text of a first start is left out, once, and only if it
- * matches exactly. The key in it is a secret from then on.
- */
+/** Records everything that one start of a service has printed. No test is a terminal, so a first start shows no key. */
 export function noteOutput(stdout: string, stderr: string): void {
-  const apiKey = FIRST_START.exec(stderr)?.[2]
-  if (apiKey !== undefined) noteSecret('api key', apiKey)
   noteText('output', stdout)
-  noteText('output', stderr.replace(FIRST_START, ''))
+  noteText('output', stderr)
 }
 
 /** Records the command lines of a process and its children, which `ps` shows to every user of the machine. */

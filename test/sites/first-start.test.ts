@@ -5,6 +5,7 @@ import { hostname } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import { DEMO_SITE_KEY } from '../../src/demo/site.ts'
 import type { AuditEntry } from '../../src/domain/audit.ts'
+import { readFirstKeys } from '../../src/sites/first-keys.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { TestService } from '../harness/service.ts'
 
@@ -23,7 +24,7 @@ describe('a first start', () => {
   test('its audit log names the service and why; a second start makes nothing, and says nothing', async () => {
     const first = await entries()
     const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
-    const apiKey = /API key +(sk_\S+)/.exec(service.output)![1]!
+    const { apiKey } = readFirstKeys(service.dataDir)!
     const actions = first.map(({ who, how, action, siteKey }) => [who, how, action, siteKey])
     const [start, demo] = ['first start', 'demo page'].map(how => [`powgate (${how}) at ${hostname()}`, how])
     assert.deepEqual(actions.slice(0, 2).sort(), [
