@@ -63,7 +63,8 @@ export const TRY_COMMAND: CommandEntry = {
   flags: {
     'site-key': { ...SITE_KEY_FLAG, about: 'Public key of the site. Default: as the first start made it.' },
     'api-key': {
-      about: 'Secret API key of the site; better in the variable, since every user sees a command line. Default: as above.',
+      about:
+        'Secret API key of the site; better in the variable, since every user sees a command line. Default: as above.',
       value: {
         placeholder: 'KEY',
         variable: 'POWGATE_API_KEY',
@@ -154,7 +155,8 @@ async function keysOf(input: Input): Promise<FirstKeys> {
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
   const { dataDir } = await settingsOf(process.env)
   const first = readFirstKeys(dataDir)
-  if (first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined) return first
+  if (first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
+    return first
   throw new UsageError(
     `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, since ${dataDir} has no keys of a first start for them`,
   )

@@ -108,9 +108,10 @@ export function siteFields(site: SiteRecord): [name: string, value: string][] {
       ? []
       : [['raised', `by ${bits} until ${dateText(site.raise!.until)}`] as [string, string]]),
     ...FIELDS.flatMap(field => fieldLine(field, completed(site))),
-    ...[...laterFields(site)].map(
-      ([name, value]): [string, string] => [name, `${valueText(value)} (of a later version: kept, not used)`],
-    ),
+    ...[...laterFields(site)].map(([name, value]): [string, string] => [
+      name,
+      `${valueText(value)} (of a later version: kept, not used)`,
+    ]),
     ['created', dateText(site.createdAt)],
     ['changed', dateText(site.updatedAt)],
   ]

@@ -115,13 +115,16 @@ interface Known {
   atMs: number
 }
 
-const KNOWN_MAX = 50_000
+/** Networks that a worker remembers at least, and at most twice as many; of each some 350 bytes. */
+const KNOWN_MIN = 25_000
 /** An answer holds for so long; then the network is taken to be quiet, unless another proof brings a new answer. */
 const HOLDS_MS = 20_000
 
 export class SourceWatch {
   readonly #isOwn: (address: Address) => boolean
-  readonly #known = new Map<number, Known>()
+  #known = new Map<number, Known>()
+  /** Those of before; whoever brings another proof is moved to the others. */
+  #before = new Map<number, Known>()
   #pending = new Set<Known>()
   #proofs = 0
   #all: NetworkRates = NO_RATES
@@ -138,8 +141,12 @@ export class SourceWatch {
       const tag = tagOf(address, level.prefixBits)
       let known = this.#known.get(tag)
       if (known === undefined) {
-        if (this.#known.size >= KNOWN_MAX) this.#known.clear()
-        known = { tag, free: level.free, pending: 0, answer: NO_RATES, atMs: nowMs }
+        known = this.#before.get(tag)
+        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES, atMs: nowMs }
+        if (this.#known.size >= KNOWN_MIN) {
+          this.#before = this.#known
+          this.#known = new Map()
+        }
         this.#known.set(tag, known)
       }
       known.pending++
@@ -151,7 +158,8 @@ export class SourceWatch {
     if (this.#isOwn(address)) return NEW_SOURCE
     const levels: LevelRates[] = []
     for (const { prefixBits } of levelsOf(address)) {
-      const known = this.#known.get(tagOf(address, prefixBits))
+      const tag = tagOf(address, prefixBits)
+      const known = this.#known.get(tag) ?? this.#before.get(tag)
       if (known !== undefined) levels.push({ ...known.answer, recent: recentOf(known, nowMs), prefixBits })
     }
     return levels.length === 0 ? NEW_SOURCE : sourceOf({ levels, all: this.#all })

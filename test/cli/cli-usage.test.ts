@@ -111,8 +111,14 @@ const MISUSES: Readonly<
     ['solve', /^NONCE: missing; expected the nonce of a challenge/],
     [['solve', 'A'.repeat(32), '18'], /^NONCE: expected the nonce .*got "A{32}"$/],
     [['solve', 'a'.repeat(32), '29'], /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
-    ['try', /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, since .* has no keys/],
-    [`try --site-key ${SITE}`, /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both/],
+    [
+      'try',
+      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, since .* has no keys/,
+    ],
+    [
+      `try --site-key ${SITE}`,
+      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both/,
+    ],
     [`try --site-key shop --api-key ${API_KEY}`, /^--site-key: expected site_ .*got "shop"$/],
     [['try', '--site-key', SITE, '--api-key', API_KEY.slice(0, -1)], /^--api-key: expected sk_, 8 letters/],
   ],

@@ -41,7 +41,11 @@ test('compose.yaml', () => {
     assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name)
     for (const used of service.networks ?? []) assert.ok(used in defined.networks, `${name}: ${used}`)
     const [secrets, ...volumes] = service.volumes!.toReversed().map(volume => volume.split(':'))
-    assert.deepEqual(secrets, [`./secrets/${name}`, '/run/secrets', 'ro'], 'a directory, which follows a rename')
+    assert.deepEqual(
+      secrets,
+      [`./secrets/${name}`, '/run/secrets', 'ro'],
+      'a directory, which follows a rename',
+    )
     for (const [volume] of volumes) assert.ok(volume! in defined.volumes, volume)
     for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))
       assert.ok(made.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)

@@ -127,7 +127,10 @@ function siteSettingTests(subject: Subject): void {
     assertNotRedeemed(await redeem(site.apiKey, freshAddress(), { token: low }), 400, 'token-used')
     assertRedeemed(await redeem(site.apiKey, freshAddress(), { token: enough }))
     const again = await tokenOf(bot)
-    assertNotSiteverified(await subject.client.siteverify({ secret: site.apiKey, response: again }), 'score-too-low')
+    assertNotSiteverified(
+      await subject.client.siteverify({ secret: site.apiKey, response: again }),
+      'score-too-low',
+    )
     await subject.changeSite(site.siteKey, { minScore: 0.4 })
     await eventually(10_000, 'the bound is lower', async () => {
       const answer = await redeem(site.apiKey, freshAddress(), { token: await tokenOf(bot) })

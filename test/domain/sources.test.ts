@@ -72,6 +72,24 @@ test('if the clock is set back by an hour, the proofs of networks go on fading',
   assert.ok(all.recent < 1 && networks[0]!.recent < 1, `${all.recent} ${networks[0]!.recent}`)
 })
 
+test('a flood of networks makes a worker forget others bit by bit, and never those that it meets', () => {
+  const fleet = new Fleet().run(10 * MINUTE_MS, { carrier: 600 })
+  const [watch] = fleet.workers as [SourceWatch]
+  const remembered = () =>
+    watch.of(address(CARRIER), fleet.nowMs).view.levels.filter(({ usual }) => usual > 0)
+  for (let network = 0; network < 200_000; network++) {
+    const [high, middle, low] = [network >> 16, network >> 8, network].map(bits => (bits & 255).toString(16))
+    watch.accepted(
+      address(`2001:db${high!.padStart(2, '0')}:${middle}${low!.padStart(2, '0')}::1`),
+      fleet.nowMs,
+    )
+    if (network % 1000 === 0) {
+      watch.accepted(FLOWS.carrier(network), fleet.nowMs)
+      assert.equal(remembered().length, 2, `after ${network} networks`)
+    }
+  }
+})
+
 const [CARRIER, RENTED, OWNER_OF_48] = ['203.0.113.251', '198.51.100.251', '2001:db8:1:ffff::1']
 
 test('a network without history costs nothing up to what is free, then a bit for each doubling', () => {

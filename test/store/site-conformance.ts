@@ -99,7 +99,10 @@ export function siteConformance(under: () => TestStore): void {
     const text = new TextEncoder().encode(JSON.stringify(file))
     const { problems } = parseSitesFile(text) as { problems: readonly string[] }
     for (const name of ['minAge', 'limits.burst'])
-      assert.ok(problems.some(line => line.startsWith(`sites[0].${name}: there is no such field`)), name)
+      assert.ok(
+        problems.some(line => line.startsWith(`sites[0].${name}: there is no such field`)),
+        name,
+      )
     const entry = { siteKey: site.siteKey, settings: { ...SITE_DEFAULTS, name: 'applied' } }
     const options = { disablesMissing: false, neverMissing: new Set<string>(), newSiteKey: () => '', now: 2 }
     const [change] = planApply([entry], [await read()], options).changes

@@ -278,7 +278,9 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
 
 /** A function of the page that is bound to an object shows no code either, but its name tells. */
 function isNative(found: { readonly name: string }): boolean {
-  return /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) && !/^bound /.test(found.name)
+  return (
+    /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) && !/^bound /.test(found.name)
+  )
 }
 
 function elementOf(where: unknown): Element | null {

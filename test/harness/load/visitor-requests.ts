@@ -12,6 +12,8 @@ export interface RequestTarget {
   readonly site: TestSite
   readonly storeEpoch: number
   readonly lifetimes: Lifetimes
+  /** After so many visitors their addresses come again; 16 million if left out. */
+  readonly addresses?: number
 }
 
 const HEAD = 'Host: powgate\r\nContent-Type: application/json\r\n'
@@ -44,12 +46,12 @@ export class VisitorRequests {
   }
 
   challenge(visitor: number): string {
-    return challengeText(this.#target.site.siteKey, addressOf(visitor))
+    return challengeText(this.#target.site.siteKey, this.#addressOf(visitor))
   }
 
   verify(visitor: number): string {
     const { site, storeEpoch, lifetimes } = this.#target
-    const text = addressOf(visitor)
+    const text = this.#addressOf(visitor)
     const terms = { issuedAtMs: Date.now(), difficulty: 0 }
     const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(text)! }
     const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_BITS)
@@ -57,8 +59,12 @@ export class VisitorRequests {
     return `POST /verify HTTP/1.1\r\nX-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${text}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
   }
 
+  #addressOf(visitor: number): string {
+    return addressOf(visitor % (this.#target.addresses ?? 2 ** 24))
+  }
+
   redeem(visitor: number, token: string): string {
-    const body = `{"token":"${token}","expectedIp":"${addressOf(visitor)}"}`
+    const body = `{"token":"${token}","expectedIp":"${this.#addressOf(visitor)}"}`
     const caller = `172.16.0.${this.#redeemed++ % CALLERS}`
     return `POST /verify-token HTTP/1.1\r\nAuthorization: Bearer ${this.#target.site.apiKey}\r\nX-Forwarded-For: ${caller}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
   }

@@ -34,6 +34,8 @@ const EXPIRY_MS = 480_000
 /** With the lifetimes set below, nothing that requests leave in the store lives longer. */
 const LIFE_SECONDS_MAX = 420
 const CONNECTIONS = 128
+/** Workers remember the networks of visitors, up to a bound. The warm-up meets all networks of these addresses. */
+const ADDRESSES = 2 ** 18
 /** Wanted share of the CPU time that workers use at full load; a share above HALF_MAX is reduced to about HALF. */
 const HALF = 0.5
 const HALF_MAX = 0.55
@@ -67,7 +69,8 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const keys = openKeys(service)
   run.defer(() => keys.close())
   const lifetimes = lifetimesOf(service.env)
-  const target = { port: service.port, site, storeEpoch, lifetimes, pids: childPids(service.pid) }
+  const pids = childPids(service.pid)
+  const target = { port: service.port, site, storeEpoch, lifetimes, pids, addresses: ADDRESSES }
   const seconds = run.seconds(SOAK_SECONDS, 0.3)
   const baseline = await keys.unbounded(LIFE_SECONDS_MAX)
   const flood = { ...target, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32 }
