@@ -66,7 +66,7 @@ export interface TokenClaims {
   /** Epoch of the store that will redeem the token, unsigned 32 bits. */
   readonly storeEpoch: number
   /** Of version 4. */
-  readonly page?: Page
+  readonly page?: Page | undefined
 }
 
 type TokenReading =
@@ -99,8 +99,7 @@ export function mintToken(keyring: Keyring, token: TokenClaims): string {
   applyKeyStream(key, prefixEnd)
   message[prefixEnd] = DELIMITER
   let claimsEnd = prefixEnd + 1 + message.write(sealed.toString('base64url'), prefixEnd + 1, 'latin1')
-  if (token.page !== undefined)
-    claimsEnd += message.write(Buffer.from(pageText(token.page)).toString('base64url'), claimsEnd, 'latin1')
+  if (token.page !== undefined) claimsEnd += message.write(pageText(token.page), claimsEnd, 'latin1')
   message[claimsEnd] = DELIMITER
   const end = claimsEnd + 1
   return message.toString('latin1', 0, end) + key.tokenMac.sign(end, 'base64url')
@@ -148,10 +147,9 @@ export function readToken(keyring: Keyring, token: string): TokenReading {
       address: claims.toString('latin1', ADDRESS_OFFSET, SCORE_OFFSET),
       score: claims.readUInt16BE(SCORE_OFFSET) / SCORE_SCALE,
       storeEpoch: claims.readUInt32BE(STORE_EPOCH_OFFSET),
+      page: hasPage ? readPage(claimsText!.slice(CLAIMS_CHARACTERS)) : undefined,
     }
-    if (!hasPage) return { status: 'genuine', claims: read }
-    const page = Buffer.from(claimsText!.slice(CLAIMS_CHARACTERS), 'base64url').toString('latin1')
-    return { status: 'genuine', claims: { ...read, page: readPage(page) } }
+    return { status: 'genuine', claims: read }
   }
   return FORGED
 }

@@ -236,9 +236,10 @@ export class VerifyEndpoint extends VisitorEndpoint {
       if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution
       const lifetimes = this.service.settings
-      const claims = { issuedAtMs, lifetimes, nonce, counter, siteTag: site.tag, address, score, storeEpoch }
       const page = pageOf(solved.solution, exchange.origin, site.origins)
-      const token = mintToken(this.service.keyring, page === undefined ? claims : { ...claims, page })
+      const { tag } = site
+      const claims = { issuedAtMs, lifetimes, nonce, counter, siteTag: tag, address, score, storeEpoch, page }
+      const token = mintToken(this.service.keyring, claims)
       const expiresAt = timeText(issuedAtMs + lifetimes.tokenLifetimeMs)
       this.service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
       exchange.answer({

@@ -115,7 +115,7 @@ function siteSettingTests(subject: Subject): void {
 
   test('§2.4, decided: a site has one bound at redemption; the token is spent', async () => {
     const site = await subject.createSite({ threshold: 0, minScore: 0.5 })
-    const tokenOf = async (environment: Solution['environment']) => {
+    const tokenOf = async (environment: NonNullable<Solution['environment']>) => {
       const visitor = subject.visitor(site, freshAddress())
       const answer = await visitor.verify(await visitor.solved({ environment }))
       assertPassed(answer)

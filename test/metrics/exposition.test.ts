@@ -12,7 +12,8 @@ import { PrometheusText } from '../harness/metrics.ts'
 /** What workers send, as text. */
 function textOf(...workers: readonly Values[]): string {
   const totals = new Totals()
-  for (const [index, values] of workers.entries()) totals.take({ pid: undefined }, { values }, index)
+  const build = { version: '1.2.3', node: 'v22.0.0' }
+  for (const [index, values] of workers.entries()) totals.take({ pid: undefined, build }, { values }, index)
   totals.counts.restarts.at('hang').add(2)
   return exposition(totals.values())
 }

@@ -17,8 +17,10 @@ const NOTHING = snapshot({})
 const processes = new Map<string, { pid: undefined; toString(): string }>()
 
 /** The process of this name, one for each name. */
+const BUILD = { version: '1.2.3', node: 'v22.0.0' }
+
 function worker(name: string) {
-  const known = processes.get(name) ?? { pid: undefined, toString: () => name }
+  const known = processes.get(name) ?? { pid: undefined, build: BUILD, toString: () => name }
   processes.set(name, known)
   return known
 }
