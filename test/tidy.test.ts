@@ -56,9 +56,9 @@ const IMPORTS: Readonly<Record<string, string>> = {
   dashboard: 'admin config domain metrics store version.ts',
   'version.ts': '',
   'routes.ts': 'domain endpoints http',
-  trace: 'domain endpoints http sites',
+  trace: 'domain endpoints http protocol sites',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
-  process: 'config demo domain http log metrics server.ts store',
+  process: 'config demo domain http log metrics server.ts store version.ts',
   'main.ts': 'admin config dashboard log metrics process sites store',
   cli: 'admin check config demo domain explain http log main.ts process protocol sites store trace version.ts',
 }

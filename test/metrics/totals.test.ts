@@ -14,13 +14,15 @@ function snapshot(values: Values, sites: Snapshot['sites'] = {}): Snapshot {
 
 const NOTHING = snapshot({})
 
-const processes = new Map<string, { pid: undefined; toString(): string }>()
+const processes = new Map<string, ReturnType<typeof newProcess>>()
+
+function newProcess(name: string) {
+  return { pid: undefined, build: { version: '1.2.3', node: 'v22.0.0' }, toString: () => name }
+}
 
 /** The process of this name, one for each name. */
-const BUILD = { version: '1.2.3', node: 'v22.0.0' }
-
 function worker(name: string) {
-  const known = processes.get(name) ?? { pid: undefined, build: BUILD, toString: () => name }
+  const known = processes.get(name) ?? newProcess(name)
   processes.set(name, known)
   return known
 }
