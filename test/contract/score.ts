@@ -7,7 +7,14 @@ import type { SiteOptions } from '../../src/sites/sites.ts'
 import { FLAGS, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
-import { assertFailedResult, assertPassed, assertRefused } from './answers.ts'
+import {
+  assertFailedResult,
+  assertNotRedeemed,
+  assertNotSiteverified,
+  assertPassed,
+  assertRedeemed,
+  assertRefused,
+} from './answers.ts'
 import { freshFingerprint, QUICK_DIFFICULTY, type Subject, wrongCounter } from './support.ts'
 
 type Rules = Partial<Record<'allow' | 'block', string[]>>
@@ -59,6 +66,33 @@ export function scoreTests(subject: Subject): void {
     const two = await scoreWith({ chromeAbsent: true, noPlugins: true })
     assert.equal(two, rounded(1 - SCORE_WEIGHTS.chromeAbsent - SCORE_WEIGHTS.noPlugins))
     assert.equal(await scoreWith(Object.fromEntries(FLAGS.map(flag => [flag, true]))), 0)
+  })
+
+  test('§2.4, decided: a site has one bound at redemption; the token is spent', async () => {
+    const site = await subject.createSite({ threshold: 0, minScore: 0.5 })
+    const tokenOf = async (environment: typeof HONEST_ENVIRONMENT) => {
+      const visitor = subject.visitor(site, freshAddress())
+      const answer = await visitor.verify(await visitor.solved({ environment }))
+      assertPassed(answer)
+      return answer.json.token as string
+    }
+    const redeem = (token: string) =>
+      subject.client.verifyToken(site.apiKey, { token }, { from: freshAddress() })
+    const bot = { ...HONEST_ENVIRONMENT, webdriver: true }
+    const [low, enough] = [await tokenOf(bot), await tokenOf(HONEST_ENVIRONMENT)]
+    assertNotRedeemed(await redeem(low), 400, 'score-too-low')
+    assertNotRedeemed(await redeem(low), 400, 'token-used')
+    assertRedeemed(await redeem(enough))
+    const again = await tokenOf(bot)
+    assertNotSiteverified(
+      await subject.client.siteverify({ secret: site.apiKey, response: again }),
+      'score-too-low',
+    )
+    await subject.changeSite(site.siteKey, { minScore: 0.4 })
+    await eventually(10_000, 'the bound is lower', async () => {
+      const answer = await redeem(await tokenOf(bot))
+      return answer.status === 200
+    })
   })
 
   test('§2.2 environment, decided: none at all lowers the score', async () => {

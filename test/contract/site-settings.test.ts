@@ -21,7 +21,6 @@ import {
   assertAdmits,
   assertFailedResult,
   assertNotRedeemed,
-  assertNotSiteverified,
   assertPassed,
   assertRedeemed,
   assertRefused,
@@ -111,31 +110,6 @@ function siteSettingTests(subject: Subject): void {
       const solution = await visitor.solved({ environment: { ...HONEST_ENVIRONMENT, noLanguages } })
       assertFailedResult(await visitor.verify(solution))
     }
-  })
-
-  test('§2.4, decided: a site has one bound at redemption; the token is spent', async () => {
-    const site = await subject.createSite({ threshold: 0, minScore: 0.5 })
-    const tokenOf = async (environment: NonNullable<Solution['environment']>) => {
-      const visitor = subject.visitor(site, freshAddress())
-      const answer = await visitor.verify(await visitor.solved({ environment }))
-      assertPassed(answer)
-      return answer.json.token as string
-    }
-    const bot = { ...HONEST_ENVIRONMENT, webdriver: true }
-    const [low, enough] = [await tokenOf(bot), await tokenOf(HONEST_ENVIRONMENT)]
-    assertNotRedeemed(await redeem(site.apiKey, freshAddress(), { token: low }), 400, 'score-too-low')
-    assertNotRedeemed(await redeem(site.apiKey, freshAddress(), { token: low }), 400, 'token-used')
-    assertRedeemed(await redeem(site.apiKey, freshAddress(), { token: enough }))
-    const again = await tokenOf(bot)
-    assertNotSiteverified(
-      await subject.client.siteverify({ secret: site.apiKey, response: again }),
-      'score-too-low',
-    )
-    await subject.changeSite(site.siteKey, { minScore: 0.4 })
-    await eventually(10_000, 'the bound is lower', async () => {
-      const answer = await redeem(site.apiKey, freshAddress(), { token: await tokenOf(bot) })
-      return answer.status === 200
-    })
   })
 
   test('§2.1, decided: a site names a solving time; its difficulty follows, and peaceful visits teach it', async () => {

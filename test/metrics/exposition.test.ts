@@ -98,7 +98,10 @@ test('label values are escaped, and what is infinite is a number', () => {
   const metrics = new PrometheusText(
     exposition({ 'build primary a"b\\c\nd v20': 1, 'openFilesMax primary': Infinity }),
   )
-  assert.equal(metrics.value('powgate_build_info', { process: 'primary', version: 'a"b\\c\nd', node: 'v20' }), 1)
+  assert.equal(
+    metrics.value('powgate_build_info', { process: 'primary', version: 'a"b\\c\nd', node: 'v20' }),
+    1,
+  )
   assert.equal(metrics.value('process_max_fds', { process: 'primary' }), Infinity)
 })
 

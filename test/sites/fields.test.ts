@@ -39,7 +39,7 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   origins: [['http://a.b'], '--origin http://a.b', 'contract/sites.ts', 'the listed origin'],
   requireOrigin: [true, '--require-origin', 'contract/sites.ts', 'no Origin header, but requireOrigin'],
   threshold: [0.25, '--threshold .25', 'contract/score.ts', 'the score reaches the threshold of the site'],
-  minScore: [0.4, '--min-score .4', 'contract/site-settings.test.ts', 'a site has one bound at redemption'],
+  minScore: [0.4, '--min-score .4', 'contract/score.ts', 'a site has one bound at redemption'],
   'difficulty.base': [20, '--base 20', 'contract/challenge.ts', "a lone visitor gets the site's base"],
   'difficulty.min': [17, '--min 17', 'domain/rules.test.ts', 'difficulty is within the bounds of the site'],
   'difficulty.max': [24, '--max 24', 'contract/challenge.ts', "nor the site's own bounds"],
