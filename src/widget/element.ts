@@ -303,7 +303,7 @@ class PowGateElement extends HTMLElement implements Declared {
     const waiting = isWorking ? this.#waiting : undefined
     const nowMs = performance.now()
     const seconds = Math.ceil(((waiting?.untilMs ?? 0) - nowMs) / 1000)
-    const code = error?.text === 'setup' ? error.code : ''
+    const why = error?.text === 'setup' ? error.code : error?.seconds ? `${error.seconds} s` : ''
     const hasButton = !isWorking && state !== 'verified'
     const workedSeconds = isWorking ? Math.floor((nowMs - this.#sinceMs) / 1000) : 0
     const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
@@ -313,7 +313,7 @@ class PowGateElement extends HTMLElement implements Declared {
     this.#view.show({
       state,
       text: this.#text(key).replace('{s}', `${announced}`),
-      detail: seconds > 0 ? this.#text('wait').replace('{s}', `${seconds}`) : code,
+      detail: seconds > 0 ? this.#text('wait').replace('{s}', `${seconds}`) : why,
       button: button && this.#text(button),
       label: this.#text('label'),
       isDisabled: this.#isDisabled,

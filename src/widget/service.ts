@@ -19,6 +19,8 @@ export class PowGateError extends Error {
   readonly text: FailureText
   /** HTTP status, if the service answered. */
   readonly status: number | undefined
+  /** The wait that the service asks for, if that is too long to be waited for. */
+  seconds: number | undefined
 
   constructor(code: string, text: FailureText, message: string, status?: number) {
     super(message)
@@ -67,7 +69,8 @@ async function call<Answer>(
     const attempt = await once(settings, path, init, isAnswer)
     if ('answer' in attempt) return attempt.answer
     const { error, reason, retryAfterMs = 0 } = attempt
-    if (reason === undefined || tries === TRIES_MAX || retryAfterMs > WAIT_MS_MAX) throw error
+    if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
+    if (reason === undefined || tries === TRIES_MAX || error.seconds) throw error
     if (reason === 'network' && !navigator.onLine) {
       settings.onWait('offline', 0)
       await untilOnline(settings.signal)

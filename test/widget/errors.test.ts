@@ -144,10 +144,11 @@ test('assets that hang: said after 20 seconds', async () => {
   gateway.recover()
 })
 
-test('a wait of hours is not waited for: it fails, and the button tries again', async () => {
+test('a wait of hours is not waited for: it fails, tells the time, and the button tries again', async () => {
   const { page } = await open('', { path: '/challenge', answer: limited(7200) })
   await untilState(page, 'failed')
   assert.equal(await errorCode(page), 'rate-limited')
+  assert.equal(await detail(page), '7200 s')
   await tryAgain(page)
 })
 
