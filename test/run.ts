@@ -47,6 +47,7 @@ const REST = [
   'widget/engines.test.ts',
   'widget/errors.test.ts',
   'widget/markup.test.ts',
+  'widget/send-table.test.ts',
   'widget/send.test.ts',
   'widget/solvers.test.ts',
   'wrappers',

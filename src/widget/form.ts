@@ -16,7 +16,7 @@ interface FormHooks {
 
 const FIELD = 'powgate-token'
 /** A wait that people notice. */
-const LATE_MS = 800
+const LATE_MS = 600
 
 /** A click or key that submits the form, unless a handler of the page prevents it. */
 interface Submitting {

@@ -113,12 +113,20 @@ export class View {
     else if (hadFocus) box.focus()
   }
 
-  /** For a visitor who has sent the form: scrolls the element into view, also an invisible one. */
+  /**
+   * For a visitor who has sent the form: scrolls the element into view, also an invisible one. The text is announced, though
+   * it may have been announced before: a text that comes back after a moment counts as new.
+   */
   reveal(takesFocus: boolean): void {
     this.#wasNeeded = true
     this.box.classList.add('needed')
     this.box.scrollIntoView({ block: 'nearest' })
     if (takesFocus) this.box.focus()
+    const { style } = this.#text
+    style.visibility = 'hidden'
+    setTimeout(() => {
+      style.visibility = ''
+    }, 100)
   }
 
   /** @param share 0 to 1 */
