@@ -13,6 +13,7 @@ import { machine } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
 import { figuresOf, reportOf, type SolverFigures } from './report.ts'
 import { checkAll, measureRates, measureSolves, type Sizes, widgetThreads } from './runs.ts'
+import { measureSlow, SLOW, SLOW_QUICK, slowReport } from './slow.ts'
 
 const FULL: Sizes = {
   repeat: 9,
@@ -38,6 +39,9 @@ const OPTIONS = {
     'Only solvers whose name holds it, such as powgate or cap.',
   ),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
+  slow: toggle(
+    'Instead: the whole widget, with 1, 1/4 and 1/16 of a core for the browser. Needs root, for a cgroup.',
+  ),
   ...OUTPUT,
 }
 
@@ -55,6 +59,12 @@ solver finds a wrong counter.`,
 })
 
 async function main(options: Values<typeof OPTIONS>): Promise<number> {
+  if (options.slow) {
+    const sizes = options.quick ? SLOW_QUICK : SLOW
+    const rows = await measureSlow(sizes, tell)
+    publish(slowReport(rows), rows, options)
+    return 0
+  }
   installPeers(tell)
   const figures = await bench(options.filter, options.quick ? QUICK : FULL)
   publish(reportOf(figures), figures, options)

@@ -5,6 +5,7 @@ import { reportText } from '../../bench/report/publish.ts'
 import { CONTENDER_NAMES } from '../../bench/solver/contenders.ts'
 import { figuresOf, quantile, reportOf, type SolverFigures } from '../../bench/solver/report.ts'
 import { checkAll, firstProof, isProof } from '../../bench/solver/runs.ts'
+import type { SlowRow } from '../../bench/solver/slow.ts'
 import { runBench } from './run-bench.ts'
 
 test('a short run measures every solver, and all find what node:crypto finds', async () => {
@@ -39,6 +40,16 @@ test('a short run measures every solver, and all find what node:crypto finds', a
   }
   assert.equal(aims.length, 2)
   assert.match(surroundings.chromium, /^\d+\./)
+})
+
+test('with a quarter of a core: a token, and the solver’s time within the whole', async () => {
+  const slow = runBench('solver', '--slow', '--quick', '--json')
+  if (process.getuid!() !== 0) return assert.rejects(slow, /--slow needs root/)
+  const [row, ...more] = JSON.parse((await slow).stdout) as SlowRow[]
+  assert.deepEqual([row!.cores, row!.difficulty, more], [0.25, 16, []])
+  assert.equal(row!.runs.length, 1)
+  const { tokenMs, solveTimeMs, tries } = row!.runs[0]!
+  assert.ok(solveTimeMs < tokenMs && tries > 0)
 })
 
 test('some solvers only, by a part of their names', async () => {

@@ -1,0 +1,171 @@
+/**
+ * `npm run bench:solver -- --slow`: from the navigation to the token, with a widget, a service and a Chromium that has a share
+ * of one core. A cgroup's quota limits all processes of the browser together. The throttling of DevTools binds no workers.
+ */
+
+import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs'
+import type { Browser, Page } from 'playwright-core'
+import { launchBrowser, openPage } from '../../test/harness/browser.ts'
+import { ToolError } from '../../test/harness/command-line.ts'
+import { eventually, within } from '../../test/harness/eventually.ts'
+import { spreadOf } from '../../test/harness/measure.ts'
+import { childPids } from '../../test/harness/processes.ts'
+import { UNLIMITED } from '../../test/harness/service.ts'
+import { formPage, startSurroundings } from '../../test/harness/widget.ts'
+import { disturbanceNote, measured } from '../disturbance.ts'
+import { left, machine, type Report, right, spreadText, table } from '../report/report.ts'
+
+export const SLOW = { shares: [1, 1 / 4, 1 / 16], difficulties: [16, 18, 20, 22], runs: 9 }
+export const SLOW_QUICK: typeof SLOW = { shares: [1 / 4], difficulties: [16], runs: 1 }
+
+/** Of one page. */
+interface Run {
+  /** From the navigation. */
+  readonly tokenMs: number
+  /** From the challenge to its counter. */
+  readonly solveTimeMs: number
+  readonly tries: number
+  /** Of the page's main thread. */
+  readonly longestTaskMs: number
+}
+
+export interface SlowRow {
+  /** The share of one core. */
+  readonly cores: number
+  readonly difficulty: number
+  readonly runs: readonly Run[]
+  readonly othersBusy: number | undefined
+}
+
+/** Short, since a browser that has used its share stands still until the period ends. 1 ms is the least quota. */
+const PERIOD_US = 16_000
+const RUN_MS_MAX = 120_000
+/** Where version 1 of cgroups has this controller, and version 2 all. */
+const [V1, V2] = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup']
+
+class CpuGroup {
+  readonly #folder = `${existsSync(V1) ? V1 : V2}/powgate-bench-${process.pid}`
+
+  constructor() {
+    try {
+      mkdirSync(this.#folder)
+      this.limit(1)
+    } catch (error) {
+      throw new ToolError(
+        `--slow needs root, and cgroups with the controller cpu: ${(error as Error).message}`,
+      )
+    }
+  }
+
+  limit(cores: number): void {
+    const quotaUs = Math.round(cores * PERIOD_US)
+    if (!existsSync(V1)) return this.#write('cpu.max', `${quotaUs} ${PERIOD_US}`)
+    this.#write('cpu.cfs_period_us', PERIOD_US)
+    this.#write('cpu.cfs_quota_us', quotaUs)
+  }
+
+  /** With its descendants; those that it starts later are added by the system. */
+  add(pid: number): void {
+    this.#write('cgroup.procs', pid)
+    for (const child of childPids(pid)) this.add(child)
+  }
+
+  /** Throws while a process is left. */
+  remove(): true {
+    rmdirSync(this.#folder)
+    return true
+  }
+
+  #write(file: string, value: number | string): void {
+    writeFileSync(`${this.#folder}/${file}`, String(value))
+  }
+}
+
+export async function measureSlow(
+  { shares, difficulties, runs }: typeof SLOW,
+  tell: (line: string) => void,
+): Promise<SlowRow[]> {
+  const group = new CpuGroup()
+  const { service, gateway, pages } = await startSurroundings(UNLIMITED)
+  const before = childPids(process.pid)
+  const browser = await launchBrowser()
+  try {
+    for (const pid of childPids(process.pid)) if (!before.includes(pid)) group.add(pid)
+    for (const bits of difficulties) {
+      const { siteKey } = await service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
+      const script = `<script>${NOTE}</script><script src="${gateway.origin()}/widget.js"></script>`
+      pages.add(`/${bits}`, formPage(`site-key="${siteKey}"`, { script }))
+    }
+    const rows: SlowRow[] = []
+    for (const cores of shares) {
+      group.limit(cores)
+      for (const difficulty of difficulties) {
+        const url = `${pages.origin()}/${difficulty}`
+        const { value, othersBusy } = await measured(() => runsOf(browser, url, runs))
+        rows.push({ cores, difficulty, runs: value, othersBusy })
+        tell(`${cores} of a core: ${runs} tokens at ${difficulty} bits`)
+      }
+    }
+    return rows
+  } finally {
+    group.limit(1)
+    await browser.close()
+    await eventually(10_000, 'the browser has ended', async () => {
+      try {
+        return group.remove()
+      } catch {
+        return false
+      }
+    })
+    for (const server of [pages, gateway, service]) await server.stop()
+  }
+}
+
+/** Runs in the page, before the widget. */
+const NOTE = `window.verified = new Promise((resolve, reject) => {
+  const gate = document.querySelector('pow-gate')
+  gate.addEventListener('verified', ({ detail: { solveTimeMs, tries } }) => resolve({ tokenMs: performance.now(), solveTimeMs, tries }))
+  gate.addEventListener('failed', ({ detail }) => reject(new Error(detail.message)))
+})`
+
+async function runsOf(browser: Browser, url: string, count: number): Promise<Run[]> {
+  const runs: Run[] = []
+  while (runs.length < count) {
+    const prepare = async (page: Page) => page.setDefaultTimeout(RUN_MS_MAX)
+    const visit = await openPage(browser, url, { prepare })
+    const verified = visit.page.evaluate('verified') as Promise<Omit<Run, 'longestTaskMs'>>
+    const run = await within(RUN_MS_MAX, verified, () => `a token of ${url}`)
+    runs.push({ ...run, longestTaskMs: await visit.longestTaskMs() })
+    await visit.close()
+  }
+  return runs
+}
+
+export function slowReport(rows: readonly SlowRow[]): Report {
+  const { cpu, loadAverage } = machine()
+  const spread = (runs: readonly Run[], name: keyof Run, scale: number, digits: number) =>
+    spreadText(spreadOf(runs.map(run => run[name] / scale)), digits)
+  const speed = (runs: readonly Run[]) =>
+    runs.reduce((sum, { tries }) => sum + tries, 0) /
+    runs.reduce((sum, { solveTimeMs }) => sum + solveTimeMs, 0)
+  const parts = [
+    table<SlowRow>(
+      'From the navigation to the token',
+      [
+        [right('cores'), ({ cores }) => (cores === 1 ? '1' : `1/${1 / cores}`)],
+        [right('bits'), ({ difficulty }) => String(difficulty)],
+        [right('pages'), ({ runs }) => String(runs.length)],
+        [right('token, s'), ({ runs }) => spread(runs, 'tokenMs', 1000, 2)],
+        [right('solver, s'), ({ runs }) => spread(runs, 'solveTimeMs', 1000, 2)],
+        [right('MH/s'), ({ runs }) => (speed(runs) / 1000).toFixed(2)],
+        [right('longest task, ms'), ({ runs }) => spread(runs, 'longestTaskMs', 1, 0)],
+        [left('notes'), ({ othersBusy }) => disturbanceNote(othersBusy)],
+      ],
+      rows,
+    ),
+  ]
+  const intro = `${cpu}; load average at the end ${loadAverage.toFixed(1)}. Median (range) of pages, each in a new profile, in a Chromium
+whose processes together have a cgroup's quota every ${PERIOD_US / 1000} ms. Solver: from the challenge to its counter. The longest task is
+that of the page's main thread, its load included.`
+  return { title: 'powgate: the widget on slow devices', intro, parts }
+}
