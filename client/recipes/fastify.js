@@ -5,9 +5,15 @@ import { Powgate, PowgateError } from 'powgate-client'
 const gate = new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
 const app = Fastify()
 
+/** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */
+const wordsOf = ({ code }) =>
+  code === 'token-missing'
+    ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
+    : `refused: ${code}`
+
 async function human(request, reply) {
   const result = await gate.verify(request.body?.['powgate-token'], { ip: request.ip })
-  if (!result.ok) return reply.code(403).send(`refused: ${result.code}`)
+  if (!result.ok) return reply.code(403).send(wordsOf(result))
 }
 
 app.post('/contact', { preHandler: human }, async () => 'thank you')

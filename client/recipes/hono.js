@@ -7,10 +7,16 @@ import { Powgate, PowgateError } from 'powgate-client'
 const gate = new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
 const app = new Hono()
 
+/** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */
+const wordsOf = ({ code }) =>
+  code === 'token-missing'
+    ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
+    : `refused: ${code}`
+
 app.post('/contact', async c => {
   const form = await c.req.parseBody()
   const result = await gate.verify(form['powgate-token'], { ip: getConnInfo(c).remote.address })
-  return result.ok ? c.text('thank you') : c.text(`refused: ${result.code}`, 403)
+  return result.ok ? c.text('thank you') : c.text(wordsOf(result), 403)
 })
 
 app.onError((error, c) => {

@@ -3,13 +3,19 @@ import { Powgate, PowgateError } from 'powgate-client'
 
 let gate
 
+/** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */
+const wordsOf = ({ code }) =>
+  code === 'token-missing'
+    ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
+    : `refused: ${code}`
+
 export async function POST(request) {
   // Not at the top: `next build` runs that, where the key is not there.
   gate ??= new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
   const form = await request.formData()
   try {
     const result = await gate.verify(form.get('powgate-token'), { ip: request.headers.get('x-real-ip') })
-    if (!result.ok) return new Response(`refused: ${result.code}`, { status: 403 })
+    if (!result.ok) return new Response(wordsOf(result), { status: 403 })
   } catch (error) {
     if (!(error instanceof PowgateError)) throw error
     return new Response('Please send the form again in a moment.', { status: 503 })

@@ -21,6 +21,9 @@ var client = http.Client{
 // verify gives "" for a token that is good, and otherwise a code such as "token-used". An error (no answer, a limit, a
 // wrong key) is no verdict, and never a pass.
 func verify(token, ip string) (code string, err error) {
+	if token == "" {
+		return "token-missing", nil
+	}
 	// The key is new for each call, and the same for its retries: they are one redemption.
 	key := make([]byte, 16)
 	if _, err := rand.Read(key); err != nil {
@@ -66,6 +69,14 @@ func send(body []byte) (status int, result answer) {
 	return response.StatusCode, result
 }
 
+// words are for the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token.
+func words(code string) string {
+	if code != "token-missing" {
+		return "refused: " + code
+	}
+	return "We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again."
+}
+
 func main() {
 	code, err := verify(os.Args[1], os.Args[2])
 	if err != nil {
@@ -73,7 +84,8 @@ func main() {
 		os.Exit(1)
 	}
 	if code == "" {
-		code = "ok"
+		fmt.Println("ok")
+	} else {
+		fmt.Println(words(code))
 	}
-	fmt.Println(code)
 }

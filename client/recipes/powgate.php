@@ -6,6 +6,7 @@ class NoVerdict extends Exception {}
 
 /** Null for a token that is good; otherwise a code such as "token-used". Throws NoVerdict. */
 function verify(string $token, string $ip, int $retries = 2): ?string {
+    if ($token === '') return 'token-missing';
     // The key is new for each call, and the same for its retries: they are one redemption.
     $request = ['token' => $token, 'expectedIp' => $ip, 'idempotencyKey' => bin2hex(random_bytes(16))];
     $context = stream_context_create(['http' => [
@@ -30,4 +31,13 @@ function verify(string $token, string $ip, int $retries = 2): ?string {
     throw new NoVerdict($status === 0 ? 'no answer' : "status $status");
 }
 
-if (realpath($argv[0] ?? '') === __FILE__) echo verify($argv[1], $argv[2]) ?? 'ok', "\n";
+/** For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token. */
+function words(string $code): string {
+    if ($code !== 'token-missing') return "refused: $code";
+    return 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.';
+}
+
+if (realpath($argv[0] ?? '') === __FILE__) {
+    $code = verify($argv[1], $argv[2]);
+    echo $code === null ? 'ok' : words($code), "\n";
+}

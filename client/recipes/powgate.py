@@ -20,6 +20,8 @@ opener = urllib.request.build_opener(NoRedirect)
 
 def verify(token, ip):
     """None for a token that is good; otherwise a code such as "token-used". Raises NoVerdict."""
+    if not token:
+        return "token-missing"
     # The key is new for each call, and the same for its retries: they are one redemption.
     body = json.dumps({"token": token, "expectedIp": ip, "idempotencyKey": str(uuid.uuid4())}).encode()
     headers = {"Authorization": "Bearer " + os.environ["POWGATE_API_KEY"], "Content-Type": "application/json"}
@@ -52,5 +54,13 @@ def send(request):
     return status, answer if isinstance(answer, dict) else {}
 
 
+def words(code):
+    """For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token."""
+    if code != "token-missing":
+        return "refused: " + code
+    return "We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again."
+
+
 if __name__ == "__main__":
-    print(verify(sys.argv[1], sys.argv[2]) or "ok")
+    refusal = verify(sys.argv[1], sys.argv[2])
+    print(words(refusal) if refusal else "ok")

@@ -9,6 +9,8 @@ module Powgate
 
   # nil for a token that is good; otherwise a code such as "token-used". Raises NoVerdict.
   def self.verify(token, ip, retries: 2)
+    return 'token-missing' if token.to_s.empty?
+
     uri = URI("#{ENV.fetch('POWGATE_URL')}/verify-token")
     request = Net::HTTP::Post.new(uri, 'Content-Type' => 'application/json',
                                        'Authorization' => "Bearer #{ENV.fetch('POWGATE_API_KEY')}")
@@ -35,6 +37,16 @@ module Powgate
   rescue SystemCallError, IOError, Timeout::Error, SocketError, OpenSSL::SSL::SSLError
     [0, {}]
   end
+
+  # For the person, with the form again, and what they wrote. Without scripts, or too early, forms bring no token.
+  def self.words(code)
+    return "refused: #{code}" unless code == 'token-missing'
+
+    'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
+  end
 end
 
-puts Powgate.verify(*ARGV) || 'ok' if $PROGRAM_NAME == __FILE__
+if $PROGRAM_NAME == __FILE__
+  code = Powgate.verify(*ARGV)
+  puts code ? Powgate.words(code) : 'ok'
+end

@@ -190,7 +190,10 @@ async function ask(url: string): Promise<string> {
   return (await eventually(START_MS, `${url} answers`, () => call(url).catch(() => undefined))).text
 }
 
-/** What a recipe makes of a token that the visitor at `ip` sends: `ok`, a code, or undefined for no verdict. */
+/**
+ * What a recipe makes of a token that the visitor at `ip` sends: `ok`, a code, words for the visitor, or undefined for no
+ * verdict. Where the token is empty, the form does not have the field.
+ */
 type Recipe = (token: string, ip: string, env: NodeJS.ProcessEnv) => Promise<string | undefined>
 
 function recipeTests(name: string, recipe: Recipe): void {
@@ -207,6 +210,11 @@ function recipeTests(name: string, recipe: Recipe): void {
       const ip = freshAddress()
       assert.equal(await recipe(await freshToken(freshAddress()), ip, environment()), 'ip-mismatch')
       assert.equal(await recipe('x', ip, environment()), 'invalid-token')
+    })
+
+    test('a form without a token: its visitor is told what to do', async () => {
+      const told = await recipe('', freshAddress(), environment())
+      assert.match(told!, /^We could not check .* allow JavaScript, wait for .* send the form again\.$/)
     })
 
     test('no verdict is no pass: a wrong key, a limit, an outage, an answer that is none', async () => {
@@ -233,7 +241,7 @@ function recipeTests(name: string, recipe: Recipe): void {
   })
 }
 
-/** The word of an answer: 200 is `ok`, 403 names the code, 503 is no verdict. */
+/** Of an answer: 200 is `ok`, 403 names the code or has words for the visitor, 503 is no verdict. */
 function wordOf(status: number, text: string): string | undefined {
   if (status === 200 && text === 'thank you') return 'ok'
   if (status === 403) return text.replace('refused: ', '')
@@ -272,13 +280,15 @@ function server(args: string, contentType: string, encode: (token: string) => st
   }
 }
 
-const urlencoded = (token: string) => `${new URLSearchParams({ 'powgate-token': token })}`
+const fields = (token: string): Record<string, string> =>
+  token === '' ? { name: 'Ada' } : { 'powgate-token': token }
+const urlencoded = (token: string) => `${new URLSearchParams(fields(token))}`
 const FORM = 'application/x-www-form-urlencoded'
 recipeTests('Express', server('express.js', FORM, urlencoded))
 recipeTests('Hono', server('hono.js', FORM, urlencoded))
 recipeTests(
   'Fastify',
-  server('fastify.js', 'application/json', token => JSON.stringify({ 'powgate-token': token })),
+  server('fastify.js', 'application/json', token => JSON.stringify(fields(token))),
 )
 
 const NEXT = 'node_modules/next/dist/bin/next'
@@ -295,12 +305,12 @@ describe('Next.js route handler', () => {
   recipeTests('built and started', server(`${NEXT} start shop -H 127.0.0.1`, FORM, urlencoded))
 })
 
-/** A program that prints `ok` or a code, and ends with an error where there is no verdict. */
+/** A program that prints `ok`, a code or words for the visitor, and ends with an error where there is no verdict. */
 function program(command: string, ...args: readonly string[]): Recipe {
   return async (token, ip, env) => {
     try {
       const { stdout } = await run(command, [...args, token, ip], { cwd: project, env })
-      return stdout.trim()
+      return stdout.trim().replace('refused: ', '')
     } catch (error) {
       const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
       assert.match(stderr + stdout, /NoVerdict|^(status \d+|no answer)\n$/, `ended with ${code}`)
