@@ -9,13 +9,19 @@ FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json ./
+COPY tsconfig.json LICENSE ./
+COPY scripts ./scripts
 COPY src ./src
+# Another build of the HTTP server (docs/deploy.md): --build-arg UWS=v20.69.0, or UWS=npm:NAME@VERSION.
+ARG UWS=
 RUN npm run build \
   && npm prune --omit=dev \
+  && if [ -n "$UWS" ]; then npm_config_omit=dev scripts/use-upstream-server.sh "$UWS" install; fi \
   # The package ships a binary for every platform; one of them runs here.
   && find node_modules/uWebSockets.js/ -name '*.node' \
        ! -name "uws_linux_$(node -p process.arch)_$(node -p process.versions.modules).node" -delete \
+  # Fails here, and not at the first start, where the base's Node.js or C library has no binary.
+  && node dist/cli/main.js --version && node -e "import('uWebSockets.js')" \
   # Nobody but root may write what runs, anybody may read it.
   && chmod -R a+rX,go-w /app
 
@@ -29,7 +35,7 @@ RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /us
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
   && install -d -o 1000 -g 1000 -m 700 /data
 WORKDIR /app
-COPY --from=build /app/package.json ./
+COPY --from=build /app/package.json /app/LICENSE ./
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 # A number, so that Kubernetes can see that it is not root.

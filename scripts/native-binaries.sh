@@ -5,7 +5,7 @@
 #   scripts/native-binaries.sh           all that are installed
 #   scripts/native-binaries.sh FOLDER    and whether the file of that name there, say of an upstream release, is the same
 #
-# What was installed when the tests passed is in native-binaries.sha256, in the form of sha256sum.
+# What was installed when the tests passed is in src/native-binaries.sha256, in the form of sha256sum.
 set -eu
 upstream=${1:+$(realpath "$1")}
 cd "$(dirname "$0")/.."

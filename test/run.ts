@@ -23,6 +23,7 @@ const REST = [
   'client/recipes.test.ts',
   'bench',
   'container/container.test.ts',
+  'container/container-24.test.ts',
   'contract/hosts.test.ts',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
@@ -32,6 +33,7 @@ const REST = [
   'e2e/packaging.test.ts',
   'e2e/rolling.test.ts',
   'e2e/secrets.test.ts',
+  'e2e/versions.test.ts',
   'http/closed-connections.test.ts',
   'metrics/metrics.test.ts',
   'moving',
@@ -58,7 +60,14 @@ const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
 const ENGINES = { quick: 'redis', rest: 'valkey', all: 'redis,valkey' } as const
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = ['container/container.test.ts', 'e2e', 'torture', 'widget', 'wrappers']
+const ALONE = [
+  'container/container.test.ts',
+  'container/container-24.test.ts',
+  'e2e',
+  'torture',
+  'widget',
+  'wrappers',
+]
 
 /** Files that only root can run; the rest goes without them elsewhere. */
 const FOR_ROOT = ['container/container.test.ts']

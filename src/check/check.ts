@@ -12,6 +12,7 @@ import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
+import { serverBuild, serverBuildText } from '../server-build.ts'
 import { type CheckResults, checkStore } from './store.ts'
 
 export async function check(env: Environment): Promise<CheckResults> {
@@ -36,9 +37,12 @@ async function examine(config: Config, env: Environment, findings: CheckResults)
   await checkMachine(config, sites, findings)
 }
 
-function describeListening({ host, port, workers }: Config, { facts }: CheckResults): void {
+function describeListening({ host, port, workers }: Config, { facts, warnings }: CheckResults): void {
   const where = port === 0 ? `${host}, on a free port` : `${host}:${port}`
   facts.push(['listens on', `${where}, with ${workers} worker${workers === 1 ? '' : 's'}`])
+  facts.push(['HTTP server', serverBuildText()])
+  if (!serverBuild().isTested)
+    warnings.push('the HTTP server is a build that powgate was not tested on: run its tests on it')
 }
 
 function describeAddresses(config: Config, { facts, warnings, notes }: CheckResults): void {

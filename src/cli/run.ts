@@ -93,7 +93,8 @@ export async function run(args: readonly string[]): Promise<number> {
     return 0
   }
   if (first === '--version') {
-    process.stdout.write(`powgate ${VERSION}\n`)
+    const { serverBuildText } = await import('../server-build.ts')
+    process.stdout.write(`powgate ${VERSION}\nHTTP server: ${serverBuildText()}\n`)
     return 0
   }
   const command = COMMANDS.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))

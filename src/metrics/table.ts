@@ -241,6 +241,11 @@ export const METRICS = {
     'version',
     'node',
   ]),
+  serverBuild: gauge(
+    'powgate_server_build_info',
+    'The build of uWebSockets.js: its package, and the SHA-256 of its binary; always 1.',
+    ['package', 'version', 'sha256', 'tested'],
+  ),
 } as const satisfies Readonly<Record<string, Metric>>
 
 export type MetricKey = keyof typeof METRICS

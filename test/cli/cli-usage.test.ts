@@ -294,7 +294,9 @@ describe('help', () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
     for (const isFromSource of [true, false]) {
       const alone = new Powgate({}, { isFromSource, isAlone: true })
-      assert.equal(await alone.text('--version'), `powgate ${version}\n`)
+      const said = await alone.text('--version')
+      assert.ok(said.startsWith(`powgate ${version}\nHTTP server: `))
+      assert.match(said, /: \S+ \d+\.\d+\.\d+, tested binary [0-9a-f]{12}\n$/)
     }
   })
 })

@@ -2,7 +2,7 @@
  * The container: built from the Dockerfile, then started as `docker run --read-only --cap-drop ALL --security-opt
  * no-new-privileges -v powgate:/data` starts it. As there need be no container engine, buildah builds, and the kernel's
  * namespaces hold the container. An engine's seccomp profile, cgroups and bridged network are missing. As there need be no
- * registry of images either, the base is made here: Debian 12 with Node.js 22 and npm.
+ * registry of images either, the base is made here: Debian 12 with Node.js 22 and npm, or what container-24.test.ts says.
  */
 
 import assert from 'node:assert/strict'
@@ -18,10 +18,14 @@ import { eventually, within } from '../harness/eventually.ts'
 import { installPrograms } from '../setup.ts'
 
 const ROOT = new URL('../..', import.meta.url).pathname
-const NODE_IMAGE = 'localhost/node:22-bookworm-slim'
+const LINE = Number(process.env.TEST_NODE ?? 22)
+/** Node.js 24 needs a newer C library and another build of the HTTP server, as docs/deploy.md says. */
+const [RELEASE, UWS] =
+  LINE === 24 ? (['trixie', 'npm:@btc-vision/uwebsockets.js@20.57.0'] as const) : (['bookworm', ''] as const)
+const NODE_IMAGE = `localhost/node:${LINE}-${RELEASE}-slim`
 const IMAGE = 'localhost/powgate:test'
 /** Kept from run to run: to make it takes longer than all else. */
-const BASE = join(tmpdir(), 'powgate-container-base')
+const BASE = join(tmpdir(), `powgate-container-base-${LINE}`)
 /** What the image adds to its base. */
 const OWN_MB_MAX = 90
 const START_MS_MAX = 60_000
@@ -65,8 +69,8 @@ function makeBase(): void {
   const [made, context, root] = ['made', 'context', 'base'].map(name => join(dir, name))
   fs.mkdirSync(made!, { mode: 0o700 })
   fs.mkdirSync(context!)
-  makeDebian(root!, 'bookworm')
-  putNode(root!, 22)
+  makeDebian(root!, RELEASE)
+  putNode(root!, LINE)
   runIsolated('tar', '-C', root!, '--exclude=./dev/*', '-cf', join(context!, 'base.tar'), '.')
   const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
   fs.writeFileSync(join(context!, 'Dockerfile'), `FROM scratch\nADD base.tar /\nENV ${path}\n`)
@@ -78,7 +82,8 @@ installPrograms('buildah', 'debootstrap')
 if (!fs.existsSync(BASE)) makeBase()
 assert.equal(fs.statSync(BASE).uid, 0, `${BASE} is somebody else's`)
 runIsolated('cp', '-a', BASE, storage)
-const buildSeconds = build(storage, IMAGE, ROOT, '--build-arg', `NODE_IMAGE=${NODE_IMAGE}`)
+const args = [`NODE_IMAGE=${NODE_IMAGE}`, `UWS=${UWS}`].flatMap(arg => ['--build-arg', arg])
+const buildSeconds = build(storage, IMAGE, ROOT, ...args)
 const inspected = (name: string) => JSON.parse(buildah(storage, 'inspect', '--type', 'image', name))
 const image = inspected(IMAGE).Docker.config
 const rootfs = buildah(storage, 'mount', buildah(storage, 'from', IMAGE))
@@ -139,6 +144,16 @@ test('it runs as user 1000 without capabilities, may write to /data alone, and l
   assert.deepEqual(Array.from(mounts, ([, place]) => place).sort(), ['/data', '/proc'])
   assert.deepEqual([Object.keys(image.Volumes), Object.keys(image.ExposedPorts)], [['/data'], ['8080/tcp']])
   assert.match(told('net/tcp'), /: 00000000:1F90 \S+ 0A /) // 0.0.0.0:8080
+})
+
+test('it has licenses, its own and those of others, and names its HTTP server', () => {
+  for (const [file, words] of [
+    ['LICENSE', 'MIT'],
+    ['dist/THIRD_PARTY_NOTICES', 'BoringSSL'],
+  ] as const)
+    assert.match(fs.readFileSync(join(rootfs, 'app', file), 'utf8'), new RegExp(words))
+  const build = UWS === '' ? 'uws-pack 20\\.0\\.8, tested' : '@btc-vision/uwebsockets\\.js 20\\.57\\.0, '
+  assert.match(inside(...image.Entrypoint, '--version'), new RegExp(`^HTTP server: ${build}`, 'm'))
 })
 
 test('a site is made inside, a visitor passes and the token is redeemed; the health check is content', () => {

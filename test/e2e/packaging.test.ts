@@ -107,7 +107,7 @@ describe('packed and installed as a global command', () => {
     const paths: string[] = JSON.parse(readFileSync(join(dir, 'paths.json'), 'utf8'))
     for (const needed of words(
       'dist/main.js dist/cli/main.js dist/typebox.js dist/typebox.license',
-      'dist/store/redis/lua/turn.lua npm-shrinkwrap.json README.md docs/integrate.md LICENSE',
+      'dist/store/redis/lua/turn.lua npm-shrinkwrap.json README.md docs/integrate.md LICENSE dist/THIRD_PARTY_NOTICES',
     ))
       assert.ok(paths.includes(needed), needed)
     const strange = paths.filter(
@@ -116,10 +116,34 @@ describe('packed and installed as a global command', () => {
     assert.deepEqual(strange, [])
   })
 
+  test('its notices and its bill of materials name all that is shipped', async () => {
+    const notices = readFileSync(join(installed, 'dist/THIRD_PARTY_NOTICES'), 'utf8')
+    const { stdout } = await run(
+      'npm',
+      ['sbom', '--omit=dev', '--package-lock-only', '--sbom-format=cyclonedx'],
+      { cwd: installed },
+    )
+    const { components } = JSON.parse(stdout) as { components: { name: string; version: string }[] }
+    assert.ok(components.length > 40, stdout)
+    // Packages for other platforms are not here, and have the notice of those for this one.
+    const isHere = ({ name }: { name: string }) => existsSync(join(installed, 'node_modules', name))
+    for (const { name, version } of components.filter(isHere))
+      assert.ok(notices.includes(`\n${name} ${version}\n`), `${name} ${version} has no notice`)
+    for (const name of ['typebox', 'uWebSockets.js'])
+      assert.ok(
+        components.some(component => component.name === name),
+        name,
+      )
+    for (const inside of ['BoringSSL', 'lsquic', 'LMDB', 'µWebSockets.js™', 'Apache License\n'])
+      assert.ok(notices.includes(inside), inside)
+  })
+
   test('it tells its version and its help from any directory', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const options = { cwd: elsewhere, env: environment({}) }
-    assert.equal((await run(program, ['--version'], options)).stdout, `powgate ${version}\n`)
+    assert.ok(
+      (await run(program, ['--version'], options)).stdout.startsWith(`powgate ${version}\nHTTP server: `),
+    )
     const { stdout } = await run(program, ['--help'], options)
     assert.match(stdout, /^Usage: powgate COMMAND/m)
     for (const word of ['serve', 'check', 'site create'])

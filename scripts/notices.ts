@@ -1,0 +1,61 @@
+/**
+ * Writes dist/THIRD_PARTY_NOTICES: the licenses of whatever is shipped besides powgate's own code. That is each package that
+ * the lock file has for production (`typebox` is bundled into `dist/`), and what is inside the native binaries.
+ */
+
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+interface Package {
+  readonly version: string
+  readonly license?: string
+  readonly dev?: true
+}
+
+interface Notice {
+  readonly name: string
+  readonly license: string
+  readonly text: string
+}
+
+const ROOT = new URL('..', import.meta.url).pathname
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8').trim()
+const PACKAGES: Readonly<Record<string, Package>> = JSON.parse(read('package-lock.json')).packages
+
+/** Inside the binaries of uWebSockets.js and lmdb, whose packages do not say so. The Apache License stands under detect-libc. */
+const INSIDE: readonly Notice[] = [
+  {
+    name: 'uWebSockets.js, uWebSockets, uSockets (in the HTTP server)',
+    license: 'Apache-2.0',
+    text: read('scripts/licenses/uwebsockets.txt'),
+  },
+  {
+    name: 'BoringSSL (in the HTTP server)',
+    license: 'OpenSSL AND ISC',
+    text: read('scripts/licenses/boringssl.txt'),
+  },
+  { name: 'lsquic (in the HTTP server)', license: 'MIT', text: read('scripts/licenses/lsquic.txt') },
+  {
+    name: 'LMDB (in lmdb)',
+    license: 'OLDAP-2.8',
+    text: read('node_modules/lmdb/dependencies/lmdb/libraries/liblmdb/LICENSE'),
+  },
+]
+
+/** Packages for other platforms are not installed, and have the license of those for this one. */
+function noticeOf(path: string): Notice[] {
+  if (!existsSync(join(ROOT, path))) return []
+  const { version, license = '' } = PACKAGES[path]!
+  const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+  const files = readdirSync(join(ROOT, path)).filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
+  const text = files.map(file => read(join(path, file))).join('\n\n') || `License: ${license}`
+  return [{ name: `${name} ${version}`, license, text }]
+}
+
+const shipped = Object.keys(PACKAGES).filter(path => path !== '' && !PACKAGES[path]!.dev)
+const notices = [...INSIDE, ...shipped.flatMap(noticeOf)]
+const line = '-'.repeat(80)
+const parts = notices.map(({ name, license, text }) => `${line}\n${name}\n${license}\n\n${text}\n`)
+const list = notices.map(({ name, license }) => `  ${name}: ${license}`)
+const head = `powgate contains the following software of others.\n\n${list.join('\n')}\n`
+writeFileSync(join(ROOT, 'dist/THIRD_PARTY_NOTICES'), [head, ...parts].join('\n'))
