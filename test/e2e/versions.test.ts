@@ -1,0 +1,65 @@
+/**
+ * Two versions side by side on one Redis, as in a roll: the version before, built from its commit, and this one. What one of
+ * them issued, the other takes, and a use at either is a use at both.
+ */
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { Client } from '../harness/client.ts'
+import { freshAddress } from '../harness/http.ts'
+import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+/** The tag of the last release; until there is one, the last commit before tokens could carry an action. */
+const BEFORE = 'd98becb'
+
+let services: { old: TestService; new: TestService }
+let site: TestSite
+let clients: { old: Client; new: Client }
+
+before(async () => {
+  const dir = temporaryDir('version-before')
+  execFileSync('sh', ['-c', `git archive ${BEFORE} | tar -xf - -C "$1"`, 'sh', dir], { cwd: ROOT })
+  symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
+  for (const script of ['build:typebox', 'build:service', 'build:dashboard', 'build:widget'])
+    execFileSync('npm', ['run', '-s', script], { cwd: dir })
+  const next = await TestService.start('redis', UNLIMITED)
+  const onTheSame = { ...UNLIMITED, REDIS_URL: next.redis!.url }
+  const old = await TestService.start('embedded', onTheSame, join(dir, 'dist/main.js'))
+  services = { old, new: next }
+  site = await next.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  clients = { old: new Client(old.url), new: new Client(next.url) }
+})
+after(async () => {
+  await services.old.stop()
+  await services.new.stop()
+})
+
+for (const [first, second] of [
+  ['old', 'new'],
+  ['new', 'old'],
+] as const) {
+  test(`a challenge and a token of the ${first} version, at the ${second} one, once`, async () => {
+    const from = freshAddress()
+    const solution = await clients[first].solved(site.siteKey, { from })
+    const { token } = (await clients[second].verify(site.siteKey, solution, { from })).json
+    const again = await clients[first].verify(site.siteKey, solution, { from })
+    assert.equal(again.json.code, 'nonce-used')
+    const redeemed = await clients[first].verifyToken(site.apiKey, { token, expectedIp: from })
+    assert.equal(redeemed.json.success, true, redeemed.text)
+    const spent = await clients[second].verifyToken(site.apiKey, { token })
+    assert.equal(spent.json.code, 'token-used')
+  })
+}
+
+test('a token with an action is of a form that the old version refuses, and does not spend', async () => {
+  const from = freshAddress()
+  const solution = await clients.new.solved(site.siteKey, { from }, { action: 'login' })
+  const { token } = (await clients.new.verify(site.siteKey, solution, { from })).json
+  assert.equal((await clients.old.verifyToken(site.apiKey, { token })).json.code, 'invalid-token')
+  assert.equal((await clients.new.verifyToken(site.apiKey, { token })).json.success, true)
+})
