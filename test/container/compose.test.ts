@@ -1,15 +1,16 @@
 /**
  * compose.yaml: its settings exist and have valid values, and its files are there. Its grace period is longer than a
- * stop takes, and it grants no more rights than the service needs.
+ * stop takes, and it grants no more rights than the service needs. The files for Kubernetes fit each other and the metrics.
  */
 
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { parse } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 import { type Config, loadConfig } from '../../src/config/config.ts'
 import { SETTINGS, type Setting } from '../../src/config/settings.ts'
+import { METRICS } from '../../src/metrics/table.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
@@ -50,4 +51,31 @@ test('compose.yaml', () => {
     for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))
       assert.ok(made.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)
   }
+})
+
+test('kustomization.yaml', () => {
+  const { resources } = parse(textOf('docs/examples/kustomization.yaml'))
+  // biome-ignore lint/suspicious/noExplicitAny: objects of any kind
+  const objects: any[] = resources.flatMap((name: string) =>
+    parseAllDocuments(textOf(`docs/examples/${name}`)).map(document => document.toJS()),
+  )
+  const one = (kind: string) => objects.find(object => object.kind === kind)
+  for (const { apiVersion, kind, metadata } of objects)
+    assert.ok(apiVersion && kind && metadata.name.startsWith('powgate'), JSON.stringify(metadata))
+  const { template } = one('Deployment').spec
+  const [container] = template.spec.containers
+  const ports = container.ports.map(({ name }: { name: string }) => name)
+  const { selector, podMetricsEndpoints } = one('PodMonitor').spec
+  assert.deepEqual(selector.matchLabels, template.metadata.labels)
+  assert.ok(ports.includes(podMetricsEndpoints[0].port))
+  const { scaleTargetRef, metrics } = one('HorizontalPodAutoscaler').spec
+  assert.deepEqual(scaleTargetRef, {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    name: one('Deployment').metadata.name,
+  })
+  const names = Object.values(METRICS).map(({ name }) => name)
+  assert.ok(names.includes(metrics[0].pods.metric.name))
+  const env = container.env.map(({ name, value }: { name: string; value: string }) => [name, value])
+  assert.ok(configOf(Object.fromEntries(env)).redis)
 })
