@@ -14,7 +14,7 @@ import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
 import { apiKeyId } from '../domain/site.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, isNonceText } from '../protocol/proof.ts'
 import type { Challenge, RedemptionResult, Solution, VerificationResult } from '../protocol/wire.ts'
-import { type FirstKeys, readFirstKeys } from '../sites/first-keys.ts'
+import { type FirstKeys, pathOfFirstKeys, readFirstKeys } from '../sites/first-keys.ts'
 import { SITE_KEY_RULE, UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import type { CommandEntry, Flag, Input } from './command.ts'
@@ -158,7 +158,7 @@ async function keysOf(input: Input): Promise<FirstKeys> {
   if (first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
   throw new UsageError(
-    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, since ${dataDir} has no keys of a first start for them`,
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${pathOfFirstKeys(dataDir)}`,
   )
 }
 

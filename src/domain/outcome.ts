@@ -293,7 +293,7 @@ const TABLE = {
     as: { status: 400, code: 'score-too-low', siteverify: 'score-too-low', kind: 'tokens' },
     message: 'The score of the token is below the lowest that the site accepts.',
     meaning: 'The token was right, but its score is below the min-score of the site. The token is used up.',
-    advice: 'A bot, or a browser like one: powgate explain tells its signals.',
+    advice: 'A bot, or a browser like one: its verification, before this, tells the signals and the score.',
   },
   'test-key-fails': {
     as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'routine' },

@@ -7,7 +7,7 @@ import { equalInConstantTime } from './keyring.ts'
 import { OriginList } from './origin.ts'
 import { DEFAULT_POLICY } from './policy.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
-import { completed, inEffect, type SiteSettings } from './site-fields.ts'
+import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
 /** A site as it is stored. Times are Unix milliseconds. */
 export interface SiteRecord extends SiteSettings {
@@ -66,7 +66,7 @@ export interface Site {
 export const SITE_DEFAULTS: Readonly<SiteSettings> = completed({ name: '' })
 
 export function compileSite(stored: SiteRecord): Site {
-  const record = { ...stored, ...inEffect(stored) }
+  const record = { ...stored, ...withLater(inEffect(stored), laterFields(stored)) }
   const digest = createHash('sha256').update(record.siteKey).digest()
   const { allow, block } = record.ipRules
   const hasIpRules = allow.length + block.length > 0

@@ -11,18 +11,22 @@ export interface FirstKeys {
   readonly apiKey: string
 }
 
+export function pathOfFirstKeys(dataDir: string): string {
+  return join(dataDir, FILE)
+}
+
 /** Returns the path. */
 export function writeFirstKeys(dataDir: string, { siteKey, apiKey }: FirstKeys): string {
-  const path = join(dataDir, FILE)
+  const path = pathOfFirstKeys(dataDir)
   const text = `POWGATE_SITE_KEY=${siteKey}\nPOWGATE_API_KEY=${apiKey}\n`
   writeFileSync(path, text, { mode: 0o600, flush: true })
   return path
 }
 
-/** undefined if there was no first start, or the file was removed. */
+/** undefined if there is no such file, or it cannot be read as one. */
 export function readFirstKeys(dataDir: string): FirstKeys | undefined {
   try {
-    const text = readFileSync(join(dataDir, FILE), 'utf8')
+    const text = readFileSync(pathOfFirstKeys(dataDir), 'utf8')
     const [, siteKey, apiKey] = /^POWGATE_SITE_KEY=(\S+)\nPOWGATE_API_KEY=(\S+)\n$/.exec(text) ?? []
     return siteKey === undefined || apiKey === undefined ? undefined : { siteKey, apiKey }
   } catch {

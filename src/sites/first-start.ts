@@ -1,5 +1,6 @@
 /** Before the primary process forks: reaches the store once, and creates the sites of a first start and of the demo. */
 
+import { resolve } from 'node:path'
 import { isatty } from 'node:tty'
 import { type Config, type DemoMode, localUrl } from '../config/config.ts'
 import { isSecretToBeMade, resolveSecrets } from '../config/secrets.ts'
@@ -77,7 +78,7 @@ export async function prepareStart(config: Config, log: Logger, totals: Gauged):
     if (isFirst) {
       const { site, apiKey } = await createSite(store.sites, { name: 'demo' }, authorInService('first start'))
       const keys = { siteKey: site.siteKey, apiKey }
-      printFirstSite(keys, writeFirstKeys(config.dataDir, keys), localUrl(config), demo === 'on')
+      printFirstSite(keys, config.dataDir, localUrl(config), demo === 'on')
     } else if (sites.length === 0) {
       log.info(`there are no sites yet; create one: ${COMMAND} site create --name NAME`)
     }
@@ -107,7 +108,11 @@ function waitingLines(config: Config, log: Logger, totals: Gauged, description: 
  * Without a terminal the text goes into the log of a container or of the system, which is no place for the API key. Standard
  * output is for lines of the log there.
  */
-function printFirstSite({ siteKey, apiKey }: FirstKeys, path: string, url: string, hasDemo: boolean): void {
+function printFirstSite(keys: FirstKeys, dataDir: string, url: string, hasDemo: boolean): void {
+  const { siteKey, apiKey } = keys
+  const path = writeFirstKeys(dataDir, keys)
+  const isUsual = resolve(dataDir) === resolve('data')
+  const variable = isUsual ? '' : `POWGATE_DATA_DIR=${resolve(dataDir)} `
   const isTerminal = isatty(1)
   const out = isTerminal ? process.stdout : process.stderr
   out.write(`
@@ -118,7 +123,7 @@ First start: a demo site was created, open to every origin.
 
 Try the whole flow with these keys from another terminal:
 
-  ${COMMAND} try --url ${url}
+  ${variable}${COMMAND} try --url ${url}
 
 ${hasDemo ? `Or open the demo page in a browser (it has a site and keys of its own):\n\n  ${url}/demo\n\n` : ''}`)
 }

@@ -113,7 +113,7 @@ const MISUSES: Readonly<
     [['solve', 'a'.repeat(32), '29'], /^DIFFICULTY: expected an integer from 16 to 28, got "29"$/],
     [
       'try',
-      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, since .* has no keys/,
+      /^--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in \S+first-keys$/,
     ],
     [
       `try --site-key ${SITE}`,

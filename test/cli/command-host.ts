@@ -28,7 +28,7 @@ async function run({ args, env }: Call): Promise<void> {
   const [out, err] = [process.stdout, process.stderr].map(written)
   const code: number = await answer(args)
   // A process of its own would not end as long as anything is open.
-  const isClosed = () => String(process.getActiveResourcesInfo()) === open
+  const isClosed = () => process.getActiveResourcesInfo().every(resource => open.includes(resource))
   await eventually(LEFT_OPEN_MS, () => `${process.getActiveResourcesInfo()} in place of ${open}`, isClosed)
   process.send!({ code, out: out!.join(''), err: err!.join('') } satisfies Ended)
 }
@@ -41,4 +41,4 @@ function written(stream: NodeJS.WriteStream): string[] {
 }
 
 process.on('message', (call: Call) => void run(call))
-const open = String(process.getActiveResourcesInfo())
+const open = process.getActiveResourcesInfo()

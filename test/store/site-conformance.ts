@@ -13,6 +13,7 @@ import {
   SITE_DEFAULTS,
   type SiteRecord,
 } from '../../src/domain/site.ts'
+import { laterFields } from '../../src/domain/site-fields.ts'
 import { planApply, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { raiseSite, updateApiKey, updateSite } from '../../src/sites/sites.ts'
@@ -108,6 +109,7 @@ export function siteConformance(under: () => TestStore): void {
     const [change] = planApply([entry], [await read()], options).changes
     assert.ok(await writeSite(store(), change!.after, change!.before))
     await assertKept()
+    assert.deepEqual(laterFields(compileSite(await read()).record), laterFields(site), 'in a worker')
     const shown = new Map(siteFields(await read()))
     assert.equal(shown.get('minAge'), '3 (of a later version: kept, not used)')
     assert.match(shown.get('limits.burst')!, /^\{"of":9\} /)
