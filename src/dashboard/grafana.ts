@@ -318,7 +318,7 @@ const PARTS: readonly Part[] = [
       sum(of('powgate_build_info'), 'instance, version, node'),
     ),
     table(
-      52,
+      53,
       'HTTP server',
       'The build of uWebSockets.js on each host, and whether the tests ran on it.',
       sum(of('powgate_server_build_info'), 'instance, package, version, sha256, tested'),
