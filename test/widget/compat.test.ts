@@ -175,7 +175,11 @@ test('markup calls functions of the page by name, bound ones too, and none of th
     'turnstile',
     `<div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="alert"></div>
 <div class="cf-turnstile" data-sitekey="${SITE_KEY}" data-callback="bound"></div>`,
-    { query: '?onload=confirm', script: "window.bound = note('bound').bind(null)" },
+    {
+      query: '?onload=settle',
+      script: `window.bound = note('bound').bind(null)
+window.settled = new Promise(resolve => { window.settle = resolve })`,
+    },
   )
   const dialogs: string[] = []
   page.on('dialog', dialog => {
@@ -183,6 +187,7 @@ test('markup calls functions of the page by name, bound ones too, and none of th
     void dialog.dismiss()
   })
   await called(page, 'bound')
+  await page.evaluate('window.settled')
   await until(page, "[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')")
   assert.deepEqual(dialogs, [])
 })

@@ -276,10 +276,11 @@ function callbackOf(value: unknown): ((value?: string) => unknown) | undefined {
   return undefined
 }
 
-/** A function of the page that is bound to an object shows no code either, but its name tells. */
+/** Bound functions, and those that settle a promise, show no code either, but have no name of the browser's. */
 function isNative(found: { readonly name: string }): boolean {
   return (
-    /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) && !/^bound /.test(found.name)
+    /\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(found)) &&
+    !/^(bound |$)/.test(found.name)
   )
 }
 
