@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -142,9 +142,11 @@ test('a data directory that cannot be used is one clear line naming the variable
   const dir = temporaryDir('start')
   writeFileSync(join(dir, 'file'), '')
   const asFile = await start({ POWGATE_DATA_DIR: join(dir, 'file') }).ended
+  symlinkSync(join(dir, 'nowhere/at/all'), join(dir, 'dangling'))
+  const dangling = await start({ POWGATE_DATA_DIR: join(dir, 'dangling/powgate') }).ended
   chmodSync(dir, 0o000)
   const unreadable = await start({ POWGATE_DATA_DIR: dir }, OBEYING).ended
-  for (const { code, stderr } of [asFile, unreadable]) {
+  for (const { code, stderr } of [asFile, dangling, unreadable]) {
     assert.equal(code, 1)
     assert.match(stderr, /^POWGATE_DATA_DIR: cannot use the directory .*\n$/)
   }

@@ -63,6 +63,14 @@ test('redis: SCRIPT FLUSH is healed without a refusal', async t => {
   assert.equal((await challengeOn(store, { addressKey: freshKey() })).status, 'admitted')
 })
 
+test('redis: a record that is no JSON is named', async t => {
+  const { store, admin } = await startRedis(t)
+  await admin.zadd('test:{sites}:changes', 1, 's/broken')
+  await admin.set('test:{sites}:record:s/broken', 'garbage')
+  for (const read of [() => store.sites.listSites(), () => store.sites.readSite('broken')])
+    await assert.rejects(read, /^Error: the record "s\/broken" in Redis is not JSON$/)
+})
+
 test('redis: after its memory is lost, what was issued before is refused as forgotten', async t => {
   const told: number[][] = []
   const onForgotten = (...numbers: number[]) => told.push(numbers)

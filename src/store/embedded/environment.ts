@@ -39,7 +39,7 @@ export function prepareDataDir(dataDir: string, makes: boolean): void {
     const { code, message } = error as NodeJS.ErrnoException
     const path = resolve(dataDir)
     throw new StoreSetupError(
-      code === 'ENOENT'
+      code === 'ENOENT' && !makes
         ? `POWGATE_DATA_DIR: there is no ${path}, and only serve makes it: name the directory of the service, here or in the file of --config`
         : `POWGATE_DATA_DIR: cannot use the directory ${path}: ${message}`,
     )

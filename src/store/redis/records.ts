@@ -128,7 +128,7 @@ export class RedisRecords extends Members implements SiteStore {
 
   protected async readMember<Stored>(member: string): Promise<Stored | undefined> {
     const json = await this.#connection.ask('get', this.#recordKey(member))
-    return json === null ? undefined : (JSON.parse(json as string) as Stored)
+    return json === null ? undefined : parsed<Stored>(member, json as string)
   }
 
   protected async listMembers<Stored>(kind: MemberKind): Promise<Stored[]> {
@@ -137,10 +137,11 @@ export class RedisRecords extends Members implements SiteStore {
       .filter(member => member.startsWith(kind))
     const records: Stored[] = []
     for (let start = 0; start < wanted.length; start += LIST_CHUNK) {
-      const keys = wanted.slice(start, start + LIST_CHUNK).map(member => this.#recordKey(member))
-      for (const json of (await this.#connection.ask('mget', ...keys)) as (string | null)[]) {
-        if (json !== null) records.push(JSON.parse(json) as Stored)
-      }
+      const some = wanted.slice(start, start + LIST_CHUNK)
+      const keys = some.map(member => this.#recordKey(member))
+      const texts = (await this.#connection.ask('mget', ...keys)) as (string | null)[]
+      for (const [index, json] of texts.entries())
+        if (json !== null) records.push(parsed<Stored>(some[index]!, json))
     }
     return records
   }
@@ -164,6 +165,15 @@ export class RedisRecords extends Members implements SiteStore {
 
   #recordKey(member: string): string {
     return this.#key(`record:${member}`)
+  }
+}
+
+/** @throws an error that names the record */
+function parsed<Stored>(member: string, json: string): Stored {
+  try {
+    return JSON.parse(json) as Stored
+  } catch {
+    throw new Error(`the record ${JSON.stringify(member)} in Redis is not JSON`)
   }
 }
 
