@@ -21,6 +21,8 @@ export interface Call {
   readonly from?: string
   /** For https: the name that is asked for, and a certificate to show. Who answers is not asked. */
   readonly tls?: Pick<RequestOptions, 'servername' | 'cert' | 'key'>
+  /** Another program than powgate answers: what it tells of a visitor's secrets is not ours. */
+  readonly isForeign?: true
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
@@ -35,7 +37,7 @@ export function listenToAnswers(hear: Listener): void {
 
 export function call(
   url: string,
-  { method = 'GET', headers = {}, body, from, tls }: Call = {},
+  { method = 'GET', headers = {}, body, from, tls, isForeign }: Call = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const connection = tls === undefined ? { agent } : { ...tls, agent: false, rejectUnauthorized: false }
@@ -45,7 +47,7 @@ export function call(
       incoming.on('data', chunk => chunks.push(chunk))
       incoming.on('end', () => {
         const text = Buffer.concat(chunks).toString()
-        noteAnswer(url, incoming.statusCode ?? 0, text, incoming.headers)
+        if (!isForeign) noteAnswer(url, incoming.statusCode ?? 0, text, incoming.headers)
         const { statusCode: status = 0, headers } = incoming
         const answer = { status, headers, text, json: parse(text) }
         try {

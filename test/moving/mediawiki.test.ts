@@ -75,7 +75,7 @@ async function startWiki(mode: string): Promise<string> {
   leftovers.add({ stop: () => endProcess(child) })
   const url = `http://127.0.0.1:${port}/index.php`
   await eventually(START_MS, 'the wiki shows its main page', async () => {
-    const answer = await call(`${url}?title=Main_Page`).catch(() => undefined)
+    const answer = await call(`${url}?title=Main_Page`, { isForeign: true }).catch(() => undefined)
     return answer?.status === 200
   })
   return url
@@ -121,6 +121,7 @@ class Visitor {
       headers: { Cookie, ...type },
       ...(fields === undefined ? {} : { body: `${new URLSearchParams(fields)}` }),
       from: this.from,
+      isForeign: true,
     })
     for (const cookie of answer.headers['set-cookie'] ?? []) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!
