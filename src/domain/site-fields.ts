@@ -245,17 +245,17 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
 
 /** The fields of a record that are no settings. */
 const ABOUT_THE_RECORD = ['siteKey', 'createdAt', 'updatedAt', 'raise']
+const KNOWN = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
+const GROUPS = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
 
 /** Fields that a later version of powgate stored, by their names as in `FIELDS`. This version keeps them, without effect. */
 export function laterFields(record: object): ReadonlyMap<string, unknown> {
-  const known = new Set([...ABOUT_THE_RECORD, ...FIELDS.map(({ name }) => name)])
-  const groups = new Set(FIELDS.filter(({ path }) => path.length > 1).map(({ path }) => path[0]))
   const named = Object.entries(record).flatMap(([name, value]) =>
-    groups.has(name)
-      ? Object.entries(value as Tree).map(([part, inner]) => [`${name}.${part}`, inner] as const)
+    GROUPS.has(name)
+      ? Object.entries(Object(value)).map(([part, inner]) => [`${name}.${part}`, inner] as const)
       : [[name, value] as const],
   )
-  return new Map(named.filter(([name]) => !known.has(name)))
+  return new Map(named.filter(([name]) => !KNOWN.has(name)))
 }
 
 /** Settings with those of `laterFields`. */

@@ -110,6 +110,7 @@ export function siteConformance(under: () => TestStore): void {
     assert.ok(await writeSite(store(), change!.after, change!.before))
     await assertKept()
     assert.deepEqual(laterFields(compileSite(await read()).record), laterFields(site), 'in a worker')
+    assert.equal(compileSite({ ...site, limits: null } as unknown as SiteRecord).record.name, NAME)
     const shown = new Map(siteFields(await read()))
     assert.equal(shown.get('minAge'), '3 (of a later version: kept, not used)')
     assert.match(shown.get('limits.burst')!, /^\{"of":9\} /)
