@@ -19,7 +19,12 @@ export interface ServerBuild {
 let found: ServerBuild | undefined
 
 export function serverBuild(): ServerBuild {
-  found ??= look()
+  try {
+    found ??= look()
+  } catch {
+    // An upgrade may be replacing the package: /metrics must go on.
+    return { name: 'unknown', version: '-', sha256: '-', isTested: false }
+  }
   return found
 }
 
