@@ -34,10 +34,11 @@ interface Request {
   readonly answer: string
 }
 
-/** A call that Redis saw: a request, or an exchange of loads. */
+/** A call that Redis saw: a request, or an exchange of what networks bring. */
 interface Seen {
   readonly atMs: number
-  readonly isRequest: boolean
+  /** Of an exchange: how many proofs its worker reports. */
+  readonly proofs?: number
   /** Of a worker. */
   readonly connection: string
 }
@@ -61,7 +62,7 @@ const CARRIER = new Addresses({ addresses: 250, perNetwork: 250 }, 7)
 const SHIFT_MS = 17
 const BASE = 16
 const SEEN_MS = 60_000
-const EXCHANGED = ':{load}:'
+const EXCHANGED = ':{load}:networks'
 const ADMITTED = ':l:'
 
 /** People, an address that asks too often, wrong counters alone and among right ones, a carrier, and a /48 in bursts. */
@@ -136,9 +137,10 @@ export async function compareWithService(seconds: number, seed: number): Promise
     const monitor = await redis.monitor()
     connections.push(monitor)
     monitor.on('monitor', (time: string, args: string[], source: string) => {
-      const isRequest = args.some(arg => arg.includes(ADMITTED))
-      if (source === 'lua' || !(isRequest || args.some(arg => arg.includes(EXCHANGED)))) return
-      seen.push({ atMs: Math.floor(Number(time) * 1000), isRequest, connection: source })
+      const exchanged = args.findIndex(arg => arg.endsWith(EXCHANGED))
+      if (source === 'lua' || (exchanged < 0 && !args.some(arg => arg.includes(ADMITTED)))) return
+      const call = { atMs: Math.floor(Number(time) * 1000), connection: source }
+      seen.push(exchanged < 0 ? call : { ...call, proofs: Number(args[exchanged + 2]) })
     })
     const requests: Request[] = []
     const startMs = performance.now()
@@ -148,7 +150,7 @@ export async function compareWithService(seconds: number, seed: number): Promise
       requests.push(...(await requested(client, siteKey, visit)))
     }
     // What Redis tells comes on a connection of its own, perhaps after the last answer.
-    const isSeen = () => seen.filter(({ isRequest }) => isRequest).length >= requests.length
+    const isSeen = () => seen.filter(isRequest).length >= requests.length
     await eventually(SEEN_MS, 'Redis tells of all requests', async () => isSeen())
     return await compared(requests, seen, history)
   } finally {
@@ -189,9 +191,8 @@ async function compared(
   seen: readonly Seen[],
   { load, networks }: Service,
 ): Promise<Agreement> {
-  const times = seen.filter(({ isRequest }) => isRequest)
-  if (times.length !== requests.length)
-    throw new ToolError(`${requests.length} requests, but Redis saw ${times.length}`)
+  const count = seen.filter(isRequest).length
+  if (count !== requests.length) throw new ToolError(`${requests.length} requests, but Redis saw ${count}`)
   const clock = { nowMs: 0 }
   const simulated = new Service(clock, WORKERS, BASE)
   Object.assign(simulated, { load, networks })
@@ -201,10 +202,10 @@ async function compared(
   const challenges = new Map<Address, Challenge>()
   const differences: string[] = []
   let index = 0
-  for (const { atMs, isRequest, connection } of seen) {
-    clock.nowMs = atMs
-    const worker = connections.indexOf(connection)
-    if (!isRequest) {
+  for (const call of asWorkersSaw(seen, requests)) {
+    clock.nowMs = call.atMs
+    const worker = connections.indexOf(call.connection)
+    if (!isRequest(call)) {
       await simulated.exchangeOf(worker)
       continue
     }
@@ -219,6 +220,26 @@ async function compared(
   const bits = [...new Set(answers.map(Number).filter(value => value > 0))].sort((a, b) => a - b)
   const limited = answers.filter(answer => answer === 'limited').length
   return { requests: requests.length, limited, bits, differences }
+}
+
+function isRequest({ proofs }: Seen): boolean {
+  return proofs === undefined
+}
+
+/** A worker may report while Redis' answer to a proof is under way: then the report lacks the proof, and goes before it. */
+function asWorkersSaw(seen: readonly Seen[], requests: readonly Request[]): Seen[] {
+  const calls: Seen[] = []
+  const unreported = new Map<string, Seen[]>()
+  let index = 0
+  for (const call of seen) {
+    const { proofs, connection } = call
+    const accepted = unreported.get(connection) ?? []
+    const late = proofs === undefined ? undefined : accepted[proofs]
+    calls.splice(late === undefined ? calls.length : calls.indexOf(late), 0, call)
+    if (proofs !== undefined) unreported.set(connection, accepted.slice(proofs))
+    else if (requests[index++]!.answer === 'passed') unreported.set(connection, [...accepted, call])
+  }
+  return calls
 }
 
 function decided(
