@@ -24,6 +24,7 @@ const REST = [
   'bench',
   'container/container.test.ts',
   'container/container-24.test.ts',
+  'container/kubernetes.test.ts',
   'contract/hosts.test.ts',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',

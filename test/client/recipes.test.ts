@@ -1,9 +1,9 @@
 /** The client's packed npm package on each runtime, and the recipes of client/recipes, against a running service. */
 
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
@@ -11,6 +11,7 @@ import { QUICK_DIFFICULTY, QuickClient } from '../contract/support.ts'
 import { FaultyProxy } from '../harness/browser-proxy.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
+import { installNpmPackages } from '../harness/packages.ts'
 import { freePort } from '../harness/ports.ts'
 import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -36,7 +37,7 @@ const environment = () => {
 }
 
 before(async () => {
-  installPeers()
+  installNpmPackages(PEERS)
   const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd: CLIENT })
   const packed = join(project, 'node_modules/powgate-client')
   mkdirSync(packed, { recursive: true })
@@ -54,19 +55,6 @@ before(async () => {
   network = await FaultyProxy.start(service.port)
 })
 after(() => service?.stop())
-
-/** Into this folder, in the versions of its lock file. */
-function installPeers(): void {
-  const { dependencies } = JSON.parse(readFileSync(join(PEERS, 'package.json'), 'utf8'))
-  const installed = join(PEERS, 'node_modules/.package-lock.json')
-  const packages = existsSync(installed) ? JSON.parse(readFileSync(installed, 'utf8')).packages : {}
-  const isMissing = ([name, version]: [string, unknown]) =>
-    packages[`node_modules/${name}`]?.version !== version
-  if (!Object.entries(dependencies).some(isMissing)) return
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
-  const { status, stderr } = spawnSync('npm', args, { cwd: PEERS, encoding: 'utf8' })
-  assert.equal(status, 0, `npm ci in test/client failed: ${stderr}`)
-}
 
 test('the package holds what it needs and nothing else, depends on nothing and imports nothing', () => {
   const packed = join(project, 'node_modules/powgate-client')

@@ -1,11 +1,11 @@
 /** Backends that nobody here wrote, each through its own code: only their settings name powgate's address and keys. */
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
+import { installNpmPackages } from '../harness/packages.ts'
 import { TestService, type TestSite, UNLIMITED } from '../harness/service.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
@@ -16,9 +16,7 @@ let service: TestService
 let site: TestSite
 
 before(async () => {
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
-  const { status, stderr } = spawnSync('npm', args, { cwd: FOLDER, encoding: 'utf8' })
-  assert.equal(status, 0, `npm ci in test/moving failed: ${stderr}`)
+  installNpmPackages(FOLDER)
   service = await TestService.start('embedded', { ...UNLIMITED, POWGATE_TRUSTED_PROXIES: PROXY })
   const origins = [...HOSTS, 'other.example'].map(host => `https://${host}`)
   site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 }, origins })

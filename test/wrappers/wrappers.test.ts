@@ -4,7 +4,6 @@
  */
 
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import https from 'node:https'
 import { createRequire } from 'node:module'
@@ -14,6 +13,7 @@ import { fileURLToPath } from 'node:url'
 import { build, type Plugin } from 'esbuild'
 import type { Page } from 'playwright-core'
 import { eventually } from '../harness/eventually.ts'
+import { installNpmPackages } from '../harness/packages.ts'
 import { UNLIMITED } from '../harness/service.ts'
 import { closePage, startStage, visit } from '../harness/widget.ts'
 
@@ -24,9 +24,7 @@ const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
 const EXPIRED_MS = 350_000
 
 before(() => {
-  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund']
-  const { status, stderr } = spawnSync('npm', args, { cwd: FOLDER, encoding: 'utf8' })
-  assert.equal(status, 0, `npm ci in test/wrappers failed: ${stderr}`)
+  installNpmPackages(FOLDER)
 })
 
 afterEach(async () => {
