@@ -1,8 +1,10 @@
 /** `powgate check`: reports the mistakes of a configuration, and what the service would do. Changes nothing. */
 
 import { once } from 'node:events'
+import { accessSync, constants } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
+import { dirname } from 'node:path'
 import { type Config, ConfigError, type Environment, loadConfig } from '../config/config.ts'
 import { ListenError, type Place, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
@@ -96,11 +98,20 @@ function describeRules(config: Config, { facts, warnings }: CheckResults): void 
   if (config.demo === 'on') warnings.push('POWGATE_DEMO is on: /demo is public')
 }
 
-function describeWatching({ adminHost, adminPort }: Config, { facts, warnings }: CheckResults): void {
+function describeWatching(
+  { adminHost, adminPort, traceFile }: Config,
+  { facts, warnings, problems }: CheckResults,
+): void {
   const where = adminPort === undefined ? 'none: set POWGATE_ADMIN_PORT' : `${adminHost}:${adminPort}`
   facts.push(['health, metrics', where])
   if (adminPort !== undefined && !isLoopback(adminHost))
     warnings.push('POWGATE_ADMIN_HOST is no loopback address: whoever can reach it sees metrics and sites')
+  if (traceFile === undefined) return
+  try {
+    accessSync(dirname(traceFile), constants.W_OK)
+  } catch (error) {
+    problems.push(`POWGATE_TRACE_FILE: cannot write there: ${(error as Error).message}`)
+  }
 }
 
 // The machine: ports, limits of the process, settings of the kernel.

@@ -33,6 +33,7 @@ export async function readBytes(flag: string, path: string): Promise<Buffer> {
 export async function readObject<Value>(flag: string, path: string, { schema }: Kind<Value>): Promise<Value> {
   const { parseObject } = await import('../sites/parse-file.ts')
   const parsed = parseObject(await readBytes(flag, path), schema)
-  if ('problems' in parsed) throw new AdminError(parsed.problems.join('\n'))
+  if ('problems' in parsed)
+    throw new AdminError(parsed.problems.map(problem => `--${flag}: ${problem}`).join('\n'))
   return parsed.value as Value
 }

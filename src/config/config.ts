@@ -247,6 +247,8 @@ function checkedSecrets(text: string, variable: string, isNeeded: boolean, probl
   const secrets = list(text)
   if (isNeeded && secrets.length === 0) {
     problems.push(`POWGATE_SECRETS: needed with REDIS_URL; expected ${SETTINGS.POWGATE_SECRETS.expects}`)
+  } else if (secrets.length === 0 && text !== '') {
+    problems.push(`${variable}: expected ${SETTINGS.POWGATE_SECRETS.expects}`)
   }
   secrets.forEach((secret, index) => {
     if (secret.length < SECRET_CHARACTERS_MIN) {

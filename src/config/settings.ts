@@ -125,7 +125,7 @@ export const SETTING_GROUPS = {
   },
   Redis: {
     REDIS_URL: secret(
-      'redis://[user:password@]host[:port][/db], rediss:// for TLS, a comma-separated list or redis+cluster:// for a Cluster, redis+sentinel://host:port,.../name for Sentinel',
+      'redis://host[:port][/db], perhaps with user:password@ before the host, rediss:// for TLS, a comma-separated list or redis+cluster:// for a Cluster, redis+sentinel://host:port,.../name for Sentinel',
       'Redis or Valkey, 6.2 or newer. Without it the embedded store is used.',
     ),
     POWGATE_REDIS_USER: optional('a user name', 'User of Redis, if not in REDIS_URL.'),

@@ -144,6 +144,11 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     { POWGATE_SECRETS_FILE: fileOf('empty', '\n') },
     /^POWGATE_SECRETS_FILE: the file .*empty is empty$/,
   ],
+  'secrets that are commas': [{ POWGATE_SECRETS: ' ,,' }, /^POWGATE_SECRETS: expected one or more secrets/],
+  'a trace in a directory that is not there': [
+    { POWGATE_TRACE_FILE: join(dir, 'none', 'trace') },
+    /^POWGATE_TRACE_FILE: cannot write there: ENOENT/,
+  ],
   'a secret and its file': [
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
     /^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/,
@@ -183,7 +188,7 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     /^LOG_LEVEL: /,
     /^POWGATE_LOG_SUCCESSES: /,
     /^POWGATE_DEMO: /,
-    /^REDIS_URL: expected redis:\/\//,
+    /^REDIS_URL: expected redis:\/\/host.*user:password@/,
     /^POWGATE_SECRETS: secret 1 has 7 /,
     /^POWGATE_SECRETS: secret 2 has 7 /,
     /^POWGATE_TRUSTED_PROXIES: expected IP addresses and CIDRs.*got "nginx"$/,

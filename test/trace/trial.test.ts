@@ -229,16 +229,16 @@ test('all mistakes of a policy are listed, each with its name and what was expec
   const run = await powgate.run('site update', siteKey, '--shadow', file('wrong.json', wrong))
   assert.deepEqual([run.code, run.out], [1, ''])
   assert.deepEqual([...run.problems].sort(), [
-    'addressBitMax: there is no such field (did you mean addressBitsMax?); expected one of base, min, max, quietShare, addressBitsMax, failuresPerBit, failureBitsMax, neighbourBitsMax, loadBitsMax, loadBitsOnceMax, loadTolerated, usualRateMin, addressProofsFree, networkBitsMax, networkBitsQuietMax, historySpeaksFor, networksV4, networksV6',
-    'base: expected an integer from 16 to 28, got 15',
-    'loadBitsMax: expected an integer from 0 to 12, got "4"',
-    'networksV4[0].free: missing; expected a number from 1 to 1000000',
-    'networksV4[0].prefixBits: expected one of 24, 20, got 22',
-    'networksV4[0].slope: missing; expected a number from 0 to 1000000',
-    'quietShare: expected a number from 0 to 0.99, got 1',
+    '--shadow: addressBitMax: there is no such field (did you mean addressBitsMax?); expected one of base, min, max, quietShare, addressBitsMax, failuresPerBit, failureBitsMax, neighbourBitsMax, loadBitsMax, loadBitsOnceMax, loadTolerated, usualRateMin, addressProofsFree, networkBitsMax, networkBitsQuietMax, historySpeaksFor, networksV4, networksV6',
+    '--shadow: base: expected an integer from 16 to 28, got 15',
+    '--shadow: loadBitsMax: expected an integer from 0 to 12, got "4"',
+    '--shadow: networksV4[0].free: missing; expected a number from 1 to 1000000',
+    '--shadow: networksV4[0].prefixBits: expected one of 24, 20, got 22',
+    '--shadow: networksV4[0].slope: missing; expected a number from 0 to 1000000',
+    '--shadow: quietShare: expected a number from 0 to 0.99, got 1',
   ])
   const list = await powgate.problem(1, 'site update', siteKey, '--shadow', file('list.json', []))
-  assert.equal(list, 'the file: expected an object with numbers of a policy, got []')
+  assert.equal(list, '--shadow: the file: expected an object with numbers of a policy, got []')
   assert.match(await powgate.problem(1, 'site update', siteKey, '--shadow', dir), /^--shadow: cannot read /)
 })
 
