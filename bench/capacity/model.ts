@@ -1,5 +1,6 @@
 /** Computes what a load needs and what an attack costs, from measured costs. Pure: all figures are arguments. */
 
+import { ACCEPTED_MS } from '../../src/domain/address-log.ts'
 import type { Endpoint } from '../../test/harness/load/traffic.ts'
 import type { Spread } from '../../test/harness/measure.ts'
 import type { StoreKind } from '../../test/harness/service.ts'
@@ -128,8 +129,8 @@ function flowCost(costs: StoreCosts): FlowCost {
   }
 }
 
-/** A spent nonce is remembered for the default lifetime of a challenge and a margin of a minute. */
-export const REMEMBERED_SECONDS = 180
+/** An accepted proof counts for its address for so long, which is more than a used nonce needs. */
+export const REMEMBERED_SECONDS = ACCEPTED_MS / 1000
 
 /** @param bytesPerAddress in Redis, of an address with one challenge and one verification */
 function plan(

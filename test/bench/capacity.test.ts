@@ -81,11 +81,11 @@ test('the page has every figure, and the assumptions first', () => {
     text,
     /^Assumed and measured:\n\n- A visitor makes one challenge, one verification and one redemption/,
   )
-  // 10,000/s x 60 us = 0.6 cores, which at 60 % busy is one; 0.72 take two. Memory: 10,000/s x 180 s x 512 bytes.
+  // 10,000/s x 60 us = 0.6 cores, which at 60 % busy is one; 0.72 take two. Memory: 10,000/s x 300 s x 512 bytes.
   // 2^18 hashes at 16 MH/s are 16.4 ms of an attacker, and a visitor is 90 us of ours.
   for (const row of [
-    '| 10,000 | 1 (1-2) | 1 | 0.858 GiB |',
-    '| 1,000,000 | 100 (90-120) | 50 | 85.8 GiB |',
+    '| 10,000 | 1 (1-2) | 1 | 1.43 GiB |',
+    '| 1,000,000 | 100 (90-120) | 50 | 143 GiB |',
     '| Redis | 90 (84-102) | 0.00167 (0.00156-0.00189) | 10,000 |',
     '| typical | 0.477 GiB |',
     '| all at their limits | 0.954 GiB |',
