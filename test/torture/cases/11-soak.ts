@@ -33,6 +33,8 @@ const WARM_UP_SECONDS = 240
 const EXPIRY_MS = 480_000
 /** With the lifetimes set below, nothing that requests leave in the store lives longer. */
 const LIFE_SECONDS_MAX = 420
+/** The primary process reads each change. After 3,400 of them its code took no more memory, at one a second that is an hour. */
+const WARM_UP_CHANGES = 5000
 const CONNECTIONS = 128
 /** Workers remember the networks of visitors, up to a bound. The warm-up meets all networks of these addresses. */
 const ADDRESSES = 2 ** 18
@@ -76,7 +78,10 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
   const flood = { ...target, visitorsPerSecond: Number.POSITIVE_INFINITY, connections: 32 }
   const warmUp = { leaveShare: 0.5, warmUpMs: 0, measureMs: run.seconds(WARM_UP_SECONDS, 0.05) * 1000 }
   // At full load a store may miss its deadline.
-  const { bad, badAnswers } = await visitors.run({ ...flood, ...warmUp })
+  const [{ bad, badAnswers }] = await Promise.all([
+    visitors.run({ ...flood, ...warmUp }),
+    manyChanges(service, site.siteKey, run.count(WARM_UP_CHANGES, 20)),
+  ])
   run.figure('requests at full load that got neither what they wanted nor a refusal', bad)
   const others = badAnswers.filter(answer => !answer.includes('"store-unavailable"'))
   run.none('other answers at full load', others)
@@ -228,6 +233,12 @@ const CHANGE_MS = 2000
 const SITES_MAX = 20
 /** A change must be visible within two seconds. */
 const SEEN_MS = 2000
+
+async function manyChanges(service: TestService, siteKey: string, count: number): Promise<void> {
+  const store = await service.openSites()
+  for (let index = 0; index < count; index++) await updateSite(store, siteKey, { name: `warm-up ${index}` })
+  await store.close()
+}
 
 /** Creates, changes and disables a site at intervals, and checks that workers see each change; later with the same sites. */
 class SiteChanges {
