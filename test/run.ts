@@ -32,6 +32,7 @@ const REST = [
   'e2e/logs.test.ts',
   'e2e/lost-sites.test.ts',
   'e2e/packaging.test.ts',
+  'e2e/release.test.ts',
   'e2e/rolling.test.ts',
   'e2e/secrets.test.ts',
   'e2e/versions.test.ts',
