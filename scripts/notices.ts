@@ -5,11 +5,11 @@
 
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 interface Package {
   readonly version: string
   readonly license?: string
-  readonly dev?: true
 }
 
 interface Notice {
@@ -18,9 +18,11 @@ interface Notice {
   readonly text: string
 }
 
-const ROOT = new URL('..', import.meta.url).pathname
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8').trim()
-const PACKAGES: Readonly<Record<string, Package>> = JSON.parse(read('package-lock.json')).packages
+const PACKAGES: Readonly<Record<string, { readonly dev?: true }>> = JSON.parse(
+  read('package-lock.json'),
+).packages
 
 /** Inside the binaries of uWebSockets.js and lmdb, whose packages do not say so. The Apache License stands under detect-libc. */
 const INSIDE: readonly Notice[] = [
@@ -34,18 +36,28 @@ const INSIDE: readonly Notice[] = [
     license: 'OpenSSL AND ISC',
     text: read('scripts/licenses/boringssl.txt'),
   },
-  { name: 'lsquic (in the HTTP server)', license: 'MIT', text: read('scripts/licenses/lsquic.txt') },
+  {
+    name: 'lsquic, ls-qpack, ls-hpack (in the HTTP server)',
+    license: 'MIT',
+    text: read('scripts/licenses/lsquic.txt'),
+  },
   {
     name: 'LMDB (in lmdb)',
     license: 'OLDAP-2.8',
     text: read('node_modules/lmdb/dependencies/lmdb/libraries/liblmdb/LICENSE'),
+  },
+  {
+    name: 'LZ4 (in lmdb), xxHash (in the HTTP server)',
+    license: 'BSD-2-Clause',
+    text: read('node_modules/lmdb/dependencies/lz4/lib/LICENSE'),
   },
 ]
 
 /** Packages for other platforms are not installed, and have the license of those for this one. */
 function noticeOf(path: string): Notice[] {
   if (!existsSync(join(ROOT, path))) return []
-  const { version, license = '' } = PACKAGES[path]!
+  // As installed: another build of the HTTP server may stand in its place.
+  const { version, license = '' }: Package = JSON.parse(read(join(path, 'package.json')))
   const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
   const files = readdirSync(join(ROOT, path)).filter(file => /^(licen[cs]e|copying|notice)/i.test(file))
   const text = files.map(file => read(join(path, file))).join('\n\n') || `License: ${license}`

@@ -25,6 +25,7 @@ case $which in
     fi ;;
   *) echo "expected a tag such as v20.69.0, or npm:NAME@VERSION, got $which" >&2; exit 2 ;;
 esac
+trap '[ $? = 0 ] || echo "$which does not serve here. Put the locked package back: npm ci" >&2' EXIT
 npm install --no-save --no-audit --no-fund --ignore-scripts "uWebSockets.js@$package"
 node -e 'import("uWebSockets.js").then(({ App }) => App())'
 [ "${2:-}" = install ] || npm run -s build

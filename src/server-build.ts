@@ -1,6 +1,6 @@
 /**
  * Which build of uWebSockets.js is the HTTP server. Its author publishes no package, so this is a repack or a fork. The hash
- * of its binary tells whether the tests ran on it: native-binaries.sha256, in the form of sha256sum.
+ * of its binary tells whether it is a recorded one: native-binaries.sha256, in the form of sha256sum.
  */
 
 import { createHash } from 'node:crypto'
@@ -12,20 +12,19 @@ export interface ServerBuild {
   readonly version: string
   /** Of the binary for this platform, hexadecimal. */
   readonly sha256: string
-  /** Whether the tests of this version of powgate ran on it. */
-  readonly isTested: boolean
+  /** Whether its hash is recorded: on x64, the tests of this version ran on it. */
+  readonly isKnown: boolean
 }
 
-let found: ServerBuild | undefined
+export const UNKNOWN_BUILD = 'the binary of the HTTP server is none that powgate knows: run its tests on it'
 
 export function serverBuild(): ServerBuild {
   try {
-    found ??= look()
+    return look()
   } catch {
-    // An upgrade may be replacing the package: /metrics must go on.
-    return { name: 'unknown', version: '-', sha256: '-', isTested: false }
+    // An upgrade may be replacing the package: who asks must go on.
+    return { name: 'unknown', version: '-', sha256: '-', isKnown: false }
   }
-  return found
 }
 
 function look(): ServerBuild {
@@ -37,11 +36,12 @@ function look(): ServerBuild {
   const sha256 = createHash('sha256')
     .update(readFileSync(first(file, `bin/${file}`)))
     .digest('hex')
-  const tested = readFileSync(new URL('native-binaries.sha256', import.meta.url), 'utf8')
-  return { name, version, sha256, isTested: tested.includes(sha256) }
+  const recorded = readFileSync(new URL('native-binaries.sha256', import.meta.url), 'utf8')
+  return { name, version, sha256, isKnown: recorded.includes(sha256) }
 }
 
+/** Of the files as they are now: a process that runs may have loaded others. */
 export function serverBuildText(): string {
-  const { name, version, sha256, isTested } = serverBuild()
-  return `${name} ${version}, ${isTested ? 'tested' : 'not tested'} binary ${sha256.slice(0, 12)}`
+  const { name, version, sha256, isKnown } = serverBuild()
+  return `${name} ${version}, ${isKnown ? 'known' : 'unknown'} binary ${sha256.slice(0, 12)}`
 }

@@ -5,7 +5,6 @@ import { CONTENT_TYPE, exposition } from '../metrics/exposition.ts'
 import { cpuMicroseconds } from '../metrics/stats.ts'
 import type { Values } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
-import { serverBuild } from '../server-build.ts'
 import { VERSION } from '../version.ts'
 import type { AdminRoute, Supervisor } from './server.ts'
 
@@ -26,16 +25,17 @@ export function metricsRoute(totals: Totals, supervisor: Pick<Supervisor, 'askSt
 /** What the primary process measures: of itself, and of the workers from outside. */
 async function primaryGauges(totals: Totals): Promise<Values> {
   const { rss, heapUsed } = process.memoryUsage()
-  const server = serverBuild()
   const gauges: Values = {
     'residentBytes primary': rss,
     'heapBytes primary': heapUsed,
     startedAt: performance.timeOrigin / 1000,
-    [`serverBuild ${server.name} ${server.version} ${server.sha256} ${server.isTested}`]: 1,
   }
   const workers = totals
     .workers()
     .map(({ worker: { pid, build }, number }) => ({ name: `worker-${number}`, pid, build }))
+  for (const { server } of workers.map(({ build }) => build))
+    if (server !== undefined)
+      gauges[`serverBuild ${server.name} ${server.version} ${server.sha256} ${server.isKnown}`] = 1
   const primary = { name: 'primary', pid: process.pid, build: { version: VERSION, node: process.version } }
   const readings = [primary, ...workers].map(async ({ name, pid, build }) => {
     gauges[`build ${name} ${build.version} ${build.node}`] = 1

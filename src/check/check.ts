@@ -14,7 +14,7 @@ import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import { migratesConnections, openFilesMax } from '../http/open-files.ts'
-import { serverBuild, serverBuildText } from '../server-build.ts'
+import { serverBuild, serverBuildText, UNKNOWN_BUILD } from '../server-build.ts'
 import { type CheckResults, checkStore } from './store.ts'
 
 export async function check(env: Environment): Promise<CheckResults> {
@@ -30,7 +30,7 @@ export async function check(env: Environment): Promise<CheckResults> {
 
 async function examine(config: Config, env: Environment, findings: CheckResults): Promise<void> {
   findings.warnings.push(...config.warnings)
-  describeListening(config, findings)
+  await describeListening(config, findings)
   describeAddresses(config, findings)
   describeSecrets(config, env, findings)
   const sites = await checkStore(config, findings)
@@ -39,12 +39,17 @@ async function examine(config: Config, env: Environment, findings: CheckResults)
   await checkMachine(config, sites, findings)
 }
 
-function describeListening({ host, port, workers }: Config, { facts, warnings }: CheckResults): void {
+async function describeListening(
+  { host, port, workers }: Config,
+  { facts, warnings, problems }: CheckResults,
+): Promise<void> {
   const where = port === 0 ? `${host}, on a free port` : `${host}:${port}`
   facts.push(['listens on', `${where}, with ${workers} worker${workers === 1 ? '' : 's'}`])
   facts.push(['HTTP server', serverBuildText()])
-  if (!serverBuild().isTested)
-    warnings.push('the HTTP server is a build that powgate was not tested on: run its tests on it')
+  if (!serverBuild().isKnown) warnings.push(UNKNOWN_BUILD)
+  await import('uWebSockets.js').catch(error => {
+    problems.push(`the HTTP server cannot be loaded, npm ci puts it back: ${(error as Error).message}`)
+  })
 }
 
 function describeAddresses(config: Config, { facts, warnings, notes }: CheckResults): void {

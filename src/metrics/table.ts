@@ -243,8 +243,8 @@ export const METRICS = {
   ]),
   serverBuild: gauge(
     'powgate_server_build_info',
-    'The build of uWebSockets.js: its package, and the SHA-256 of its binary; always 1.',
-    ['package', 'version', 'sha256', 'tested'],
+    'The builds of uWebSockets.js in use: package, and SHA-256 of the binary; always 1.',
+    ['package', 'version', 'sha256', 'known'],
   ),
 } as const satisfies Readonly<Record<string, Metric>>
 

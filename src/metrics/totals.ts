@@ -3,6 +3,7 @@
  * process counts itself. A worker may run newer code than the primary process: the header of table.ts says what that means.
  */
 
+import type { ServerBuild } from '../server-build.ts'
 import { newCounts, valuesOf } from './counters.ts'
 import type { Snapshot } from './stats.ts'
 import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
@@ -10,8 +11,12 @@ import { metricOf, ROWS, SITES_MAX, type Values } from './table.ts'
 /** A worker process: its successor in the same slot is another one. */
 interface Worker {
   readonly pid: number | undefined
-  /** Versions of powgate and of Node.js. */
-  readonly build: { readonly version: string; readonly node: string }
+  /** Versions of powgate and of Node.js, and the HTTP server. */
+  readonly build: {
+    readonly version: string
+    readonly node: string
+    readonly server?: ServerBuild | undefined
+  }
 }
 
 export interface WorkerStats {

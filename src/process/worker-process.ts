@@ -3,6 +3,7 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
 import type { Snapshot } from '../metrics/stats.ts'
+import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
 
 /**
@@ -25,10 +26,11 @@ export type PrimaryMessage =
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
-/** Versions of powgate and of Node.js; '' if the worker's version of powgate does not say. */
+/** Versions of powgate and of Node.js, and the HTTP server; '' and undefined if the worker's version of powgate does not say. */
 export interface Build {
   readonly version: string
   readonly node: string
+  readonly server?: ServerBuild | undefined
 }
 
 export interface WorkerOrder {
@@ -174,7 +176,7 @@ export class WorkerProcess {
     this.silentChecks = 0
     switch (message.type) {
       case 'hello':
-        this.build = { version: message.version ?? '', node: message.node ?? '' }
+        this.build = { version: message.version ?? '', node: message.node ?? '', server: message.server }
         this.#send({ type: 'start', index: this.order.index, settings: this.order.settings })
         break
       case 'stats':

@@ -5,6 +5,7 @@ import { parseConfig } from '../config/config.ts'
 import { resolveSecrets, secretTexts } from '../config/secrets.ts'
 import { createLogger, endOnFault, logDestination } from '../log/logger.ts'
 import { type Server, startServer } from '../server.ts'
+import { serverBuild, UNKNOWN_BUILD } from '../server-build.ts'
 import { VERSION } from '../version.ts'
 import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
@@ -52,7 +53,8 @@ export async function runWorker(): Promise<void> {
   // Terminals and service managers signal all processes of a group; only the primary process acts on signals.
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => {})
 
-  void tell({ type: 'hello', version: VERSION, node: process.version })
+  const build = serverBuild()
+  void tell({ type: 'hello', version: VERSION, node: process.version, server: build })
   const { index, settings } = await order
   process.title = `powgate worker ${index}`
   try {
@@ -61,6 +63,7 @@ export async function runWorker(): Promise<void> {
     const output = await logDestination(config.logFormat)
     const log = createLogger(config.logLevel, { worker: index }, secrets, output)
     endOnFault(log)
+    if (!build.isKnown) log.warn(build, UNKNOWN_BUILD)
     server = await startServer(config, log, index)
   } catch (error) {
     await tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })

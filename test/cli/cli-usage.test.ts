@@ -296,7 +296,7 @@ describe('help', () => {
       const alone = new Powgate({}, { isFromSource, isAlone: true })
       const said = await alone.text('--version')
       assert.ok(said.startsWith(`powgate ${version}\nHTTP server: `))
-      assert.match(said, /: \S+ \d+\.\d+\.\d+, tested binary [0-9a-f]{12}\n$/)
+      assert.match(said, /: \S+ \d+\.\d+\.\d+, known binary [0-9a-f]{12}\n$/)
     }
   })
 })

@@ -6,10 +6,11 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
 import { freePort } from '../harness/ports.ts'
 import { temporaryDir } from '../harness/temporary.ts'
@@ -134,7 +135,15 @@ describe('packed and installed as a global command', () => {
         components.some(component => component.name === name),
         name,
       )
-    for (const inside of ['BoringSSL', 'lsquic', 'LMDB', 'µWebSockets.js™', 'Apache License\n'])
+    for (const inside of [
+      'BoringSSL',
+      'lsquic',
+      'LMDB',
+      'LZ4',
+      'xxHash',
+      'µWebSockets.js™',
+      'Apache License\n',
+    ])
       assert.ok(notices.includes(inside), inside)
   })
 
@@ -176,6 +185,38 @@ describe('packed and installed as a global command', () => {
       service.child.kill('SIGKILL')
     }
     assert.ok(!existsSync(join(elsewhere, 'data')), 'nothing was written where it was started')
+  })
+
+  test('metrics name the HTTP server that workers have loaded, until a roll another one; check says what cannot be loaded', async () => {
+    const [port, adminPort] = [String(await freePort()), String(await freePort())]
+    const env = { PORT: port, POWGATE_ADMIN_PORT: adminPort, POWGATE_DATA_DIR: join(dir, 'other') }
+    const binary = join(
+      installed,
+      `node_modules/uWebSockets.js/dist/bin/uws_${process.platform}_${process.arch}_${process.versions.modules}.node`,
+    )
+    const tested = readFileSync(binary)
+    const service = await serve(program, ['serve'], env)
+    const isKnown = async () =>
+      /powgate_server_build_info\{.*known="(\w+)"\} 1/.exec(
+        (await call(`http://127.0.0.1:${adminPort}/metrics`)).text,
+      )?.[1]
+    try {
+      rmSync(binary) // or the mapped file itself would change
+      const { stderr } = await run(program, ['check'], { env: environment(env) }).catch(error => error)
+      assert.match(stderr, /^the HTTP server cannot be loaded, npm ci puts it back: /m)
+      writeFileSync(binary, Buffer.concat([tested, Buffer.from('0')]))
+      assert.equal(await isKnown(), 'true')
+      service.child.kill('SIGHUP')
+      await eventually(60_000, 'all workers are new', async () =>
+        /all workers are new/.test(service.output()),
+      )
+      assert.equal(await isKnown(), 'false')
+      assert.match(service.output(), /none that powgate knows/)
+      assert.equal(await end(service), 0)
+    } finally {
+      service.child.kill('SIGKILL')
+      writeFileSync(binary, tested)
+    }
   })
 
   test('on a read-only file system, as nobody: only the data directory is written to', async () => {
