@@ -40,6 +40,8 @@ class PowGateElement extends HTMLElement implements Declared {
   #error: PowGateError | undefined
   #waiting: { readonly reason: WaitReason; readonly untilMs: number } | undefined
   #verification: Verification | undefined
+  /** Whether the last Send began the verification, which was announced by that. */
+  #isBySend = false
   #isDisabled = false
   /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
@@ -63,12 +65,13 @@ class PowGateElement extends HTMLElement implements Declared {
         this.#startIf('focus')
       },
       onSubmit: () => {
-        const isOff = autoOf(this) === 'off' && this.#verification === undefined
+        this.#isBySend = this.#verification === undefined
+        const isOff = autoOf(this) === 'off' && this.#isBySend
         if (!this.#isDisabled && !isOff) return this.execute()
         if (isOff) this.#view.reveal(false) // browsers complain only about what is visible
         return undefined
       },
-      onLate: () => this.#view.reveal(false),
+      onLate: () => this.#view.reveal(false, this.#isBySend),
       onFail: () => this.#state === 'failed' && this.#view.reveal(true),
     })
   }

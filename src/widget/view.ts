@@ -18,8 +18,8 @@ const STYLES = `
 padding:.5em .85em;color:var(--powgate-color,var(--_fg));background:var(--powgate-background,var(--_bg));
 border:1px solid var(--powgate-border,var(--_edge));border-radius:var(--powgate-radius,.5em)}
 .box:focus{outline:none}.box:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-.main{flex:1 1 8.5em;min-inline-size:0;display:flex;align-items:center;gap:.75em}.body{min-inline-size:0;overflow-wrap:break-word}
-.detail{display:block;font-size:.8125em}.detail:empty{display:none}
+.main{flex:1 1 8.5em;min-inline-size:0;display:flex;align-items:center;gap:.75em}.body{min-inline-size:0;overflow-wrap:break-word;white-space:pre-wrap}
+.text::after{content:' '}.detail{display:block;font-size:.8125em}.detail:empty{display:none}
 svg{flex:none;inline-size:1.75em;block-size:1.75em;fill:none;stroke-width:2.5;stroke-linecap:round;stroke-linejoin:round}
 .track{stroke:var(--powgate-track,var(--_soft))}
 .ring{stroke:var(--powgate-accent,var(--_main));stroke-dasharray:100;stroke-dashoffset:var(--_left,100);transform:rotate(-90deg);
@@ -74,7 +74,8 @@ export class View {
     addStyles(root)
     this.#icon.append(shape('circle', 'track', { cx: 12, cy: 12, r: 10 }), this.#ring, this.#mark)
     const body = make('span', 'body')
-    // The region is read as a whole when its text changes; a count-down alone is not.
+    // The region is read as a whole when its text changes; a count-down alone is not. Without the styles' space between them,
+    // which must not collapse, Orca says "BusyGoes on".
     body.setAttribute('role', 'status')
     this.#detail.setAttribute('aria-live', 'off')
     body.append(this.#text, this.#detail)
@@ -116,16 +117,20 @@ export class View {
   /**
    * For a visitor who has sent the form: scrolls the element into view, also an invisible one. The text is announced, though
    * it may have been announced before: a text that comes back after a moment counts as new.
+   *
+   * @param wasAnnounced since Send; only while the element was shown
    */
-  reveal(takesFocus: boolean): void {
+  reveal(takesFocus: boolean, wasAnnounced = false): void {
+    const wasShown = this.box.offsetWidth > 0
     this.#wasNeeded = true
     this.box.classList.add('needed')
     this.box.scrollIntoView({ block: 'nearest' })
     if (takesFocus) this.box.focus()
-    const { style } = this.#text
-    style.visibility = 'hidden'
+    if (wasAnnounced && wasShown) return
+    const parts = [this.#text, this.#detail]
+    for (const { style } of parts) style.visibility = 'hidden'
     setTimeout(() => {
-      style.visibility = ''
+      for (const { style } of parts) style.visibility = ''
     }, 100)
   }
 

@@ -41,8 +41,18 @@ const IN_VIEW = `(() => {
   return height > 0 && top > -1 && bottom <= innerHeight + 1
 })()`
 const untilSeen = (page: Page) => eventually(3000, 'the widget is in view', () => page.evaluate(IN_VIEW))
-const text = (page: Page) => page.locator('pow-gate .text').textContent()
 const send = (page: Page) => page.click('text=Send')
+
+/** Notes what a screen reader says: the whole region, when something in it changes or appears that is not excluded. */
+const LISTEN = `(() => {
+  window.spoken = []
+  const region = ${GATE}.shadowRoot.querySelector('[role=status]')
+  const isHeard = ({ target }) => !(target.closest ? target : target.parentElement).closest('[aria-live=off]')
+  const isShown = () => region.firstChild.checkVisibility({ checkVisibilityCSS: true })
+  new MutationObserver(changes => changes.some(isHeard) && isShown() && spoken.push([...region.children].map(part => part.textContent).join(' ').trim()))
+    .observe(region, { childList: true, characterData: true, subtree: true, attributes: true })
+})()`
+const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
 
 const refused = { status: 403, body: { error: 'Refused.', code: 'site-inactive' } }
 
@@ -58,9 +68,15 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
 
   test(`a submission that waits for longer than people do: in view, and sent all the same: ${attributes}`, async () => {
     const page = await open(attributes, { path: '/verify', delayMs: 4000 })
+    await page.evaluate(LISTEN)
     await send(page)
     await untilSeen(page)
-    assert.equal(await text(page), 'Verifying…')
+    await page.waitForTimeout(1000)
+    assert.deepEqual(await spoken(page), ['Verifying…'], 'announced once')
+    await send(page)
+    await untilSeen(page)
+    await page.waitForTimeout(200)
+    assert.deepEqual(await spoken(page), ['Verifying…', 'Verifying…'], 'again after another Send')
     assert.equal(pages.forms.length, 0)
     await eventually(10_000, 'the form arrives', () => pages.forms.length === 1)
   })
@@ -90,16 +106,6 @@ test('invisible: any wait is shown and announced, also one without an end', asyn
   await offline.evaluate(`void ${GATE}.execute()`)
   await offline.getByRole('status').filter({ hasText: 'Offline' }).waitFor()
 })
-
-/** Notes what a screen reader says: the whole region, when something in it changes that is not excluded. */
-const LISTEN = `(() => {
-  window.spoken = []
-  const region = ${GATE}.shadowRoot.querySelector('[role=status]')
-  const isHeard = ({ target }) => !(target.closest ? target : target.parentElement).closest('[aria-live=off]')
-  new MutationObserver(changes => changes.some(isHeard) && spoken.push([...region.children].map(part => part.textContent).join(' ').trim()))
-    .observe(region, { childList: true, characterData: true, subtree: true })
-})()`
-const spoken = (page: Page) => page.evaluate('spoken') as Promise<string[]>
 
 test('a long solve: progress, a word after 10 and 30 seconds, and a button that ends it', async () => {
   const page = await open(`site-key="${hardSite.siteKey}" auto="off" solver="page"`, undefined, WITH_CLOCK)
@@ -135,6 +141,11 @@ test('the time of a wait is announced once, and the count-down is not', async ()
   await detail.filter({ hasText: /4\d s/ }).waitFor()
   const said = await spoken(page)
   assert.match(said.join(), /^Verifying…,Busy Goes on in 6[01] s$/)
+  // Orca said "BusyGoes on" when the tree had no space.
+  const session = await page.context().newCDPSession(page)
+  const { nodes } = await session.send('Accessibility.getFullAXTree')
+  const texts = nodes.filter(({ role }) => role?.value === 'StaticText').map(({ name }) => name?.value)
+  assert.match(texts.join(''), /Busy /)
 })
 
 test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
