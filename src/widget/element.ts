@@ -72,7 +72,7 @@ class PowGateElement extends HTMLElement implements Declared {
         return undefined
       },
       onLate: () => this.#view.reveal(false, this.#isBySend),
-      onFail: () => this.#state === 'failed' && this.#view.reveal(true),
+      onFail: takesFocus => this.#state === 'failed' && this.#view.reveal(takesFocus),
     })
   }
 

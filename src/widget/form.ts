@@ -10,8 +10,8 @@ interface FormHooks {
   readonly onSubmit: () => Promise<unknown> | undefined
   /** A submission that waits for the token is late, or was sent again. */
   readonly onLate: () => void
-  /** A submission that waited got no token. */
-  readonly onFail: () => void
+  /** A submission that waited got no token. @param takesFocus unless the visitor has gone on to another field */
+  readonly onFail: (takesFocus: boolean) => void
 }
 
 const FIELD = 'powgate-token'
@@ -152,11 +152,15 @@ export class FormLink {
     }
     this.#isWaiting = true
     const late = setTimeout(this.#hooks.onLate, LATE_MS)
+    const { activeElement } = document
+    const boxes = () => this.form?.getClientRects().length
+    const shown = boxes()
     verification
       .then(() => {
-        if (this.#hasToken) this.#submit(submitter)
+        // Who closes a dialog or goes back a step, takes the form for not sent.
+        if (this.#hasToken && !boxes() === !shown) this.#submit(submitter)
       })
-      .catch(this.#hooks.onFail)
+      .catch(() => this.#hooks.onFail(document.activeElement === activeElement))
       .finally(() => {
         clearTimeout(late)
         this.#isWaiting = false

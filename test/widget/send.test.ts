@@ -82,6 +82,36 @@ for (const attributes of ['auto="submit"', 'auto="submit" invisible']) {
   })
 }
 
+test('a form whose dialog was closed while it waited is not sent; opened again, it is', async () => {
+  const page = await open('auto="submit"', { path: '/verify', delayMs: 2000 })
+  await page.evaluate(`{
+    const dialog = document.createElement('dialog')
+    document.body.append(dialog)
+    dialog.append(document.querySelector('form'))
+    dialog.showModal()
+  }`)
+  await send(page)
+  await page.keyboard.press('Escape')
+  await untilState(page, 'verified')
+  await page.waitForTimeout(500)
+  assert.equal(pages.forms.length, 0)
+  await page.evaluate('document.querySelector("dialog").showModal()')
+  await send(page)
+  await eventually(5000, 'the form arrives', () => pages.forms.length === 1)
+})
+
+test('a submission that fails takes no focus from a field that the visitor has gone on to', async () => {
+  const page = await open('auto="submit"', { path: '/challenge', delayMs: 2000, answer: refused })
+  await page.evaluate(
+    `document.querySelector('form').insertAdjacentHTML('beforeend', '<textarea></textarea>')`,
+  )
+  await send(page)
+  await page.focus('textarea')
+  await untilState(page, 'failed')
+  await page.waitForTimeout(200)
+  assert.equal(await page.evaluate('document.activeElement.localName'), 'textarea')
+})
+
 test('off and invisible: Send shows what to press', async () => {
   const page = await open('auto="off" invisible')
   await send(page)
