@@ -321,7 +321,7 @@ const PARTS: readonly Part[] = [
       53,
       'HTTP server',
       'The build of uWebSockets.js on each host, and whether the tests ran on it.',
-      sum(of('powgate_server_build_info'), 'instance, package, version, sha256, tested'),
+      sum(of('powgate_server_build_info'), 'instance, package, version, sha256, known'),
     ),
     table(
       47,
