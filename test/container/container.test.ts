@@ -152,7 +152,7 @@ test('it has licenses, its own and those of others, and names its HTTP server', 
     ['dist/THIRD_PARTY_NOTICES', 'BoringSSL'],
   ] as const)
     assert.match(fs.readFileSync(join(rootfs, 'app', file), 'utf8'), new RegExp(words))
-  const build = UWS === '' ? 'uws-pack 20\\.0\\.8, tested' : '@btc-vision/uwebsockets\\.js 20\\.57\\.0, '
+  const build = UWS === '' ? 'uws-pack 20\\.0\\.8, known' : '@btc-vision/uwebsockets\\.js 20\\.57\\.0, '
   assert.match(inside(...image.Entrypoint, '--version'), new RegExp(`^HTTP server: ${build}`, 'm'))
 })
 
