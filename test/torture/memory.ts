@@ -189,8 +189,12 @@ const LIVING_GROWTH_BYTES = 1 / 8
 const LIVING_GROWTH_MAX_KIB = 64
 /** Growth of the primary process, a minute. */
 const PRIMARY_GROWTH_MAX_KIB = 512
-/** Intended growth of the primary process, a minute: a step of its history every ten seconds, for half an hour. */
-const HISTORY_KIB = 10
+/**
+ * Intended growth of the primary process, a minute: a step of its history every ten seconds, for half an hour; and compiled code,
+ * for hours, because most of its functions run once a second. Two heap snapshots, four minutes apart: code 62 KiB more, its
+ * lists 9, all other objects 1.
+ */
+const HISTORY_AND_CODE_KIB = 30
 
 interface Sampled {
   readonly name: string
@@ -280,8 +284,8 @@ export class MemoryUnderLoad {
       maxKib: PRIMARY_GROWTH_MAX_KIB,
     })
     judgeGrowth(run, "the primary's living objects", primary!.living, {
-      meantKib: HISTORY_KIB,
-      maxKib: HISTORY_KIB + LIVING_GROWTH_MAX_KIB,
+      meantKib: HISTORY_AND_CODE_KIB,
+      maxKib: HISTORY_AND_CODE_KIB + LIVING_GROWTH_MAX_KIB,
     })
   }
 }

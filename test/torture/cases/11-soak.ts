@@ -33,7 +33,7 @@ const WARM_UP_SECONDS = 240
 const EXPIRY_MS = 480_000
 /** With the lifetimes set below, nothing that requests leave in the store lives longer. */
 const LIFE_SECONDS_MAX = 420
-/** The primary process reads each change. After 3,400 of them its code took no more memory, at one a second that is an hour. */
+/** The primary process reads each change. Most of the code for that is compiled within 3,400 of them: an hour at one a second. */
 const WARM_UP_CHANGES = 5000
 const CONNECTIONS = 128
 /** Workers remember the networks of visitors, up to a bound. The warm-up meets all networks of these addresses. */
