@@ -1,8 +1,8 @@
 /**
  * Adaptive difficulty, in bits. A single honest visitor gets the site's base. An address gets more bits as its requests near
  * the rate limit, for many accepted proofs of the networks around it, and for failed verifications. While a site is under
- * attack, networks that come again get up to four more, and all others one. The functions are pure: every input is an
- * argument. `npm run bench:effect` shows what the rules cost attackers and people.
+ * attack, sources that come again get up to four more, and all others one. Networks and load tell of the same flood, so the
+ * larger of both counts. The functions are pure: every input is an argument. `npm run bench:effect` shows what the rules cost attackers and people.
  */
 
 import { excessOf } from './load.ts'
@@ -64,6 +64,7 @@ interface DifficultyClimb {
   readonly requests: number
   readonly networks: number
   readonly failures: number
+  /** Beyond what the networks cost. */
   readonly load: number
 }
 
@@ -78,7 +79,7 @@ export function difficultyClimb(
     requests: requestBits(inputs, policy),
     networks,
     failures: failureBits(inputs, policy),
-    load: Math.min(loadBits(inputs, policy), Math.max(0, historyBits - networks)),
+    load: Math.max(0, Math.min(loadBits(inputs, policy), historyBits) - networks),
   }
 }
 

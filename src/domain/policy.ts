@@ -67,7 +67,7 @@ export const POLICY_NUMBERS = {
   /** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */
   networksV6: networks(
     { prefixBits: 56, free: 20, slope: 1.5 },
-    { prefixBits: 48, free: 30, slope: 2 },
+    { prefixBits: 48, free: 30, slope: 3 },
     { prefixBits: 40, free: 240, slope: 1 },
   ),
 }

@@ -81,6 +81,9 @@ test('difficulty: an attack raises sources that come again, others and networks 
   assert.deepEqual([at(40, {}), at(41, {}), at(1e9, {})], [18, 19, 19])
   const source = { ...NEW_SOURCE, networkBits: 1, historyBits: 1 }
   assert.equal(at(1e9, { addressAccepted: 2, source }), 19, 'of a network with history')
+  const ofNetwork = (networkBits: number) =>
+    at(1e9, { source: { ...NEW_SOURCE, isOverBudget: true, networkBits } })
+  assert.deepEqual([ofNetwork(3), ofNetwork(7)], [22, 25], 'its network and the load: the larger of both')
   assert.deepEqual([at(400, { addressAccepted: 2, siteGrowth: 10 }), at(401, { siteGrowth: 10 })], [18, 19])
 })
 

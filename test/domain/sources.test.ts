@@ -109,9 +109,9 @@ test('a network without history costs nothing up to what is free, then a bit for
   }
 })
 
-test('a /48 of IPv6 costs two bits for each doubling', () => {
+test('a /48 of IPv6 costs three bits for each doubling', () => {
   const fleet = new Fleet().run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
-  const { networkBits, networkPrefix } = fleet.run(6 * MINUTE_MS, { ownerOf48: 300 }).of(OWNER_OF_48)
+  const { networkBits, networkPrefix } = fleet.run(6 * MINUTE_MS, { ownerOf48: 150 }).of(OWNER_OF_48)
   assert.deepEqual([networkBits, networkPrefix], [7, 48])
 })
 
