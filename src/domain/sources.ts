@@ -8,6 +8,7 @@
  */
 
 import { type Address, AddressSet, isV4 } from './address.ts'
+import { spread } from './bytes.ts'
 import {
   budgetOf,
   type NetworkAnswer,
@@ -193,17 +194,15 @@ export class SourceWatch {
   }
 }
 
-/** Names a network: FNV-1a of its bits, then the finaliser of murmur3; never 0. */
-function tagOf(address: Address, prefixBits: number): number {
+/** Names a network: FNV-1a of its bits, spread; never 0. */
+export function tagOf(address: Address, prefixBits: number): number {
   const first = isV4(address) ? 12 : 0
   const end = first + (prefixBits >> 3)
   let hash = Math.imul(0x811c9dc5 ^ prefixBits, 0x01000193)
   for (let at = first; at < end; at++) hash = Math.imul(hash ^ address.charCodeAt(at), 0x01000193)
   const rest = prefixBits & 7
   if (rest > 0) hash = Math.imul(hash ^ (address.charCodeAt(end) >> (8 - rest)), 0x01000193)
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35)
-  return (hash ^ (hash >>> 16)) >>> 0 || 1
+  return spread(hash) || 1
 }
 
 function recentOf({ answer, pending, atMs }: Known, nowMs: number): number {

@@ -4,8 +4,9 @@
  */
 
 import { type Address, isV4 } from '../domain/address.ts'
+import { spread } from '../domain/bytes.ts'
 import { type Estimate, isAtBound, type Vote } from '../domain/calibrator.ts'
-import { DecayingCounts } from '../domain/decaying-counts.ts'
+import { tagOf } from '../domain/sources.ts'
 import type { SiteStore } from './store.ts'
 
 /** Sites in one exchange; the others wait. */
@@ -17,8 +18,8 @@ const STALE_MS = 60_000
 /** Networks that one owner holds, as in domain/sources.ts, have one vote in about ten minutes. */
 const [OWNER_BITS_V4, OWNER_BITS_V6] = [24, 48]
 const VOTE_MS = 600_000
-/** What is left of one vote after that time. */
-const VOTED = Math.exp(-1)
+/** Networks of the same slot share that vote. A secret decides which do, so that nobody chooses whom to silence. */
+const SLOTS = 65_536
 
 const NOTHING_LEARNED: Estimate = { lead: 0, leadOfDay: 0 }
 
@@ -26,8 +27,8 @@ export class SpeedTracker {
   readonly #store: Pick<SiteStore, 'addVotes'>
   readonly #now: () => number
   readonly #secret: number
-  /** Networks that voted; 1 MiB, made with the first vote. */
-  #voters: DecayingCounts | undefined
+  /** When each slot may vote again; 512 KiB, made with the first vote. */
+  #mayVoteAtMs: Float64Array | undefined
   /** Sums of votes by site key; 0 for a site that only asks. */
   readonly #sums = new Map<string, number>()
   readonly #estimates = new Map<string, Estimate & { readonly atMs: number }>()
@@ -57,11 +58,12 @@ export class SpeedTracker {
 
   vote(siteKey: string, address: Address, vote: Vote): void {
     if (vote === 0) return
-    this.#voters ??= new DecayingCounts(VOTE_MS, this.#secret)
-    const bits = isV4(address) ? OWNER_BITS_V4 : OWNER_BITS_V6
+    this.#mayVoteAtMs ??= new Float64Array(SLOTS)
+    const network = tagOf(address, isV4(address) ? OWNER_BITS_V4 : OWNER_BITS_V6)
+    const slot = spread(network ^ this.#secret) % SLOTS
     const now = this.#now()
-    if (this.#voters.get(address, bits, now) > VOTED) return
-    this.#voters.add(address, bits, now)
+    if (now < this.#mayVoteAtMs[slot]!) return
+    this.#mayVoteAtMs[slot] = now + VOTE_MS
     this.#sums.set(siteKey, (this.#sums.get(siteKey) ?? 0) + vote)
   }
 
