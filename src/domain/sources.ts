@@ -9,14 +9,7 @@
 
 import { type Address, AddressSet, isV4 } from './address.ts'
 import { spread } from './bytes.ts'
-import {
-  budgetOf,
-  type NetworkAnswer,
-  type NetworkRates,
-  type NetworkReport,
-  NO_RATES,
-  RECENT_MS,
-} from './networks.ts'
+import { budgetOf, type NetworkAnswer, type NetworkRates, type NetworkReport, NO_RATES } from './networks.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
 
 /** Lengths of prefixes that one owner usually holds. */
@@ -112,14 +105,12 @@ interface Known {
   tag: number
   free: number
   pending: number
+  /** The store's last. */
   answer: NetworkRates
-  atMs: number
 }
 
 /** Networks that a worker remembers at least, and at most twice as many; of each some 350 bytes. */
 const KNOWN_MIN = 25_000
-/** An answer holds for so long; then the network is taken to be quiet, unless another proof brings a new answer. */
-const HOLDS_MS = 20_000
 
 export class SourceWatch {
   readonly #isOwn: (address: Address) => boolean
@@ -135,7 +126,7 @@ export class SourceWatch {
   }
 
   /** Notes an accepted proof. */
-  accepted(address: Address, nowMs: number): void {
+  accepted(address: Address): void {
     if (this.#isOwn(address)) return
     this.#proofs++
     for (const level of levelsOf(address)) {
@@ -143,7 +134,7 @@ export class SourceWatch {
       let known = this.#known.get(tag)
       if (known === undefined) {
         known = this.#before.get(tag)
-        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES, atMs: nowMs }
+        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES }
         if (this.#known.size >= KNOWN_MIN) {
           this.#before = this.#known
           this.#known = new Map()
@@ -155,39 +146,43 @@ export class SourceWatch {
     }
   }
 
-  of(address: Address, nowMs: number): Source {
+  of(address: Address): Source {
     if (this.#isOwn(address)) return NEW_SOURCE
     const levels: LevelRates[] = []
     for (const { prefixBits } of levelsOf(address)) {
       const tag = tagOf(address, prefixBits)
       const known = this.#known.get(tag) ?? this.#before.get(tag)
-      if (known !== undefined) levels.push({ ...known.answer, recent: recentOf(known, nowMs), prefixBits })
+      if (known === undefined) continue
+      const { answer, pending } = known
+      levels.push({ ...answer, recent: Math.round((answer.recent + pending) * 100) / 100, prefixBits })
     }
     return levels.length === 0 ? NEW_SOURCE : sourceOf({ levels, all: this.#all })
   }
 
-  /** What to report; at most so many networks, those with the most proofs first. */
+  /**
+   * What to report: at most so many networks, those with the most proofs first. Networks over their budgets are asked for
+   * until they are not, with no proofs if this worker sees none.
+   */
   report(most: number): {
     proofs: number
     reports: NetworkReport[]
-    take: (answer: NetworkAnswer, nowMs: number) => void
+    take: (answer: NetworkAnswer) => void
   } {
     const pending = [...this.#pending].sort((a, b) => b.pending - a.pending).slice(0, most)
     const reports = pending.map(({ tag, free, pending }) => ({ tag, free, proofs: pending }))
-    for (const known of pending) {
-      known.pending = 0
-      this.#pending.delete(known)
-    }
+    for (const known of pending) known.pending = 0
     const proofs = this.#proofs
     this.#proofs = 0
     return {
       proofs,
       reports,
-      take: ({ all, networks }, nowMs) => {
+      take: ({ all, networks }) => {
         this.#all = shortened(all)
         networks.forEach((rates, index) => {
-          pending[index]!.answer = shortened(rates)
-          pending[index]!.atMs = nowMs
+          const known = pending[index]!
+          known.answer = shortened(rates)
+          const isOver = rates.recent > budgetOf(rates, known.free, all)
+          if (!isOver && known.pending === 0) this.#pending.delete(known)
         })
       },
     }
@@ -203,12 +198,6 @@ export function tagOf(address: Address, prefixBits: number): number {
   const rest = prefixBits & 7
   if (rest > 0) hash = Math.imul(hash ^ (address.charCodeAt(end) >> (8 - rest)), 0x01000193)
   return spread(hash) || 1
-}
-
-function recentOf({ answer, pending, atMs }: Known, nowMs: number): number {
-  const silentMs = nowMs - atMs - HOLDS_MS
-  const recent = silentMs <= 0 ? answer.recent : answer.recent * Math.exp(-silentMs / RECENT_MS)
-  return Math.round((recent + pending) * 100) / 100
 }
 
 /** With few digits, so that logs and traces tell the very numbers that decide. */

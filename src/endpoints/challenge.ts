@@ -46,7 +46,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       addressLimit: siteLimit,
       addressFailures: admitted.failures,
       addressAccepted: admitted.accepted,
-      source: isKnown ? MANY_PEOPLE : this.service.sources.of(address, issuedAtMs),
+      source: isKnown ? MANY_PEOPLE : this.service.sources.of(address),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
       siteGrowth: load.growth,

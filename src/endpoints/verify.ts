@@ -229,9 +229,9 @@ export class VerifyEndpoint extends VisitorEndpoint {
     } else {
       const issuedAtMs = this.service.now()
       if (!isTest && !isKnown) {
-        const source = this.service.sources.of(address, issuedAtMs)
+        const source = this.service.sources.of(address)
         this.service.loads.count(site.record, comesAgain(admitted.accepted, source))
-        this.service.sources.accepted(address, issuedAtMs)
+        this.service.sources.accepted(address)
       }
       if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution

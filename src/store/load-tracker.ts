@@ -1,12 +1,13 @@
 /**
  * How busy each site is, and what networks bring. Counts accepted proofs in this worker, and exchanges the counts through the
- * store once a second, for those of all workers and hosts (domain/load.ts, domain/networks.ts).
+ * store once a second, for those of all workers and hosts (domain/load.ts, domain/networks.ts). A worker asks each second for
+ * what is above its measure, so one of 64 that sees little of an attack knows as much of it as one of two.
  */
 
-import { decayedRate, type Load } from '../domain/load.ts'
+import { decayedRate, isAttack, type Load } from '../domain/load.ts'
 import type { SiteRecord } from '../domain/site.ts'
 import type { SourceWatch } from '../domain/sources.ts'
-import type { LoadReport, SiteLoad, SiteStore, Store } from './store.ts'
+import type { SiteLoad, SiteStore, Store } from './store.ts'
 
 /** Sites in one exchange; the busiest go first, the others wait. */
 const REPORTS_MAX = 1000
@@ -30,7 +31,6 @@ export class LoadTracker {
   readonly #sources: SourceWatch
   readonly #networksMax: number
   readonly #now: () => number
-  readonly #wallMs: () => number
   readonly #counts = new Map<string, Counts>()
   readonly #loads = new Map<string, SiteLoad & { readonly atMs: number }>()
 
@@ -38,18 +38,11 @@ export class LoadTracker {
    * @param workers of this host
    * @param now milliseconds that never step back
    */
-  constructor(
-    store: LoadStore,
-    sources: SourceWatch,
-    workers: number,
-    now: () => number,
-    wallMs: () => number,
-  ) {
+  constructor(store: LoadStore, sources: SourceWatch, workers: number, now: () => number) {
     this.#store = store
     this.#sources = sources
     this.#networksMax = Math.max(NETWORKS_MIN, Math.floor(NETWORKS_MAX / workers))
     this.#now = now
-    this.#wallMs = wallMs
   }
 
   /** @param isAgain whether the proof's source comes again */
@@ -57,9 +50,7 @@ export class LoadTracker {
     { siteKey, usualRate: expected = 0 }: Pick<SiteRecord, 'siteKey' | 'usualRate'>,
     isAgain: boolean,
   ): void {
-    let counts = this.#counts.get(siteKey)
-    if (counts === undefined) this.#counts.set(siteKey, (counts = { again: 0, once: 0, expected }))
-    counts[isAgain ? 'again' : 'once']++
+    this.#countsOf(siteKey, expected)[isAgain ? 'again' : 'once']++
   }
 
   /** In hundredths, so that logs and traces tell the very numbers that decide. */
@@ -73,7 +64,7 @@ export class LoadTracker {
   /** To be called once a second. */
   async exchange(): Promise<void> {
     if (this.#counts.size === 0) return
-    const reports: LoadReport[] = [...this.#counts]
+    const reports = [...this.#counts]
       .map(([siteKey, counts]) => ({ siteKey, ...counts }))
       .sort((a, b) => b.again - a.again || b.once - a.once)
       .slice(0, REPORTS_MAX)
@@ -82,18 +73,23 @@ export class LoadTracker {
     const loads = await this.#store.sites.exchangeLoad(reports)
     const atMs = this.#now()
     if (this.#loads.size > SITES_MAX) this.#loads.clear()
-    for (const { usualRate, growth, ...load } of loads)
-      this.#loads.set(load.siteKey, {
-        ...load,
-        usualRate: hundredths(usualRate),
-        growth: hundredths(growth),
-        atMs,
-      })
+    for (const [index, { usualRate, growth, ...load }] of loads.entries()) {
+      const known = { ...load, usualRate: hundredths(usualRate), growth: hundredths(growth), atMs }
+      this.#loads.set(load.siteKey, known)
+      if (isAttack(known)) this.#countsOf(load.siteKey, reports[index]!.expected)
+    }
+  }
+
+  /** What the next exchange reports of a site; counts of zero only ask. */
+  #countsOf(siteKey: string, expected: number): Counts {
+    let counts = this.#counts.get(siteKey)
+    if (counts === undefined) this.#counts.set(siteKey, (counts = { again: 0, once: 0, expected }))
+    return counts
   }
 
   async exchangeNetworks(): Promise<void> {
     const { proofs, reports, take } = this.#sources.report(this.#networksMax)
-    take(await this.#store.exchangeNetworks(proofs, reports), this.#wallMs())
+    take(await this.#store.exchangeNetworks(proofs, reports))
   }
 }
 

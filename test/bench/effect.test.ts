@@ -7,7 +7,7 @@ import { compareWithService } from '../../bench/effect/against-service.ts'
 import { aimRows } from '../../bench/effect/aims.ts'
 import { quantileOf } from '../../bench/effect/figures.ts'
 import { policyOf } from '../../bench/effect/policy.ts'
-import { builtInScenarios, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
+import { builtInScenarios, busySites, POPULATIONS, type Scenario } from '../../bench/effect/scenario.ts'
 import { simulate } from '../../bench/effect/simulate.ts'
 import { type DeviceClass, SPEED_ASSUMED, timingFor } from '../../src/domain/solve-time.ts'
 import { UsageError } from '../harness/command-line.ts'
@@ -102,6 +102,18 @@ test('what the neighbours of an attacker pay is told, and what people waited bey
   const lone = await simulate({ ...LONE, minutes: 5 }, { seed: 1, speed: 1 })
   assert.ok(lone.figures.all.added.p99! < 1e-6)
   assert.ok(figures.byPeople.office!.added.p95! > figures.byPeople.people!.added.p95!)
+})
+
+test('addresses that come again work as much for a token at 64 workers, of which each sees little of them, as at two', async () => {
+  const scenario = busySites().find(({ name }) => name === 'evade-400')!
+  const [two, many] = await Promise.all(
+    [2, 64].map(async workers => {
+      const { measure } = await simulate({ ...scenario, workers }, { seed: 1, speed: 1 })
+      const { hashes, accepted } = measure.ofAttack(scenario.attacks![0]!)
+      return hashes / accepted
+    }),
+  )
+  assert.ok(Math.abs(Math.log(two! / many!)) < 0.1, `${two} ${many}`)
 })
 
 test('of a site with a solving time, lying votes move the bits', async () => {

@@ -41,13 +41,13 @@ class Fleet {
         for (; rest >= 1; rest--) {
           const turn = this.#turn++
           const from = FLOWS[name as keyof typeof FLOWS](turn)
-          this.workers[turn % this.workers.length]!.accepted(from, this.nowMs)
+          this.workers[turn % this.workers.length]!.accepted(from)
         }
         due.set(name, rest)
       }
       for (const worker of this.workers) {
         const { proofs, reports, take } = worker.report(1000)
-        take(reportNetworks(this.#table, this.nowMs, proofs, reports), this.nowMs)
+        take(reportNetworks(this.#table, this.nowMs, proofs, reports))
       }
     }
     return this
@@ -55,7 +55,7 @@ class Fleet {
 
   /** What a new address pays there. */
   of(text: string, worker = 0) {
-    return this.workers[worker]!.of(address(text), this.nowMs)
+    return this.workers[worker]!.of(address(text))
   }
 }
 
@@ -75,16 +75,12 @@ test('if the clock is set back by an hour, the proofs of networks go on fading',
 test('a flood of networks makes a worker forget others bit by bit, and never those that it meets', () => {
   const fleet = new Fleet().run(10 * MINUTE_MS, { carrier: 600 })
   const [watch] = fleet.workers as [SourceWatch]
-  const remembered = () =>
-    watch.of(address(CARRIER), fleet.nowMs).view.levels.filter(({ usual }) => usual > 0)
+  const remembered = () => watch.of(address(CARRIER)).view.levels.filter(({ usual }) => usual > 0)
   for (let network = 0; network < 200_000; network++) {
     const [high, middle, low] = [network >> 16, network >> 8, network].map(bits => (bits & 255).toString(16))
-    watch.accepted(
-      address(`2001:db${high!.padStart(2, '0')}:${middle}${low!.padStart(2, '0')}::1`),
-      fleet.nowMs,
-    )
+    watch.accepted(address(`2001:db${high!.padStart(2, '0')}:${middle}${low!.padStart(2, '0')}::1`))
     if (network % 1000 === 0) {
-      watch.accepted(FLOWS.carrier(network), fleet.nowMs)
+      watch.accepted(FLOWS.carrier(network))
       assert.equal(remembered().length, 2, `after ${network} networks`)
     }
   }
@@ -104,7 +100,7 @@ test('a network without history costs nothing up to what is free, then a bit for
     fleet.run(6 * MINUTE_MS, { people: 5, rented })
     assert.equal(fleet.of(RENTED).networkBits, bits, `${rented} a minute`)
     assert.equal(fleet.of('192.0.2.1').networkBits, 0, 'another network')
-    fleet.nowMs += 5 * MINUTE_MS
+    fleet.run(5 * MINUTE_MS, { people: 5 })
     assert.equal(fleet.of(RENTED).networkBits, 0, 'minutes later')
   }
 })
@@ -149,6 +145,17 @@ test('counts are those of all workers, however connections spread', () => {
     return fleet.run(6 * MINUTE_MS, { rented: 600 }).of(RENTED, workers - 1).networkBits
   })
   assert.deepEqual(bits, [3, 3, 3, 3])
+})
+
+test('a worker that met a network above its budget knows what others see of it, until that is within the budget', () => {
+  const fleet = new Fleet(2).run(2 * HOUR_MS, { people: 5 }, MINUTE_MS).run(MINUTE_MS, { rented: 240 })
+  for (let second = 0; second < 300; second++) {
+    for (let proof = 0; proof < 20; proof++) fleet.workers[1]!.accepted(FLOWS.rented(proof))
+    fleet.run(SECOND_MS, {})
+  }
+  assert.deepEqual([fleet.of(RENTED, 0).networkBits, fleet.of(RENTED, 1).networkBits], [4, 4])
+  fleet.run(5 * MINUTE_MS, {})
+  assert.deepEqual([fleet.of(RENTED, 0).networkBits, fleet.of(RENTED, 1).networkBits], [0, 0])
 })
 
 test("private networks are the operator's own, and are not counted", () => {
