@@ -107,6 +107,8 @@ interface Known {
   pending: number
   /** The store's last. */
   answer: NetworkRates
+  /** Whether that was above its budget. */
+  isOver: boolean
 }
 
 /** Networks that a worker remembers at least, and at most twice as many; of each some 350 bytes. */
@@ -134,7 +136,7 @@ export class SourceWatch {
       let known = this.#known.get(tag)
       if (known === undefined) {
         known = this.#before.get(tag)
-        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES }
+        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES, isOver: false }
         if (this.#known.size >= KNOWN_MIN) {
           this.#before = this.#known
           this.#known = new Map()
@@ -160,15 +162,16 @@ export class SourceWatch {
   }
 
   /**
-   * What to report: at most so many networks, those with the most proofs first. Networks over their budgets are asked for
-   * until they are not, with no proofs if this worker sees none.
+   * What to report: at most so many networks, those with the most proofs first. Networks above their budgets are asked for
+   * until they are within them, also if this worker sees no proof of theirs.
    */
   report(most: number): {
     proofs: number
     reports: NetworkReport[]
     take: (answer: NetworkAnswer) => void
   } {
-    const pending = [...this.#pending].sort((a, b) => b.pending - a.pending).slice(0, most)
+    const urgency = ({ isOver, answer, pending }: Known) => (isOver ? answer.recent : 0) + pending
+    const pending = [...this.#pending].sort((a, b) => urgency(b) - urgency(a)).slice(0, most)
     const reports = pending.map(({ tag, free, pending }) => ({ tag, free, proofs: pending }))
     for (const known of pending) known.pending = 0
     const proofs = this.#proofs
@@ -181,8 +184,8 @@ export class SourceWatch {
         networks.forEach((rates, index) => {
           const known = pending[index]!
           known.answer = shortened(rates)
-          const isOver = rates.recent > budgetOf(rates, known.free, all)
-          if (!isOver && known.pending === 0) this.#pending.delete(known)
+          known.isOver = rates.recent > budgetOf(rates, known.free, all)
+          if (!known.isOver && known.pending === 0) this.#pending.delete(known)
         })
       },
     }

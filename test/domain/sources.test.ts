@@ -154,6 +154,8 @@ test('a worker that met a network above its budget knows what others see of it, 
     fleet.run(SECOND_MS, {})
   }
   assert.deepEqual([fleet.of(RENTED, 0).networkBits, fleet.of(RENTED, 1).networkBits], [4, 4])
+  fleet.workers[0]!.accepted(address('192.0.2.1'))
+  assert.equal(fleet.workers[0]!.report(1).reports[0]!.proofs, 0, 'asked for before others are reported')
   fleet.run(5 * MINUTE_MS, {})
   assert.deepEqual([fleet.of(RENTED, 0).networkBits, fleet.of(RENTED, 1).networkBits], [0, 0])
 })
