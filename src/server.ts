@@ -272,7 +272,7 @@ function composeService(
     store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
     sites,
     apiKeys,
-    loads: new LoadTracker(store, sources, config.workers, now),
+    loads: new LoadTracker(store, sources, config.workers, now, Date.now),
     speeds: new SpeedTracker(store.sites, now, randomInt(2 ** 32)),
     keyUses: new KeyUses(store.sites),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),

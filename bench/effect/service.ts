@@ -72,7 +72,7 @@ export class Service implements Policy {
     const now = () => clock.nowMs
     this.#workers = Array.from({ length: workers }, (_, index) => {
       const sources = new SourceWatch()
-      const loads = new LoadTracker(store, sources, workers / hosts, now)
+      const loads = new LoadTracker(store, sources, workers / hosts, now, now)
       const speeds = new SpeedTracker(store.sites, now, index + 1)
       return { loads, sources, speeds, fingerprints: new FingerprintWatch(workers, index + 1) }
     })
@@ -106,7 +106,7 @@ export class Service implements Policy {
       addressLimit: challengeAddressSite,
       addressFailures: admitted.failures,
       addressAccepted: admitted.accepted,
-      source: sources.of(address),
+      source: sources.of(address, issuedAtMs),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
       siteGrowth: load.growth,
@@ -140,7 +140,7 @@ export class Service implements Policy {
       addressFailures: isOthers ? 1 : failures,
     })
     if (score < SITE_DEFAULTS.threshold) return { status: 'failed' }
-    loads.count(SITE, comesAgain(accepted, sources.of(address)))
+    loads.count(SITE, comesAgain(accepted, sources.of(address, nowMs)))
     sources.accepted(address)
     if (this.#solveMs !== undefined) this.#vote(address, this.#workers[worker]!, solution)
     return { status: 'passed', score }

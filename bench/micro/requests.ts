@@ -78,7 +78,7 @@ function challenge(): SyncWork {
       addressFailures: 0,
       addressAccepted: 0,
       siteGrowth: 1,
-      source: SOURCES.of(address),
+      source: SOURCES.of(address, NOW_MS),
       siteRate: 1,
       siteRateUsual: 1,
     })

@@ -9,7 +9,14 @@
 
 import { type Address, AddressSet, isV4 } from './address.ts'
 import { spread } from './bytes.ts'
-import { budgetOf, type NetworkAnswer, type NetworkRates, type NetworkReport, NO_RATES } from './networks.ts'
+import {
+  budgetOf,
+  type NetworkAnswer,
+  type NetworkRates,
+  type NetworkReport,
+  NO_RATES,
+  RECENT_MS,
+} from './networks.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
 
 /** Lengths of prefixes that one owner usually holds. */
@@ -92,21 +99,25 @@ export function sourceOf(view: NetworkView, policy: DifficultyPolicy = DEFAULT_P
   return { view, networkBits, networkPrefix, networkProofs, historyBits, isOverBudget }
 }
 
-/** The most that its networks and the load may cost people of a network with history. */
+/**
+ * The most that its networks and the load may cost people of a network with history. Who asks brings one proof at least, also
+ * where a worker's count has faded: history that speaks for less says nothing.
+ */
 function historyBitsOf(
   { recent, usual, days }: NetworkRates,
   { historySpeaksFor }: DifficultyPolicy,
 ): number {
   const spoken = historySpeaksFor * Math.min(1, days) ** 2 * usual
-  return spoken > 0 ? 1 + Math.max(0, Math.log2(recent / spoken)) : Number.POSITIVE_INFINITY
+  return spoken > 0 ? 1 + Math.max(0, Math.log2(Math.max(1, recent) / spoken)) : Number.POSITIVE_INFINITY
 }
 
 interface Known {
   tag: number
   free: number
   pending: number
-  /** The store's last. */
+  /** The store's last, and when that came. Recent proofs fade from then on. */
   answer: NetworkRates
+  atMs: number
   /** Whether that was above its budget. */
   isOver: boolean
 }
@@ -136,7 +147,7 @@ export class SourceWatch {
       let known = this.#known.get(tag)
       if (known === undefined) {
         known = this.#before.get(tag)
-        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES, isOver: false }
+        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES, atMs: 0, isOver: false }
         if (this.#known.size >= KNOWN_MIN) {
           this.#before = this.#known
           this.#known = new Map()
@@ -148,15 +159,16 @@ export class SourceWatch {
     }
   }
 
-  of(address: Address): Source {
+  of(address: Address, nowMs: number): Source {
     if (this.#isOwn(address)) return NEW_SOURCE
     const levels: LevelRates[] = []
     for (const { prefixBits } of levelsOf(address)) {
       const tag = tagOf(address, prefixBits)
       const known = this.#known.get(tag) ?? this.#before.get(tag)
       if (known === undefined) continue
-      const { answer, pending } = known
-      levels.push({ ...answer, recent: Math.round((answer.recent + pending) * 100) / 100, prefixBits })
+      const { answer, pending, atMs } = known
+      const recent = answer.recent * Math.exp(-Math.max(0, nowMs - atMs) / RECENT_MS) + pending
+      levels.push({ ...answer, recent: Math.round(recent * 100) / 100, prefixBits })
     }
     return levels.length === 0 ? NEW_SOURCE : sourceOf({ levels, all: this.#all })
   }
@@ -168,7 +180,7 @@ export class SourceWatch {
   report(most: number): {
     proofs: number
     reports: NetworkReport[]
-    take: (answer: NetworkAnswer) => void
+    take: (answer: NetworkAnswer, nowMs: number) => void
   } {
     const urgency = ({ isOver, answer, pending }: Known) => (isOver ? answer.recent : 0) + pending
     const pending = [...this.#pending].sort((a, b) => urgency(b) - urgency(a)).slice(0, most)
@@ -179,11 +191,12 @@ export class SourceWatch {
     return {
       proofs,
       reports,
-      take: ({ all, networks }) => {
+      take: ({ all, networks }, nowMs) => {
         this.#all = shortened(all)
         networks.forEach((rates, index) => {
           const known = pending[index]!
           known.answer = shortened(rates)
+          known.atMs = nowMs
           known.isOver = rates.recent > budgetOf(rates, known.free, all)
           if (!known.isOver && known.pending === 0) this.#pending.delete(known)
         })

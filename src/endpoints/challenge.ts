@@ -46,7 +46,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       addressLimit: siteLimit,
       addressFailures: admitted.failures,
       addressAccepted: admitted.accepted,
-      source: isKnown ? MANY_PEOPLE : this.service.sources.of(address),
+      source: isKnown ? MANY_PEOPLE : this.service.sources.of(address, issuedAtMs),
       siteRate: load.rate,
       siteRateUsual: load.usualRate,
       siteGrowth: load.growth,

@@ -229,7 +229,7 @@ export class VerifyEndpoint extends VisitorEndpoint {
     } else {
       const issuedAtMs = this.service.now()
       if (!isTest && !isKnown) {
-        const source = this.service.sources.of(address)
+        const source = this.service.sources.of(address, issuedAtMs)
         this.service.loads.count(site.record, comesAgain(admitted.accepted, source))
         this.service.sources.accepted(address)
       }

@@ -31,6 +31,7 @@ export class LoadTracker {
   readonly #sources: SourceWatch
   readonly #networksMax: number
   readonly #now: () => number
+  readonly #wallMs: () => number
   readonly #counts = new Map<string, Counts>()
   readonly #loads = new Map<string, SiteLoad & { readonly atMs: number }>()
 
@@ -38,11 +39,18 @@ export class LoadTracker {
    * @param workers of this host
    * @param now milliseconds that never step back
    */
-  constructor(store: LoadStore, sources: SourceWatch, workers: number, now: () => number) {
+  constructor(
+    store: LoadStore,
+    sources: SourceWatch,
+    workers: number,
+    now: () => number,
+    wallMs: () => number,
+  ) {
     this.#store = store
     this.#sources = sources
     this.#networksMax = Math.max(NETWORKS_MIN, Math.floor(NETWORKS_MAX / workers))
     this.#now = now
+    this.#wallMs = wallMs
   }
 
   /** @param isAgain whether the proof's source comes again */
@@ -89,7 +97,7 @@ export class LoadTracker {
 
   async exchangeNetworks(): Promise<void> {
     const { proofs, reports, take } = this.#sources.report(this.#networksMax)
-    take(await this.#store.exchangeNetworks(proofs, reports))
+    take(await this.#store.exchangeNetworks(proofs, reports), this.#wallMs())
   }
 }
 
