@@ -100,7 +100,7 @@ export class Service implements Policy {
     if (admitted.status === 'limited') return { retryAfterMs: admitted.retryAfterMs }
     const { loads, sources, speeds } = this.#workers[worker]!
     const issuedAtMs = this.#clock.nowMs
-    const load = loads.load(SITE.siteKey)
+    const load = loads.load(SITE)
     const inputs: DifficultyInputs = {
       addressChallenges: admitted.siteCount,
       addressLimit: challengeAddressSite,
@@ -140,8 +140,7 @@ export class Service implements Policy {
       addressFailures: isOthers ? 1 : failures,
     })
     if (score < SITE_DEFAULTS.threshold) return { status: 'failed' }
-    loads.count(SITE, comesAgain(accepted, sources.of(address, nowMs)))
-    sources.accepted(address)
+    sources.accepted(address, loads.count(SITE, comesAgain(accepted, sources.of(address, nowMs))))
     if (this.#solveMs !== undefined) this.#vote(address, this.#workers[worker]!, solution)
     return { status: 'passed', score }
   }
@@ -154,7 +153,7 @@ export class Service implements Policy {
 
   /** As in src/endpoints/solve-time.ts. */
   #vote(address: Address, { loads, speeds }: Worker, { challenge, claim }: Solution): void {
-    if (claim === undefined || isAttack(loads.load(SITE.siteKey))) return
+    if (claim === undefined || isAttack(loads.load(SITE))) return
     if (challenge.bits > challenge.base || !mayVote(this.#draw.share())) return
     const { tries, solveTimeMs } = claim
     const counter = FIRST_COUNTER + Math.round(tries) - 1

@@ -7,8 +7,8 @@
  *   slot   | tag 4 | since 8 | at 8 | recent 4 | usual 4 |     times are Unix milliseconds; counts are 32-bit floats
  *
  * The first slot is that of all networks together. Two networks that share a slot take turns: the one with more usual proofs
- * stays (Boyer and Moore's majority vote). What a network brings above its budget is not learned, or an attack would become
- * usual. (store/redis/lua/exchange-networks-1.lua mirrors this file and passes the same tests.)
+ * stays (Boyer and Moore's majority vote). What a network brings above its budget, or as load of an attack, is not learned, or an
+ * attack would become usual. (store/redis/lua/exchange-networks-1.lua mirrors this file and passes the same tests.)
  */
 
 export const SLOTS = 65_536
@@ -52,6 +52,8 @@ export interface NetworkReport {
   /** Proofs a minute that cost a network of this level nothing. */
   readonly free: number
   readonly proofs: number
+  /** Those of them that are no load of an attack. Only they may be learned. */
+  readonly peaceful: number
 }
 
 /** Of one network, or of all together. Proofs a minute. */
@@ -91,13 +93,13 @@ export function reportNetworks(
   const ageMs = nowMs - (table.read(0, SLOT_BYTES).readDoubleBE(4) || nowMs)
   // Over which usual counts were gathered.
   const windowMinutes = Math.max(1, (USUAL_MS * (1 - Math.exp(-ageMs / USUAL_MS))) / MINUTE_MS)
-  const add = (at: number, { tag, free, proofs }: NetworkReport, all = NO_RATES): NetworkRates => {
+  const add = (at: number, { tag, free, proofs, peaceful }: NetworkReport, all = NO_RATES): NetworkRates => {
     const slot = Buffer.from(table.read(at * SLOT_BYTES, SLOT_BYTES))
     const elapsedMs = Math.max(0, nowMs - slot.readDoubleBE(12))
     let recent = slot.readFloatBE(20) * Math.exp(-elapsedMs / RECENT_MS)
     let usual = slot.readFloatBE(24) * Math.exp(-elapsedMs / USUAL_MS)
     const isOthers = slot.readUInt32BE(0) !== tag
-    const isKept = isOthers && usual > proofs
+    const isKept = isOthers && (usual > proofs || proofs === 0) // a question takes no slot
     if (isOthers && !isKept) {
       slot.writeUInt32BE(tag, 0)
       slot.writeDoubleBE(nowMs, 4)
@@ -109,12 +111,12 @@ export function reportNetworks(
     const most = ((at === 0 ? FLOOD_LEARNED : 1) * usual * elapsedMs) / MINUTE_MS / windowMinutes
     slot.writeDoubleBE(nowMs, 12) // also if the clock was set back: a later time would stop the fading until then
     slot.writeFloatBE(isKept ? recent : recent + proofs, 20)
-    slot.writeFloatBE(isKept ? usual - proofs : usual + (isLearned ? proofs : Math.min(proofs, most)), 24)
+    slot.writeFloatBE(isKept ? usual - proofs : usual + (isLearned ? peaceful : Math.min(peaceful, most)), 24)
     table.write(at * SLOT_BYTES, slot)
     if (isKept) return { recent: proofs, usual: 0, days: 0 }
     return { recent: slot.readFloatBE(20), usual: slot.readFloatBE(24) / windowMinutes, days }
   }
-  const all = add(0, { tag: ALL, free: TOLERATED * FLOOD_MIN, proofs })
+  const all = add(0, { tag: ALL, free: TOLERATED * FLOOD_MIN, proofs, peaceful: proofs })
   return { all, networks: reports.map(report => add(1 + (report.tag % SLOTS), report, all)) }
 }
 

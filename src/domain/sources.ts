@@ -115,6 +115,8 @@ interface Known {
   tag: number
   free: number
   pending: number
+  /** Those of the pending that are no load of an attack. */
+  peaceful: number
   /** The store's last, and when that came. Recent proofs fade from then on. */
   answer: NetworkRates
   atMs: number
@@ -124,6 +126,10 @@ interface Known {
 
 /** Networks that a worker remembers at least, and at most twice as many; of each some 350 bytes. */
 const KNOWN_MIN = 25_000
+/** A network that is met again is asked for again after so long. */
+const ASKED_AGAIN_MS = 1000
+/** While so many wait to be reported, no more are asked for: a flood of challenges costs no memory. */
+const ASKED_MAX = 1000
 
 export class SourceWatch {
   readonly #isOwn: (address: Address) => boolean
@@ -138,39 +144,49 @@ export class SourceWatch {
     this.#isOwn = isOwn
   }
 
-  /** Notes an accepted proof. */
-  accepted(address: Address): void {
+  /**
+   * Notes an accepted proof.
+   * @param isOfAttack whether the proof is load of an attack
+   */
+  accepted(address: Address, isOfAttack = false): void {
     if (this.#isOwn(address)) return
     this.#proofs++
     for (const level of levelsOf(address)) {
-      const tag = tagOf(address, level.prefixBits)
-      let known = this.#known.get(tag)
-      if (known === undefined) {
-        known = this.#before.get(tag)
-        known ??= { tag, free: level.free, pending: 0, answer: NO_RATES, atMs: 0, isOver: false }
-        if (this.#known.size >= KNOWN_MIN) {
-          this.#before = this.#known
-          this.#known = new Map()
-        }
-        this.#known.set(tag, known)
-      }
+      const known = this.#knownOf(address, level)
       known.pending++
+      if (!isOfAttack) known.peaceful++
       this.#pending.add(known)
     }
   }
 
+  /** The next report asks for its networks. So a worker that issues challenges, and accepts no proof, learns of them too. */
   of(address: Address, nowMs: number): Source {
     if (this.#isOwn(address)) return NEW_SOURCE
     const levels: LevelRates[] = []
-    for (const { prefixBits } of levelsOf(address)) {
-      const tag = tagOf(address, prefixBits)
-      const known = this.#known.get(tag) ?? this.#before.get(tag)
-      if (known === undefined) continue
+    for (const level of levelsOf(address)) {
+      const { prefixBits } = level
+      const known = this.#knownOf(address, level)
       const { answer, pending, atMs } = known
+      if (Math.abs(nowMs - atMs) >= ASKED_AGAIN_MS && this.#pending.size < ASKED_MAX) this.#pending.add(known)
+      if (atMs === 0 && pending === 0) continue
       const recent = answer.recent * Math.exp(-Math.max(0, nowMs - atMs) / RECENT_MS) + pending
       levels.push({ ...answer, recent: Math.round(recent * 100) / 100, prefixBits })
     }
     return levels.length === 0 ? NEW_SOURCE : sourceOf({ levels, all: this.#all })
+  }
+
+  #knownOf(address: Address, { prefixBits, free }: NetworkLevel): Known {
+    const tag = tagOf(address, prefixBits)
+    let known = this.#known.get(tag)
+    if (known !== undefined) return known
+    known = this.#before.get(tag)
+    known ??= { tag, free, pending: 0, peaceful: 0, answer: NO_RATES, atMs: 0, isOver: false }
+    if (this.#known.size >= KNOWN_MIN) {
+      this.#before = this.#known
+      this.#known = new Map()
+    }
+    this.#known.set(tag, known)
+    return known
   }
 
   /**
@@ -184,8 +200,13 @@ export class SourceWatch {
   } {
     const urgency = ({ isOver, answer, pending }: Known) => (isOver ? answer.recent : 0) + pending
     const pending = [...this.#pending].sort((a, b) => urgency(b) - urgency(a)).slice(0, most)
-    const reports = pending.map(({ tag, free, pending }) => ({ tag, free, proofs: pending }))
-    for (const known of pending) known.pending = 0
+    const reports = pending.map(({ tag, free, pending: proofs, peaceful }) => ({
+      tag,
+      free,
+      proofs,
+      peaceful,
+    }))
+    for (const known of pending) known.pending = known.peaceful = 0
     const proofs = this.#proofs
     this.#proofs = 0
     return {

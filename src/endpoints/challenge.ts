@@ -40,7 +40,7 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       return
     }
     const issuedAtMs = this.service.now()
-    const load = this.service.loads.load(siteKey)
+    const load = this.service.loads.load(site.record)
     const inputs = {
       addressChallenges: admitted.siteCount,
       addressLimit: siteLimit,

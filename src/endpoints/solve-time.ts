@@ -42,7 +42,7 @@ export function voteOnSpeed(
 ): void {
   const { siteKey, difficulty } = site.record
   if (difficulty.solveMs === undefined) return
-  if (isAttack(service.loads.load(siteKey))) return
+  if (isAttack(service.loads.load(site.record))) return
   const addressKey = limitKey(address, service.settings.ipv6PrefixBits)
   const { base } = usualBounds(service, site, addressKey, nonceTerms(solution.nonce).issuedAtMs)
   if (signals.difficulty > base) return

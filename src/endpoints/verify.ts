@@ -230,8 +230,8 @@ export class VerifyEndpoint extends VisitorEndpoint {
       const issuedAtMs = this.service.now()
       if (!isTest && !isKnown) {
         const source = this.service.sources.of(address, issuedAtMs)
-        this.service.loads.count(site.record, comesAgain(admitted.accepted, source))
-        this.service.sources.accepted(address)
+        const isOfAttack = this.service.loads.count(site.record, comesAgain(admitted.accepted, source))
+        this.service.sources.accepted(address, isOfAttack)
       }
       if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
       const { counter } = solved.solution

@@ -16,6 +16,9 @@ const SITES_MAX = 100_000
 const NETWORKS_MAX = 1500
 const NETWORKS_MIN = 20
 
+/** A site whose challenge is asked for is asked for again after so long. */
+const ASKED_AGAIN_MS = 1000
+
 const QUIET: Load = { rate: 0, usualRate: 0, growth: 1 }
 
 interface Counts {
@@ -24,6 +27,7 @@ interface Counts {
   readonly expected: number
 }
 
+type SiteOf = Pick<SiteRecord, 'siteKey' | 'usualRate'>
 type LoadStore = Pick<Store, 'exchangeNetworks'> & { readonly sites: Pick<SiteStore, 'exchangeLoad'> }
 
 export class LoadTracker {
@@ -53,20 +57,23 @@ export class LoadTracker {
     this.#wallMs = wallMs
   }
 
-  /** @param isAgain whether the proof's source comes again */
-  count(
-    { siteKey, usualRate: expected = 0 }: Pick<SiteRecord, 'siteKey' | 'usualRate'>,
-    isAgain: boolean,
-  ): void {
-    this.#countsOf(siteKey, expected)[isAgain ? 'again' : 'once']++
+  /**
+   * @param isAgain whether the proof's source comes again
+   * @returns whether the proof is load of an attack
+   */
+  count(site: SiteOf, isAgain: boolean): boolean {
+    this.#countsOf(site.siteKey, site.usualRate ?? 0)[isAgain ? 'again' : 'once']++
+    return isAgain && isAttack(this.load(site))
   }
 
   /** In hundredths, so that logs and traces tell the very numbers that decide. */
-  load(siteKey: string): Load {
+  load({ siteKey, usualRate: expected = 0 }: SiteOf): Load {
     const load = this.#loads.get(siteKey)
+    const elapsedMs = load === undefined ? Number.POSITIVE_INFINITY : this.#now() - load.atMs
+    if (elapsedMs >= ASKED_AGAIN_MS) this.#countsOf(siteKey, expected)
     if (load === undefined) return QUIET
-    const { usualRate, rate, growth, atMs } = load
-    return { usualRate, growth, rate: hundredths(decayedRate(rate, this.#now() - atMs)) }
+    const { usualRate, rate, growth } = load
+    return { usualRate, growth, rate: hundredths(decayedRate(rate, elapsedMs)) }
   }
 
   /** To be called once a second. */

@@ -62,7 +62,7 @@ class Fleet {
 test('if the clock is set back by an hour, the proofs of networks go on fading', () => {
   const table = new NetworkMemory()
   const report = (nowMs: number, proofs: number) =>
-    reportNetworks(table, nowMs, proofs, [{ tag: 7, free: 80, proofs }])
+    reportNetworks(table, nowMs, proofs, [{ tag: 7, free: 80, proofs, peaceful: proofs }])
   for (const [nowMs, proofs] of [
     [HOUR_MS, 1000],
     [0, 0],
@@ -140,6 +140,21 @@ test('an attack does not become usual: hours later it costs as much', () => {
   assert.ok(fleet.of(OWNER_OF_48).networkBits >= networkBits - 1)
 })
 
+test('load of an attack is no history: hours later its networks have none', () => {
+  const fleet = new Fleet().run(DAY_MS, { people: 5 }, 10 * MINUTE_MS)
+  for (const isOfAttack of [true, false]) {
+    for (let minute = 0; minute < 300; minute++) {
+      fleet.workers[0]!.accepted(address(isOfAttack ? RENTED : CARRIER), isOfAttack)
+      fleet.run(MINUTE_MS, {}, MINUTE_MS)
+    }
+  }
+  const [rented, carrier] = [fleet.of(RENTED), fleet.of(CARRIER)]
+  assert.ok(
+    rented.historyBits === Number.POSITIVE_INFINITY && carrier.historyBits < 2,
+    `${carrier.historyBits}`,
+  )
+})
+
 test('counts are those of all workers, however connections spread', () => {
   const bits = [1, 2, 16, 64].map(workers => {
     const fleet = new Fleet(workers).run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
@@ -159,6 +174,25 @@ test('a worker that met a network above its budget knows what others see of it, 
   assert.equal(fleet.workers[0]!.report(1).reports[0]!.proofs, 0, 'asked for before others are reported')
   fleet.run(5 * MINUTE_MS, {})
   assert.deepEqual([fleet.of(RENTED, 0).networkBits, fleet.of(RENTED, 1).networkBits], [0, 0])
+})
+
+test('a worker that only issues challenges knows what a network brings to others', () => {
+  const fleet = new Fleet(2).run(2 * HOUR_MS, { people: 5 }, MINUTE_MS)
+  let bits: number[] = []
+  for (let second = 0; second < 60; second++) {
+    for (let proof = 0; proof < 20; proof++) fleet.workers[1]!.accepted(FLOWS.rented(proof))
+    bits = [0, 1].map(worker => fleet.of(RENTED, worker).networkBits)
+    fleet.run(SECOND_MS, {})
+  }
+  assert.deepEqual(bits, [4, 4])
+})
+
+test('a question is no history: days count from the first proof', () => {
+  const table = new NetworkMemory()
+  const ask = (nowMs: number, proofs: number) =>
+    reportNetworks(table, nowMs, 1, [{ tag: 7, free: 80, proofs, peaceful: proofs }]).networks[0]!.days
+  for (let hour = 1; hour < 24; hour++) ask(hour * HOUR_MS, 0)
+  assert.deepEqual([ask(DAY_MS, 1), ask(2 * DAY_MS, 1)], [0, 1])
 })
 
 test("private networks are the operator's own, and are not counted", () => {

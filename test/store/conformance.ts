@@ -339,8 +339,9 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const [tag, sameSlot] = [77, 77 + SLOTS]
         for (let step = 0; step < 60; step++) {
           own.clock.now += step % 7 === 6 ? 20_000_000 : 3000
-          const report = { tag: step % 5 === 4 ? sameSlot : tag, free: 80, proofs: 1 + ((step * 37) % 400) }
-          const reports = [report, { tag: 1 + step, free: 30, proofs: 2 }]
+          const proofs = 1 + ((step * 37) % 400)
+          const report = { tag: step % 5 === 4 ? sameSlot : tag, free: 80, proofs, peaceful: proofs >> 1 }
+          const reports = [report, { tag: 1 + step, free: 30, proofs: 2, peaceful: 2 }]
           const client = step % 2 ? own.store : own.other
           const found = await client.exchangeNetworks(report.proofs + 2, reports)
           const wanted = reportNetworks(model, own.clock.now, report.proofs + 2, reports)

@@ -117,7 +117,10 @@ export class RedisStore implements Store {
   }
 
   async exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer> {
-    const values = [this.#clock(), proofs, ...reports.flatMap(({ tag, free, proofs }) => [tag, free, proofs])]
+    const values = [
+      ...[this.#clock(), proofs],
+      ...reports.flatMap(({ tag, free, proofs, peaceful }) => [tag, free, proofs, peaceful]),
+    ]
     const key = `${this.#options.keyPrefix}:{load}:networks`
     const found = await this.#connection.run(
       EXCHANGE_NETWORKS,
