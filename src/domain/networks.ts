@@ -99,7 +99,8 @@ export function reportNetworks(
     let recent = slot.readFloatBE(20) * Math.exp(-elapsedMs / RECENT_MS)
     let usual = slot.readFloatBE(24) * Math.exp(-elapsedMs / USUAL_MS)
     const isOthers = slot.readUInt32BE(0) !== tag
-    const isKept = isOthers && (usual > proofs || proofs === 0) // a question takes no slot
+    const isQuestion = proofs === 0 && at > 0
+    const isKept = isOthers && (usual > proofs || isQuestion)
     if (isOthers && !isKept) {
       slot.writeUInt32BE(tag, 0)
       slot.writeDoubleBE(nowMs, 4)

@@ -1,8 +1,13 @@
-/** Popularity is no attack: people of one carrier behind a proxy whose kept connections lead to one of many workers. */
+/**
+ * Many workers behind balancers whose kept connections each lead to one of them: popularity is no attack, and an attack is
+ * known to all.
+ */
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { nonceTerms } from '../../src/domain/nonce.ts'
 import { Client } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
 import { seedQuietHours } from '../harness/history.ts'
 import { FrontProxy, PROXY_ADDRESS } from '../harness/proxies.ts'
 import { TestService } from '../harness/service.ts'
@@ -30,4 +35,30 @@ test('sixty people of one /24 in a minute, over nginx to eight workers, all pay 
     assert.equal((await client.verify(siteKey, solution, { headers })).json.passed, true)
   }
   assert.deepEqual(bits, Array(PEOPLE).fill(BASE))
+})
+
+test('who gets challenges from one of eight workers, and solves them at another, pays as others do', async t => {
+  const [asking, solving] = ['127.0.0.2', '127.0.0.3']
+  const service = await TestService.start('embedded', {
+    POWGATE_WORKERS: '8',
+    POWGATE_TRUSTED_PROXIES: `${asking},${solving}`,
+    POWGATE_STORE_DEADLINE_MS: '5000',
+  })
+  t.after(() => service.stop())
+  const { siteKey } = await service.createSite({ difficulty: { base: BASE, min: BASE, max: 28 } })
+  await seedQuietHours(service, siteKey)
+  const client = new Client(service.url)
+  const visit = async (index: number): Promise<number> => {
+    const headers = { 'X-Forwarded-For': `2001:db8:1:${index.toString(16)}::1` }
+    const solution = await client.solved(siteKey, { from: asking, headers })
+    assert.equal((await client.verify(siteKey, solution, { from: solving, headers })).json.passed, true)
+    return nonceTerms(solution.nonce).difficulty
+  }
+  for (let index = 0; index < 50; index++) await visit(index)
+  // Twenty a minute of a /56 cost nothing. Workers report and ask once a second.
+  await eventually(
+    5000,
+    'the worker that asks knows what others accept',
+    async () => (await visit(60)) > BASE || undefined,
+  )
 })

@@ -33,7 +33,7 @@ local function add(at, tag, free, proofs, peaceful)
   if #slot == SLOT then held, since, last, recent, usual = unpack_bytes('>I4ddff', slot) end
   local elapsed = max(0, now - last)
   recent, usual = recent * exp(-elapsed / RECENT_MS), usual * exp(-elapsed / USUAL_MS)
-  if held ~= tag and (usual > proofs or proofs == 0) then
+  if held ~= tag and (usual > proofs or (proofs == 0 and at > 0)) then
     call('SETRANGE', key, at * SLOT, pack('>I4ddff', held, since, now, recent, usual - proofs))
     return answer(proofs, 0, 0)
   end
