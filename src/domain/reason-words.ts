@@ -93,9 +93,13 @@ export function limitWords(endpoint: string, policy: string): ReasonWords | unde
   const isOfBackends = found.ofSite === 'redeem'
   const orOwn = found.ofSite === undefined ? '' : ", or the site's own"
   const addresses = isOfBackends ? 'address of a backend' : 'address, all sites together'
+  const isOfKnown = found.policy === 'address' && !isOfBackends
+  const ofKnown = isOfKnown
+    ? ' In a known network of the site, it is the --known-limit, for this site alone.'
+    : ''
   const counted = { address: addresses, 'address-site': 'address and site', 'api-key': 'API key' }
   return {
-    meaning: `The limit is per ${counted[found.policy]} (${setting}${orOwn}).`,
+    meaning: `The limit is per ${counted[found.policy]} (${setting}${orOwn}).${ofKnown}`,
     advice: isOfBackends ? OF_BACKENDS : OF_VISITORS,
   }
 }

@@ -128,13 +128,13 @@ interface Known {
 const KNOWN_MIN = 25_000
 /** A network that is met again is asked for again after so long. */
 const ASKED_AGAIN_MS = 1000
-/** While so many wait to be reported, no more are asked for: a flood of challenges costs no memory. */
+/** While so many wait to be reported, no more are asked for or remembered: a flood of challenges makes a worker forget nothing. */
 const ASKED_MAX = 1000
 
 export class SourceWatch {
   readonly #isOwn: (address: Address) => boolean
   #known = new Map<number, Known>()
-  /** Those of before; whoever brings another proof is moved to the others. */
+  /** Those of before; whoever is met again is moved to the others. */
   #before = new Map<number, Known>()
   #pending = new Set<Known>()
   #proofs = 0
@@ -152,7 +152,7 @@ export class SourceWatch {
     if (this.#isOwn(address)) return
     this.#proofs++
     for (const level of levelsOf(address)) {
-      const known = this.#knownOf(address, level)
+      const known = this.#knownOf(address, level) ?? this.#added(address, level)
       known.pending++
       if (!isOfAttack) known.peaceful++
       this.#pending.add(known)
@@ -165,9 +165,11 @@ export class SourceWatch {
     const levels: LevelRates[] = []
     for (const level of levelsOf(address)) {
       const { prefixBits } = level
-      const known = this.#knownOf(address, level)
+      const mayAsk = this.#pending.size < ASKED_MAX
+      const known = this.#knownOf(address, level) ?? (mayAsk ? this.#added(address, level) : undefined)
+      if (known === undefined) continue
       const { answer, pending, atMs } = known
-      if (Math.abs(nowMs - atMs) >= ASKED_AGAIN_MS && this.#pending.size < ASKED_MAX) this.#pending.add(known)
+      if (mayAsk && Math.abs(nowMs - atMs) >= ASKED_AGAIN_MS) this.#pending.add(known)
       if (atMs === 0 && pending === 0) continue
       const recent = answer.recent * Math.exp(-Math.max(0, nowMs - atMs) / RECENT_MS) + pending
       levels.push({ ...answer, recent: Math.round(recent * 100) / 100, prefixBits })
@@ -175,17 +177,25 @@ export class SourceWatch {
     return levels.length === 0 ? NEW_SOURCE : sourceOf({ levels, all: this.#all })
   }
 
-  #knownOf(address: Address, { prefixBits, free }: NetworkLevel): Known {
+  #knownOf(address: Address, { prefixBits }: NetworkLevel): Known | undefined {
     const tag = tagOf(address, prefixBits)
-    let known = this.#known.get(tag)
+    const known = this.#known.get(tag)
     if (known !== undefined) return known
-    known = this.#before.get(tag)
-    known ??= { tag, free, pending: 0, peaceful: 0, answer: NO_RATES, atMs: 0, isOver: false }
+    const before = this.#before.get(tag)
+    return before && this.#remember(before)
+  }
+
+  #added(address: Address, { prefixBits, free }: NetworkLevel): Known {
+    const tag = tagOf(address, prefixBits)
+    return this.#remember({ tag, free, pending: 0, peaceful: 0, answer: NO_RATES, atMs: 0, isOver: false })
+  }
+
+  #remember(known: Known): Known {
     if (this.#known.size >= KNOWN_MIN) {
       this.#before = this.#known
       this.#known = new Map()
     }
-    this.#known.set(tag, known)
+    this.#known.set(known.tag, known)
     return known
   }
 

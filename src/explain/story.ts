@@ -72,7 +72,9 @@ function difficultyLines(record: LogRecord): string[] {
   const raise = number(record, 'raise') ?? 0
   if (raise > 0) lines.push(`  +${raise}  the operator raised the site for a time (site raise)`)
   if (record.isOfKnownNetwork === true)
-    lines.push('  the address is of a known network of the site, which makes nothing harder')
+    lines.push(
+      '  the address is of a known network of the site: no network costs it bits, and an attack one at most',
+    )
   const causes = {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,

@@ -187,6 +187,15 @@ test('a worker that only issues challenges knows what a network brings to others
   assert.deepEqual(bits, [4, 4])
 })
 
+test('a flood of challenges makes a worker forget no network', () => {
+  const fleet = new Fleet().run(2 * HOUR_MS, { people: 5 }, MINUTE_MS).run(2 * MINUTE_MS, { rented: 600 })
+  const before = fleet.of(RENTED).networkBits
+  for (let network = 0; network < 200_000; network++)
+    fleet.of(`2001:${(network >> 8).toString(16)}:${((network & 255) << 8).toString(16)}::1`)
+  assert.ok(before > 0)
+  assert.equal(fleet.of(RENTED).networkBits, before)
+})
+
 test('a question is no history: days count from the first proof', () => {
   const table = new NetworkMemory()
   const ask = (nowMs: number, proofs: number) =>

@@ -368,7 +368,7 @@ describe('on logs of any kind', () => {
     assert.deepEqual(lines.slice(0, -1), [
       "difficulty 21 bits; the site's base is 18",
       '  +3  the operator raised the site for a time (site raise)',
-      '  the address is of a known network of the site, which makes nothing harder',
+      '  the address is of a known network of the site: no network costs it bits, and an attack one at most',
     ])
   })
 
