@@ -182,7 +182,13 @@ async function press(page: Page, cell: Cell): Promise<void> {
   const script = `<script>${PREPARE}</script><script src="${gateway!.origin()}/widget.js"></script>`
   const path = `/${++pageCount}`
   pages.add(path, formPage(all, { script }).replace('<button>', `${view.before}<button>`))
-  await page.goto(site!.origin() + path)
+  const url = site!.origin() + path
+  await page.goto(url).catch(async (error: Error) => {
+    // The form of the cell before may be sent as late as now.
+    if (!error.message.includes('interrupted by another navigation')) throw error
+    await page.waitForLoadState()
+    await page.goto(url)
+  })
   await reach(page)
   await page.evaluate(RECORD)
   // By keyboard: texts that change may move the button away from a pointer.
