@@ -12,7 +12,7 @@ import type { SiteLoad, SiteStore, Store } from './store.ts'
 /** Sites in one exchange; the busiest go first, the others wait. */
 const REPORTS_MAX = 1000
 const SITES_MAX = 100_000
-/** Networks in the exchanges of all workers of a host: about 60 KiB a second with their answers. */
+/** Networks in the exchanges of all workers of a host: 90 to 170 KiB a second with their answers, if so many have proofs. */
 const NETWORKS_MAX = 1500
 const NETWORKS_MIN = 20
 
