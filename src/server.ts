@@ -10,7 +10,6 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
-import { SourceWatch } from './domain/sources.ts'
 import type { Events, Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
@@ -26,10 +25,8 @@ import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
 import { BridgedStore } from './store/bridge.ts'
 import { KeyUses } from './store/key-uses.ts'
-import { LoadTracker } from './store/load-tracker.ts'
 import { createStore } from './store/open.ts'
 import { SiteDirectory } from './store/site-directory.ts'
-import { SpeedTracker } from './store/speed-tracker.ts'
 import type { Store, StoreTrouble } from './store/store.ts'
 import { StoreWatch } from './store/watch.ts'
 import { Recorder } from './trace/recorder.ts'
@@ -56,7 +53,6 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
     }),
     clockAheadSeconds: () => watch.clockAheadSeconds,
     evictedKeys: () => watch.evictedKeys,
-    estimatesAtBound: () => service.speeds.atBound,
     siteNamedBy: exchange => namedSite(service, exchange),
   })
   const store = await openStore(config, log, stats, workerIndex, () => watch.look().catch(ignore))
@@ -163,21 +159,16 @@ function hostOf(
 }
 
 /** Pauses between two of what a worker does beside requests. All workers see a change of a site within two seconds. */
-const [SITES_MS, SITES_ROUND_MS, EXCHANGE_MS, KEY_USES_MS, LOOK_MS] = [500, 5000, 1000, 60_000, 60_000]
+const [SITES_MS, SITES_ROUND_MS, KEY_USES_MS, LOOK_MS] = [500, 5000, 60_000, 60_000]
 
 function startBackground(
   directory: SiteDirectory,
-  { loads, speeds, keyUses }: Service,
+  { keyUses }: Service,
   watch: StoreWatch,
   end: AbortSignal,
 ): void {
   void repeat(() => directory.refresh(), SITES_MS, end)
   void repeat(() => directory.refreshSome(), SITES_ROUND_MS, end)
-  void repeat(
-    () => Promise.allSettled([loads.exchange(), loads.exchangeNetworks(), speeds.exchange()]),
-    EXCHANGE_MS,
-    end,
-  )
   void repeat(() => keyUses.write(), KEY_USES_MS, end)
   void repeat(() => watch.look(), LOOK_MS, end)
 }
@@ -264,7 +255,6 @@ function composeService(
   recorder?: Recorder,
 ): Service {
   const now = () => performance.now()
-  const sources = new SourceWatch()
   return {
     settings: config,
     keyring: new Keyring(resolveSecrets(config)),
@@ -272,11 +262,8 @@ function composeService(
     store: config.redis === undefined ? store.requests : new BridgedStore(store.requests, config, now),
     sites,
     apiKeys,
-    loads: new LoadTracker(store, sources, config.workers, now, Date.now),
-    speeds: new SpeedTracker(store.sites, now, randomInt(2 ** 32)),
     keyUses: new KeyUses(store.sites),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
-    sources,
     now: Date.now,
     randomBits: randomBitPool(),
     events: recorder === undefined ? events : both(events, recorder),

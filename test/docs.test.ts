@@ -1,6 +1,6 @@
 /**
  * The documentation: links resolve, tables equal the code's, examples are well-formed, and pages stay short.
- * dashboard/grafana.test.ts checks the table of metrics, because it has a running service.
+ * dashboard/grafana.test.ts checks the table of metrics.
  */
 
 import assert from 'node:assert/strict'
@@ -13,9 +13,9 @@ import { SETTINGS, type Setting, type SettingName } from '../src/config/settings
 import { CONTRACT_LIMITS, ENDPOINT_NAMES, ENDPOINTS } from '../src/domain/endpoint.ts'
 import type { Policy } from '../src/domain/limits.ts'
 import { OUTCOMES } from '../src/domain/outcome.ts'
-import { DEFAULT_POLICY, type DifficultyPolicy } from '../src/domain/policy.ts'
+import { DEFAULT_POLICY, type NetworkLevel } from '../src/domain/policy.ts'
 import { SCORE_WEIGHTS } from '../src/domain/score.ts'
-import { defaultText, FIELDS, SITE_FIELDS, type SiteField } from '../src/domain/site-fields.ts'
+import { defaultText, FIELDS, type SiteField } from '../src/domain/site-fields.ts'
 import { TEST_KEYS } from '../src/domain/test-keys.ts'
 import { PARTS } from '../src/http/exchange-host.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
@@ -318,17 +318,14 @@ test('limits-and-score.md lists every signal with its weight', () => {
   )
 })
 
-test('policy.md lists every number of a policy, as it is and as it may be', () => {
-  const live = (name: string) => {
-    const json = JSON.stringify(DEFAULT_POLICY[name as keyof DifficultyPolicy]) ?? "the site's"
-    return json.startsWith('[') ? `\`${json}\`` : json
-  }
-  assert.deepEqual(
-    rows('docs/policy.md', /^`\w+`$/).map(([name, value, expects]) => [name, value, expects]),
-    Object.entries(SITE_FIELDS.shadow.kind.schema.properties as Record<string, { description?: string }>).map(
-      ([name, { description }]) => [`\`${name}\``, live(name), description],
-    ),
-  )
+test('limits-and-score.md lists every network whose proofs are counted, with what costs nothing and what costs a bit', () => {
+  const { networksV4, networksV6 } = DEFAULT_POLICY
+  const rowsFor = (version: string, levels: readonly NetworkLevel[]) =>
+    levels.map(({ prefixBits, free, slope }) => [`${version} /${prefixBits}`, `${free}`, `${slope}`])
+  assert.deepEqual(rows('docs/limits-and-score.md', /^IPv[46] \/\d+$/), [
+    ...rowsFor('IPv4', networksV4),
+    ...rowsFor('IPv6', networksV6),
+  ])
 })
 
 /** Fields that share a flag have one row, by the name of their group. */

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
 import { isWide } from '../domain/client-address.ts'
+import { meterNames } from '../domain/meters.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
@@ -136,7 +137,15 @@ async function tryOne(store: RequestStore): Promise<void> {
   const addressKey = limitKey(address, 64)
   const nonce = random.toString('hex')
   const expiresAtMs = Date.now() + KEPT_MS
-  const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0 }
+  const siteKey = `check ${nonce}`
+  const metering = {
+    shared: meterNames(siteKey, false),
+    networks: [],
+    isV4: false,
+    expected: 0,
+    counts: false,
+  }
+  const limits = { addressKey, siteTag: 0, addressLimit: 30, siteLimit: 0, metering }
   const challenge = await new Promise<{ status: string }>(done => store.admitChallenge(limits, done))
   expect(challenge.status, 'admitted', 'a challenge')
   const storeEpoch = store.epochOf(addressKey)!
@@ -147,7 +156,6 @@ async function tryOne(store: RequestStore): Promise<void> {
     )
   expect(await solve(), 'spent', 'a nonce')
   expect(await solve(), 'used', 'a nonce that was used')
-  const siteKey = `check ${nonce}`
   const redeem = { nonce, storeEpoch: store.epochOf(siteKey)!, expiresAtMs, claim: '' }
   const request = {
     callerKey: addressKey,

@@ -11,7 +11,6 @@ import { type Command, type CommandEntry, commandHelp, type Flag, overview, read
 import { EXPLAIN_COMMAND } from './explain.ts'
 import { KEY_COMMANDS } from './key.ts'
 import { printable } from './output.ts'
-import { POLICY_COMMANDS } from './policy.ts'
 import { SERVE_COMMAND } from './serve.ts'
 import { SITE_COMMANDS } from './site.ts'
 import { SITES_FILE_COMMANDS } from './sites-file.ts'
@@ -39,7 +38,6 @@ const PRINTING: readonly CommandEntry[] = [
   ...KEY_COMMANDS,
   AUDIT_COMMAND,
   EXPLAIN_COMMAND,
-  ...POLICY_COMMANDS,
   TRY_COMMAND,
   SOLVE_COMMAND,
   WIDGET_COMMAND,

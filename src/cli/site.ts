@@ -5,22 +5,13 @@ import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { lengthMs, UsageError } from '../sites/rules.ts'
 import { authorOfCommand, createSite, findSite, raiseSite, updateSite } from '../sites/sites.ts'
+import { findTraffic } from '../sites/traffic.ts'
 import { PROGRAM } from '../version.ts'
 import type { CommandEntry, FlagValue, Input } from './command.ts'
 import { printFields, printJson, printLine, printTable } from './output.ts'
 import { CLEARING_FLAGS, givenFields, SITE_FLAGS, SITE_KEY, withGiven } from './site-flags.ts'
 import { withStore, writeToStore } from './site-store.ts'
-import {
-  findKeys,
-  findLoad,
-  findTiming,
-  loadFields,
-  originsText,
-  printKeys,
-  siteFields,
-  stateText,
-  timingFields,
-} from './views.ts'
+import { findKeys, originsText, printKeys, siteFields, stateText, trafficFields } from './views.ts'
 
 const EXAMPLE_SITE_KEY = 'site_0123456789ABCDEFabcdef'
 
@@ -137,20 +128,19 @@ async function runList(input: Input): Promise<void> {
 
 async function runShow(input: Input): Promise<void> {
   const siteKey = input.required(SITE_KEY.name)
-  const { site, keys, timing, load } = await withStore(async store => {
+  const { site, keys, traffic } = await withStore(async store => {
     const site = await findSite(store, siteKey)
     return {
       site,
       keys: await findKeys(store, siteKey),
-      timing: await findTiming(store, site),
-      load: await findLoad(store, site),
+      traffic: await findTraffic(store, site),
     }
   })
   if (input.has('json')) {
-    printJson({ ...site, timing, load, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
+    printJson({ ...site, traffic, apiKeys: keys.map(({ siteKey: _, ...key }) => key) })
     return
   }
-  printFields([...siteFields(site), ...timingFields(timing), ...loadFields(load)])
+  printFields([...siteFields(site), ...trafficFields(traffic)])
   printLine('')
   printKeys(keys)
 }

@@ -1,7 +1,5 @@
 /** Sites and API keys as the commands print them, without the hashes of secrets. */
 
-import { isAtBound } from '../domain/calibrator.ts'
-import { firstDayUntil } from '../domain/load.ts'
 import { type ApiKeyRecord, isExpired, raisedBits, type SiteRecord } from '../domain/site.ts'
 import {
   completed,
@@ -13,7 +11,7 @@ import {
   type SiteSettings,
   valueIn,
 } from '../domain/site-fields.ts'
-import { speedText, timingFor } from '../domain/solve-time.ts'
+import type { SiteTraffic } from '../sites/traffic.ts'
 import type { SiteStore } from '../store/store.ts'
 import { dateText, printLine, printTable, valueText } from './output.ts'
 
@@ -127,47 +125,21 @@ function fieldLine(field: SiteField, settings: SiteSettings): [name: string, val
   return [[field.name, usual === undefined || usual === text ? text : `${text} (default: ${usual})`]]
 }
 
-/** What follows from a site's solving time, by what the store has learned of its visitors; undefined for a site without. */
-export async function findTiming(store: Pick<SiteStore, 'addVotes'>, { siteKey, difficulty }: SiteRecord) {
-  const { solveMs, min, max } = difficulty
-  if (solveMs === undefined) return undefined
-  const estimate = (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey)
-  const timing = timingFor({ solveMs, min, max }, estimate?.lead ?? 0)
-  return {
-    ...timing,
-    isLearned: estimate !== undefined,
-    isAtBound: estimate !== undefined && isAtBound(estimate),
-  }
-}
-
-/** What a site's load usually is; `firstDayUntil` is undefined before its first visit. */
-export async function findLoad(
-  store: Pick<SiteStore, 'exchangeLoad'>,
-  { siteKey, usualRate: expected = 0 }: SiteRecord,
-) {
-  const [load] = await store.exchangeLoad([{ siteKey, again: 0, once: 0, expected }])
-  const { usualRate, sinceMs } = load!
-  return { usualRate, firstDayUntil: sinceMs === undefined ? undefined : firstDayUntil({ sinceMs }) }
-}
-
-export function loadFields({
-  usualRate,
-  firstDayUntil,
-}: Awaited<ReturnType<typeof findLoad>>): [string, string][] {
-  if (firstDayUntil === undefined) return [['usual load', 'not known before the first visit']]
-  const isFirstDay = Date.now() < firstDayUntil
-  const note = isFirstDay ? ` (first day: learned quickly until ${dateText(firstDayUntil)})` : ''
-  return [['usual load', `${usualRate.toFixed(2)} proofs a second of sources that come again${note}`]]
-}
-
-export function timingFields(timing: Awaited<ReturnType<typeof findTiming>>): [string, string][] {
-  if (timing === undefined) return []
-  const learned = timing.isAtBound
-    ? 'learned, moved as far as a day allows: other visitors, or false claims'
-    : 'learned from visits'
-  const origin = timing.isLearned ? learned : 'assumed, nothing is learned yet'
+export function trafficFields({ usualRate, firstDayUntil, timing }: SiteTraffic): [string, string][] {
+  const note = firstDayUntil === undefined ? '' : ` (first day: until ${dateText(firstDayUntil)})`
+  const usual =
+    usualRate === undefined
+      ? 'not known before the first visit'
+      : `${usualRate.toFixed(2)} proofs a second of repeat sources${note}`
+  if (timing === undefined) return [['usual rate', usual]]
+  const { solveMs, exactBase, inTime } = timing
+  const seen =
+    inTime === undefined
+      ? 'no visits at the base yet'
+      : `${(100 * inTime).toFixed(1)} % of the last day's visits at the base (aim: 95 %)`
   return [
-    ['base now', `${timing.exactBase.toFixed(2)} bits`],
-    ['median device', `${speedText(timing.medianSpeed)}, ${origin}`],
+    ['base now', `${exactBase.toFixed(2)} bits`],
+    [`within ${solveMs} ms`, seen],
+    ['usual rate', usual],
   ]
 }

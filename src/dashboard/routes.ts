@@ -5,7 +5,6 @@ import type { ServerResponse } from 'node:http'
 import type { AdminRoute } from '../admin/server.ts'
 import type { History } from '../metrics/history.ts'
 import { type DashboardData, RANGES, type ServiceState } from '../metrics/history-view.ts'
-import { grafanaDashboard } from './grafana.ts'
 import type { SiteNames } from './site-names.ts'
 
 /** The page before its script has run: the frame, and a text for browsers without script. */
@@ -80,7 +79,7 @@ const STYLE = 'text/css; charset=utf-8'
 const JSON_TYPE = 'application/json'
 const YAML = 'application/yaml'
 
-/** @param assets the folder with app.js, app.css and alerts.yml */
+/** @param assets the folder with app.js, app.css, grafana.json and alerts.yml */
 export function dashboardRoutes(
   { history, siteNames, state }: DashboardSources,
   assets = new URL('.', import.meta.url),
@@ -97,7 +96,7 @@ export function dashboardRoutes(
     constant('/dashboard', HTML, PAGE),
     constant('/dashboard/app.js', SCRIPT, readFileSync(new URL('app.js', assets))),
     constant('/dashboard/app.css', STYLE, readFileSync(new URL('app.css', assets))),
-    constant('/grafana.json', JSON_TYPE, JSON.stringify(grafanaDashboard())),
+    constant('/grafana.json', JSON_TYPE, readFileSync(new URL('grafana.json', assets))),
     constant('/alerts.yml', YAML, readFileSync(new URL('alerts.yml', assets))),
     {
       path: '/dashboard/data.json',

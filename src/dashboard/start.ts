@@ -2,15 +2,14 @@
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
-import { firstDayUntil } from '../domain/load.ts'
 import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import { raisedBits } from '../domain/site.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
 import type { ServiceState } from '../metrics/history-view.ts'
 import type { MetricKey } from '../metrics/table.ts'
 import type { Totals } from '../metrics/totals.ts'
+import { findTraffic } from '../sites/traffic.ts'
 import { openSiteStore } from '../store/open.ts'
-import type { SiteLoad } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 import { dashboardRoutes } from './routes.ts'
 import { type ReadNames, SiteNames } from './site-names.ts'
@@ -54,17 +53,17 @@ function storedNames(config: Config): ReadNames {
     const names = new Map<string, string>()
     const store = await openSiteStore(config)
     try {
-      const loads = await store.exchangeLoad(siteKeys.map(siteKey => ({ siteKey, again: 0, once: 0 })))
-      const isFirstDay = ({ sinceMs }: SiteLoad) =>
-        sinceMs !== undefined && Date.now() < firstDayUntil({ sinceMs })
-      const newKeys = new Set(loads.filter(isFirstDay).map(({ siteKey }) => siteKey))
       for (const siteKey of siteKeys) {
         const site = await store.readSite(siteKey)
         if (site === undefined) continue
         const bits = raisedBits(site, Date.now())
+        const { firstDayUntil, timing } = await findTraffic(store, site)
         const notes = [
           ...(bits === 0 ? [] : [`raised by ${bits}`]),
-          ...(newKeys.has(siteKey) ? ['first day'] : []),
+          ...(firstDayUntil === undefined ? [] : ['first day']),
+          ...(timing?.inTime === undefined
+            ? []
+            : [`${Math.round(100 * timing.inTime)} % within ${timing.solveMs} ms`]),
         ]
         names.set(siteKey, notes.length === 0 ? site.name : `${site.name} (${notes.join('; ')})`)
       }

@@ -74,7 +74,7 @@ type LogDecision =
 
 /**
  * Up to this many verifications a minute per address, used nonces are kept in the record. These are at most 700, if
- * challenges live for ten minutes. lua/address-log.lua has the same number.
+ * challenges live for ten minutes.
  */
 export const MARKS_LIMIT_MAX = 64
 

@@ -145,6 +145,38 @@ export function limitKey(address: Address, v6PrefixBits: number): string {
 }
 
 /**
+ * Keys of the networks around an address whose proofs are counted, as hexadecimal prefixes in the order of the policy's
+ * levels: /24 and /16 of IPv4; /56, /48 and /32 of IPv6. The lengths of all five differ.
+ */
+export function networkKeys(address: Address): readonly string[] {
+  const hex = (from: number, to: number) => {
+    let text = ''
+    for (let index = from; index < to; index++) text += HEX[address.charCodeAt(index)]
+    return text
+  }
+  if (isV4(address)) {
+    const wide = hex(12, 14)
+    return [wide + hex(14, 15), wide]
+  }
+  const wide = hex(0, 4)
+  const owner = wide + hex(4, 6)
+  return [owner + hex(6, 7), owner, wide]
+}
+
+const [V4_DIGITS, V4_OWNER_DIGITS, V6_OWNER_DIGITS, LAST_DIGIT] = [8, 6, 12, 0x66]
+
+/**
+ * The network that usually has one owner, an IPv4 /24 or an IPv6 /48: on a Cluster, one shard has all that is kept of it.
+ *
+ * @param key from `limitKey`, `windowOfRefused` or `windowOfKnown`
+ */
+export function ownerKey(key: string): string {
+  // After the digits of an IPv4 address, a window's key has a letter beyond f, or ends.
+  const isV6 = key.charCodeAt(V4_DIGITS) <= LAST_DIGIT
+  return key.slice(0, isV6 ? V6_OWNER_DIGITS : V4_OWNER_DIGITS)
+}
+
+/**
  * The key of a separate window, for requests that are refused for their site, their origin or their API key alone. They
  * neither depend on nor use up the limits of other clients behind the same address.
  *
@@ -263,6 +295,17 @@ function rangeOf(address: Address, prefixBits: number): Range {
     end += String.fromCharCode((byte & mask) | (~mask & 0xff))
   }
   return { start, end }
+}
+
+const OPERATORS_OWN = new AddressSet(
+  '127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 169.254.0.0/16 ::1 fc00::/7 fe80::/10'.split(
+    ' ',
+  ),
+)
+
+/** Private, shared and loopback addresses: their networks are the operator's own, and are not counted. */
+export function isOperatorsOwn(address: Address): boolean {
+  return OPERATORS_OWN.has(address)
 }
 
 const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])

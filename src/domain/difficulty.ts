@@ -1,13 +1,12 @@
 /**
- * Adaptive difficulty, in bits. A single honest visitor gets the site's base. An address gets more bits as its requests near
- * the rate limit, for many accepted proofs of the networks around it, and for failed verifications. While a site is under
- * attack, sources that come again get up to four more, and all others one. Networks and load tell of the same flood, so the
- * larger of both counts. The functions are pure: every input is an argument. `npm run bench:effect` shows what the rules cost attackers and people.
+ * Adaptive difficulty, in bits. A lone honest visitor gets the site's base. An address pays as its challenges near its limit,
+ * and for failed verifications. A network or a site pays one bit for each doubling of its accepted proofs above a budget that
+ * follows what is usual there (meters.ts). Both tell of the same flood, so the larger counts. The functions are pure.
+ * docs/limits-and-score.md has the rules in words; `npm run bench:effect` shows what they cost attackers and people.
  */
 
-import { excessOf } from './load.ts'
-import { DEFAULT_POLICY, type DifficultyPolicy } from './policy.ts'
-import type { Source } from './sources.ts'
+import { growthOf, isFlood, networkBudget, type Rates, siteBudget } from './meters.ts'
+import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
 
 export interface DifficultyBounds {
   readonly base: number
@@ -15,96 +14,106 @@ export interface DifficultyBounds {
   readonly max: number
 }
 
-export interface DifficultyInputs {
-  /** Challenges of this address for this site in the last minute, before this one. */
-  readonly addressChallenges: number
-  /** How many challenges the address may have per minute. */
-  readonly addressLimit: number
-  /** Failed verifications of this address in the last minute. */
-  readonly addressFailures: number
-  /** Accepted proofs of this address in the last minutes (ACCEPTED_MINUTES). */
-  readonly addressAccepted: number
-  /** From SourceWatch. */
-  readonly source: Source
-  /** Accepted proofs of sources that come again, per second at the site now. */
-  readonly siteRate: number
-  /** The same, usually (load.ts). */
-  readonly siteRateUsual: number
-  /** How many times as many people come once as usually. */
-  readonly siteGrowth: number
+/** A network around an address. */
+export interface NetworkRates extends Rates {
+  readonly prefixBits: number
+}
+
+/** What the store's meters say of a request. */
+export interface Traffic {
+  /** Those around the address; empty if none is metered. */
+  readonly networks: readonly NetworkRates[]
+  readonly all: Rates
+  readonly siteRepeat: Rates
+  readonly siteFirst: Rates
+  /** Proofs a minute of repeat sources that the operator expects of the site. */
+  readonly siteExpected: number
+  /** The operator says that many people share the network: it costs them nothing, and an attack on the site one bit at most. */
+  readonly isKnownNetwork: boolean
+}
+
+const NO_RATES: Rates = { recent: 0, usual: 0, days: 0 }
+
+/** Where the store is away, and nothing is known. */
+export const NO_TRAFFIC: Traffic = {
+  networks: [],
+  all: NO_RATES,
+  siteRepeat: NO_RATES,
+  siteFirst: NO_RATES,
+  siteExpected: 0,
+  isKnownNetwork: false,
+}
+
+/** What the store says of the address. */
+export interface AddressCounts {
+  /** Challenges for this site in the last minute, before this one. */
+  readonly challenges: number
+  /** How many challenges it may have per minute. */
+  readonly limit: number
+  /** Failed verifications at this site in the last minute. */
+  readonly failures: number
+  /** Accepted proofs at all sites in the last minutes (ACCEPTED_MINUTES). */
+  readonly accepted: number
 }
 
 /** For so long an address's accepted proofs are remembered. */
 export const ACCEPTED_MINUTES = 5
 
-export function difficultyFor(
-  bounds: DifficultyBounds,
-  inputs: DifficultyInputs,
-  policy: DifficultyPolicy = DEFAULT_POLICY,
-): number {
-  const { requests, networks, failures, load } = difficultyClimb(inputs, policy)
-  const climb = requests + networks + failures + load
-  return Math.max(bounds.min, Math.min(bounds.max, bounds.base + climb))
-}
-
-/** What a file of a policy may hold: any numbers of a policy, and bits in place of a site's own. */
-export type PolicyOverrides = Partial<Trial>
-
-/** A policy that decides beside the live one, without effect. */
-export type Trial = DifficultyPolicy & Partial<DifficultyBounds>
-
-/** @param inputs with the source by the trial's policy */
-export function trialDifficulty(trial: Trial, ofSite: DifficultyBounds, inputs: DifficultyInputs): number {
-  const { base = ofSite.base, min = ofSite.min, max = ofSite.max } = trial
-  return difficultyFor({ base, min, max }, inputs, trial)
-}
-
-/** Bits above the base, by cause, before the bounds. */
-interface DifficultyClimb {
+/** Bits above the base, by cause, before the bounds; and what they follow from. */
+export interface Climb {
   readonly requests: number
-  readonly networks: number
   readonly failures: number
+  readonly networks: number
   /** Beyond what the networks cost. */
-  readonly load: number
+  readonly site: number
+  /** The network that asks for most; undefined if none asks for any. */
+  readonly network: NetworkRates | undefined
+  readonly isRepeat: boolean
 }
 
-/** Why a challenge is harder than the base, for logs. */
-export function difficultyClimb(
-  inputs: DifficultyInputs,
+export function climbOf(
+  address: AddressCounts,
+  traffic: Traffic,
   policy: DifficultyPolicy = DEFAULT_POLICY,
-): DifficultyClimb {
-  const { networkBits, historyBits } = inputs.source
-  const networks = Math.min(networkBits, historyBits)
+): Climb {
   return {
-    requests: requestBits(inputs, policy),
-    networks,
-    failures: failureBits(inputs, policy),
-    load: Math.max(0, Math.min(loadBits(inputs, policy), historyBits) - networks),
+    requests: requestBits(address, policy),
+    failures: failureBits(address, policy),
+    ...trafficClimb(address.accepted, traffic, policy),
   }
 }
 
-/** Challenges that were solved cost their own climb. All others, with failures, cost neighbours one bit at most. */
-function requestBits(inputs: DifficultyInputs, policy: DifficultyPolicy): number {
-  const { addressChallenges, addressLimit, addressFailures, addressAccepted } = inputs
-  const whole = climbOf(addressChallenges / addressLimit, policy)
-  const solved = Math.min(addressChallenges, addressAccepted / ACCEPTED_MINUTES)
-  if (!isShared(Math.max(addressChallenges - solved, addressFailures), addressAccepted)) return whole
-  const ofOthers = policy.neighbourBitsMax - failureBits(inputs, policy)
-  return Math.min(whole, climbOf(solved / addressLimit, policy) + ofOthers)
+export function difficultyOf({ base, min, max }: DifficultyBounds, climb: Climb): number {
+  const { requests, failures, networks, site } = climb
+  return Math.max(min, Math.min(max, base + requests + failures + networks + site))
 }
 
-function climbOf(share: number, { quietShare, addressBitsMax }: DifficultyPolicy): number {
-  const climb = Math.max(0, (share - quietShare) / (1 - quietShare))
-  return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
-}
-
-/** Whether an accepted proof is load of its site: of an address that comes again, or of a network over its budget. */
-export function comesAgain(
+/** Whether a solution is so much cheaper than what its networks and its site ask for by now that it is not accepted. */
+export function isUnderpriced(
+  difficulty: number,
+  { base, min, max }: DifficultyBounds,
   accepted: number,
-  source: Source,
+  traffic: Traffic,
   policy: DifficultyPolicy = DEFAULT_POLICY,
 ): boolean {
-  return accepted >= policy.addressProofsFree || source.isOverBudget
+  const { networks, site } = trafficClimb(accepted, traffic, policy)
+  const asked = Math.max(min, Math.min(max, base + networks + site))
+  return difficulty < asked - policy.lateBits
+}
+
+/** Solved challenges cost their own climb. All others, with failures, cost neighbours one bit at most. */
+function requestBits(address: AddressCounts, policy: DifficultyPolicy): number {
+  const { challenges, limit, failures, accepted } = address
+  const whole = shareBits(challenges / limit, policy)
+  const solved = Math.min(challenges, accepted / ACCEPTED_MINUTES)
+  if (!isShared(Math.max(challenges - solved, failures), accepted)) return whole
+  const ofOthers = policy.neighbourBitsMax - failureBits(address, policy)
+  return Math.min(whole, shareBits(solved / limit, policy) + ofOthers)
+}
+
+function shareBits(share: number, { quietShare, addressBitsMax }: DifficultyPolicy): number {
+  const climb = Math.max(0, (share - quietShare) / (1 - quietShare))
+  return Math.min(addressBitsMax, Math.ceil(climb * addressBitsMax))
 }
 
 /** Whether so many people behind the address succeed that its failures, or what it left unsolved, may be another one's. */
@@ -112,20 +121,62 @@ export function isShared(failures: number, accepted: number): boolean {
   return failures <= accepted
 }
 
-function failureBits(
-  { addressFailures, addressAccepted }: DifficultyInputs,
-  policy: DifficultyPolicy,
-): number {
-  const most = isShared(addressFailures, addressAccepted) ? policy.neighbourBitsMax : policy.failureBitsMax
-  return Math.min(most, Math.floor(addressFailures / policy.failuresPerBit))
+function failureBits({ failures, accepted }: AddressCounts, policy: DifficultyPolicy): number {
+  const most = isShared(failures, accepted) ? policy.neighbourBitsMax : policy.failureBitsMax
+  return Math.min(most, Math.floor(failures / policy.failuresPerBit))
 }
 
-/** One bit for each doubling beyond the tolerated load, so that the attacker's cost keeps pace with the attack. */
-function loadBits(inputs: DifficultyInputs, policy: DifficultyPolicy): number {
-  const { siteRate: rate, siteRateUsual: usualRate, siteGrowth: growth } = inputs
-  const excess = excessOf({ rate, usualRate, growth }, policy)
-  const most = comesAgain(inputs.addressAccepted, inputs.source, policy)
-    ? policy.loadBitsMax
-    : policy.loadBitsOnceMax
+type TrafficClimb = Pick<Climb, 'networks' | 'site' | 'network' | 'isRepeat'>
+
+function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPolicy): TrafficClimb {
+  const { networks, all, isKnownNetwork } = traffic
+  const growth = growthOf(all, policy)
+  let bits = 0
+  let network: NetworkRates | undefined
+  let most = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY
+  let isOwnerAbove = false
+  for (const one of networks) {
+    const { slope, free, kind } = levelOf(one, policy)
+    const excess = one.recent / networkBudget(one, free, growth, policy)
+    const allowed = historyBits(one, policy)
+    if (kind === 'owner') {
+      most = Math.ceil(allowed)
+      isOwnerAbove = excess > 1
+    }
+    const asked = excess > 1 ? Math.min(slope * Math.log2(excess), allowed) : 0
+    if (asked > bits) {
+      bits = asked
+      network = one
+    }
+  }
+  const bitsMax = isFlood(all, policy) ? policy.networkBitsMax : policy.networkBitsQuietMax
+  const networkBits = Math.min(bitsMax, most, Math.ceil(bits))
+  const isRepeat = accepted >= policy.repeatProofs || isOwnerAbove
+  const site = Math.min(most, siteBits(traffic, isRepeat, policy))
+  return { networks: networkBits, site: Math.max(0, site - networkBits), network, isRepeat }
+}
+
+function levelOf({ prefixBits }: NetworkRates, { networksV4, networksV6 }: DifficultyPolicy): NetworkLevel {
+  const isLevel = (level: NetworkLevel) => level.prefixBits === prefixBits
+  return networksV4.find(isLevel) ?? networksV6.find(isLevel)!
+}
+
+/**
+ * The most that a network with history may cost its people. Whoever sends far more than usual from it is their neighbour, and
+ * costs them one bit, until traffic exceeds `historyTimes` its usual rate. The history of less than a day counts for less.
+ */
+function historyBits({ recent, usual, days }: Rates, { historyTimes }: DifficultyPolicy): number {
+  const borne = historyTimes * Math.min(1, days) ** 2 * usual
+  return borne > 0 ? 1 + Math.max(0, Math.log2(Math.max(1, recent) / borne)) : Number.POSITIVE_INFINITY
+}
+
+/** One bit for each doubling above the budget, so that the attackers' cost keeps pace with the attack. */
+function siteBits(
+  { siteRepeat, siteFirst, siteExpected }: Traffic,
+  isRepeat: boolean,
+  policy: DifficultyPolicy,
+): number {
+  const excess = siteRepeat.recent / siteBudget(siteRepeat, siteFirst, siteExpected, policy)
+  const most = isRepeat ? policy.siteBitsMax : policy.siteBitsFirstMax
   return excess <= 1 ? 0 : Math.min(most, Math.ceil(Math.log2(excess)))
 }

@@ -20,7 +20,7 @@ export const WINDOW_MS = 60_000
 /** The limit that refused, by its name in the RateLimit headers. */
 export type Policy = 'address' | 'address-site' | 'api-key'
 
-const EXACT_LIMIT_MAX = 256
+export const EXACT_LIMIT_MAX = 256
 
 /** Length of a slot: requests in one slot may share an entry. */
 export function slotMs(limit: number): number {

@@ -154,6 +154,14 @@ const TABLE = {
     meaning: 'The solution came after the challenge had expired.',
     advice: 'A slow device, or a laptop that slept. If it happens to many: raise POWGATE_CHALLENGE_SECONDS.',
   },
+  'nonce-underpriced': {
+    as: { status: 400, code: 'expired-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    message: 'The nonce has expired. Request a new challenge.',
+    meaning:
+      'The challenge was issued before an attack or a raise made challenges of its network or its site over 3 bits harder.',
+    advice:
+      'The widget asks for a new challenge by itself. Many of these are a stock of challenges, kept for an attack.',
+  },
   'nonce-used': {
     as: { status: 400, code: 'nonce-used', siteverify: 'bad-request', kind: 'nonces' },
     message: 'The nonce was already used. Request a new challenge.',

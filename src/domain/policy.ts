@@ -1,83 +1,72 @@
 /**
- * The numbers of the difficulty's rules, as one value. `DEFAULT_POLICY` decides for visitors. Another policy can decide beside
- * it, for a trial. The rules themselves are in difficulty.ts and sources.ts.
+ * Every number of the difficulty's rules (difficulty.ts, meters.ts). `DEFAULT_POLICY` decides for visitors. The Redis scripts
+ * get theirs from here (store/redis/scripts.ts), and `npm run bench:effect -- --policy FILE` replays a trace with others.
  */
 
-import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
-import { integer, type Kind, number, objectSchema } from './kinds.ts'
-
-/** A network around an address. */
+/** A network around an address, whose accepted proofs are counted. */
 export interface NetworkLevel {
   readonly prefixBits: number
   /** Accepted proofs a minute that cost nothing. */
   readonly free: number
-  /** Bits for each doubling above it. */
+  /** Bits for each doubling above the budget. */
   readonly slope: number
+  /** What one owner usually holds; a part of that; or a wide network of many owners, which lies in all shards of a Cluster. */
+  readonly kind: 'owner' | 'part' | 'wide'
 }
 
-const MANY = 1_000_000
-const COUNT = number('N', 0, MANY)
-const COUNT_FROM_ONE = number('N', 1, MANY)
-const ADDED_BITS = integer('BITS', 0, DIFFICULTY_MAX - DIFFICULTY_MIN)
+export const DEFAULT_POLICY = {
+  /** Up to this share of its limit of challenges, an address is a normal visitor: a family, a few tabs. */
+  quietShare: 0.25,
+  /** Most bits for an address's own challenges, at its limit. */
+  addressBitsMax: 4,
+  /** Failed verifications that cost one bit. */
+  failuresPerBit: 3,
+  failureBitsMax: 3,
+  /** Most bits for failures and unsolved challenges while other people behind the address succeed. */
+  neighbourBitsMax: 1,
 
-/** Proofs are counted at the levels of the live policy, so another policy has some of these. */
-function networks(...live: readonly NetworkLevel[]) {
-  const prefixes = live.map(({ prefixBits }) => prefixBits)
-  const prefixBits = { enum: prefixes, description: `one of ${prefixes.join(', ')}` }
-  const items = objectSchema(
-    { prefixBits, free: COUNT_FROM_ONE.schema, slope: COUNT.schema },
-    { description: 'an object with prefixBits, free and slope', required: ['prefixBits', 'free', 'slope'] },
-  )
-  const description = `a list of networks: ${prefixes.map(prefix => `/${prefix}`).join(', ')}`
-  const kind: Kind<readonly NetworkLevel[]> = { schema: { type: 'array', items, description } }
-  return { live: Object.freeze(live), kind }
-}
+  /** How long a meter's fast count remembers: that of a site reacts sooner, so that people are free sooner after an attack. */
+  networkFastMs: 60_000,
+  siteFastMs: 20_000,
+  /** How long the slow count remembers, from which the usual rate follows. */
+  slowMs: 86_400_000,
+  /** So long after its first proof, a store learns whatever comes: it does not know yet what is usual. */
+  learnsAllMs: 3_600_000,
+  /** Up to this multiple of the usual rate is a good day, not an attack. */
+  tolerated: 4,
+  /** On a day with so many times the usual proofs, networks may bring as many times more. */
+  growthMax: 64,
 
-/** Each number as it is live, and what it may be in another policy. docs/policy.md lists them. */
-export const POLICY_NUMBERS = {
-  /** Up to this share of its limit, an address is a normal visitor (a family, a few tabs). */
-  quietShare: { live: 0.25, kind: number('N', 0, 0.99) },
-  /** The most for an address's own requests. */
-  addressBitsMax: { live: 4, kind: ADDED_BITS },
-  /** Failures that cost one bit. */
-  failuresPerBit: { live: 3, kind: COUNT_FROM_ONE },
-  failureBitsMax: { live: 3, kind: ADDED_BITS },
-  /**
-   * The most for what somebody else does. While people behind the address succeed, most of them are not who fails, or asks
-   * without solving.
-   */
-  neighbourBitsMax: { live: 1, kind: ADDED_BITS },
-  loadBitsMax: { live: 4, kind: ADDED_BITS },
-  /** For networks that come once: they are not the load. */
-  loadBitsOnceMax: { live: 1, kind: ADDED_BITS },
-  /** Load up to this multiple of the usual load is a good day, not an attack. */
-  loadTolerated: { live: 4, kind: COUNT_FROM_ONE },
-  /** Lower usual loads count as this one, in proofs a second: a few families at once are no attack on a quiet site. */
-  usualRateMin: { live: 0.5, kind: number('N', 0.01, MANY) },
-  /** So many accepted proofs of an address lately, and it comes again. */
-  addressProofsFree: { live: 2, kind: COUNT },
-  /** The most for the networks around an address, while all networks together bring more than is tolerated. */
-  networkBitsMax: { live: 10, kind: ADDED_BITS },
-  /** The most otherwise: visits that only moved to other networks are no flood. */
-  networkBitsQuietMax: { live: 3, kind: ADDED_BITS },
-  /** So many times its usual proofs, a network with a day of history costs its people one bit at most. */
-  historySpeaksFor: { live: 128, kind: COUNT },
-  /** Offices and campuses share a network. A hundred times as many proofs from one provider's block are no campus. */
-  networksV4: networks({ prefixBits: 24, free: 80, slope: 1 }, { prefixBits: 20, free: 240, slope: 1 }),
+  /** Offices and campuses share a /24. */
+  networksV4: [
+    { prefixBits: 24, free: 80, slope: 1, kind: 'owner' },
+    { prefixBits: 16, free: 240, slope: 1, kind: 'wide' },
+  ] as readonly NetworkLevel[],
   /** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */
-  networksV6: networks(
-    { prefixBits: 56, free: 20, slope: 1.5 },
-    { prefixBits: 48, free: 30, slope: 3 },
-    { prefixBits: 40, free: 240, slope: 1 },
-  ),
+  networksV6: [
+    { prefixBits: 56, free: 20, slope: 1.5, kind: 'part' },
+    { prefixBits: 48, free: 30, slope: 3, kind: 'owner' },
+    { prefixBits: 32, free: 240, slope: 1, kind: 'wide' },
+  ] as readonly NetworkLevel[],
+  /** Most bits for networks while all traffic is above what is tolerated, and at other times. */
+  networkBitsMax: 10,
+  networkBitsQuietMax: 3,
+  /** Up to this multiple of its usual rate, a network with a day of history costs its people one bit at most. */
+  historyTimes: 128,
+
+  /** An address with so many accepted proofs in five minutes is a repeat source. */
+  repeatProofs: 2,
+  /** Lower usual rates of a site, or of all traffic, count as this one, in proofs a minute: a few families are no attack. */
+  usualMin: 30,
+  /** Most bits for a site under attack: for repeat sources, and for all others. */
+  siteBitsMax: 4,
+  siteBitsFirstMax: 1,
+  /** A solution this many bits below what its networks and its site ask for when it arrives is still accepted. */
+  lateBits: 3,
 }
 
-type Numbers = typeof POLICY_NUMBERS
-export type DifficultyPolicy = { readonly [Name in keyof Numbers]: Numbers[Name]['live'] }
+export type DifficultyPolicy = Readonly<typeof DEFAULT_POLICY>
 
-function ofEach<Value>(value: (row: Numbers[keyof Numbers]) => Value) {
-  return Object.fromEntries(Object.entries(POLICY_NUMBERS).map(([name, row]) => [name, value(row)]))
+export function levelsOf(isV4: boolean): readonly NetworkLevel[] {
+  return isV4 ? DEFAULT_POLICY.networksV4 : DEFAULT_POLICY.networksV6
 }
-
-export const DEFAULT_POLICY = Object.freeze(ofEach(({ live }) => live)) as DifficultyPolicy
-export const POLICY_KINDS = ofEach<Kind<unknown>>(({ kind }) => kind)

@@ -20,7 +20,7 @@ export const SCORE_WEIGHTS = {
   environmentMissing: 0.2,
   /** `solveTimeMs` is more than the time from the challenge to the solution. */
   solveTimeImpossible: 0.2,
-  /** The fingerprint came from many addresses within minutes. */
+  /** The fingerprint came from many addresses within minutes. Beside no other reason, `fingerprintSpread` is only reused. */
   fingerprintReused: 0.15,
   fingerprintSpread: 0.35,
   /** For each failed verification of the address in the last minute, up to six. */
@@ -116,12 +116,11 @@ function reasonsOf(signals: ScoreSignals, weights: ScoreWeights): readonly Score
   if (elapsedMs >= 0 && solveTimeMs !== undefined && solveTimeMs > elapsedMs + SOLVE_TIME_SLACK_MS) {
     reasons = [...reasons, 'solveTimeImpossible']
   }
-  if (signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES)
-    reasons = [...reasons, 'fingerprintSpread']
-  else if (signals.fingerprintAddresses >= FINGERPRINT_REUSED_ADDRESSES) {
-    reasons = [...reasons, 'fingerprintReused']
-  }
-  return signals.addressFailures > 0 ? [...reasons, 'recentFailure'] : reasons
+  if (signals.addressFailures > 0) reasons = [...reasons, 'recentFailure']
+  if (signals.fingerprintAddresses < FINGERPRINT_REUSED_ADDRESSES) return reasons
+  // Anybody can send a popular phone's fingerprint from many addresses. So alone it takes nobody below a threshold of 0.7.
+  const isSpread = signals.fingerprintAddresses >= FINGERPRINT_SPREAD_ADDRESSES && reasons.length > 0
+  return [...reasons, isSpread ? 'fingerprintSpread' : 'fingerprintReused']
 }
 
 function environmentReasons(

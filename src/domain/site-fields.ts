@@ -5,7 +5,6 @@
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
-import type { PolicyOverrides } from './difficulty.ts'
 import {
   CIDR,
   integer,
@@ -16,14 +15,12 @@ import {
   NETWORK,
   number,
   ORIGIN,
-  objectOf,
   oneOf,
   textOf,
   YES_NO,
 } from './kinds.ts'
-import { POLICY_KINDS } from './policy.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
-import { baseAssumed } from './solve-time.ts'
+import { baseOf } from './solve-time.ts'
 
 interface Row {
   readonly kind: Kind<unknown>
@@ -52,7 +49,6 @@ const SOLVE_MS = integer('MS', 20, 10_000)
 const PER_MINUTE = integer('N', 1, 1_000_000)
 const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
-const POLICY_PARTS = { base: BITS, min: BITS, max: BITS, ...POLICY_KINDS }
 
 function ranges(flag: string, otherwise: string, about: string) {
   return { kind: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` } as const
@@ -160,13 +156,6 @@ export const SITE_FIELDS = {
   ...(Object.fromEntries(SCORE_REASONS.map(signal => [`scoreWeights.${signal}`, weight(signal)])) as {
     readonly [Signal in ScoreReason as `scoreWeights.${Signal}`]: ReturnType<typeof weight>
   }),
-  shadow: {
-    kind: objectOf<PolicyOverrides>(POLICY_PARTS, 'an object with numbers of a policy'),
-    about: 'Policy that decides beside the live one, without effect',
-    otherwise: 'none',
-    flag: 'shadow',
-    clear: 'no-shadow',
-  },
 } as const satisfies Readonly<Record<string, Row>>
 
 function weight(signal: ScoreReason) {
@@ -239,7 +228,7 @@ export function completed(given: Partial<SiteSettings> & { readonly name: string
   }
   const { difficulty } = settings
   if (difficulty.solveMs !== undefined)
-    difficulty.base = baseAssumed({ ...difficulty, solveMs: difficulty.solveMs })
+    difficulty.base = Math.round(baseOf({ ...difficulty, solveMs: difficulty.solveMs }))
   return settings
 }
 

@@ -2,10 +2,9 @@
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
-import type { Trial } from './difficulty.ts'
 import { equalInConstantTime } from './keyring.ts'
+import { meterNames } from './meters.ts'
 import { OriginList } from './origin.ts'
-import { DEFAULT_POLICY } from './policy.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
@@ -57,7 +56,8 @@ export interface Site {
   readonly ipRules: { readonly allow: AddressSet; readonly block: AddressSet } | undefined
   /** The service's table, or a copy with the site's own weights. */
   readonly scoreWeights: ScoreWeights
-  readonly shadow: Trial | undefined
+  /** From `meterNames`. */
+  readonly meterNames: readonly string[]
   /** undefined unless the site is a test site. */
   readonly test: TestOutcome | undefined
 }
@@ -79,7 +79,7 @@ export function compileSite(stored: SiteRecord): Site {
     ipRules: hasIpRules ? { allow: new AddressSet(allow), block: new AddressSet(block) } : undefined,
     scoreWeights:
       record.scoreWeights === undefined ? SCORE_WEIGHTS : { ...SCORE_WEIGHTS, ...record.scoreWeights },
-    shadow: record.shadow && { ...DEFAULT_POLICY, ...record.shadow },
+    meterNames: meterNames(record.siteKey, record.difficulty.solveMs !== undefined),
     test: undefined,
   }
 }

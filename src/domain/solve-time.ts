@@ -1,66 +1,54 @@
 /**
  * The base of a site that names a time instead of bits: on a quiet day 95 of 100 visitors wait for the solver at most this
- * time. Also the classes of visitors' devices, and how long they take.
+ * long. It follows from the table of devices below.
  *
- * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). Speeds
- * of devices are about log-normal. With the spread of DEVICE_CLASSES (as wide as sigma of ln h = 1.2), the mean of e^(-t h / W)
- * over all devices is 0.05 where W = 0.1224 t times the median speed. So one number a site is learned, the median
- * (calibrator.ts). The spread is not learned, because few liars would decide it.
+ * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). The mean
+ * of that over the table is 0.05 where W = 0.1224 t times 12 MH/s, the speed of the median device.
  *
  * The base has fractions of a bit, the difficulty of a challenge has none. With a base of b, a challenge has floor(b) bits or
- * one more. It has one more with probability 2^(b - floor(b)) - 1, so that the mean work is 2^b. The draw is a keyed hash of
- * site, address and minute. So whoever asks again within the minute, at any worker or host, gets the same.
+ * one more: one more with probability 2^(b - floor(b)) - 1, so that the mean work is 2^b. A keyed hash of site, address and
+ * minute decides, so whoever asks again within the minute, at any worker or host, gets the same.
  */
 
 import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
+import type { SiteRecord } from './site.ts'
 
-/** Hashes a second of the median device until anything is learned: an estimate from public tables of November 2026. */
-export const SPEED_ASSUMED = 12e6
+const MEDIAN_SPEED = 12e6
 const WORK_SHARE = 0.1224
 /** Steps of a base in a bit. */
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
 
-interface TimedDifficulty {
-  readonly solveMs: number
-  readonly min: number
-  readonly max: number
+/** A class of visitors' devices. No phone was measured with this solver. */
+export interface DeviceClass {
+  readonly name: string
+  /** Of all visitors, 0 to 1. */
+  readonly share: number
+  /** Million hashes a second, of SHA-256 in WebAssembly on all threads. */
+  readonly medianMhs: number
+  /** Standard deviation of the speed's natural logarithm. */
+  readonly sigma: number
 }
 
-/** Where the base of a challenge comes from, for logs. */
-interface Timing {
-  readonly solveMs: number
-  /** Bits, with a fraction. */
-  readonly exactBase: number
-  /** Hashes a second of the median device. */
-  readonly medianSpeed: number
-}
+/**
+ * Estimates of November 2026, from the public tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's
+ * survey. `npm run bench:effect` reads them here.
+ */
+export const DEVICE_CLASSES: readonly DeviceClass[] = [
+  { name: 'low phone', share: 0.12, medianMhs: 2.5, sigma: 0.5 },
+  { name: 'mid phone', share: 0.35, medianMhs: 10, sigma: 0.4 },
+  { name: 'high phone', share: 0.18, medianMhs: 18, sigma: 0.4 },
+  { name: 'laptop', share: 0.25, medianMhs: 40, sigma: 0.5 },
+  { name: 'desktop', share: 0.08, medianMhs: 90, sigma: 0.4 },
+  { name: 'no WebAssembly', share: 0.02, medianMhs: 0.8, sigma: 0.6 },
+]
 
-/** The base of a challenge is a whole number of bits. */
-export interface ChallengeBounds extends DifficultyBounds {
-  /** undefined where the site sets its base in bits. */
-  readonly timing?: Timing
-  /** How much of the base comes from a raise of the site; undefined without one. */
-  readonly raise?: number
-}
-
-/** @param lead how much faster than SPEED_ASSUMED the median device is, in bits */
-export function timingFor({ solveMs, min, max }: TimedDifficulty, lead: number): Timing {
-  const medianSpeed = SPEED_ASSUMED * 2 ** lead
-  const bits = Math.log2(WORK_SHARE * medianSpeed * (solveMs / 1000))
-  const exactBase = Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
-  return { solveMs, exactBase, medianSpeed }
-}
-
-export function speedText(hashesPerSecond: number): string {
-  return `${(hashesPerSecond / 1e6).toPrecision(3)} MH/s`
-}
-
-/** The base that a site's record shows, and that is used where the time is not known: nothing is learned yet. */
-export function baseAssumed(difficulty: TimedDifficulty): number {
-  return Math.round(timingFor(difficulty, 0).exactBase)
+/** @returns bits, with a fraction, within the bounds */
+export function baseOf({ solveMs, min, max }: { solveMs: number; min: number; max: number }): number {
+  const bits = Math.log2(WORK_SHARE * MEDIAN_SPEED * (solveMs / 1000))
+  return Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
 }
 
 /** @param draw 0 to 1, evenly distributed */
@@ -75,11 +63,7 @@ export function wholeBits(base: number, draw: number): number {
  * @returns 0 to 1: evenly distributed, the same within a minute
  */
 export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: number): number {
-  return drawOfText(mac, `${siteKey} ${addressKey} ${Math.floor(nowMs / MINUTE_MS)}`)
-}
-
-/** @returns 0 to 1: evenly distributed, the same for the same text */
-export function drawOfText(mac: Hmac, text: string): number {
+  const text = `${siteKey} ${addressKey} ${Math.floor(nowMs / MINUTE_MS)}`
   writeText(mac.message, 0, text)
   const hash = mac.innerHash(text.length)
   let draw = 0
@@ -87,31 +71,46 @@ export function drawOfText(mac: Hmac, text: string): number {
   return draw
 }
 
-/**
- * A class of visitors' devices. The speeds are estimates of November 2026 for SHA-256 in WebAssembly on all threads, from the
- * public tables of Cap (docs/guide/benchmark.md), pow-buster (README) and mCaptcha's survey. No phone was measured with this
- * solver. `npm run bench:effect` and `powgate policy replay` read them here.
- */
-export interface DeviceClass {
-  readonly name: string
-  /** Of all visitors, 0 to 1. */
-  readonly share: number
-  /** Million hashes a second. */
-  readonly medianMhs: number
-  /** Standard deviation of the speed's natural logarithm. */
-  readonly sigma: number
+/** The bounds of a challenge; the base is a whole number of bits. */
+export interface ChallengeBounds extends DifficultyBounds {
+  /** How much of the base comes from a raise of the site; undefined without one. */
+  readonly raise?: number
+  /** Of a site with a solving time: that time, and the base with its fraction. */
+  readonly solveMs?: number | undefined
+  readonly exactBase?: number
 }
 
-export const DEVICE_CLASSES: readonly DeviceClass[] = [
-  { name: 'low phone', share: 0.12, medianMhs: 2.5, sigma: 0.5 },
-  { name: 'mid phone', share: 0.35, medianMhs: 10, sigma: 0.4 },
-  { name: 'high phone', share: 0.18, medianMhs: 18, sigma: 0.4 },
-  { name: 'laptop', share: 0.25, medianMhs: 40, sigma: 0.5 },
-  { name: 'desktop', share: 0.08, medianMhs: 90, sigma: 0.4 },
-  { name: 'no WebAssembly', share: 0.02, medianMhs: 0.8, sigma: 0.6 },
-]
+/**
+ * The site's bounds; with a raise, the base is higher by its bits, up to the maximum.
+ *
+ * @param issuedAtMs the minute of this time decides a base that has a fraction
+ * @param raisedBits of the site now
+ */
+export function boundsOf(
+  mac: Hmac,
+  { siteKey, difficulty }: Pick<SiteRecord, 'siteKey' | 'difficulty'>,
+  addressKey: string,
+  issuedAtMs: number,
+  raisedBits: number,
+): ChallengeBounds {
+  const usual = usualBounds(mac, siteKey, difficulty, addressKey, issuedAtMs)
+  if (raisedBits === 0) return usual
+  const base = Math.min(usual.max, usual.base + raisedBits)
+  return { ...usual, base, raise: base - usual.base }
+}
 
-/** Mean seconds of so many hashes: a log-normal speed's inverse has the mean exp(sigma^2 / 2) / median. */
-export function meanSeconds({ medianMhs, sigma }: DeviceClass, hashes: number): number {
-  return (hashes * Math.exp((sigma * sigma) / 2)) / (medianMhs * 1e6)
+function usualBounds(
+  mac: Hmac,
+  siteKey: string,
+  difficulty: SiteRecord['difficulty'],
+  addressKey: string,
+  issuedAtMs: number,
+): ChallengeBounds {
+  const { solveMs, min, max } = difficulty
+  if (solveMs === undefined) return difficulty
+  const exactBase = baseOf({ solveMs, min, max })
+  const base = Number.isInteger(exactBase)
+    ? exactBase
+    : wholeBits(exactBase, drawOf(mac, siteKey, addressKey, issuedAtMs))
+  return { base, min, max, solveMs, exactBase }
 }

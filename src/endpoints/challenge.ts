@@ -8,13 +8,14 @@
  */
 
 import { timeText } from '../domain/bytes.ts'
-import { difficultyFor, trialDifficulty } from '../domain/difficulty.ts'
+import { climbOf, difficultyOf } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
-import { MANY_PEOPLE, sourceOf } from '../domain/sources.ts'
+import { raisedBits } from '../domain/site.ts'
+import { boundsOf } from '../domain/solve-time.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import { boundsFor } from './solve-time.ts'
-import { type AllowedVisit, type Visit, VisitorEndpoint } from './visit.ts'
+import type { IssuedChallenge, Service } from './service.ts'
+import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
 
@@ -25,53 +26,56 @@ export class ChallengeEndpoint extends VisitorEndpoint {
       this.chargeOf(visit),
       exchange.guard(admission => {
         if (!this.admits(exchange, admission, ownLimits)) return
-        if (refusal === undefined) this.#issue(visit, admission)
+        if (refusal === undefined) this.#answer(visit, admission)
         else this.refuse(exchange, refusal)
       }),
     )
   }
 
-  #issue(visit: AllowedVisit, admitted: Admitted): void {
-    const { exchange, address, isKnown, addressKey, siteLimit, site } = visit
-    const { siteKey } = site.record
-    const storeEpoch = this.service.store.nonceEpoch(addressKey, siteKey)
-    if (storeEpoch === undefined) {
-      this.refuse(exchange, 'store-unavailable')
-      return
-    }
-    const issuedAtMs = this.service.now()
-    const load = this.service.loads.load(site.record)
-    const inputs = {
-      addressChallenges: admitted.siteCount,
-      addressLimit: siteLimit,
-      addressFailures: admitted.failures,
-      addressAccepted: admitted.accepted,
-      source: isKnown ? MANY_PEOPLE : this.service.sources.of(address, issuedAtMs),
-      siteRate: load.rate,
-      siteRateUsual: load.usualRate,
-      siteGrowth: load.growth,
-    }
-    const bounds = boundsFor(this.service, site, addressKey, issuedAtMs)
-    const difficulty = difficultyFor(bounds, inputs)
-    const nonce = mintNonce(
-      this.service.keyring,
-      { issuedAtMs, difficulty },
-      { siteKey, storeEpoch, lifetimes: this.service.settings, address: address },
-      this.service.randomBits(NONCE_RANDOM_BITS),
-    )
-    const expiresAt = issuedAtMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
-    const { shadow } = site
-    const shadowDifficulty =
-      shadow &&
-      trialDifficulty(shadow, bounds, {
-        ...inputs,
-        source: isKnown ? MANY_PEOPLE : sourceOf(inputs.source.view, shadow),
-      })
-    this.service.events.issued(exchange, { site, nonce, difficulty, bounds, inputs, shadowDifficulty })
+  #answer(visit: AllowedVisit, admitted: Admitted): void {
+    const { exchange, addressKey, site } = visit
+    const storeEpoch = this.service.store.nonceEpoch(addressKey, site.record.siteKey)
+    if (storeEpoch === undefined) return this.refuse(exchange, 'store-unavailable')
+    const nowMs = this.service.now()
+    const challenge = issueChallenge(this.service, visit, admitted, {
+      nowMs,
+      storeEpoch,
+      random: this.service.randomBits(NONCE_RANDOM_BITS),
+    })
+    const { nonce, difficulty } = challenge
+    const expiresAt = nowMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
+    this.service.events.issued(exchange, challenge)
     exchange.answer({
       status: 200,
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
     })
   }
+}
+
+interface Circumstances {
+  readonly nowMs: number
+  /** Of `nonceEpoch`. */
+  readonly storeEpoch: number
+  readonly random: number
+}
+
+/** The challenge that follows from the store's answer. Pure. */
+export function issueChallenge(
+  { keyring, settings }: Pick<Service, 'keyring' | 'settings'>,
+  visit: Pick<AllowedVisit, 'site' | 'address' | 'isKnown' | 'addressKey' | 'siteLimit'>,
+  { siteCount, failures, accepted, meters }: Admitted,
+  { nowMs, storeEpoch, random }: Circumstances,
+): IssuedChallenge {
+  const { site, address, addressKey, siteLimit } = visit
+  const counts = { challenges: siteCount, limit: siteLimit, failures, accepted }
+  const traffic = trafficAround(visit, meters)
+  const raised = raisedBits(site.record, nowMs)
+  const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, nowMs, raised)
+  const climb = climbOf(counts, traffic)
+  const difficulty = difficultyOf(bounds, climb)
+  const { siteKey } = site.record
+  const binding = { siteKey, storeEpoch, lifetimes: settings, address }
+  const nonce = mintNonce(keyring, { issuedAtMs: nowMs, difficulty }, binding, random)
+  return { site, nonce, difficulty, bounds, counts, traffic, climb }
 }

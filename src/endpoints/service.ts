@@ -1,6 +1,6 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
-import type { DifficultyInputs } from '../domain/difficulty.ts'
+import type { AddressCounts, Climb, Traffic } from '../domain/difficulty.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
@@ -9,14 +9,11 @@ import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { ChallengeBounds } from '../domain/solve-time.ts'
-import type { SourceWatch } from '../domain/sources.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
-import type { LoadTracker } from '../store/load-tracker.ts'
 import type { RecordCache } from '../store/site-directory.ts'
-import type { SpeedTracker } from '../store/speed-tracker.ts'
 import type {
   ChallengeAdmission,
   RedemptionAdmission,
@@ -30,11 +27,8 @@ export interface Service {
   readonly store: RequestStore
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
-  readonly loads: LoadTracker
-  readonly speeds: SpeedTracker
   readonly keyUses: KeyUses
   readonly fingerprints: FingerprintWatch
-  readonly sources: SourceWatch
   /** Unix milliseconds. */
   readonly now: () => number
   /** Draws an unsigned integer of this many random bits, at most 16. */
@@ -65,10 +59,10 @@ export interface IssuedChallenge {
   readonly nonce: string
   readonly difficulty: number
   readonly bounds: ChallengeBounds
-  /** The other inputs of the difficulty. */
-  readonly inputs: DifficultyInputs
-  /** By the site's shadow policy; undefined without one. */
-  readonly shadowDifficulty?: number | undefined
+  /** What the difficulty follows from. */
+  readonly counts: AddressCounts
+  readonly traffic: Traffic
+  readonly climb: Climb
 }
 
 /** The judgement of a solution that is answered with 200. */

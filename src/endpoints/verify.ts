@@ -1,21 +1,24 @@
 /**
  * POST /verify: checks a solution and issues a token.
  *
- *   site key -> body read -> site -> [ evaluate: everything that needs no store ] -> limits, nonce -> score -> token
- *   400         413          503                                                    429/503  400      200     200
+ *   site key -> body read -> site -> [ prepare: everything that needs no store ] -> limits, nonce -> [ conclude ]
+ *   400         413          503                                                    429/503          400 or 200
  *
- *   evaluate: site, active?, origin -> content type, body -> IP rules -> nonce    -> proof
+ *   prepare:  site, active?, origin -> content type, body -> IP rules -> nonce    -> proof
  *             403                      400                   200 failed  400/403     200 failed
+ *   conclude: nonce unused? -> price still holds? -> score      -> token
+ *             400              400                   200 failed    200
  *
- * The store is called once, whatever `evaluate` finds, because every request counts against the limits; 429 takes precedence
- * over all other answers. The steps up to the origin are in visit.ts.
+ * The store is called once, whatever `prepare` finds, because every request counts against the limits; 429 takes precedence
+ * over all other answers. The steps up to the origin are in visit.ts. Both functions get time and chance as arguments, so a
+ * test of the flow needs no server.
  */
 
 import { type Address, limitKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
-import { comesAgain, isShared } from '../domain/difficulty.ts'
+import { isShared, isUnderpriced } from '../domain/difficulty.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
-import type { Refusal } from '../domain/outcome.ts'
+import type { Reason, Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
 import { checkProof } from '../domain/pow.ts'
 import {
@@ -25,28 +28,23 @@ import {
   type ScoreSignals,
   scoreOf,
 } from '../domain/score.ts'
-import type { Site } from '../domain/site.ts'
+import { raisedBits, type Site } from '../domain/site.ts'
+import { boundsOf, type ChallengeBounds } from '../domain/solve-time.ts'
 import { mintToken } from '../domain/token.ts'
-import type { Exchange } from '../http/exchange.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Judgement } from './service.ts'
-import { voteOnSpeed } from './solve-time.ts'
-import { type AllowedVisit, type Visit, VisitorEndpoint } from './visit.ts'
+import { CLOCK_SKEW_MS, type Judgement, type Service } from './service.ts'
+import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
 
 /** The judgement of a request before the store is called. */
-type Attempt =
+export type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
   /** The failed result (contract §2.3), and its reason. The nonce stays unused. */
-  | {
-      readonly verdict: 'failed'
-      readonly nonce: string
-      readonly reason: Exclude<JudgementReason, ScoreReason>
-    }
+  | { readonly verdict: 'failed'; readonly reason: Exclude<JudgementReason, ScoreReason> }
   | {
       readonly verdict: 'solved'
       readonly solution: Solution
@@ -55,9 +53,20 @@ type Attempt =
       readonly siteEpoch: number
       readonly signals: ScoreSignals
       readonly score: Score
+      /** As they hold now, for the challenge's minute. */
+      readonly bounds: ChallengeBounds
     }
 
 type Solved = Extract<Attempt, { verdict: 'solved' }>
+
+/** What the request comes to. */
+export type Conclusion =
+  | { readonly refusal: Refusal }
+  /** @property token undefined if the verification failed */
+  | {
+      readonly judgement: Judgement
+      readonly token?: { readonly text: string; readonly expiresAtMs: number }
+    }
 
 /** The score of every solution at a test site. */
 const CERTAIN: Score = { score: 1, reasons: [] }
@@ -67,195 +76,243 @@ const FINGERPRINT_PREFIX_BITS = 48
 
 const FAILED_BODY = '{"token":null,"passed":false,"expiresAt":null}'
 
+type Parts = Pick<Service, 'keyring' | 'settings' | 'store' | 'fingerprints'>
+
 export class VerifyEndpoint extends VisitorEndpoint {
   protected admit(visit: Visit, body: Buffer): void {
-    const attempt =
-      visit.refusal === undefined ? this.#evaluate(visit, body) : refused({ reason: visit.refusal })
-    const spend = attempt.verdict === 'solved' ? attempt.spend : undefined
+    const { exchange } = visit
+    const attempt = prepare(this.service, visit, exchange, body, this.service.now())
+    const { spend, isInTime } = chargeOfAttempt(attempt)
     this.service.store.admitSolution(
-      this.chargeOf(visit, this.#isFailure(attempt, visit.site), spend),
-      visit.exchange.guard(admission => {
-        if (this.admits(visit.exchange, admission, visit.ownLimits)) this.#conclude(visit, attempt, admission)
+      this.chargeOf(visit, isFailure(attempt, visit.site), spend, isInTime),
+      exchange.guard(admission => {
+        if (!this.admits(exchange, admission, visit.ownLimits)) return
+        this.#answer(visit, conclude(this.service, visit, attempt, admission, this.service.now()))
       }),
     )
   }
 
-  #evaluate({ exchange, site, address, addressKey }: AllowedVisit, body: Buffer): Attempt {
-    const { record } = site
-    const parsed = parseSolution(body, exchange.contentType)
-    if (!parsed.ok) return refused(parsed.refusal)
-    const { nonce } = parsed.body
-    exchange.nonce = nonce
-    if (site.test === 'fails') return { verdict: 'failed', nonce, reason: 'test-key' }
-    if (site.ipRules?.block.has(address)) return { verdict: 'failed', nonce, reason: 'ip-blocked' }
-    if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
-      return { verdict: 'failed', nonce, reason: 'ip-not-allowed' }
+  #answer({ exchange }: Visit, conclusion: Conclusion): void {
+    if ('refusal' in conclusion) {
+      const { refusal } = conclusion
+      return this.refuse(exchange, refusal.reason, refusal)
     }
-    const { store, settings } = this.service
-    const addressEpoch = store.epochOf(addressKey)
-    const siteEpoch = store.epochOf(record.siteKey)
-    const storeEpoch = store.nonceEpoch(addressKey, record.siteKey)
-    if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
-      return refused({ reason: 'store-unavailable' })
-    const binding = { siteKey: record.siteKey, storeEpoch, lifetimes: settings, address }
-    const latestMs = this.service.now() + CLOCK_SKEW_MS
-    const reading = readNonce(this.service.keyring, parsed.body.nonce, binding, latestMs)
-    switch (reading.status) {
-      case 'genuine':
-        return this.#evaluateSolution(site, parsed.body, reading, addressEpoch, siteEpoch)
-      case 'other-address':
-        return refused({ reason: 'nonce-other-address' })
-      default:
-        return refused({ reason: 'nonce-forged' })
-    }
-  }
-
-  /** Whether the nonce was issued to another address on another shard of a Cluster, which has its own epoch. */
-  #isOfOtherShard(nonce: string, siteKey: string, address: Address): boolean {
-    const { settings: lifetimes, keyring, now } = this.service
-    for (const storeEpoch of this.service.store.nonceEpochs(siteKey)) {
-      const binding = { siteKey, storeEpoch, lifetimes, address }
-      const { status } = readNonce(keyring, nonce, binding, now() + CLOCK_SKEW_MS)
-      if (status === 'other-address') return true
-    }
-    return false
-  }
-
-  #evaluateSolution(
-    site: Site,
-    solution: Solution,
-    terms: NonceTerms,
-    addressEpoch: number,
-    siteEpoch: number,
-  ): Attempt {
-    const { nonce } = solution
-    const now = this.service.now()
-    const { issuedAtMs, difficulty } = terms
-    const lifetimeMs = challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
-    if (issuedAtMs > now + CLOCK_SKEW_MS) return refused({ reason: 'nonce-from-future' })
-    if (now >= issuedAtMs + lifetimeMs) return refused({ reason: 'nonce-expired' })
-    if (!checkProof(nonce, solution.counter, difficulty))
-      return { verdict: 'failed', nonce, reason: 'proof-wrong' }
-    const signals: ScoreSignals = {
-      environment: solution.environment,
-      solveTimeMs: solution.solveTimeMs,
-      elapsedMs: now - issuedAtMs,
-      difficulty,
-      fingerprintAddresses: 1, // #signalsOf counts fingerprints, of admitted solutions only
-      addressFailures: 0,
-    }
-    const score = scoreOf(signals, site.scoreWeights)
-    // If this host's clock is ahead, the nonce is still valid on a host with the right time.
-    const expiresAtMs = Math.max(issuedAtMs, now) + lifetimeMs
-    const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
-    return { verdict: 'solved', solution, spend, siteEpoch, signals, score }
-  }
-
-  /**
-   * Whether the attempt counts as a failure of the address, as far as is known before the store is called. Failures at a test
-   * site, or by a site's IP rules, do not count.
-   */
-  #isFailure(attempt: Attempt, site: Site | null): boolean {
-    if (site?.test !== undefined) return false
-    switch (attempt.verdict) {
-      case 'solved':
-        return attempt.score.score < (site?.record.threshold ?? 1)
-      case 'failed':
-        return attempt.reason === 'proof-wrong'
-      default:
-        return false
-    }
-  }
-
-  #conclude(visit: Visit, attempt: Attempt, admitted: Admitted): void {
-    const { exchange } = visit
-    if (visit.refusal !== undefined) return this.refuse(exchange, visit.refusal)
-    switch (attempt.verdict) {
-      case 'solved':
-        if (admitted.nonce !== 'spent') this.refuse(exchange, 'nonce-used')
-        else this.#grade(visit, attempt, admitted)
-        break
-      case 'failed':
-        this.#fail(exchange, {
-          site: visit.site,
-          nonce: attempt.nonce,
-          passed: false,
-          score: null,
-          reasons: [attempt.reason],
-          signals: undefined,
-        })
-        break
-      default:
-        this.#refuse(visit, attempt.refusal)
-    }
-  }
-
-  /** Checks a forged nonce against all other shards, at one HMAC each. This comes after the limits, which bound the work. */
-  #refuse({ exchange, site, address }: AllowedVisit, refusal: Refusal): void {
-    const isElsewhere =
-      refusal.reason === 'nonce-forged' && this.#isOfOtherShard(exchange.nonce, site.record.siteKey, address)
-    if (isElsewhere) this.refuse(exchange, 'nonce-other-address')
-    else this.refuse(exchange, refusal.reason, refusal)
-  }
-
-  /** Adds the signals that come from the store and from other visits. */
-  #signalsOf(site: Site, address: Address, { solution, signals }: Solved, admitted: Admitted): ScoreSignals {
-    const { fingerprints, now } = this.service
-    const { failures, accepted } = admitted
-    const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
-    const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, now())
-    // Where most people behind an address succeed, somebody else's failures take off one weight at most.
-    const isOthers = failures > 1 && isShared(failures, accepted)
-    const addressFailures = isOthers ? 1 : failures
-    if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
-      return signals
-    return { ...signals, fingerprintAddresses, addressFailures }
-  }
-
-  #grade({ exchange, site, address, isKnown }: AllowedVisit, solved: Solved, admitted: Admitted): void {
-    const { siteKey, threshold } = site.record
-    const isTest = site.test !== undefined
-    const signals = isTest ? solved.signals : this.#signalsOf(site, address, solved, admitted)
-    const known = isTest ? CERTAIN : solved.score
-    const { score, reasons } = signals === solved.signals ? known : scoreOf(signals, site.scoreWeights)
-    const { nonce } = solved.solution
-    const passed = score >= threshold
-    const storeEpoch = solved.siteEpoch
-    if (!passed) {
-      this.#fail(exchange, { site, nonce, passed, score, reasons, signals })
-    } else if (storeEpoch !== this.service.store.epochOf(siteKey)) {
-      // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
-      this.refuse(exchange, 'store-unavailable')
+    const { judgement, token } = conclusion
+    this.service.events.judged(exchange, judgement)
+    if (token === undefined) {
+      exchange.answer({ status: 200, outcome: 'failed', body: FAILED_BODY, headers: NO_HEADERS })
     } else {
-      const issuedAtMs = this.service.now()
-      if (!isTest && !isKnown) {
-        const source = this.service.sources.of(address, issuedAtMs)
-        const isOfAttack = this.service.loads.count(site.record, comesAgain(admitted.accepted, source))
-        this.service.sources.accepted(address, isOfAttack)
-      }
-      if (!isTest && reasons.length === 0) voteOnSpeed(this.service, site, address, solved.solution, signals)
-      const { counter } = solved.solution
-      const lifetimes = this.service.settings
-      const page = pageOf(solved.solution, exchange.origin, site.origins)
-      const { tag } = site
-      const claims = { issuedAtMs, lifetimes, nonce, counter, siteTag: tag, address, score, storeEpoch, page }
-      const token = mintToken(this.service.keyring, claims)
-      const expiresAt = timeText(issuedAtMs + lifetimes.tokenLifetimeMs)
-      this.service.events.judged(exchange, { site, nonce, passed, score, reasons, signals })
+      const expiresAt = timeText(token.expiresAtMs)
       exchange.answer({
         status: 200,
-        body: `{"token":"${token}","passed":true,"expiresAt":${expiresAt}}`,
+        body: `{"token":"${token.text}","passed":true,"expiresAt":${expiresAt}}`,
         headers: NO_HEADERS,
       })
     }
   }
+}
 
-  #fail(exchange: Exchange, judgement: Judgement): void {
-    this.service.events.judged(exchange, judgement)
-    exchange.answer({ status: 200, outcome: 'failed', body: FAILED_BODY, headers: NO_HEADERS })
+/** What a request says of itself beside its body; its nonce is set for logs as soon as it is known. */
+interface Request {
+  readonly contentType: string
+  readonly origin: string
+  nonce: string
+}
+
+/** Everything that needs no store. */
+export function prepare(parts: Parts, visit: Visit, request: Request, body: Buffer, nowMs: number): Attempt {
+  if (visit.refusal !== undefined) return refused(visit.refusal)
+  const { site, address, addressKey } = visit
+  const { siteKey } = site.record
+  const parsed = parseSolution(body, request.contentType)
+  if (!parsed.ok) return { verdict: 'refused', refusal: parsed.refusal }
+  const { nonce } = parsed.body
+  request.nonce = nonce
+  if (site.test === 'fails') return { verdict: 'failed', reason: 'test-key' }
+  if (site.ipRules?.block.has(address)) return { verdict: 'failed', reason: 'ip-blocked' }
+  if (site.ipRules !== undefined && !site.ipRules.allow.isEmpty && !site.ipRules.allow.has(address)) {
+    return { verdict: 'failed', reason: 'ip-not-allowed' }
+  }
+  const { store, settings, keyring } = parts
+  const addressEpoch = store.epochOf(addressKey)
+  const siteEpoch = store.epochOf(siteKey)
+  const storeEpoch = store.nonceEpoch(addressKey, siteKey)
+  if (addressEpoch === undefined || siteEpoch === undefined || storeEpoch === undefined)
+    return refused('store-unavailable')
+  const binding = { siteKey, storeEpoch, lifetimes: settings, address }
+  const reading = readNonce(keyring, nonce, binding, nowMs + CLOCK_SKEW_MS)
+  switch (reading.status) {
+    case 'genuine':
+      return checked(parts, visit, parsed.body, reading, { addressEpoch, siteEpoch }, nowMs)
+    case 'other-address':
+      return refused('nonce-other-address')
+    default:
+      return refused('nonce-forged')
   }
 }
 
-function refused(refusal: Refusal): Attempt {
-  return { verdict: 'refused', refusal }
+function checked(
+  { settings, keyring }: Parts,
+  { site, addressKey }: AllowedVisit,
+  solution: Solution,
+  { issuedAtMs, difficulty }: NonceTerms,
+  { addressEpoch, siteEpoch }: { readonly addressEpoch: number; readonly siteEpoch: number },
+  nowMs: number,
+): Attempt {
+  const { nonce } = solution
+  const lifetimeMs = challengeLifetimeMs(difficulty, settings.challengeLifetimeMs)
+  if (issuedAtMs > nowMs + CLOCK_SKEW_MS) return refused('nonce-from-future')
+  if (nowMs >= issuedAtMs + lifetimeMs) return refused('nonce-expired')
+  if (!checkProof(nonce, solution.counter, difficulty)) return { verdict: 'failed', reason: 'proof-wrong' }
+  const signals: ScoreSignals = {
+    environment: solution.environment,
+    solveTimeMs: solution.solveTimeMs,
+    elapsedMs: nowMs - issuedAtMs,
+    difficulty,
+    fingerprintAddresses: 1, // `conclude` counts fingerprints, of admitted solutions only
+    addressFailures: 0,
+  }
+  const score = scoreOf(signals, site.scoreWeights)
+  // If this host's clock is ahead, the nonce is still valid on a host with the right time.
+  const expiresAtMs = Math.max(issuedAtMs, nowMs) + lifetimeMs
+  const spend = { nonce, storeEpoch: addressEpoch, expiresAtMs }
+  const raised = raisedBits(site.record, nowMs)
+  const bounds = boundsOf(keyring.signing.drawMac, site.record, addressKey, issuedAtMs, raised)
+  return { verdict: 'solved', solution, spend, siteEpoch, signals, score, bounds }
+}
+
+/**
+ * Whether the attempt counts as a failure of the address, as far as is known before the store is called. Failures at a test
+ * site, or by a site's IP rules, do not count.
+ */
+function isFailure(attempt: Attempt, site: Site | null): boolean {
+  if (site?.test !== undefined) return false
+  switch (attempt.verdict) {
+    case 'solved':
+      return attempt.score.score < (site?.record.threshold ?? 1)
+    case 'failed':
+      return attempt.reason === 'proof-wrong'
+    default:
+      return false
+  }
+}
+
+/** The nonce to spend; and at a site with a solving time, whether a challenge at its base came within it. */
+function chargeOfAttempt(attempt: Attempt): Pick<SolutionRequest, 'spend'> & { readonly isInTime?: boolean } {
+  if (attempt.verdict !== 'solved') return { spend: undefined }
+  const { spend, bounds, signals, solution } = attempt
+  const { solveMs, base } = bounds
+  if (solveMs === undefined || signals.difficulty > base) return { spend }
+  return {
+    spend,
+    isInTime: Math.min(signals.elapsedMs, solution.solveTimeMs ?? signals.elapsedMs) <= solveMs,
+  }
+}
+
+export function conclude(
+  parts: Parts,
+  visit: Visit,
+  attempt: Attempt,
+  admitted: Admitted,
+  nowMs: number,
+): Conclusion {
+  if (visit.refusal !== undefined) return { refusal: { reason: visit.refusal } }
+  const { site, exchange } = visit
+  switch (attempt.verdict) {
+    case 'solved':
+      return admitted.nonce === 'spent'
+        ? graded(parts, visit, attempt, admitted, nowMs)
+        : { refusal: { reason: 'nonce-used' } }
+    case 'failed': {
+      const { nonce } = exchange
+      const reasons = [attempt.reason]
+      return { judgement: { site, nonce, passed: false, score: null, reasons, signals: undefined } }
+    }
+    default:
+      return { refusal: isOfOtherShard(parts, visit, attempt.refusal, nowMs) ?? attempt.refusal }
+  }
+}
+
+/**
+ * Whether a forged nonce was issued to another address on another shard of a Cluster, which has its own epoch: one HMAC for
+ * each shard. This comes after the limits, which bound the work.
+ */
+function isOfOtherShard(
+  { store, settings, keyring }: Parts,
+  { exchange, site, address }: AllowedVisit,
+  { reason }: Refusal,
+  nowMs: number,
+): Refusal | undefined {
+  if (reason !== 'nonce-forged') return undefined
+  const { siteKey } = site.record
+  for (const storeEpoch of store.nonceEpochs(siteKey)) {
+    const binding = { siteKey, storeEpoch, lifetimes: settings, address }
+    const { status } = readNonce(keyring, exchange.nonce, binding, nowMs + CLOCK_SKEW_MS)
+    if (status === 'other-address') return { reason: 'nonce-other-address' }
+  }
+  return undefined
+}
+
+function graded(
+  parts: Parts,
+  visit: AllowedVisit,
+  solved: Solved,
+  admitted: Admitted,
+  nowMs: number,
+): Conclusion {
+  const { exchange, site, address } = visit
+  const { siteKey, threshold } = site.record
+  const { bounds, signals: own, solution } = solved
+  if (isUnderpriced(own.difficulty, bounds, admitted.accepted, trafficAround(visit, admitted.meters)))
+    return { refusal: { reason: 'nonce-underpriced' } }
+  const isTest = site.test !== undefined
+  const signals = isTest ? own : signalsOf(parts, site, address, solved, admitted, nowMs)
+  const known = isTest ? CERTAIN : solved.score
+  const { score, reasons } = signals === own ? known : scoreOf(signals, site.scoreWeights)
+  const { nonce, counter } = solution
+  const passed = score >= threshold
+  const judgement: Judgement = { site, nonce, passed, score, reasons, signals }
+  if (!passed) return { judgement }
+  const storeEpoch = solved.siteEpoch
+  // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.
+  if (storeEpoch !== parts.store.epochOf(siteKey)) return { refusal: { reason: 'store-unavailable' } }
+  const lifetimes = parts.settings
+  const page = pageOf(solution, exchange.origin, site.origins)
+  const issuedAtMs = nowMs
+  const claims = {
+    issuedAtMs,
+    lifetimes,
+    nonce,
+    counter,
+    siteTag: site.tag,
+    address,
+    score,
+    storeEpoch,
+    page,
+  }
+  const text = mintToken(parts.keyring, claims)
+  return { judgement, token: { text, expiresAtMs: issuedAtMs + lifetimes.tokenLifetimeMs } }
+}
+
+/** Adds the signals that come from the store and from other visits. */
+function signalsOf(
+  { fingerprints }: Parts,
+  site: Site,
+  address: Address,
+  { solution, signals }: Solved,
+  { failures, accepted }: Admitted,
+  nowMs: number,
+): ScoreSignals {
+  const network = limitKey(address, FINGERPRINT_PREFIX_BITS)
+  const fingerprintAddresses = fingerprints.note(site.logTag, solution.fingerprintHash, network, nowMs)
+  // Where most people behind an address succeed, somebody else's failures take off one weight at most.
+  const isOthers = failures > 1 && isShared(failures, accepted)
+  const addressFailures = isOthers ? 1 : failures
+  if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
+    return signals
+  return { ...signals, fingerprintAddresses, addressFailures }
+}
+
+function refused(reason: Reason): Attempt {
+  return { verdict: 'refused', refusal: { reason } }
 }

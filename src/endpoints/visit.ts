@@ -7,13 +7,23 @@
  * The endpoint gets every request that names a site, also those to be refused for it: they are charged before the answer.
  */
 
-import { type Address, limitKey, windowOfKnown, windowOfRefused } from '../domain/address.ts'
+import {
+  type Address,
+  isOperatorsOwn,
+  isV4,
+  limitKey,
+  networkKeys,
+  windowOfKnown,
+  windowOfRefused,
+} from '../domain/address.ts'
+import { NO_TRAFFIC, type Traffic } from '../domain/difficulty.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
+import { type Meters, trafficOf } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { PolicyList } from '../http/replies.ts'
-import type { SolutionRequest } from '../store/store.ts'
+import type { Metering, SolutionRequest } from '../store/store.ts'
 import { Endpoint, type Service } from './service.ts'
 
 /** A request that names a site; the site is null if it does not exist. */
@@ -43,6 +53,8 @@ type VisitorEndpointName = {
 
 /** The body of a GET. */
 const NO_BODY = Buffer.alloc(0)
+const NO_NETWORKS: readonly string[] = []
+const MINUTE_SECONDS = 60
 
 export abstract class VisitorEndpoint extends Endpoint {
   readonly #rules: (typeof ENDPOINTS)[VisitorEndpointName]
@@ -107,18 +119,46 @@ export abstract class VisitorEndpoint extends Endpoint {
    * What the store is to charge. If the request is to be refused, in a window of its own. One literal for all endpoints: to
    * spread it into another takes 2 us.
    */
-  protected chargeOf(visit: Visit, failed = false, spend?: SolutionRequest['spend']): SolutionRequest {
+  protected chargeOf(
+    visit: Visit,
+    failed = false,
+    spend?: SolutionRequest['spend'],
+    isInTime?: boolean,
+  ): SolutionRequest {
     const { addressKey, addressLimit, siteLimit, site, refusal } = visit
     return {
       addressKey: refusal === undefined ? addressKey : windowOfRefused(addressKey),
       siteTag: site?.logTag ?? 0,
       addressLimit,
       siteLimit,
+      metering: refusal === undefined ? meteringOf(visit, isInTime) : undefined,
       failOpen: site?.record.failOpen?.[this.#rules.limits[1].ofSite],
       failed,
       spend,
     }
   }
+}
+
+/** Proofs of known networks and of test sites are not counted, and networks of the operator's own are no networks. */
+function meteringOf({ site, address, isKnown }: AllowedVisit, isInTime: boolean | undefined): Metering {
+  return {
+    shared: site.meterNames,
+    networks: isKnown || isOperatorsOwn(address) ? NO_NETWORKS : networkKeys(address),
+    isV4: isV4(address),
+    expected: (site.record.usualRate ?? 0) * MINUTE_SECONDS,
+    counts: !isKnown && site.test === undefined,
+    isInTime,
+  }
+}
+
+/** What the store's answer says of the traffic around a visit; nothing from a worker's memory. */
+export function trafficAround(
+  { isKnown, address, site }: Pick<AllowedVisit, 'isKnown' | 'address' | 'site'>,
+  meters: Meters | undefined,
+): Traffic {
+  if (meters === undefined) return isKnown ? { ...NO_TRAFFIC, isKnownNetwork: true } : NO_TRAFFIC
+  const expected = (site.record.usualRate ?? 0) * MINUTE_SECONDS
+  return trafficOf(meters, { isV4: isV4(address), expected }, isKnown)
 }
 
 function ownLimits(address: number | undefined, site: number | undefined): PolicyList | undefined {

@@ -4,7 +4,6 @@ import { nonceTerms } from '../domain/nonce.ts'
 import { OUTCOMES, type Reason } from '../domain/outcome.ts'
 import { JUDGEMENT_WORDS, limitWords, type ReasonWords, textOf } from '../domain/reason-words.ts'
 import type { JudgementReason } from '../domain/score.ts'
-import { speedText } from '../domain/solve-time.ts'
 import type { LogEvent } from '../log/event-log.ts'
 import { isNonceText } from '../protocol/proof.ts'
 import type { LogRecord } from './search.ts'
@@ -66,7 +65,7 @@ function difficultyLines(record: LogRecord): string[] {
   const timing = part(record, 'timing')
   const exact = number(timing, 'exactBase')
   if (exact !== undefined) {
-    const aim = `${number(timing, 'solveMs')} ms with devices of ${speedText(number(timing, 'medianSpeed') ?? 0)}`
+    const aim = `${number(timing, 'solveMs')} ms`
     lines.push(`  so for this address and minute; the mean is ${exact.toFixed(2)}, for ${aim}`)
   }
   const raise = number(record, 'raise') ?? 0
@@ -79,7 +78,7 @@ function difficultyLines(record: LogRecord): string[] {
     requests: `the address had asked for ${of('addressChallenges')} challenges of this site within a minute, of ${of('addressLimit')} it may`,
     networks: `the /${of('networkPrefix')} around the address had ${of('networkProofs')} proofs accepted within about a minute, over its budget`,
     failures: `it had failed ${of('addressFailures')} verifications within a minute, and had ${of('addressAccepted')} accepted within five`,
-    load: `sources that come again had ${of('siteRate')} proofs a second accepted at the site, usually ${of('siteRateUsual')}; it ${record.comesAgain === true ? 'comes' : 'does not come'} again`,
+    site: `repeat sources had ${of('siteRate')} proofs a minute accepted at the site, usually ${of('siteRateUsual')}; this is ${record.isRepeat === true ? 'one' : 'none'}`,
   }
   let sum = (base ?? 0) + raise
   for (const [name, cause] of Object.entries(causes)) {
@@ -90,8 +89,6 @@ function difficultyLines(record: LogRecord): string[] {
   if (difficulty !== undefined && sum !== difficulty) {
     lines.push(`  held within the site's bounds, ${number(bounds, 'min')} to ${number(bounds, 'max')}`)
   }
-  const shadow = number(record, 'shadowDifficulty')
-  if (shadow !== undefined) lines.push(`the site's shadow policy would have asked for ${shadow} bits`)
   return lines
 }
 

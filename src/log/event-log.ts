@@ -5,7 +5,6 @@
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork } from '../domain/address.ts'
-import { comesAgain, difficultyClimb } from '../domain/difficulty.ts'
 import type { EndpointName } from '../domain/endpoint.ts'
 import type { Policy } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type RefusalKind } from '../domain/outcome.ts'
@@ -72,28 +71,30 @@ export class EventLog implements Events {
   }
 
   issued(exchange: Exchange, challenge: IssuedChallenge): void {
-    const { nonce, site, difficulty, bounds, inputs, shadowDifficulty } = challenge
+    const { nonce, difficulty, bounds, counts, climb, traffic } = challenge
     if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
-    const { base, min, max, timing, raise } = bounds
+    const { base, min, max, raise, solveMs, exactBase } = bounds
+    const { requests, networks, failures, site: ofSite, network, isRepeat } = climb
+    const { siteRepeat, siteFirst, siteExpected } = traffic
     this.#write(exchange, 'challenge-issued', 'challenge issued', {
       nonce,
       difficulty,
-      shadowDifficulty,
       bounds: { base: base - (raise ?? 0), min, max },
       raise,
-      timing,
-      climb: difficultyClimb(inputs),
-      addressChallenges: inputs.addressChallenges,
-      addressLimit: inputs.addressLimit,
-      addressFailures: inputs.addressFailures,
-      addressAccepted: inputs.addressAccepted,
-      comesAgain: comesAgain(inputs.addressAccepted, inputs.source),
-      isOfKnownNetwork: site.known.has(exchange.address!) || undefined,
-      networkPrefix: inputs.source.networkPrefix || undefined,
-      networkProofs: rounded(inputs.source.networkProofs) || undefined,
-      siteRate: rounded(inputs.siteRate),
-      siteRateUsual: rounded(inputs.siteRateUsual),
-      siteGrowth: rounded(inputs.siteGrowth),
+      timing: solveMs === undefined ? undefined : { solveMs, exactBase },
+      climb: { requests, networks, failures, site: ofSite },
+      addressChallenges: counts.challenges,
+      addressLimit: counts.limit,
+      addressFailures: counts.failures,
+      addressAccepted: counts.accepted,
+      isRepeat,
+      isOfKnownNetwork: traffic.isKnownNetwork || undefined,
+      networkPrefix: network?.prefixBits,
+      networkProofs: network && rounded(network.recent),
+      siteRate: rounded(siteRepeat.recent),
+      siteRateUsual: rounded(Math.max(siteExpected, siteRepeat.usual)),
+      siteFirstRate: rounded(siteFirst.recent),
+      siteFirstRateUsual: rounded(siteFirst.usual),
     })
   }
 

@@ -31,7 +31,6 @@ interface StatsSources {
   underWay(): number
   clockAheadSeconds(): number
   evictedKeys(): number
-  estimatesAtBound(): number
   connections(): { readonly open: number; readonly max: number; readonly refused: number }
   logLinesLost(): number
   /** Key of the site that a refused request named; undefined if there is no such site. */
@@ -75,16 +74,11 @@ export class Stats implements Events, ExchangeObserver {
     this.counts.faults.at(part).add()
   }
 
-  issued(_exchange: Exchange, { site, difficulty, bounds, shadowDifficulty }: IssuedChallenge): void {
+  issued(_exchange: Exchange, { site, difficulty, bounds }: IssuedChallenge): void {
     const ofSite = this.#site(site.record.siteKey)
     ofSite.challenges.add()
     ofSite.difficulty.add(difficulty)
     if ((bounds.raise ?? 0) > 0) this.counts.raisedChallenges.add()
-    if (shadowDifficulty === undefined) return
-    const moreBits = shadowDifficulty - difficulty
-    const verdict = moreBits > 0 ? 'harder' : moreBits < 0 ? 'easier' : 'same'
-    this.counts.shadowChallenges.at(verdict).add()
-    this.counts.shadowBits.at(verdict).add(Math.abs(moreBits))
   }
 
   judged(_exchange: Exchange, { site, passed, score, reasons }: Judgement): void {
@@ -141,7 +135,6 @@ export class Stats implements Events, ExchangeObserver {
       connectionsRefused: refused,
       clockOffset: this.#sources.clockAheadSeconds(),
       evictedKeys: this.#sources.evictedKeys(),
-      estimatesAtBound: this.#sources.estimatesAtBound(),
       storeUp: trouble === undefined ? 1 : 0,
       'lag mean': mean,
       'lag p99': p99,

@@ -6,8 +6,8 @@
  *   2. Add the line that counts it, for example `stats.counts.faults.at(part).add()` in a worker or
  *      `totals.counts.restarts.at(cause).add()` in the primary process. A gauge is a line of `Stats.snapshot`, or of
  *      `primaryGauges` (admin/metrics-route.ts).
- *   3. Describe it in docs/monitoring.md, and show it in dashboard/grafana.ts. test/dashboard/grafana.test.ts names a metric
- *      that is not counted, described or shown.
+ *   3. Describe it in docs/monitoring.md, and show it in a panel of dashboard/grafana.json. test/metrics/exposition.test.ts
+ *      fails for a row that nothing counts, test/dashboard/grafana.test.ts for one that is not described or shown.
  *
  * What was counted is a flat record of whole numbers. The name of a number is the key of its row and the values of the row's
  * labels, in their order. A histogram has one number for each bucket, not cumulative, and one for the sum:
@@ -132,16 +132,6 @@ export const METRICS = {
     'powgate_raised_challenges_total',
     'Challenges that an operator made harder for a time (site raise).',
   ),
-  shadowChallenges: counter(
-    'powgate_shadow_challenges_total',
-    'Challenges that the shadow policy of their site would have made harder, easier or the same.',
-    { labels: ['verdict'], fromStart: ['harder', 'easier', 'same'] },
-  ),
-  shadowBits: counter(
-    'powgate_shadow_difficulty_total',
-    'Bits by which shadow policies would have made challenges harder or easier, all together.',
-    { labels: ['verdict'], fromStart: ['harder', 'easier'] },
-  ),
   scores: histogram(
     'powgate_verification_score',
     'Scores of verifications that got one; they are hundredths, so le="0.49" is those below 0.5.',
@@ -172,11 +162,6 @@ export const METRICS = {
   sitesLost: gauge(
     'powgate_sites_lost',
     'Sites and API keys that the store has lost and this service remembers.',
-  ),
-  estimatesAtBound: gauge(
-    'powgate_solve_time_estimates_at_bound',
-    'Sites with a solving time whose estimate of devices moved as far as it may in a day.',
-    ['worker'],
   ),
   evictedKeys: gauge(
     'powgate_store_evicted_keys',

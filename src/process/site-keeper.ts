@@ -39,7 +39,7 @@ export class SiteKeeper {
     if (config.redis === undefined) return
     const { connectRedisSites } = await import('../store/redis/records.ts')
     const [storeBefore, directoryBefore] = [this.#store, this.#directory]
-    const store = connectRedisSites(config.redis, config.redisPrefix)
+    const store = connectRedisSites(config.redis, config.redisPrefix, config.redisShards)
     this.#store = store
     this.#directory = directoryOf(store, directoryBefore?.known)
     await storeBefore?.close()

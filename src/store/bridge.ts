@@ -69,20 +69,20 @@ export class BridgedStore implements RequestStore {
     const decision = this.#admit(request, LogKind.challenge)
     if (decision.status !== 'admitted') return decision
     const { siteCount, failures, accepted } = decision
-    return { status: 'admitted', siteCount, failures, accepted }
+    return { status: 'admitted', siteCount, failures, accepted, meters: undefined }
   }
 
   #solution(request: SolutionRequest): SolutionAdmission {
     const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
     if (decision.status !== 'admitted') return decision
     const { failures, accepted } = decision
+    const about = { status: 'admitted', failures, accepted, meters: undefined } as const
     const { spend } = request
-    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures, accepted }
+    if (spend === undefined) return { ...about, nonce: 'untouched' }
     const now = Date.now()
-    if (this.#usedNonces.get(spend.nonce, now) !== undefined)
-      return { status: 'admitted', nonce: 'used', failures, accepted }
+    if (this.#usedNonces.get(spend.nonce, now) !== undefined) return { ...about, nonce: 'used' }
     if (!this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs, now)) return UNAVAILABLE
-    return { status: 'admitted', nonce: 'spent', failures, accepted }
+    return { ...about, nonce: 'spent' }
   }
 
   /** Unavailable if the worker has never reached the store, or its memory is full. */

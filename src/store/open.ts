@@ -48,5 +48,5 @@ export async function openSiteStore(config: Config): Promise<SiteStore & { close
     return openEmbeddedSites(config.dataDir)
   }
   const { openRedisSites } = await import('./redis/records.ts')
-  return openRedisSites(config.redis, config.redisPrefix)
+  return openRedisSites(config.redis, config.redisPrefix, config.redisShards)
 }

@@ -7,10 +7,8 @@
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
-import type { Estimate } from '../domain/calibrator.ts'
 import type { Limited } from '../domain/limits.ts'
-import type { Load, LoadCounts } from '../domain/load.ts'
-import type { NetworkAnswer, NetworkReport } from '../domain/networks.ts'
+import type { Meters, SiteMeters, SolveMeters } from '../domain/meters.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 
@@ -27,20 +25,46 @@ export interface ChallengeRequest {
   readonly addressLimit: number
   /** 0 when the site is not known: only the address is charged. */
   readonly siteLimit: number
+  /** undefined if the request is to be refused whatever the store answers. */
+  readonly metering: Metering | undefined
   /** Whether the request may be answered from the worker's memory while the store is away; undefined: as configured. */
   readonly failOpen?: boolean | undefined
 }
 
+/** Which meters (domain/meters.ts) a request asks for. A solution that spends its nonce is added to them. */
+export interface Metering {
+  /** From `meterNames`: what all networks of the site share. */
+  readonly shared: readonly string[]
+  /** From `networkKeys`; empty if its networks are not counted. */
+  readonly networks: readonly string[]
+  readonly isV4: boolean
+  /** Proofs a minute of repeat sources that the operator expects of the site. */
+  readonly expected: number
+  /** Whether an accepted proof is counted. */
+  readonly counts: boolean
+  /** Whether the solution came within the site's solving time; undefined if nobody asks. */
+  readonly isInTime?: boolean | undefined
+}
+
+/** What both admissions say of the address, and of its networks and its site. */
+export interface AddressState {
+  readonly status: 'admitted'
+  /** Failed verifications of this address in the last minute. */
+  readonly failures: number
+  /**
+   * Accepted proofs of this address in the last five minutes, before this one. Where limits are above 64 a minute: in the last
+   * minute.
+   */
+  readonly accepted: number
+  /** With this proof; undefined without metering, and from a worker's memory. */
+  readonly meters: Meters | undefined
+}
+
 export type ChallengeAdmission =
-  | {
-      readonly status: 'admitted'
+  | (AddressState & {
       /** Challenges of this address for this site in the last minute, before this one. */
       readonly siteCount: number
-      /** Failed verifications of this address in the last minute. */
-      readonly failures: number
-      /** Accepted proofs of this address in the last five minutes. Where limits are above 64 a minute: in the last minute. */
-      readonly accepted: number
-    }
+    })
   | Limited
   | Unavailable
 
@@ -59,13 +83,7 @@ export interface SolutionRequest extends ChallengeRequest {
 }
 
 export type SolutionAdmission =
-  | {
-      readonly status: 'admitted'
-      readonly nonce: 'spent' | 'used' | 'untouched'
-      readonly failures: number
-      /** As above, before this proof. */
-      readonly accepted: number
-    }
+  | (AddressState & { readonly nonce: 'spent' | 'used' | 'untouched' })
   | Limited
   | Unavailable
 
@@ -171,31 +189,13 @@ export interface SiteStore {
   noteUses(uses: ReadonlyMap<string, number>): Promise<void>
   /** Unix milliseconds by API key id, without the keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
-  /**
-   * Adds up votes on the speed of visitors' devices (domain/calibrator.ts). This changes no record either.
-   *
-   * @param votes sums of votes by site key; 0 only asks
-   * @returns estimates by the same site keys, without sites that never had a vote
-   */
-  addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>>
-  /** Adds counts of proofs to the loads of sites (domain/load.ts); counts of 0 only ask. This changes no record either. */
-  exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]>
+  /** What the store's meters say of a site; on a Cluster, the mean of all shards. */
+  readSiteMeters(siteKey: string): Promise<SiteMeters & SolveMeters>
   /**
    * Of the records written after `revision` those that were written first: to be called until `revision` stays. undefined asks
    * for the present revision alone.
    */
   changesSince(revision: number | undefined): Promise<SiteChanges>
-}
-
-export interface LoadReport extends LoadCounts {
-  readonly siteKey: string
-}
-
-/** Of a site, over all workers. */
-export interface SiteLoad extends Load {
-  readonly siteKey: string
-  /** When its first proofs were counted, in Unix milliseconds; undefined before them. */
-  readonly sinceMs: number | undefined
 }
 
 export interface Store {
@@ -210,8 +210,6 @@ export interface Store {
   trouble(): StoreTrouble | undefined
   /** One line for the log: engine and location, without credentials. */
   readonly description: string
-  /** @param proofs accepted since the last report, each counted once; `reports` counts each at all levels of networks */
-  exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer>
   /** Rejects if it does not answer. */
   look(): Promise<StoreLook>
 }

@@ -1,12 +1,14 @@
 /**
- * Records what the rules of the difficulty saw and decided, so that another policy can decide once more (replay.ts). Every
+ * Records what the rules of the difficulty saw and decided, so that
+ * `npm run bench:effect -- --trace FILE --policy FILE` can let another policy decide once more. Every
  * worker writes a file of its own. Its first line is JSON; then each event has a line, with spaces between the fields:
  *
  *   s site_... 0 16 28 30    site 0: its key, lowest and highest bits, challenges that an address may have a minute
  *   c 0 512 18 3 1 2 ...     challenge at site 0, 512 ms after the event before: base; challenges and failures of the address
  *                            in the last minute, its accepted proofs lately ...
- *     ... 0.4 0.2 1 60 55 ... load of the site, now and usually, and its growth; recent and usual proofs of all networks ...
- *     ... 24 9 3 0.5 ... 18  of each network around the address: prefix, recent and usual proofs, days known; at last the bits
+ *     ... 24 12 9 8 0 ...    proofs a minute at the site: of repeat sources, now and usually; of others, the same; expected ...
+ *     ... 60 55 ...          of all traffic, now and usually ...
+ *     ... 24 9 3 0.5 ... 18  of each network around the address: prefix, proofs now and usually, days known; at last the bits
  *   a 230                    accepted proof
  *   f 230                    failed verification
  *
@@ -19,7 +21,7 @@ import { nonceTerms } from '../domain/nonce.ts'
 import type { Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
 import type { Exchange } from '../http/exchange.ts'
 
-export const TRACE_FORMAT = 'powgate-trace 2'
+export const TRACE_FORMAT = 'powgate-trace 3'
 
 /** The first line of a trace. */
 export interface TraceHead {
@@ -53,16 +55,17 @@ export class Recorder implements Events {
     this.#add(JSON.stringify(head))
   }
 
-  issued({ address }: Exchange, { site, nonce, difficulty, bounds, inputs }: IssuedChallenge): void {
+  issued({ address }: Exchange, challenge: IssuedChallenge): void {
+    const { site, nonce, difficulty, bounds, counts, traffic } = challenge
     if (site.known.has(address!)) return
-    const { addressChallenges, addressLimit, addressFailures, addressAccepted, source } = inputs
-    const { levels, all } = source.view
-    const index = this.#siteIndex(site.record.siteKey, `${bounds.min} ${bounds.max} ${addressLimit}`)
+    const { networks, all, siteRepeat, siteFirst, siteExpected } = traffic
+    const index = this.#siteIndex(site.record.siteKey, `${bounds.min} ${bounds.max} ${counts.limit}`)
     const seen = [
       ...[index, this.#since(nonceTerms(nonce).issuedAtMs), bounds.base],
-      ...[addressChallenges, addressFailures, addressAccepted],
-      ...[inputs.siteRate, inputs.siteRateUsual, inputs.siteGrowth, all.recent, all.usual],
-      ...levels.flatMap(({ prefixBits, recent, usual, days }) => [prefixBits, recent, usual, days]),
+      ...[counts.challenges, counts.failures, counts.accepted],
+      ...[siteRepeat, siteFirst].flatMap(({ recent, usual }) => [recent, usual]),
+      ...[siteExpected, all.recent, all.usual],
+      ...networks.flatMap(({ prefixBits, recent, usual, days }) => [prefixBits, recent, usual, days]),
     ]
     this.#add(`c ${seen.join(' ')} ${difficulty}`)
   }

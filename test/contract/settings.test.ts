@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintToken, readToken } from '../../src/domain/token.ts'
 import { seedQuietHours } from '../harness/history.ts'
@@ -21,8 +20,6 @@ import { deepBodyTests, LARGE_BODY_BYTES_MAX } from './bodies.ts'
 import { CONSTANT_DIFFICULTY, freshFingerprint, onEachStore, QuickClient, type Subject } from './support.ts'
 
 const PROXY = '127.255.255.254'
-/** By then both workers have told what they counted, and know what the other did. */
-const EXCHANGED_MS = 2500
 const NEW_SECRET = 'the secret that took over from the test secret'
 
 /** What a proxy adds, and which address the visitor then has. */
@@ -152,12 +149,35 @@ function settingTests(subject: Subject): void {
       const many = Array.from({ length: 40 }, (_, index) => visitor(network, index))
       const solutions = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
       await Promise.all(many.map((one, index) => subject.client.verify(siteKey, solutions[index]!, one)))
-      await sleep(EXCHANGED_MS)
       const next = await Promise.all(many.map(one => subject.client.challenge(siteKey, one)))
       return Math.max(...next.map(({ json }) => json.difficulty))
     }
     assert.equal(await bitsAfterMany('a:1'), 16)
     assert.equal((await bitsAfterMany('b:1')) > 16, true, 'of another network')
+  })
+
+  test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many', async () => {
+    const { siteKey } = await subject.createSite()
+    await seedQuietHours(subject.service, siteKey, 300) // while traffic is usual, a network costs three bits at most
+    const many = Array.from({ length: 80 }, (_, index) => through(`2001:db8:cc:${index.toString(16)}00::1`))
+    const hoard = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
+    const statuses = []
+    for (const [index, one] of many.entries()) {
+      const answer = await subject.client.verify(siteKey, hoard[index]!, one)
+      statuses.push(answer.status)
+      if (answer.status === 200) continue
+      assertRefused(answer, 400, 'expired-nonce')
+      assertRefused(await subject.client.verify(siteKey, hoard[index]!, one), 400, 'nonce-used')
+    }
+    // 30 a minute are free, and a doubling costs three bits, for which the price holds.
+    assert.ok(
+      statuses.slice(0, 59).every(status => status === 200),
+      `${statuses}`,
+    )
+    assert.ok(
+      statuses.slice(64).every(status => status === 400),
+      `${statuses}`,
+    )
   })
 
   test('§2.3, decided: of several master secrets the first signs, all verify, no other does', async () => {

@@ -6,13 +6,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { limitKey, parseAddress } from '../../src/domain/address.ts'
-import { mayVote, VOTE_STEP } from '../../src/domain/calibrator.ts'
 import { nonceTerms } from '../../src/domain/nonce.ts'
 import { SCORE_WEIGHTS } from '../../src/domain/score.ts'
 import { apiKeyId } from '../../src/domain/site.ts'
-import { drawOf, drawOfText, timingFor, wholeBits } from '../../src/domain/solve-time.ts'
-import { FIRST_COUNTER } from '../../src/protocol/proof.ts'
-import type { Solution } from '../../src/protocol/wire.ts'
+import { baseOf, drawOf, wholeBits } from '../../src/domain/solve-time.ts'
 import { createApiKey, raiseSite, updateApiKey } from '../../src/sites/sites.ts'
 import { HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -112,41 +109,31 @@ function siteSettingTests(subject: Subject): void {
     }
   })
 
-  test('§2.1, decided: a site names a solving time; its difficulty follows, and peaceful visits teach it', async () => {
+  test('§2.1, decided: a site names a solving time: its difficulty follows, and the store tells who was in time', async () => {
     const timed = { solveMs: 130, min: 16, max: 28 }
     const { siteKey } = await subject.createSite({ difficulty: { base: 16, ...timed } })
-    let visits = 0
-    /** Whether its nonce may vote. */
-    const visit = async (more: Partial<Solution>, asksBefore: number) => {
-      const from = `127.200.${visits++}.9`
-      for (let asked = 0; asked < asksBefore; asked++) await challenge(siteKey, from)
+    for (const [index, solveTimeMs] of [5, 100, 400].entries()) {
+      const from = freshAddress()
       const { nonce, difficulty } = (await challenge(siteKey, from)).json
-      const key = limitKey(parseAddress(from)!, 64)
-      const draw = drawOf(keyring.signing.drawMac, siteKey, key, nonceTerms(nonce).issuedAtMs)
-      const base = wholeBits(timingFor(timed, 0).exactBase, draw)
-      assert.ok(
-        asksBefore === 0 ? difficulty === base : difficulty > base,
-        `${difficulty} bits, base ${base}`,
+      const draw = drawOf(
+        keyring.signing.drawMac,
+        siteKey,
+        limitKey(parseAddress(from)!, 64),
+        nonceTerms(nonce).issuedAtMs,
       )
-      const counter = solve(nonce, difficulty, FIRST_COUNTER + 2 ** 20) // so many tries, says the counter
-      await new Promise(resolve => setTimeout(resolve, 5))
-      const environment = HONEST_ENVIRONMENT
-      const solution = { nonce, counter, fingerprintHash: freshFingerprint(), environment, ...more }
-      assertPassed(await subject.client.verify(siteKey, solution, { from }))
-      return mayVote(drawOfText(keyring.signing.drawMac, nonce))
+      assert.equal(difficulty, wholeBits(baseOf(timed), draw), String(index))
+      const counter = solve(nonce, difficulty)
+      await new Promise(resolve => setTimeout(resolve, 400))
+      const solution = {
+        nonce,
+        counter,
+        fingerprintHash: freshFingerprint(),
+        environment: HONEST_ENVIRONMENT,
+      }
+      assertPassed(await subject.client.verify(siteKey, { ...solution, solveTimeMs }, { from }))
     }
-    const visitThatMayVote = async (more: Partial<Solution>, asksBefore = 0) => {
-      while (!(await visit(more, asksBefore)));
-    }
-    const suspicious = { ...HONEST_ENVIRONMENT, zeroScreen: true }
-    const voteless = [{}, { solveTimeMs: 1e6 }, { solveTimeMs: 1, environment: suspicious }]
-    for (const more of voteless) await visitThatMayVote(more)
-    await visitThatMayVote({ solveTimeMs: 1 }, 12)
-    for (let voters = 0; voters < 6; voters++) await visitThatMayVote({ solveTimeMs: 1 })
-    await subject.withSites(async store => {
-      const lead = async () => (await store.addVotes(new Map([[siteKey, 0]]))).get(siteKey)?.lead ?? 0
-      await eventually(10_000, 'six votes', async () => Math.abs((await lead()) - 6 * VOTE_STEP) < 1e-9)
-    })
+    const { timed: seen, late } = await subject.withSites(store => store.readSiteMeters(siteKey))
+    assert.deepEqual([Math.round(seen!.slow), Math.round(late!.slow)], [3, 1])
   })
 
   test('§2.1, decided: a raise adds bits within the bounds of the site, and is gone by itself', async () => {
@@ -163,6 +150,21 @@ function siteSettingTests(subject: Subject): void {
     await new Promise(resolve => setTimeout(resolve, last!.until - Date.now() + 10))
     const after = await Promise.all(Array.from({ length: CONNECTIONS }, bits))
     assert.deepEqual(new Set(after), new Set([16]))
+  })
+
+  test('§3 fact 1, decided: a raise holds for challenges of before too, from the fourth bit on', async () => {
+    const visitor = await subject.visitorOf({ difficulty: { base: 16, min: 16, max: 28 } })
+    const { siteKey } = visitor.site
+    const [first, second] = [await visitor.solved(), await visitor.solved()]
+    const raise = async (bits: number) => {
+      await subject.withSites(store => raiseSite(store, siteKey, { bits, until: Date.now() + 60_000 }))
+      const isRaised = async () => (await challenge(siteKey, freshAddress())).json.difficulty === 16 + bits
+      for (let seen = 0; seen < CONNECTIONS; ) seen = (await isRaised()) ? seen + 1 : 0
+    }
+    await raise(3)
+    assertPassed(await visitor.verify(first))
+    await raise(4)
+    assertRefused(await visitor.verify(second), 400, 'expired-nonce')
   })
 
   test('§5 rule 3, decided: an API key expires by itself, and may be given more time', async () => {

@@ -1,13 +1,18 @@
-/** Difficulty, score, load, origins and keys: every limit tested at its exact value. */
+/** Difficulty, score, origins and keys: every limit tested at its exact value. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { type DifficultyInputs, difficultyFor } from '../../src/domain/difficulty.ts'
+import {
+  type AddressCounts,
+  climbOf,
+  difficultyOf,
+  NO_TRAFFIC,
+  type Traffic,
+} from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
-import { addLoad, decayedRate, isAttack, type LoadState, loadOf } from '../../src/domain/load.ts'
 import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {
@@ -18,48 +23,38 @@ import {
   newApiKey,
   newSiteKey,
 } from '../../src/domain/site.ts'
-import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import { seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
 import { words } from '../harness/values.ts'
 
 const bounds = { base: 18, min: 16, max: 28 }
-const quiet: DifficultyInputs = {
-  addressChallenges: 0,
-  addressLimit: 30,
-  addressFailures: 0,
-  addressAccepted: 0,
-  source: NEW_SOURCE,
-  siteRate: 0,
-  siteRateUsual: 0,
-  siteGrowth: 1,
+const quiet: AddressCounts = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
+const QUIET_RATES = { recent: 0, usual: 0, days: 0 }
+
+function bitsOf(some: Partial<AddressCounts>, traffic: Partial<Traffic> = {}, within = bounds): number {
+  return difficultyOf(within, climbOf({ ...quiet, ...some }, { ...NO_TRAFFIC, ...traffic }))
 }
 
 test('difficulty: a lone honest visitor stays at the base, also on an empty site', () => {
-  for (const addressChallenges of [0, 1, 5, 7]) {
-    assert.equal(difficultyFor(bounds, { ...quiet, addressChallenges }), 18)
-  }
-  assert.equal(difficultyFor(bounds, { ...quiet, siteRate: 2, siteRateUsual: 0 }), 18)
+  for (const challenges of [0, 1, 5, 7]) assert.equal(bitsOf({ challenges }), 18)
+  assert.equal(bitsOf({}, { siteRepeat: { ...QUIET_RATES, recent: 119 } }), 18)
 })
 
 test('difficulty: an address climbs steadily to its limit, and failures add to it', () => {
-  const climb = Array.from({ length: 31 }, (_, addressChallenges) =>
-    difficultyFor(bounds, { ...quiet, addressChallenges }),
-  )
+  const climb = Array.from({ length: 31 }, (_, challenges) => bitsOf({ challenges }))
   for (let index = 1; index < climb.length; index++) {
     assert.ok(climb[index]! - climb[index - 1]! >= 0 && climb[index]! - climb[index - 1]! <= 1)
   }
   assert.equal(climb[30], 22)
-  assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 3 }), 19)
-  assert.equal(difficultyFor(bounds, { ...quiet, addressFailures: 100 }), 21)
-  const shared = { ...quiet, addressAccepted: 15 }
-  assert.equal(difficultyFor(bounds, { ...shared, addressFailures: 15 }), 19, 'of a neighbour')
-  assert.equal(difficultyFor(bounds, { ...shared, addressFailures: 16 }), 21, 'of most behind it')
+  assert.equal(bitsOf({ failures: 3 }), 19)
+  assert.equal(bitsOf({ failures: 100 }), 21)
+  assert.equal(bitsOf({ accepted: 15, failures: 15 }), 19, 'of a neighbour')
+  assert.equal(bitsOf({ accepted: 15, failures: 16 }), 21, 'of most behind it')
 })
 
 test('difficulty: who asks without solving costs neighbours who solve one bit, with failures; who solves pays in full', () => {
-  const at = (addressChallenges: number, addressAccepted: number, addressFailures = 0) =>
-    difficultyFor(bounds, { ...quiet, addressChallenges, addressFailures, addressAccepted })
+  const at = (challenges: number, accepted: number, failures = 0) =>
+    bitsOf({ challenges, failures, accepted })
   assert.equal(at(15, 0), 20)
   assert.equal(at(15, 30), 19)
   assert.equal(at(15, 30, 9), 19)
@@ -69,48 +64,67 @@ test('difficulty: who asks without solving costs neighbours who solve one bit, w
   assert.deepEqual([at(15, 75), at(29, 100), at(29, 145)], [20, 22, 22])
 })
 
-test('difficulty: an attack raises sources that come again, others and networks with history by one bit, and a good day nobody', () => {
-  const at = (siteRate: number, some: Partial<DifficultyInputs> = { addressAccepted: 2 }) =>
-    difficultyFor(bounds, { ...quiet, ...some, siteRate, siteRateUsual: 10 })
-  assert.equal(at(40), 18)
-  assert.equal(at(41), 19)
-  assert.equal(at(80), 19)
-  assert.equal(at(81), 20)
+test('difficulty: an attack raises repeat sources, others and networks with history by one bit, and a good day nobody', () => {
+  const at = (
+    recent: number,
+    some: Partial<AddressCounts> = { accepted: 2 },
+    traffic: Partial<Traffic> = {},
+  ) => bitsOf(some, { siteRepeat: { recent, usual: 600, days: 9 }, ...traffic })
+  assert.equal(at(2400), 18)
+  assert.equal(at(2401), 19)
+  assert.equal(at(4800), 19)
+  assert.equal(at(4801), 20)
   assert.equal(at(1e9), 22)
-  assert.equal(at(1e9, { source: { ...NEW_SOURCE, isOverBudget: true } }), 22)
-  assert.deepEqual([at(40, {}), at(41, {}), at(1e9, {})], [18, 19, 19])
-  const source = { ...NEW_SOURCE, networkBits: 1, historyBits: 1 }
-  assert.equal(at(1e9, { addressAccepted: 2, source }), 19, 'of a network with history')
-  const ofNetwork = (networkBits: number) =>
-    at(1e9, { source: { ...NEW_SOURCE, isOverBudget: true, networkBits } })
-  assert.deepEqual([ofNetwork(3), ofNetwork(7)], [22, 25], 'its network and the load: the larger of both')
-  assert.deepEqual([at(400, { addressAccepted: 2, siteGrowth: 10 }), at(401, { siteGrowth: 10 })], [18, 19])
+  assert.deepEqual([at(2400, {}), at(2401, {}), at(1e9, {})], [18, 19, 19])
+  const network = (recent: number, usual: number, days: number) => ({
+    networks: [{ prefixBits: 24, recent, usual, days }],
+  })
+  const flood = { all: { recent: 1e6, usual: 100, days: 9 } }
+  assert.equal(at(1e9, {}, network(81, 0, 0)), 22, 'a network over its budget is a repeat source')
+  assert.equal(at(1e9, {}, network(1e6, 1e4, 9)), 19, 'of a network with history')
+  const ofNetwork = (bits: number) => at(1e9, {}, { ...flood, ...network(80 * 2 ** bits, 0, 0) })
+  assert.deepEqual([ofNetwork(3), ofNetwork(7)], [22, 25], 'its network and the site: the larger of both')
+  const crowd = { siteFirst: { recent: 300, usual: 30, days: 9 } }
+  assert.deepEqual([at(24_000, undefined, crowd), at(24_010, {}, crowd)], [18, 19])
+  const known = { isKnownNetwork: true }
+  assert.deepEqual([at(1e9, { accepted: 9 }, known), at(2400, {}, known)], [19, 18])
 })
 
 test('property: difficulty is within the bounds of the site and never falls as pressure rises', () => {
+  const rates = fc.record({
+    recent: fc.double({ min: 0, max: 1e9, noNaN: true }),
+    usual: fc.double({ min: 0, max: 1e9, noNaN: true }),
+    days: fc.double({ min: 0, max: 1e5, noNaN: true }),
+  })
+  const network = fc
+    .tuple(rates, fc.constantFrom(16, 24, 32, 48, 56))
+    .map(([some, prefixBits]) => ({ ...some, prefixBits }))
   const inputs = fc.record({
-    addressChallenges: fc.nat(1000),
-    addressLimit: fc.integer({ min: 1, max: 1000 }),
-    addressFailures: fc.nat(1000),
-    source: fc
-      .record({
-        networkBits: fc.nat(10),
-        historyBits: fc.constantFrom(1, 4, Number.POSITIVE_INFINITY),
-        isOverBudget: fc.boolean(),
-      })
-      .map(some => ({ ...NEW_SOURCE, ...some })),
-    addressAccepted: fc.nat(255),
-    siteGrowth: fc.double({ min: 1, max: 1000, noNaN: true }),
-    siteRate: fc.double({ min: 0, max: 1e9, noNaN: true }),
-    siteRateUsual: fc.double({ min: 0, max: 1e9, noNaN: true }),
+    counts: fc.record({
+      challenges: fc.nat(1000),
+      limit: fc.integer({ min: 1, max: 1000 }),
+      failures: fc.nat(1000),
+      accepted: fc.nat(255),
+    }),
+    traffic: fc.record({
+      networks: fc.array(network, { maxLength: 3 }),
+      all: rates,
+      siteRepeat: rates,
+      siteFirst: rates,
+      siteExpected: fc.double({ min: 0, max: 1e6, noNaN: true }),
+      isKnownNetwork: fc.boolean(),
+    }),
   })
   fc.assert(
-    fc.property(inputs, some => {
-      const bits = difficultyFor(bounds, some)
+    fc.property(inputs, ({ counts, traffic }) => {
+      const bits = bitsOf(counts, traffic)
       assert.ok(Number.isInteger(bits) && bits >= 18 && bits <= 28)
-      assert.ok(difficultyFor(bounds, { ...some, addressChallenges: some.addressChallenges + 1 }) >= bits)
-      assert.ok(difficultyFor(bounds, { ...some, siteRate: some.siteRate * 2 }) >= bits)
-      assert.equal(difficultyFor({ base: 20, min: 20, max: 20 }, some), 20)
+      assert.ok(bitsOf({ ...counts, challenges: counts.challenges + 1 }, traffic) >= bits)
+      const { siteRepeat } = traffic
+      assert.ok(
+        bitsOf(counts, { ...traffic, siteRepeat: { ...siteRepeat, recent: siteRepeat.recent * 2 } }) >= bits,
+      )
+      assert.equal(bitsOf(counts, traffic, { base: 20, min: 20, max: 20 }), 20)
     }),
     seeded(3000),
   )
@@ -149,7 +163,12 @@ test('score: the signals that the server measures, each at its bound', () => {
   assert.deepEqual(reasons({ solveTimeMs: undefined }), [])
   assert.deepEqual(reasons({ fingerprintAddresses: 31 }), [])
   assert.deepEqual(reasons({ fingerprintAddresses: 32 }), ['fingerprintReused'])
-  assert.deepEqual(reasons({ fingerprintAddresses: 256 }), ['fingerprintSpread'])
+  assert.deepEqual(reasons({ fingerprintAddresses: 256 }), ['fingerprintReused'])
+  assert.deepEqual(reasons({ fingerprintAddresses: 256, solveTimeMs: 451 }), [
+    'solveTimeImpossible',
+    'fingerprintSpread',
+  ])
+  assert.ok(scoreOf({ ...honest, fingerprintAddresses: 1e6 }).score >= 0.7, 'others can send it')
   assert.deepEqual(reasons({ addressFailures: 1 }), ['recentFailure'])
   const failed = (addressFailures: number) => scoreOf({ ...honest, addressFailures }).score
   assert.equal(failed(6), failed(600))
@@ -173,50 +192,6 @@ test('property: a claim of the client never raises the score, which is always 0 
     ),
     seeded(3000),
   )
-})
-
-test('load: the rate follows within seconds and decays; the usual rate follows an attack slowly', () => {
-  const again = (count: number) => ({ again: count, once: 0 })
-  const sinceMs = -30 * 86_400_000
-  let state: LoadState = { sinceMs, atMs: 0, rate: 0, usualRate: 0, onceRate: 0, onceUsual: 0 }
-  for (let second = 0; second < 60; second++) state = addLoad(state, second * 1000, again(100))
-  assert.ok(Math.abs(state.rate - 100) < 10, String(state.rate))
-  assert.ok(state.usualRate < 2, String(state.usualRate))
-  assert.ok(decayedRate(state.rate, 60_000) < 1)
-  const later = addLoad(state, 60_000 + 59_000, again(0))
-  assert.ok(later.rate < 1)
-  let day: LoadState = { sinceMs, atMs: 0, rate: 1, usualRate: 1, onceRate: 0, onceUsual: 0 }
-  for (let second = 1; second <= 86_400; second++) day = addLoad(day, second * 1000, again(50))
-  assert.ok(day.usualRate < 1.25, `after a day at 50 times the usual rate: ${day.usualRate}`)
-  for (let second = 1; second <= 7200; second++) day = addLoad(day, day.atMs + 1000, again(3))
-  assert.ok(day.usualRate > 2.5, `after two hours at three times the usual rate: ${day.usualRate}`)
-})
-
-test('load: a new site learns its usual rate from the start, and is under attack at no hour of its first day', () => {
-  for (const perSecond of [4, 10, 50, 500]) {
-    let state: LoadState | undefined
-    for (let second = 1; second <= 86_400; second++) {
-      state = addLoad(state, second * 1000, { again: perSecond, once: perSecond })
-      if (second >= 10) assert.ok(!isAttack(loadOf(state)), `${perSecond} a second, after ${second} s`)
-    }
-  }
-})
-
-test('load: if the clock is set back by an hour, the load goes on fading', () => {
-  const before = addLoad(undefined, 3_600_000, { again: 1000, once: 0 })
-  const after = [0, 60_000].reduce((state, ms) => addLoad(state, ms, { again: 0, once: 0 }), before)
-  assert.ok(after.rate < 1, String(after.rate))
-})
-
-test('load: what the operator expects is usual, however quiet the days before were, and no more than that', () => {
-  const after = (perSecond: number, expected?: number) => {
-    let state: LoadState | undefined
-    for (let hour = 0; hour < 48; hour++) state = addLoad(state, hour * 3_600_000, { again: 0, once: 0 })
-    for (let second = 0; second < 600; second++)
-      state = addLoad(state, state!.atMs + 1000, { again: perSecond, once: 0, ...(expected && { expected }) })
-    return isAttack(loadOf(state!, expected))
-  }
-  assert.deepEqual([after(35), after(35, 10), after(50, 10)], [true, false, true])
 })
 
 const SECRET = 1

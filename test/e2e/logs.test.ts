@@ -93,7 +93,7 @@ describe('lines', () => {
         origin: headers.origin,
         difficulty: 16,
         bounds: EASY.difficulty,
-        climb: { requests: 0, networks: 0, failures: 0, load: 0 },
+        climb: { requests: 0, networks: 0, failures: 0, site: 0 },
         addressChallenges: 0,
         addressLimit: 30,
         addressFailures: 0,
@@ -123,14 +123,12 @@ describe('lines', () => {
       })
     }))
 
-  test('a rate that the operator expects is the usual one for decisions, from the first proof on', () =>
+  test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>
     withService({}, async (service, client) => {
       const { siteKey } = await service.createSite({ ...EASY, usualRate: 5 })
-      await client.token(siteKey, { from: freshAddress() })
-      await eventually(PATIENCE_MS, 'the expected rate', async () => {
-        await client.challenge(siteKey, { from: freshAddress() })
-        return eventsOf(service, 'challenge-issued').at(-1)?.siteRateUsual === 5
-      })
+      await client.challenge(siteKey, { from: freshAddress() })
+      const [issued] = await logged(service, 1, 'challenge-issued')
+      assert.equal(issued.siteRateUsual, 300, 'a minute')
     }))
 
   test('with POWGATE_LOG_ADDRESSES=network no line has a whole address', () =>

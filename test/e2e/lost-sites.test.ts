@@ -9,6 +9,7 @@ import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
+import { FREE } from '../harness/load/traffic.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { childPids } from '../harness/processes.ts'
 import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
@@ -27,7 +28,7 @@ const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 async function start(context: TestContext) {
   const observed = await startObserved('redis', STEADY_LOAD_SETTINGS)
   context.after(() => observed.service.stop())
-  const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const site = await observed.service.createSite({ difficulty: FREE })
   const unused = await observed.service.createSite()
   const { port, url } = observed.service
   const newLoad = async () => {

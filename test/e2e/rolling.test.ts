@@ -11,6 +11,7 @@ import { readToken } from '../../src/domain/token.ts'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { freshAddress } from '../harness/http.ts'
+import { FREE } from '../harness/load/traffic.ts'
 import { childPids, listeningPids } from '../harness/processes.ts'
 import { FrontProxy, type ProxyKind } from '../harness/proxies.ts'
 import { RedisServer } from '../harness/redis.ts'
@@ -43,7 +44,7 @@ async function underLoad(context: TestContext, kind: StoreKind, proxyKind: Proxy
     POWGATE_STORE_DEADLINE_MS: '10000',
     POWGATE_DRAIN_SECONDS: '10',
   })
-  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const site = await service.createSite({ difficulty: FREE })
   const proxy = await FrontProxy.start(proxyKind, service, '500ms') // a worker is gone when its last connection is
   const storeEpoch = await storeEpochOf(proxy.url, site)
   const load = new SteadyLoad({ port: proxy.port, connections: CONNECTIONS, site, storeEpoch })
@@ -247,7 +248,7 @@ test('a secret is replaced on two hosts under load, step by step: nothing is ref
   writeFileSync(secretsFile, OLD)
   const redis = await RedisServer.start()
   const hosts = [await startHost(redis, secretsFile), await startHost(redis, secretsFile)]
-  const site = await hosts[0]!.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
+  const site = await hosts[0]!.service.createSite({ difficulty: FREE })
   const visitors = new Visitors(hosts, site)
   context.after(async () => {
     await visitors.stop()

@@ -1,29 +1,39 @@
 /** Quiet hours that a service has behind it: in its first hour whatever comes is learned, and nothing is too much. */
 
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { Redis } from 'ioredis'
-import { ALL, SLOT_BYTES } from '../../src/domain/networks.ts'
+import { METER_BYTES, meterNames, newMeter, writeMeter } from '../../src/domain/meters.ts'
+import { openState } from '../../src/store/embedded/environment.ts'
+import { SYSTEM_CLOCKS } from '../../src/store/embedded/requests.ts'
 import type { TestService } from './service.ts'
 
 const QUIET_MS = 7_200_000
+const KEPT_SECONDS = 600
 
-/** Two of them: the first slot of src/domain/networks.ts, and the load of a site as lua/exchange-load-n.lua keeps it. */
+/**
+ * Two of them, of all traffic and of a site.
+ *
+ * @param recent proofs of the last minute, after those hours
+ */
 export async function seedQuietHours(
   { redis: server, dataDir }: TestService,
   siteKey: string,
+  recent = 0,
 ): Promise<void> {
-  const [since, now] = [Date.now() - QUIET_MS, Date.now()]
-  const slot = Buffer.alloc(SLOT_BYTES)
-  slot.writeUInt32BE(ALL, 0)
-  slot.writeDoubleBE(since, 4)
-  slot.writeDoubleBE(now, 12)
-  if (server === undefined) return writeFileSync(join(dataDir, 'networks'), slot)
-  const load = Buffer.alloc(48)
-  load.writeDoubleBE(since, 0)
-  load.writeDoubleBE(now, 8)
+  const nowMs = Date.now()
+  const meter = { ...newMeter(nowMs - QUIET_MS), atMs: nowMs, fast: recent }
+  const names = meterNames(siteKey, false)
+  const record = Buffer.alloc(METER_BYTES)
+  writeMeter(record, 0, meter)
+  if (server === undefined) {
+    const { file, windows } = openState(dataDir)
+    const deadFrom = Buffer.alloc(4)
+    deadFrom.writeUInt32BE(Math.ceil(SYSTEM_CLOCKS.monotonicMs() / 1000) + KEPT_SECONDS)
+    file.write(() => {
+      for (const name of names) windows.putSync(Buffer.from(name), Buffer.concat([deadFrom, record]))
+    })
+    return file.close()
+  }
   const redis = new Redis(server.url)
-  await redis.set('pg:{load}:networks', slot)
-  await redis.set(`pg:{load}:${siteKey}`, load)
+  for (const name of names) await redis.set(`pg:{0}:${name}`, record, 'EX', KEPT_SECONDS)
   redis.disconnect()
 }

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { climbOf, NO_TRAFFIC } from '../../src/domain/difficulty.ts'
 import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
-import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'
 import { EventLoopLag, Stats } from '../../src/metrics/stats.ts'
@@ -20,15 +20,13 @@ function exchangeOf(siteKey: string): Exchange {
 }
 
 const BOUNDS = { base: 18, min: 16, max: 28 }
-const INPUTS = {
-  addressChallenges: 0,
-  addressLimit: 30,
-  addressFailures: 0,
-  addressAccepted: 0,
-  siteGrowth: 1,
-  source: NEW_SOURCE,
-  siteRate: 0,
-  siteRateUsual: 0,
+const COUNTS = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
+const ABOUT = {
+  nonce: '',
+  bounds: BOUNDS,
+  counts: COUNTS,
+  traffic: NO_TRAFFIC,
+  climb: climbOf(COUNTS, NO_TRAFFIC),
 }
 
 function judgement(site: Site, passed: boolean, score: number | null, reasons: Judgement['reasons']) {
@@ -42,7 +40,6 @@ function newStats(): Stats {
     underWay: () => 3,
     clockAheadSeconds: () => 0,
     evictedKeys: () => 0,
-    estimatesAtBound: () => 0,
     connections: () => ({ open: 4, max: 9, refused: 2 }),
     siteNamedBy: ({ siteKey }) => (siteKey.startsWith('site') ? siteKey : undefined),
   })
@@ -58,10 +55,9 @@ test('challenges, judgements, redemptions and refusals are counted for their sit
   const stats = newStats()
   const [a, b] = [siteOf('site_a'), siteOf('site_b')]
   const ofA = exchangeOf('site_a')
-  for (const difficulty of [16, 16, 18])
-    stats.issued(ofA, { site: a, nonce: '', difficulty, bounds: BOUNDS, inputs: INPUTS })
+  for (const difficulty of [16, 16, 18]) stats.issued(ofA, { ...ABOUT, site: a, difficulty })
   const bounds = { ...BOUNDS, raise: 3 }
-  stats.issued(exchangeOf('site_b'), { site: b, nonce: '', difficulty: 28, bounds, inputs: INPUTS })
+  stats.issued(exchangeOf('site_b'), { ...ABOUT, site: b, difficulty: 28, bounds })
   stats.judged(ofA, judgement(a, true, 1, []))
   stats.judged(ofA, judgement(a, true, 0.9, ['noPlugins']))
   stats.judged(ofA, judgement(a, false, 0.29, ['webdriver', 'noPlugins']))
@@ -136,7 +132,7 @@ test(`however many sites there are, at most ${SITES_MAX} are counted apart, and 
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < SITES_MAX + 50; index++) {
       const site = siteOf(`site_${index}`)
-      stats.issued(exchangeOf(''), { site, nonce: '', difficulty: 18, bounds: BOUNDS, inputs: INPUTS })
+      stats.issued(exchangeOf(''), { ...ABOUT, site, difficulty: 18 })
     }
   }
   const { sites, values } = stats.snapshot()

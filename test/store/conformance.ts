@@ -2,9 +2,6 @@
 
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type Learned, learn } from '../../src/domain/calibrator.ts'
-import { addLoad, type LoadState, loadOf } from '../../src/domain/load.ts'
-import { NetworkMemory, reportNetworks, SLOTS } from '../../src/domain/networks.ts'
 import type { Store } from '../../src/store/store.ts'
 import {
   challengeOn,
@@ -19,7 +16,11 @@ import {
   tokenOn,
 } from './harness.ts'
 import { limitsProperty } from './limits-property.ts'
+import { meterTests } from './meters-conformance.ts'
 import { siteConformance } from './site-conformance.ts'
+
+/** What is said of an address that did nothing, without metering. */
+const ADMITTED = { status: 'admitted', failures: 0, accepted: 0, meters: undefined }
 
 export function storeConformance(name: string, make: StoreMaker): void {
   describe(`store conformance: ${name}`, () => {
@@ -51,7 +52,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         const addressKey = freshKey()
         for (let count = 0; count < 30; count++) {
           const admission = await challengeOn(clientOf(count), { addressKey })
-          assert.deepEqual(admission, { status: 'admitted', siteCount: count, failures: 0, accepted: 0 })
+          assert.deepEqual(admission, { ...ADMITTED, siteCount: count })
         }
         for (let extra = 0; extra < 5; extra++) {
           under.clock.now += 1000
@@ -89,21 +90,17 @@ export function storeConformance(name: string, make: StoreMaker): void {
         for (let count = 0; count < 20; count++) {
           const admission = await solutionOn(store(), { addressKey, failed: count < 4 })
           assert.deepEqual(admission, {
-            status: 'admitted',
+            ...ADMITTED,
             nonce: 'untouched',
             failures: Math.min(count, 4),
             accepted: Math.max(0, count - 4),
           })
         }
         assert.equal((await solutionOn(store(), { addressKey })).status, 'limited')
-        assert.deepEqual(await challengeOn(store(), { addressKey }), {
-          status: 'admitted',
-          siteCount: 0,
-          failures: 4,
-          accepted: 16,
-        })
+        const here = await challengeOn(store(), { addressKey })
+        assert.deepEqual(here, { ...ADMITTED, siteCount: 0, failures: 4, accepted: 16 })
         const elsewhere = await challengeOn(store(), { addressKey, siteTag: 9 })
-        assert.deepEqual(elsewhere, { status: 'admitted', siteCount: 0, failures: 0, accepted: 16 })
+        assert.deepEqual(elsewhere, { ...ADMITTED, siteCount: 0, accepted: 16 })
       })
 
       test('of one event-loop turn are answered together, in order', async () => {
@@ -124,11 +121,11 @@ export function storeConformance(name: string, make: StoreMaker): void {
         // A nonce is bound to its address, so all its submissions carry the same key.
         const addressKey = freshKey()
         const first = await solutionOn(store(), { addressKey, spend: spend(nonce, addressKey) })
-        assert.deepEqual(first, { status: 'admitted', nonce: 'spent', failures: 0, accepted: 0 })
+        assert.deepEqual(first, { ...ADMITTED, nonce: 'spent' })
         let accepted = 0 // each counts as a verification of the last minute
         for (const client of [store(), other()]) {
           const again = await solutionOn(client, { addressKey, spend: spend(nonce, addressKey) })
-          assert.deepEqual(again, { status: 'admitted', nonce: 'used', failures: 0, accepted: ++accepted })
+          assert.deepEqual(again, { ...ADMITTED, nonce: 'used', accepted: ++accepted })
         }
       })
 
@@ -311,75 +308,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
     limitsProperty(() => under)
     siteConformance(() => under)
 
-    test('load: both clients add to one state, the same as the domain computes', async () => {
-      const siteKey = 'site_L000000000000000000001'
-      let model: LoadState | undefined
-      for (let step = 0; step < 20; step++) {
-        under.clock.now += 1 + step * 700 + (step === 5 ? 7_200_000 : 0)
-        const again = step < 10 ? 1 + step * 3 : 5000 // an attack, in the end
-        const counts = { again, once: step * 7, expected: step < 8 ? 0 : 40 }
-        const { sites } = clientOf(step)
-        const [asked] = await sites.exchangeLoad([{ siteKey, again: 0, once: 0 }])
-        assert.equal(asked!.sinceMs, model?.sinceMs)
-        const [load] = await sites.exchangeLoad([{ siteKey, ...counts }])
-        model = addLoad(model, now(), counts)
-        assert.ok(
-          Math.abs(load!.rate - model.rate) < 1e-6 * (1 + model.rate),
-          `${step}: ${load!.rate} ${model.rate}`,
-        )
-        assert.ok(Math.abs(load!.usualRate - loadOf(model, counts.expected).usualRate) < 1e-9, String(step))
-        assert.ok(Math.abs(load!.growth - loadOf(model).growth) < 1e-9, String(step))
-      }
-    })
-
-    test('networks: both clients add to one table, the same as the domain computes', async () => {
-      const own = await make() // its clock leaps
-      try {
-        const model = new NetworkMemory()
-        const [tag, sameSlot] = [77, 77 + SLOTS]
-        for (let step = 0; step < 60; step++) {
-          own.clock.now += step % 7 === 6 ? 20_000_000 : 3000
-          const proofs = 1 + ((step * 37) % 400)
-          const report = { tag: step % 5 === 4 ? sameSlot : tag, free: 80, proofs, peaceful: proofs >> 1 }
-          const reports = [report, { tag: 1 + step, free: 30, proofs: 2, peaceful: 2 }]
-          const client = step % 2 ? own.store : own.other
-          const found = await client.exchangeNetworks(report.proofs + 2, reports)
-          const wanted = reportNetworks(model, own.clock.now, report.proofs + 2, reports)
-          const pairs = [
-            [found.all, wanted.all] as const,
-            ...found.networks.map((one, at) => [one, wanted.networks[at]!] as const),
-          ]
-          for (const [is, ought] of pairs) {
-            for (const name of ['recent', 'usual', 'days'] as const)
-              assert.ok(
-                Math.abs(is[name] - ought[name]) <= 1e-6 * (1 + ought[name]),
-                `${step} ${name}: ${is[name]} ${ought[name]}`,
-              )
-          }
-        }
-      } finally {
-        await own.close()
-      }
-    })
-
-    test('votes: both clients move one estimate over days, the same as the domain computes', async () => {
-      const own = await make() // its clock leaps
-      try {
-        const siteKey = 'site_L000000000000000000001'
-        let model: Learned | undefined
-        for (let step = 0; step < 40; step++) {
-          own.clock.now += step === 20 ? 100_000_000 : 3_000_000
-          const votes = [700, -300, 9000, -90_000, 1][step % 5]!
-          model = learn(model, own.clock.now, votes)
-          const { sites } = step % 2 ? own.store : own.other
-          const { lead, leadOfDay } = (await sites.addVotes(new Map([[siteKey, votes]]))).get(siteKey)!
-          assert.ok(Math.abs(lead - model.lead) < 1e-9, `${step}: ${lead}`)
-          assert.ok(Math.abs(leadOfDay - model.leadOfDay) < 1e-9, `${step}: ${leadOfDay}`)
-        }
-      } finally {
-        await own.close()
-      }
-    })
+    meterTests(() => under, make)
 
     test('two clients see one epoch, and it stays', () => {
       assert.equal(store().requests.epochOf('0a000001'), other().requests.epochOf('0a000001'))

@@ -22,15 +22,23 @@ import {
   tokenOn,
 } from './harness.ts'
 
-function make(): Promise<TestStore> {
+async function make(): Promise<TestStore> {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-embedded-'))
-  return openTwice(
+  discardStaleState(dataDir)
+  const opened = await openTwice(
     clock => {
       const clocks = { monotonicMs: () => clock.now, wallMs: () => clock.now }
       return new EmbeddedStore({ dataDir, bytesMax: 2 ** 30, sweeps: false, clocks })
     },
     () => rmSync(dataDir, { recursive: true, force: true }),
   )
+  const expires = async (network: string) => {
+    const { file, windows } = openState(dataDir)
+    const deadFrom = windows.get(Buffer.from(`a${network}m`))!.readUInt32BE(0)
+    await file.close()
+    return deadFrom - opened.clock.now / 1000
+  }
+  return { ...opened, expires }
 }
 
 storeConformance('embedded', make)
@@ -261,7 +269,7 @@ test('embedded: a transaction that fails once is made again, and refused when it
     })) as typeof state.file.root.transactionSync
   const ask = () =>
     new Promise<{ status: string }>(resolve => {
-      const request = { addressKey: '1', siteTag: 1, addressLimit: 2, siteLimit: 2, failOpen: undefined }
+      const request = { addressKey: '1', siteTag: 1, addressLimit: 2, siteLimit: 2, metering: undefined }
       requests.admitChallenge(request, resolve)
     })
   assert.equal((await ask()).status, 'admitted')

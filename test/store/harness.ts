@@ -58,6 +58,10 @@ export interface TestStore {
   readonly other: Store
   /** Virtual Unix time in milliseconds, shared by both. */
   readonly clock: { now: number }
+  /** Of a Cluster. */
+  readonly shards?: number
+  /** Seconds for which the meter of a network is kept from now on; not known of a Cluster. */
+  expires?(network: string): Promise<number>
   close(): Promise<void>
 }
 
@@ -86,7 +90,14 @@ export function challengeOn(
   { requests }: Requests,
   request: Partial<ChallengeRequest> = {},
 ): Promise<ChallengeAdmission> {
-  const full = { addressKey: '0a000001', siteTag: 1, addressLimit: 60, siteLimit: 30, ...request }
+  const full = {
+    addressKey: '0a000001',
+    siteTag: 1,
+    addressLimit: 60,
+    siteLimit: 30,
+    metering: undefined,
+    ...request,
+  }
   return new Promise(resolve => requests.admitChallenge(full, resolve))
 }
 
@@ -99,6 +110,7 @@ export function solutionOn(
     siteTag: 1,
     addressLimit: 30,
     siteLimit: 20,
+    metering: undefined,
     failed: false,
     spend: undefined,
     ...request,
@@ -137,7 +149,7 @@ let next = 0
 /** An address key that no earlier test used. */
 export function freshKey(): string {
   next++
-  return `0b${next.toString(16).padStart(6, '0')}`
+  return `0b${((next * 0x9e3779) & 0xffffff).toString(16).padStart(6, '0')}` // each in another network
 }
 
 /** A nonce whose issue time is about `now`. The store trusts its caller that it is genuine. */

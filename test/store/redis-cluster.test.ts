@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
+import { ownerKey } from '../../src/domain/address.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
 import type { RedisStore, RedisStoreOptions } from '../../src/store/redis/store.ts'
@@ -40,10 +41,11 @@ async function startCluster(
 
 async function make(engine: Engine): Promise<TestStore> {
   const cluster = await RedisCluster.start({ engine })
-  return openTwice(
+  const opened = await openTwice(
     clock => openRedis(cluster.url, { clock: () => clock.now }),
     () => cluster.stop(),
   )
+  return { ...opened, shards: SHARDS }
 }
 
 for (const engine of ENGINES) storeConformance(`${engine} cluster`, () => make(engine))
@@ -97,7 +99,7 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
   ]
   let addressKey = freshKey()
   const tags = evenlySpreadTags(SHARDS)
-  while ((await cluster.primaryOf(slotOf(`{${tags[fnv1a(addressKey) % SHARDS]}}`))) === node)
+  while ((await cluster.primaryOf(slotOf(`{${tags[fnv1a(ownerKey(addressKey)) % SHARDS]}}`))) === node)
     addressKey = freshKey()
   const [site, address, nonce] = epochs()
   assert.ok(store.requests.nonceEpochs(SITE).includes(nonce!))

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { loadConfig } from '../../src/config/config.ts'
+import { meterNames } from '../../src/domain/meters.ts'
 import { causeOf } from '../../src/store/redis/inspection.ts'
 import { RedisStore } from '../../src/store/redis/store.ts'
 import { type StoreListener, StoreSetupError } from '../../src/store/store.ts'
@@ -48,13 +49,20 @@ async function withStore(
 async function exercise(store: RedisStore): Promise<void> {
   for (let count = 0; count < 20; count++) {
     const addressKey = freshKey()
-    assert.equal((await challengeOn(store, { addressKey })).status, 'admitted')
+    const metering = {
+      shared: meterNames(SITE, false),
+      networks: [addressKey.slice(0, 6)],
+      isV4: true,
+      expected: 0,
+      counts: true,
+    }
+    assert.equal((await challengeOn(store, { addressKey, metering })).status, 'admitted')
     const storeEpoch = store.requests.epochOf(addressKey)!
     const expiresAtMs = Date.now() + 60_000
     // Above 64 verifications a minute a nonce has a key of its own.
     for (const addressLimit of [30, 100]) {
       const spend = { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs }
-      assert.equal(await nonceOn(store, { addressKey, addressLimit, spend }), 'spent')
+      assert.equal(await nonceOn(store, { addressKey, addressLimit, metering, spend }), 'spent')
     }
     const nonce = freshNonce(Date.now())
     const redeem = { nonce, storeEpoch: store.requests.epochOf(SITE)!, expiresAtMs }
@@ -71,7 +79,7 @@ async function exercise(store: RedisStore): Promise<void> {
   await redemptionOn(store, { callerKey: freshKey(), apiKey })
   assert.equal((await redemptionOn(store, { callerKey: freshKey(), apiKey })).status, 'limited')
 
-  assert.equal((await store.sites.exchangeLoad([{ siteKey: SITE, again: 5, once: 5 }])).length, 1)
+  assert.ok((await store.sites.readSiteMeters(SITE)).first.slow > 0)
   const { revision } = await store.sites.changesSince(undefined)
   assert.deepEqual((await store.sites.changesSince(revision - 1)).siteKeys, [])
   await store.sites.listSites()

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { Command } from 'ioredis'
+import { Command, Redis } from 'ioredis'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
@@ -23,10 +23,15 @@ import {
 
 async function make(engine: Engine): Promise<TestStore> {
   const server = await RedisServer.start([], { engine })
-  return openTwice(
+  const admin = new Redis(server.clientOptions)
+  const opened = await openTwice(
     clock => openRedis(server.url, { deadlineMs: 1000, clock: () => clock.now }),
-    () => server.stop(),
+    () => {
+      admin.disconnect()
+      return server.stop()
+    },
   )
+  return { ...opened, expires: network => admin.ttl(`test:{0}:m:${network}`) }
 }
 
 for (const engine of ENGINES) storeConformance(engine, () => make(engine))

@@ -1,12 +1,10 @@
 /**
  * The LMDB files of the embedded store, shared by all processes of one machine.
  *
- *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered. Also what was learned of
- *                       each site's visitors, of which a crash of the machine may lose the last seconds
+ *   <data dir>/sites/   sites, API keys and the audit log: every write is on disk before it is answered.
  *   <data dir>/state/   limits, used nonces and redemption records: not synced, because the state is trusted only while the
  *                       machine that wrote it stays up. After a reboot the state is deleted and gets a new epoch. Whatever
  *                       was issued before is then refused, not accepted twice. Restarts and crashes of powgate lose nothing.
- *   <data dir>/networks   the table of domain/networks.ts, a plain file, which outlives reboots
  *   <data dir>/owner.<pid>   which PID namespace uses the directory; see owner.ts
  */
 
@@ -68,10 +66,6 @@ export function openSites(dataDir: string) {
       audit: openDb('audit'),
       /** When an API key was last used, by its id. */
       uses: openDb('uses'),
-      /** JSON of a Learned by site key. */
-      speeds: openDb('speeds'),
-      /** JSON of a LoadState by site key. */
-      loads: openDb('loads'),
     }))
   })
 }

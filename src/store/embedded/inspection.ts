@@ -30,6 +30,7 @@ export function prepareFiles(dataDir: string): string | undefined {
   for (const part of LOCKS)
     if (damageIn(dataDir, part) !== undefined) rmSync(join(dataDir, part), { recursive: true, force: true })
   checkSites(dataDir)
+  rmSync(join(dataDir, 'networks'), { force: true }) // an earlier version left it
   discardStaleState(dataDir)
   const damage = damageIn(dataDir, 'state')
   if (damage === undefined) return undefined

@@ -1,5 +1,5 @@
 /**
- * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses, votes and loads.
+ * Sites, API keys and the audit log in LMDB. Every write is on disk before its promise resolves, except last uses.
  *
  * `changes` holds, in one ordered map: `revision` -> number of the last change; `at/<revision>` -> record;
  * `last/<record>` -> revision of its last change (so that a record is listed once, at its last change).
@@ -13,12 +13,18 @@ import {
   auditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import { type Estimate, type Learned, learn } from '../../domain/calibrator.ts'
-import { addLoad, type LoadState, loadOf } from '../../domain/load.ts'
+import { fadeAll, type Meter, type Meters, meterNames, metersFrom, newMeter } from '../../domain/meters.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
-import { type LoadReport, type SiteLoad, type SiteStore, StoreSetupError } from '../store.ts'
-import { openSites, prepareDataDir, type SitesEnvironment } from './environment.ts'
+import { type SiteStore, StoreSetupError } from '../store.ts'
+import {
+  isStateOfThisBoot,
+  openSites,
+  openState,
+  prepareDataDir,
+  type SitesEnvironment,
+} from './environment.ts'
 import { checkSites } from './inspection.ts'
+import { readMeterOf } from './meters.ts'
 import { refuseForeignOwner } from './owner.ts'
 
 const REVISION = 'revision'
@@ -29,13 +35,12 @@ const CHANGES_END = 'at0'
 
 export class EmbeddedRecords extends Members implements SiteStore {
   readonly #sites: SitesEnvironment
-  readonly #now: () => number
+  readonly #dataDir: string
 
-  /** @param now Unix milliseconds */
-  constructor(sites: SitesEnvironment, now: () => number = Date.now) {
+  constructor(dataDir: string) {
     super()
-    this.#sites = sites
-    this.#now = now
+    this.#dataDir = dataDir
+    this.#sites = openSites(dataDir)
   }
 
   async commit(recordChanges: readonly RecordChange[], author: Author): Promise<boolean> {
@@ -76,36 +81,25 @@ export class EmbeddedRecords extends Members implements SiteStore {
     return found
   }
 
-  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>> {
-    const { file, speeds } = this.#sites
-    return file.writeUnflushed(() => {
-      const estimates = new Map<string, Estimate>()
-      for (const [siteKey, sum] of votes) {
-        const json = speeds.get(siteKey)
-        let learned = json === undefined ? undefined : (JSON.parse(json) as Learned)
-        if (sum !== 0) {
-          learned = learn(learned, this.#now(), sum)
-          speeds.putSync(siteKey, JSON.stringify(learned))
-        }
-        if (learned !== undefined) estimates.set(siteKey, learned)
-      }
-      return estimates
-    })
+  async readSiteMeters(siteKey: string): Promise<Meters['site']> {
+    const nowMs = Date.now()
+    const names = meterNames(siteKey, true)
+    const found = await this.#readMeters(names)
+    const meters = metersFrom(
+      found.map(meter => meter ?? newMeter(nowMs)),
+      [],
+    )
+    fadeAll(meters, nowMs)
+    return meters.site
   }
 
-  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
-    const { file, loads } = this.#sites
-    return file.writeUnflushed(() =>
-      reports.map(({ siteKey, ...counts }) => {
-        const json = loads.get(siteKey)
-        const before = json === undefined ? undefined : (JSON.parse(json) as LoadState)
-        const after = addLoad(before, this.#now(), counts)
-        const hasCounts = counts.again + counts.once > 0
-        if (hasCounts) loads.putSync(siteKey, JSON.stringify(after))
-        const { sinceMs } = hasCounts ? after : { ...before }
-        return { siteKey, ...loadOf(after, counts.expected), sinceMs }
-      }),
-    )
+  /** None if the state is that of another boot, which the next start deletes. */
+  async #readMeters(names: readonly string[]): Promise<readonly (Meter | undefined)[]> {
+    if (!isStateOfThisBoot(this.#dataDir)) return names.map(() => undefined)
+    const { file, windows } = openState(this.#dataDir)
+    const meters = names.map(name => readMeterOf(windows, name))
+    await file.close()
+    return meters
   }
 
   close(): Promise<void> {
@@ -171,7 +165,7 @@ export function openEmbeddedSites(dataDir: string): EmbeddedRecords {
   prepareDataDir(dataDir, false)
   refuseForeignOwner(dataDir)
   checkSites(dataDir)
-  return new EmbeddedRecords(openSites(dataDir))
+  return new EmbeddedRecords(dataDir)
 }
 
 /** @throws StoreSetupError if the record is damaged */

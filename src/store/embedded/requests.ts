@@ -3,6 +3,7 @@
  * after its commit. LMDB serialises transactions over all processes of the machine.
  *
  *   windows   | kind 1 | address or key id |  -> | dead from, seconds 4 | record of domain/address-log.ts or limits.ts |
+ *             | name of a meter |             -> see meters.ts
  *   marks     | kind 1 | nonce 16 |           -> | dead from: wall clock, seconds 4 | monotonic clock, seconds 4 | claim |
  *
  * Windows, and used nonces in address logs, run on the machine's monotonic clock. All processes share this clock, no
@@ -38,6 +39,7 @@ import {
   UNAVAILABLE,
 } from '../store.ts'
 import type { StateEnvironment } from './environment.ts'
+import { TransactionMeters } from './meters.ts'
 
 /** Kinds of windows, and of marks (used nonces, redemption records). */
 const [ADDRESS, CALLER, API_KEY] = ['a', 'c', 'k']
@@ -105,6 +107,7 @@ export class EmbeddedRequests implements RequestStore {
    * window is read and written once a transaction.
    */
   readonly #charged = new Map<string, Buffer>()
+  readonly meters: TransactionMeters
   /** The keys from which the next slices are swept; undefined for a start at the first key. */
   #windowsSweptTo: Buffer | undefined
   #marksSweptTo: Buffer | undefined
@@ -121,6 +124,7 @@ export class EmbeddedRequests implements RequestStore {
     this.#clocks = clocks
     this.#onFault = onFault
     this.#onCall = onCall
+    this.meters = new TransactionMeters(state.windows)
   }
 
   epochOf(): number {
@@ -194,8 +198,10 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.file.write(() => {
       this.#nowMs = this.#clocks.monotonicMs() // under the write lock: no process has used a later time
       this.#charged.clear() // left by a transaction that was aborted
+      this.meters.begin(this.#nowMs, this.#clocks.wallMs())
       const results = operations.map(({ run, request }) => run(request as never))
       for (const [name, record] of this.#charged) this.#writeWindow(windowKey(name), record, WINDOW_MS)
+      this.meters.write()
       return results
     })
   }
@@ -204,7 +210,8 @@ export class EmbeddedRequests implements RequestStore {
     const decision = this.#admitAddress(LogKind.challenge, request)
     if (decision.status === 'limited') return decision
     const { siteCount, failures, accepted } = decision
-    return { status: 'admitted', siteCount, failures, accepted }
+    const meters = request.metering && this.meters.of(request.metering)
+    return { status: 'admitted', siteCount, failures, accepted, meters }
   }
 
   readonly #solution = (request: SolutionRequest): SolutionAdmission => {
@@ -216,9 +223,14 @@ export class EmbeddedRequests implements RequestStore {
     const decision = this.#admitAddress(kind, request, spending)
     if (decision.status === 'limited') return decision
     const { failures, accepted } = decision
-    if (spend === undefined) return { status: 'admitted', nonce: 'untouched', failures, accepted }
+    const { metering } = request
+    const meters = metering && this.meters.of(metering)
+    const about = { status: 'admitted', failures, accepted, meters } as const
+    if (spend === undefined) return { ...about, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
-    return { status: 'admitted', nonce: isSpent ? 'spent' : 'used', failures, accepted }
+    if (!isSpent) return { ...about, nonce: 'used' }
+    if (metering?.counts && !request.failed) this.meters.add(meters!, metering, accepted)
+    return { ...about, nonce: 'spent' }
   }
 
   #spending({ nonce, expiresAtMs }: Spend): Spending {

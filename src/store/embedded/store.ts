@@ -1,15 +1,7 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
-import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs'
-import { join } from 'node:path'
-import {
-  type NetworkAnswer,
-  type NetworkReport,
-  type NetworkTable,
-  reportNetworks,
-} from '../../domain/networks.ts'
 import type { Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
-import { openSites, openState, type StateEnvironment } from './environment.ts'
+import { openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
 
@@ -41,9 +33,7 @@ export class EmbeddedStore implements Store {
   readonly requests: EmbeddedRequests
   readonly sites: EmbeddedRecords
   readonly #options: EmbeddedStoreOptions
-  readonly #clocks: EmbeddedClocks
   readonly #state: StateEnvironment
-  readonly #networks: NetworkFile
   #isUp = true
   #wasOver = false
   #timer: NodeJS.Timeout | undefined
@@ -52,11 +42,9 @@ export class EmbeddedStore implements Store {
   constructor(options: EmbeddedStoreOptions) {
     const { dataDir, clocks = SYSTEM_CLOCKS, onCall } = options
     this.#options = options
-    this.#clocks = clocks
     this.description = `embedded store in ${dataDir}`
-    this.sites = new EmbeddedRecords(openSites(dataDir), clocks.wallMs)
+    this.sites = new EmbeddedRecords(dataDir)
     this.#state = openState(dataDir)
-    this.#networks = new NetworkFile(join(dataDir, 'networks'))
     this.requests = new EmbeddedRequests(this.#state, clocks, this.#onFault, onCall)
     this.#schedule(SWEEP_IDLE_MS)
   }
@@ -68,7 +56,6 @@ export class EmbeddedStore implements Store {
     this.requests.flush()
     await this.sites.close()
     await this.#state.file.close()
-    this.#networks.close()
   }
 
   isReady(): boolean {
@@ -86,10 +73,6 @@ export class EmbeddedStore implements Store {
 
   async look(): Promise<StoreLook> {
     return { clockAheadSeconds: 0, evictsBy: undefined, evictedKeys: 0 }
-  }
-
-  async exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer> {
-    return this.#state.file.hold(() => reportNetworks(this.#networks, this.#clocks.wallMs(), proofs, reports))
   }
 
   readonly #onFault = (error: unknown): void => {
@@ -143,6 +126,7 @@ export class EmbeddedStore implements Store {
     const isOver = used > this.#options.bytesMax
     const isFull = isOver && this.#wasOver
     this.#wasOver = isOver
+    this.requests.meters.isHalfFull = used > this.#options.bytesMax / 2
     if (isFull !== this.requests.isFull) {
       this.requests.isFull = isFull
       this.#options.onChange?.(
@@ -150,29 +134,6 @@ export class EmbeddedStore implements Store {
         isFull ? `the state holds ${used} bytes, its bound` : 'there is room again',
       )
     }
-  }
-}
-
-/** A slot that was never written reads as zeros. */
-class NetworkFile implements NetworkTable {
-  readonly #file: number
-
-  constructor(path: string) {
-    this.#file = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600)
-  }
-
-  read(offset: number, length: number): Buffer {
-    const bytes = Buffer.alloc(length)
-    readSync(this.#file, bytes, 0, length, offset)
-    return bytes
-  }
-
-  write(offset: number, bytes: Buffer): void {
-    writeSync(this.#file, bytes, 0, bytes.length, offset)
-  }
-
-  close(): void {
-    closeSync(this.#file)
   }
 }
 

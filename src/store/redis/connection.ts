@@ -19,10 +19,12 @@ export type Ask = (name: string, ...args: string[]) => Promise<unknown>
 
 export interface Connection extends Link {
   /**
-   * Both ask the server that has the keys, and reject at the deadline of a call. Redirections are followed; nothing else is
+   * All ask the server that has the keys, and reject at the deadline of a call. Redirections are followed; nothing else is
    * sent again.
    */
   readonly ask: Ask
+  /** Answers texts as bytes. */
+  readonly askBytes: Ask
   /** @param what for the message of the rejection at the deadline */
   run(script: Script, keys: readonly string[], values: readonly string[], what: string): Promise<unknown>
 }
@@ -88,6 +90,7 @@ export function connect(target: RedisTarget, deadlineMs: number): Connection {
   return {
     ...link,
     ask: asker(link.send, deadlineMs),
+    askBytes: (name, ...args) => withDeadline(link.send(new Command(name, args)), deadlineMs, name),
     run: (script, keys, values, what) => {
       const args = [String(keys.length), ...keys, ...values]
       const reply = orByText(script, (how, code) => link.send(new Command(how, [code, ...args])))
@@ -291,6 +294,11 @@ export function withDeadline<T>(promise: Promise<T>, ms: number, what: string): 
 
 export function slotOf(key: string): number {
   return new Command('get', [key]).getSlot() ?? 0
+}
+
+/** Hash tags of a store's shards: one on a single Redis. */
+export function shardTags({ isCluster }: Pick<Connection, 'isCluster'>, count: number): readonly string[] {
+  return isCluster ? evenlySpreadTags(count) : ['0']
 }
 
 /** Hash tags whose slots lie one in each of `count` equal ranges, so that shards spread evenly over any Cluster. */

@@ -3,30 +3,48 @@
  * file has its layout, and says what the fields of its answer mean.
  */
 
-import { LogKind } from '../../domain/address-log.ts'
+import { LogKind, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
+import { fadeAll, type Meters, metersFrom, readMeter } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
   MARK_MARGIN_MS,
+  type Metering,
   type RedemptionAdmission,
   type SolutionAdmission,
   type SolutionRequest,
   type TokenRedemption,
   UNAVAILABLE,
 } from '../store.ts'
+import { type Operation, timeOf } from './turn.ts'
 
 const { fromCharCode } = String
+const NONE: readonly string[] = []
 const [B1, B2, B3] = [8, 16, 24]
 const MARK_LOW = 0x10000
 const MARK_BIT = 0x80
 
-export const PROBE = 'P'
+/** 'P' */
+export function probeOperation(key: string): Operation {
+  return plain([key], 'P')
+}
+
+/** An operation without meters. */
+export function plain(keys: readonly string[], text: string): Operation {
+  return { keys, text, meters: NONE, namesMeters: false }
+}
 
 /** 'C' */
-export function challengeOperation({ siteTag, addressLimit, siteLimit }: ChallengeRequest): string {
-  return `C${limitsText(siteTag, addressLimit, siteLimit)}`
+export function challengeOperation(keyPrefix: string, request: ChallengeRequest): Operation {
+  const { addressKey, siteTag, addressLimit, siteLimit, metering } = request
+  return {
+    keys: [`${keyPrefix}l:${addressKey}`],
+    text: `C${limitsText(siteTag, addressLimit, siteLimit)}`,
+    meters: meterKeys(keyPrefix, metering),
+    namesMeters: false,
+  }
 }
 
 /**
@@ -34,7 +52,46 @@ export function challengeOperation({ siteTag, addressLimit, siteLimit }: Challen
  *
  * @param keepMs how long the used nonce must be kept; 0 if the request has no nonce
  */
-export function solutionOperation(request: SolutionRequest, keepMs: number): string {
+export function solutionOperation(keyPrefix: string, request: SolutionRequest, keepMs: number): Operation {
+  const { addressKey, spend, metering, addressLimit, failed } = request
+  const log = `${keyPrefix}l:${addressKey}`
+  const isApart = spend !== undefined && addressLimit > MARKS_LIMIT_MAX
+  const namesMeters = metering?.counts === true && spend !== undefined && !failed
+  const text = solutionText(request, keepMs)
+  return {
+    keys: isApart ? [log, `${keyPrefix}n:${spend.nonce}`] : [log],
+    text: namesMeters ? text + meteringText(metering) : text,
+    meters: meterKeys(keyPrefix, metering),
+    namesMeters,
+  }
+}
+
+/** The hot ones are the same texts in each call, whose hashes V8 keeps; only those of networks are made anew. */
+function meterKeys(keyPrefix: string, metering: Metering | undefined): readonly string[] {
+  if (metering === undefined) return NONE
+  const { shared, networks } = metering
+  const keys = sharedKeys(keyPrefix, shared).slice()
+  for (const network of networks) keys.push(`${keyPrefix}m:${network}`)
+  return keys
+}
+
+const sharedKeysOf = new WeakMap<readonly string[], Map<string, string[]>>()
+
+function sharedKeys(keyPrefix: string, shared: readonly string[]): string[] {
+  let byPrefix = sharedKeysOf.get(shared)
+  if (byPrefix === undefined) sharedKeysOf.set(shared, (byPrefix = new Map()))
+  let keys = byPrefix.get(keyPrefix)
+  if (keys === undefined) byPrefix.set(keyPrefix, (keys = shared.map(name => keyPrefix + name)))
+  return keys
+}
+
+/** What stands before the numbers of meters. */
+function meteringText({ isV4, expected, isInTime }: Metering): string {
+  const time = isInTime === undefined ? 0 : isInTime ? 1 : 2
+  return fromCharCode(isV4 ? 4 : 6) + uint24Text(Math.round(expected)) + fromCharCode(time)
+}
+
+function solutionText(request: SolutionRequest, keepMs: number): string {
   const kind = request.failed ? LogKind.failedVerification : LogKind.verification
   const { spend, siteTag, addressLimit, siteLimit } = request
   const limits = limitsText(siteTag, addressLimit, siteLimit)
@@ -58,7 +115,7 @@ export function solutionOperation(request: SolutionRequest, keepMs: number): str
  * @param keyLimit 0 if no API key is charged
  * @param keepMs how long the redemption record must be kept; 0 if no token is redeemed
  */
-export function redemptionOperation(
+export function redemptionText(
   callerLimit: number,
   keyLimit: number,
   redeem: TokenRedemption | undefined,
@@ -71,12 +128,12 @@ export function redemptionOperation(
 }
 
 /** 'F' */
-export function refundOperation(chargedAtTime: number, callerLimit: number): string {
+export function refundText(chargedAtTime: number, callerLimit: number): string {
   return `F${uint24Text(chargedAtTime)}${uint24Text(callerLimit)}`
 }
 
 /** 'K' */
-export function peekOperation(keyLimit: number): string {
+export function peekText(keyLimit: number): string {
   return `K${uint24Text(keyLimit)}`
 }
 
@@ -121,7 +178,22 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-export function challengeAnswer(reply: Buffer | undefined, at: number): ChallengeAdmission {
+/** @param offsets of the request's meters in the reply, in the order of its metering; empty without metering */
+function metersOf(reply: Buffer, offsets: readonly number[], sharedCount: number): Meters | undefined {
+  if (offsets.length === 0) return undefined
+  const nowMs = timeOf(reply)
+  const list = offsets.map(offset => readMeter(reply, offset, nowMs))
+  const meters = metersFrom(list.slice(0, sharedCount), list.slice(sharedCount))
+  fadeAll(meters, nowMs)
+  return meters
+}
+
+export function challengeAnswer(
+  reply: Buffer | undefined,
+  at: number,
+  meters: readonly number[],
+  sharedCount: number,
+): ChallengeAdmission {
   switch (reply?.[at]) {
     case 0:
       return limitedAnswer(reply!, at)
@@ -131,6 +203,7 @@ export function challengeAnswer(reply: Buffer | undefined, at: number): Challeng
         siteCount: firstOf(reply!, at),
         failures: readUInt24(reply!, at + SECOND) & 0xffff,
         accepted: reply![at + SECOND]!,
+        meters: metersOf(reply!, meters, sharedCount),
       }
     default:
       return UNAVAILABLE
@@ -139,12 +212,17 @@ export function challengeAnswer(reply: Buffer | undefined, at: number): Challeng
 
 const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
 
-export function solutionAnswer(reply: Buffer | undefined, at: number): SolutionAdmission {
+export function solutionAnswer(
+  reply: Buffer | undefined,
+  at: number,
+  meters: readonly number[],
+  sharedCount: number,
+): SolutionAdmission {
   if (reply?.[at] === 0) return limitedAnswer(reply, at)
   const nonce = NONCES[reply?.[at] ?? 0]
   if (nonce === undefined) return UNAVAILABLE
   const [failures, accepted] = [firstOf(reply!, at), readUInt24(reply!, at + SECOND)]
-  return { status: 'admitted', nonce, failures, accepted }
+  return { status: 'admitted', nonce, failures, accepted, meters: metersOf(reply!, meters, sharedCount) }
 }
 
 const TOKENS = [undefined, 'redeemed', 'used', 'forgotten', 'untouched'] as const

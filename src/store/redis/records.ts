@@ -1,6 +1,5 @@
 /**
- * Sites, API keys and the audit log in Redis, and what was learned of each site's visitors. All keys of the sites share one
- * hash tag, because workers read them once per change, never per request.
+ * Sites, API keys and the audit log in Redis. All keys of the sites share one hash tag, because workers read them once per change, never per request.
  *
  *   <prefix>:{sites}:record:s/<site key>   JSON of a SiteRecord
  *   <prefix>:{sites}:record:k/<key id>     JSON of an ApiKeyRecord
@@ -8,8 +7,6 @@
  *   <prefix>:{sites}:changes               sorted set: record by the revision of its last change
  *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
  *   <prefix>:{sites}:uses                  hash: when an API key was last used, by its id
- *   <prefix>:{sites}:speeds                hash: what was learned of a site's visitors, by site key (lua/add-votes-1.lua)
- *   <prefix>:{load}:<site key>             the site's load (lua/exchange-load-n.lua)
  */
 
 import type { RedisTarget } from '../../config/redis.ts'
@@ -21,12 +18,20 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
-import type { Estimate } from '../../domain/calibrator.ts'
+import {
+  fadeAll,
+  type Meter,
+  type Meters,
+  meterNames,
+  metersFrom,
+  newMeter,
+  readMeter,
+} from '../../domain/meters.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
-import type { LoadReport, SiteLoad, SiteStore } from '../store.ts'
-import { type Connection, connect } from './connection.ts'
+import type { SiteStore } from '../store.ts'
+import { type Connection, connect, shardTags } from './connection.ts'
 import { untilUsable } from './inspection.ts'
-import { ADD_VOTES, EXCHANGE_LOAD, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
+import { NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
 /** As a limit of ZRANGEBYSCORE. */
@@ -38,14 +43,14 @@ type StreamEntry = readonly [id: string, fields: readonly string[]]
 export class RedisRecords extends Members implements SiteStore {
   readonly #connection: Connection
   readonly #prefix: string
-  readonly #clock: () => string
+  readonly #tags: readonly string[]
 
-  /** @param clock milliseconds for a script; '' for the server's own clock */
-  constructor(connection: Connection, prefix: string, clock = () => '') {
+  /** @param shards of the store, on a Cluster */
+  constructor(connection: Connection, prefix: string, shards: number) {
     super()
     this.#connection = connection
     this.#prefix = prefix
-    this.#clock = clock
+    this.#tags = shardTags(connection, shards)
   }
 
   async commit(changes: readonly RecordChange[], author: Author): Promise<boolean> {
@@ -96,30 +101,22 @@ export class RedisRecords extends Members implements SiteStore {
     return uses
   }
 
-  async addVotes(votes: ReadonlyMap<string, number>): Promise<Map<string, Estimate>> {
-    const values = [this.#clock(), ...[...votes].flatMap(([siteKey, sum]) => [siteKey, String(sum)])]
-    const answers = await this.#connection.run(ADD_VOTES, [this.#key('speeds')], values, 'adding votes')
-    const estimates = new Map<string, Estimate>()
-    for (const [index, siteKey] of [...votes.keys()].entries()) {
-      const [lead, leadOfDay] = String((answers as unknown[])[index] ?? '')
-        .split(' ')
-        .map(Number)
-      if (leadOfDay !== undefined) estimates.set(siteKey, { lead: lead!, leadOfDay })
-    }
-    return estimates
+  async readSiteMeters(siteKey: string): Promise<Meters['site']> {
+    const nowMs = Date.now()
+    const names = meterNames(siteKey, true)
+    const ofShards = await Promise.all(this.#tags.map(tag => this.#meters(tag, names, nowMs)))
+    const mean = names.map((_, index) => meanOf(ofShards.map(meters => meters[index]!)))
+    const meters = metersFrom(mean, [])
+    fadeAll(meters, nowMs)
+    return meters.site
   }
 
-  async exchangeLoad(reports: readonly LoadReport[]): Promise<SiteLoad[]> {
-    const keys = reports.map(({ siteKey }) => `${this.#prefix}:{load}:${siteKey}`)
-    const counts = reports.flatMap(({ again, once, expected = 0 }) => [again, once, expected].map(String))
-    const values = [this.#clock(), ...counts]
-    const found = (await this.#connection.run(EXCHANGE_LOAD, keys, values, 'exchanging load')) as string[]
-    return reports.map(({ siteKey }, index) => {
-      const [rate = 0, usualRate = 0, growth = 1, since = 0] = found
-        .slice(index * 4, index * 4 + 4)
-        .map(Number)
-      return { siteKey, rate, usualRate, growth, sinceMs: since === 0 ? undefined : since }
-    })
+  async #meters(tag: string, names: readonly string[], nowMs: number): Promise<readonly Meter[]> {
+    const keys = names.map(name => `${this.#prefix}:{${tag}}:${name}`)
+    const found = await this.#connection.askBytes('mget', ...keys)
+    return (found as (Buffer | null)[]).map(bytes =>
+      bytes === null ? newMeter(nowMs) : readMeter(bytes, 0, nowMs),
+    )
   }
 
   async close(): Promise<void> {
@@ -168,6 +165,14 @@ export class RedisRecords extends Members implements SiteStore {
   }
 }
 
+function meanOf(meters: readonly Meter[]): Meter {
+  const mean = (value: (meter: Meter) => number) =>
+    meters.reduce((sum, meter) => sum + value(meter), 0) / meters.length
+  const sinceMs = Math.min(...meters.map(meter => meter.sinceMs))
+  const atMs = Math.max(...meters.map(meter => meter.atMs))
+  return { sinceMs, atMs, fast: mean(({ fast }) => fast), slow: mean(({ slow }) => slow) }
+}
+
 /** @throws an error that names the record */
 function parsed<Stored>(member: string, json: string): Stored {
   try {
@@ -191,9 +196,13 @@ const [PATIENT_MS, OPEN_MS] = [2000, 5000]
  *
  * @throws StoreSetupError
  */
-export async function openRedisSites(target: RedisTarget, keyPrefix: string): Promise<RedisRecords> {
+export async function openRedisSites(
+  target: RedisTarget,
+  keyPrefix: string,
+  shards: number,
+): Promise<RedisRecords> {
   const connection = connect(target, PATIENT_MS)
-  const records = new RedisRecords(connection, keyPrefix)
+  const records = new RedisRecords(connection, keyPrefix, shards)
   try {
     await untilUsable(connection, { target, openMs: OPEN_MS }, () => records.changesSince(undefined))
     return records
@@ -204,6 +213,6 @@ export async function openRedisSites(target: RedisTarget, keyPrefix: string): Pr
 }
 
 /** The same before the server is reached: calls reject until then. */
-export function connectRedisSites(target: RedisTarget, keyPrefix: string): RedisRecords {
-  return new RedisRecords(connect(target, PATIENT_MS), keyPrefix)
+export function connectRedisSites(target: RedisTarget, keyPrefix: string, shards: number): RedisRecords {
+  return new RedisRecords(connect(target, PATIENT_MS), keyPrefix, shards)
 }

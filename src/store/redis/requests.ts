@@ -1,11 +1,14 @@
 /**
- * The request operations on Redis. The keys of a request have the hash tag of one shard, chosen by the visitor's address, or for a
- * redemption by the site:
+ * The request operations on Redis. The keys of a request have the hash tag of one shard, chosen by the owner's network of the
+ * visitor's address (an IPv4 /24, an IPv6 /48), or for a redemption by the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
  *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/answers.lua)
  *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
  *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
+ *   <prefix>:{<shard>}:m:<network>      meter of a network        5 minutes for each proof it knows, at most a week
+ *   <prefix>:{<shard>}:m:all            meter of all traffic      the same; each shard sees one proof in so many, and counts
+ *   <prefix>:{<shard>}:m:<site>:...     meters of a site            it for so many (also those of wide networks)
  *   <prefix>:{<shard>}:c:<address>      caller window             60 s
  *   <prefix>:{<shard>}:k:<api key id>   API key window            60 s
  *   <prefix>:{<shard>}:r:<nonce>        redemption record         until at least a minute after the token's end
@@ -15,8 +18,9 @@
  * then refuses, the caller's charge is refunded.
  */
 
-import { MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
+import { ownerKey } from '../../domain/address.ts'
 import { fnv1a } from '../../domain/bytes.ts'
+import { isSiteKey } from '../../domain/site.ts'
 import {
   type ChallengeAdmission,
   type ChallengeRequest,
@@ -33,10 +37,11 @@ import {
   challengeOperation,
   firstOf,
   limitedAnswer,
-  peekOperation,
+  peekText,
+  plain,
   redemptionAnswer,
-  redemptionOperation,
-  refundOperation,
+  redemptionText,
+  refundText,
   solutionAnswer,
   solutionOperation,
 } from './operations.ts'
@@ -69,18 +74,20 @@ export class RedisRequests implements RequestStore {
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
-    const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
-    shard.enqueue(keys, challengeOperation(request), (reply, at) => done(challengeAnswer(reply, at)))
+    const sharedCount = request.metering?.shared.length ?? 0
+    shard.enqueue(challengeOperation(shard.keyPrefix, request), (reply, at, meters) =>
+      done(challengeAnswer(reply, at, meters, sharedCount)),
+    )
   }
 
   admitSolution(request: SolutionRequest, done: Done<SolutionAdmission>): void {
     const shard = this.#shardOf(request.addressKey)
     const { spend } = request
-    const keys = [`${shard.keyPrefix}l:${request.addressKey}`]
-    if (spend !== undefined && request.addressLimit > MARKS_LIMIT_MAX)
-      keys.push(`${shard.keyPrefix}n:${spend.nonce}`)
     const keepMs = spend === undefined ? 0 : this.#keepMs(spend.expiresAtMs)
-    shard.enqueue(keys, solutionOperation(request, keepMs), (reply, at) => done(solutionAnswer(reply, at)))
+    const sharedCount = request.metering?.shared.length ?? 0
+    shard.enqueue(solutionOperation(shard.keyPrefix, request, keepMs), (reply, at, meters) =>
+      done(solutionAnswer(reply, at, meters, sharedCount)),
+    )
   }
 
   redeemToken(request: RedemptionRequest, done: Done<RedemptionAdmission>): void {
@@ -102,23 +109,23 @@ export class RedisRequests implements RequestStore {
     done: Done<RedemptionAdmission>,
   ): void {
     const callerKeys = [`${callerShard.keyPrefix}c:${request.callerKey}`]
-    const chargeCaller = redemptionOperation(request.callerLimit, 0, undefined, 0)
-    callerShard.enqueue(callerKeys, chargeCaller, (charge, chargeAt) => {
+    const chargeCaller = plain(callerKeys, redemptionText(request.callerLimit, 0, undefined, 0))
+    callerShard.enqueue(chargeCaller, (charge, chargeAt) => {
       const charged = redemptionAnswer(charge, chargeAt)
       if (charged.status === 'limited') {
         const keyKeys = [`${siteShard.keyPrefix}k:${apiKey.id}`]
-        siteShard.enqueue(keyKeys, peekOperation(apiKey.limit), (peek, peekAt) => {
+        siteShard.enqueue(plain(keyKeys, peekText(apiKey.limit)), (peek, peekAt) => {
           const isKeyLonger = peek !== undefined && firstOf(peek, peekAt) > charged.retryAfterMs
           done(isKeyLonger ? limitedAnswer(peek, peekAt) : charged)
         })
       } else if (charged.status === 'unavailable') {
         done(charged)
       } else {
-        const refund = refundOperation(firstOf(charge!, chargeAt), request.callerLimit)
+        const refund = plain(callerKeys, refundText(firstOf(charge!, chargeAt), request.callerLimit))
         this.#redeemOn(siteShard, request, false, (reply, at) => {
           const answer = redemptionAnswer(reply, at)
           // Refunded, so that a retry after `retryAfterMs` is admitted. (An unknown outcome stays charged: it may have run.)
-          if (answer.status === 'limited') callerShard.enqueue(callerKeys, refund, () => done(answer))
+          if (answer.status === 'limited') callerShard.enqueue(refund, () => done(answer))
           else done(answer)
         })
       }
@@ -131,13 +138,13 @@ export class RedisRequests implements RequestStore {
     if (withCaller) keys.push(`${shard.keyPrefix}c:${request.callerKey}`)
     if (apiKey !== undefined) keys.push(`${shard.keyPrefix}k:${apiKey.id}`)
     if (redeem !== undefined) keys.push(`${shard.keyPrefix}r:${redeem.nonce}`)
-    const operation = redemptionOperation(
+    const text = redemptionText(
       withCaller ? request.callerLimit : 0,
       apiKey?.limit ?? 0,
       redeem,
       redeem === undefined ? 0 : this.#keepMs(redeem.expiresAtMs),
     )
-    shard.enqueue(keys, operation, settle)
+    shard.enqueue(plain(keys, text), settle)
   }
 
   /** How long a used nonce or redemption record is kept: by this host's clock, with a margin for other hosts' clocks. */
@@ -145,9 +152,11 @@ export class RedisRequests implements RequestStore {
     return Math.max(0, Math.ceil(expiresAtMs - this.#now())) + MARK_MARGIN_MS
   }
 
+  /** @param key of an address, or a site key, which begins with no digit */
   #shardOf(key: string): Shard {
     const shards = this.#shards
-    return shards.length === 1 ? shards[0]! : shards[fnv1a(key) % shards.length]!
+    if (shards.length === 1) return shards[0]!
+    return shards[fnv1a(isSiteKey(key) ? key : ownerKey(key)) % shards.length]!
   }
 }
 

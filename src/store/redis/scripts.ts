@@ -1,7 +1,11 @@
-/** The scripts: Lua files, read and joined once at start. */
+/** The scripts: Lua files, read and joined once at start, behind the numbers that they share with the rules in domain/. */
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { ACCEPTED_MS, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
+import { COUNT_MAX, EXACT_LIMIT_MAX, HALF_WRAP, WINDOW_MS, WRAP_MASK } from '../../domain/limits.ts'
+import { DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX, MINUTE_MS } from '../../domain/meters.ts'
+import { DEFAULT_POLICY, type NetworkLevel } from '../../domain/policy.ts'
 
 export interface Script {
   readonly text: string
@@ -10,19 +14,38 @@ export interface Script {
 }
 
 function load(...files: string[]): Script {
-  const text = files
-    .map(file => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8'))
-    .join('\n')
+  return scriptOf(files.map(file => readFileSync(new URL(`./lua/${file}.lua`, import.meta.url), 'utf8')))
+}
+
+function scriptOf(parts: readonly string[]): Script {
+  const text = parts.join('\n')
   return { text, sha: createHash('sha1').update(text).digest('hex') }
 }
 
-/** All request operations of one event-loop turn on one shard. */
-export const TURN = load(
+/** Numbers of the rules as locals of Lua, `networkFastMs` as NETWORK_FAST_MS, so that each is written once, in domain/. */
+function numbers(): string {
+  const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
+  const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
+  const plain = { ...log, ...policy, WRAP: WRAP_MASK + 1, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
+  const ofLevels = (value: (level: NetworkLevel) => unknown) =>
+    `{ [4] = { ${networksV4.map(value)} }, [6] = { ${networksV6.map(value)} } }`
+  const levels = {
+    FREE: ofLevels(({ free }) => free),
+    IS_OWNER: ofLevels(({ kind }) => kind === 'owner'),
+    IS_WIDE: ofLevels(({ kind }) => kind === 'wide'),
+  }
+  const lineOf = ([name, value]: [string, unknown]) =>
+    `local ${/^[A-Z]/.test(name) ? name : name.replace(/[A-Z]/g, '_$&').toUpperCase()} = ${value}`
+  return [...Object.entries(plain), ...Object.entries(levels)].map(lineOf).join('\n')
+}
+
+const OPERATIONS = load(
   'time',
   'clock',
   'windows',
   'address-log',
   'answers',
+  'meters',
   'admit-challenge-1',
   'admit-solution-2',
   'redeem-token-3',
@@ -31,11 +54,10 @@ export const TURN = load(
   'probe-1',
   'turn',
 )
+/** All request operations of one event-loop turn on one shard. */
+export const TURN = scriptOf([numbers(), OPERATIONS.text])
 export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
-export const ADD_VOTES = load('time', 'add-votes-1')
-export const EXCHANGE_LOAD = load('time', 'exchange-load-n')
-export const EXCHANGE_NETWORKS = load('time', 'exchange-networks-1')
 
 /**
  * Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice.

@@ -17,14 +17,16 @@
 import { randomInt } from 'node:crypto'
 import type { OnStoreCall } from '../store.ts'
 import { type Connection, type Place, patienceMs, slotOf, withDeadline } from './connection.ts'
-import { PROBE } from './operations.ts'
+import { probeOperation } from './operations.ts'
 import { orByText, TURN } from './scripts.ts'
-import { epochOf, isReplyTo, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
+import { epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
 
 interface ShardOptions {
   /** Starts every key: `<prefix>:{<tag>}:`. */
   readonly keyPrefix: string
   readonly deadlineMs: number
+  /** How many shards the store has. */
+  readonly shards: number
   /** Milliseconds for a script; '' for the server's own clock. */
   readonly clock: () => string
   /** Called when the shard went down or came up. */
@@ -65,7 +67,7 @@ export class Shard {
   readonly keyPrefix: string
   readonly #epochKey: string
   readonly #processKey: string
-  readonly #probeKeys: readonly string[]
+  readonly #probeOperation: Operation
   readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
@@ -92,7 +94,7 @@ export class Shard {
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
-    this.#probeKeys = [`${this.keyPrefix}never`]
+    this.#probeOperation = probeOperation(`${this.keyPrefix}never`)
     this.slot = slotOf(this.#epochKey)
   }
 
@@ -116,19 +118,18 @@ export class Shard {
     this.#goDown('closed')
   }
 
-  /** @param operation from operations.ts; `keys` are those that the operation's Lua file names */
-  enqueue(keys: readonly string[], operation: string, settle: Settle): void {
+  enqueue(operation: Operation, settle: Settle): void {
     if (!this.isUp) {
-      settle(undefined, 0)
+      settle(undefined, 0, [])
       return
     }
-    this.#add(keys, operation, settle)
+    this.#add(operation, settle)
   }
 
-  #add(keys: readonly string[], operation: string, settle: Settle): void {
+  #add(operation: Operation, settle: Settle): void {
     const { settles } = this.#turn
     if (settles.length === 0) setImmediate(this.#flush)
-    this.#turn.add(keys, operation, settle)
+    this.#turn.add(operation, settle)
     if (settles.length >= OPERATIONS_MAX) this.#flush()
   }
 
@@ -175,6 +176,8 @@ export class Shard {
       String(randomInt(2 ** 32)), // the next epoch, if the present one is over
       place === this.#place ? checkedAt : '', // holds for the connection over which it was read
       this.#serverClock.expected(),
+      String(turn.meterCount),
+      String(this.#options.shards),
     ]
     return orByText(TURN, async (how, code) => {
       const command = turn.call(how, code, [this.#epochKey, this.#processKey], values)
@@ -265,7 +268,7 @@ export class Shard {
     const place = this.#connection.placeOf(this.slot)
     if (this.isUp && place !== undefined && place === this.#place) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
-      this.#add(this.#probeKeys, PROBE, () => {})
+      this.#add(this.#probeOperation, () => {})
       return
     }
     this.#scheduleProbe(this.#held.length > 0 ? PROBE_WHEN_HELD_MS : PROBE_WHEN_LOST_MS)
@@ -294,7 +297,7 @@ export class Shard {
       this.#heardAtMs = performance.now()
     }
     const turn = new Turn()
-    turn.add(this.#probeKeys, PROBE, () => {})
+    turn.add(this.#probeOperation, () => {})
     const { deadlineMs } = this.#options
     this.#call(turn, place).then(
       reply => {

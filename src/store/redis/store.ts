@@ -1,14 +1,12 @@
 /** The store on Redis: its connection, its shards, and what is asked of them. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
-import type { NetworkAnswer, NetworkRates, NetworkReport } from '../../domain/networks.ts'
 import type { Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
-import { askAt, type Connection, connect, evenlySpreadTags } from './connection.ts'
+import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
 import { RedisRecords } from './records.ts'
 import { RedisRequests } from './requests.ts'
-import { EXCHANGE_NETWORKS } from './scripts.ts'
 import { Shard } from './shard.ts'
 
 export interface RedisStoreOptions extends StoreListener {
@@ -31,23 +29,21 @@ export class RedisStore implements Store {
   readonly #connection: Connection
   readonly #shards: readonly Shard[]
   readonly health: ShardHealth
-  /** Milliseconds for a script; '' for the server's own clock. */
-  readonly #clock: () => string
 
   constructor(options: RedisStoreOptions) {
     const { target, keyPrefix, deadlineMs, clock } = options
     const connection = connect(target, deadlineMs)
     this.#options = options
     this.#connection = connection
-    this.#clock = () => String(clock?.() ?? '')
     this.description = describeTarget(target)
-    this.sites = new RedisRecords(connection, keyPrefix, this.#clock)
-    const tags = connection.isCluster ? evenlySpreadTags(options.clusterShards) : ['0']
+    this.sites = new RedisRecords(connection, keyPrefix, options.clusterShards)
+    const tags = shardTags(connection, options.clusterShards)
     this.#shards = tags.map(tag => {
       const shard: Shard = new Shard(connection, {
         keyPrefix: `${keyPrefix}:{${tag}}:`,
         deadlineMs,
-        clock: this.#clock,
+        shards: tags.length,
+        clock: () => String(clock?.() ?? ''),
         onChange: () => this.health.changed(),
         onForgotten: () => this.health.forgot(shard),
         onCall: options.onCall,
@@ -114,25 +110,5 @@ export class RedisStore implements Store {
       evictsBy: looks.find(({ evictsBy }) => evictsBy !== undefined)?.evictsBy,
       evictedKeys: looks.reduce((sum, { evictedKeys }) => sum + evictedKeys, 0),
     }
-  }
-
-  async exchangeNetworks(proofs: number, reports: readonly NetworkReport[]): Promise<NetworkAnswer> {
-    const values = [
-      ...[this.#clock(), proofs],
-      ...reports.flatMap(({ tag, free, proofs, peaceful }) => [tag, free, proofs, peaceful]),
-    ]
-    const key = `${this.#options.keyPrefix}:{load}:networks`
-    const found = await this.#connection.run(
-      EXCHANGE_NETWORKS,
-      [key],
-      values.map(String),
-      'exchanging networks',
-    )
-    const rates = (found as string[]).map(Number)
-    const ratesAt = (index: number): NetworkRates => {
-      const [recent = 0, usual = 0, days = 0] = rates.slice(index * 3, index * 3 + 3)
-      return { recent, usual, days }
-    }
-    return { all: ratesAt(0), networks: reports.map((_, index) => ratesAt(index + 1)) }
   }
 }

@@ -6,30 +6,63 @@
 
 import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24 } from '../../domain/limits.ts'
+import { METER_BYTES } from '../../domain/meters.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
-/** Gets the reply and where this operation's answer starts; undefined if the outcome is unknown. */
-export type Settle = (reply: Buffer | undefined, at: number) => void
+/**
+ * Gets the reply and where this operation's answer starts; undefined if the outcome is unknown.
+ *
+ * @param meters where the operation's meters start
+ */
+export type Settle = (reply: Buffer | undefined, at: number, meters: readonly number[]) => void
+
+/** One operation for the turn script. */
+export interface Operation {
+  /** Text of one-byte characters, those that the operation's Lua file names. */
+  readonly keys: readonly string[]
+  /** As its Lua file lays it out, one character per byte. */
+  readonly text: string
+  /** Keys of meters, that of all traffic first; none for most operations. */
+  readonly meters: readonly string[]
+  /** Whether the text ends with the numbers of the meters behind the first. */
+  readonly namesMeters: boolean
+}
+
+const NO_METERS: readonly number[] = []
 
 export class Turn {
   /** In the order of the operations. */
   readonly settles: Settle[] = []
+  /** Of each operation, the numbers of its meters, from 1. */
+  readonly metersOf: (readonly number[])[] = []
   /** When the first operation was added, by `performance.now`. */
   startedAtMs = 0
   readonly #keys = new BulkStrings(KEYS_BYTES)
   readonly #operations = new BulkStrings(OPERATIONS_BYTES)
   #keyCount = 0
+  /** Operations of one turn share most meters, so each is named once. */
+  readonly #meters = new Map<string, number>()
 
-  /**
-   * @param keys text of one-byte characters
-   * @param operation as its Lua file lays it out, one character per byte
-   */
-  add(keys: readonly string[], operation: string, settle: Settle): void {
+  get meterCount(): number {
+    return this.#meters.size
+  }
+
+  add({ keys, text, meters, namesMeters }: Operation, settle: Settle): void {
     if (this.settles.length === 0) this.startedAtMs = performance.now()
     for (const key of keys) this.#keys.add(key)
     this.#keyCount += keys.length
-    this.#operations.add(operation)
+    const numbers = meters.length === 0 ? NO_METERS : meters.map(key => this.#meterNumber(key))
+    this.#operations.add(namesMeters ? text + uint16sText(numbers, 1) : text)
+    this.metersOf.push(numbers)
     this.settles.push(settle)
+  }
+
+  #meterNumber(key: string): number {
+    const known = this.#meters.get(key)
+    if (known !== undefined) return known
+    const number = this.#meters.size + 1
+    this.#meters.set(key, number)
+    return number
   }
 
   /**
@@ -38,16 +71,25 @@ export class Turn {
    * @param values those before the operations
    */
   call(how: string, code: string, keys: readonly [string, ...string[]], values: readonly string[]): Command {
-    const keyCount = keys.length + this.#keyCount
+    const keyCount = keys.length + this.#meters.size + this.#keyCount
     const count = 3 + keyCount + values.length + this.settles.length
+    const head = bulks([how, code, String(keyCount), ...keys, ...this.#meters.keys()])
     const bytes = Buffer.concat([
-      Buffer.from(`*${count}\r\n${bulks([how, code, String(keyCount), ...keys])}`, 'latin1'),
+      Buffer.from(`*${count}\r\n${head}`, 'latin1'),
       this.#keys.bytes(),
       Buffer.from(bulks(values), 'latin1'),
       this.#operations.bytes(),
     ])
     return new PreparedCommand(how, [code, '1', keys[0]], bytes)
   }
+}
+
+/** From the number at `start` on. */
+function uint16sText(numbers: readonly number[], start: number): string {
+  let text = ''
+  for (let index = start; index < numbers.length; index++)
+    text += String.fromCharCode(numbers[index]! >>> 8, numbers[index]! & 0xff)
+  return text
 }
 
 function bulks(texts: readonly string[]): string {
@@ -100,24 +142,34 @@ function endLine(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** Lengths of a reply's head (the epoch and the time of the last check) and of one answer. */
+/** Lengths of a reply's head (the epoch, the time of the last check, the time) and of one answer; then come the meters. */
 const EPOCH_BYTES = 4
-const HEAD_BYTES = EPOCH_BYTES + 3
+const TIME_AT = EPOCH_BYTES + 3
+const HEAD_BYTES = TIME_AT + 8
 const ANSWER_BYTES = 7
 
-export function isReplyTo(turn: Turn, reply: unknown): reply is Buffer {
-  return Buffer.isBuffer(reply) && reply.length === HEAD_BYTES + turn.settles.length * ANSWER_BYTES
+export function isReplyTo({ settles, meterCount }: Turn, reply: unknown): reply is Buffer {
+  const length = HEAD_BYTES + settles.length * ANSWER_BYTES + meterCount * METER_BYTES
+  return Buffer.isBuffer(reply) && reply.length === length
 }
 
 export function epochOf(reply: Buffer): number {
   return reply.readUInt32BE(0)
 }
 
+/** The server's clock, Unix milliseconds. */
+export function timeOf(reply: Buffer): number {
+  return reply.readDoubleBE(TIME_AT)
+}
+
 /** Gives each operation its answer. Without a reply, every outcome is unknown. */
-export function settleAll(turn: Turn, reply: Buffer | undefined): void {
-  const { settles } = turn
+export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined): void {
+  const firstMeter = HEAD_BYTES + settles.length * ANSWER_BYTES
   for (let index = 0; index < settles.length; index++) {
-    settles[index]!(reply, HEAD_BYTES + index * ANSWER_BYTES)
+    const numbers = metersOf[index]!
+    const meters =
+      numbers.length === 0 ? numbers : numbers.map(number => firstMeter + (number - 1) * METER_BYTES)
+    settles[index]!(reply, HEAD_BYTES + index * ANSWER_BYTES, meters)
   }
 }
 

@@ -4,8 +4,6 @@ local ENTRY = 8
 local KIND = 2097152 -- a label is kind * KIND + site tag, ...
 local MARK = 8388608 -- ... or from here on the first half of a mark
 local CHUNK = 100
-local ACCEPTED = 300000 -- milliseconds that an accepted proof counts for its address
-local MARKS_LIMIT = 64 -- above this address limit, used nonces have keys of their own
 
 -- Unpack formats by number of entries, each made once a turn.
 local formats = {}
@@ -40,16 +38,16 @@ end
 
 local function is_live(entries, index, time)
   if entries[index + 1] >= MARK then return mark_rest(entries[index], time) > 0 end
-  return (time - entries[index]) % WRAP < WINDOW
+  return (time - entries[index]) % WRAP < WINDOW_MS
 end
 
 local function log_wait(entries, size, time, challenge, tag, excess)
   for index = 1, size, 3 do
     local label = entries[index + 1]
     local age = (time - entries[index]) % WRAP
-    if label < MARK and age < WINDOW and (label < KIND) == challenge and (not tag or label % KIND == tag) then
+    if label < MARK and age < WINDOW_MS and (label < KIND) == challenge and (not tag or label % KIND == tag) then
       excess = excess - entries[index + 2]
-      if excess <= 0 then return WINDOW - age end
+      if excess <= 0 then return WINDOW_MS - age end
     end
   end
   return 0
@@ -94,7 +92,7 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now
   local address_count, site_count, failures, verified, marks, dead = 0, 0, 0, 0, 0, false
-  local used, longest = false, WINDOW
+  local used, longest = false, WINDOW_MS
   for index = 1, size, 3 do
     local entry_label = entries[index + 1]
     if entry_label >= MARK then
@@ -106,7 +104,7 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
         marks = marks + 1
         if keep > 0 and entry_label == mark_high and entries[index + 2] == mark_low then used = true end
       end
-    elseif (time - entries[index]) % WRAP < WINDOW then
+    elseif (time - entries[index]) % WRAP < WINDOW_MS then
       local count = entries[index + 2]
       local of_site = entry_label % KIND == tag
       if of_site and entry_label >= 2 * KIND then failures = failures + count end
@@ -134,7 +132,7 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
   local count = joined and entries[joined + 2] + 1 or 1
   if dead or joined then record = live_record(record, entries, size, time, joined) end
   if keep > 0 and not used then
-    local mark_keep = math.max(keep, ACCEPTED)
+    local mark_keep = math.max(keep, ACCEPTED_MS)
     if mark_keep > longest then longest = mark_keep end
     record = record .. pack('>I3I3I2I3I3I2', (time + mark_keep) % WRAP, mark_high, mark_low, time, label, count)
   else

@@ -2,12 +2,15 @@
 -- address log. Above an address limit of 64, which would make the log long, the nonce has a key of its own.
 -- KEYS     address log | used nonce (only above that limit, and if the time to keep the nonce is not 0)
 -- ARGV     | 'V' | kind 1 (1, or 2 if it failed) | site tag 3 | address limit 3 | site limit 3 | ...
---          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 |
+--          ... epoch under which the nonce is valid 4 | milliseconds to keep the used nonce 3, or 0 | the nonce's mark 5 | ...
+--          ... if a spent nonce counts as a proof: IP version 1 | proofs a minute that the operator expects of the site 3 | ...
+--          ... within the site's solving time 1 (0 nobody asks, 1 yes, 2 no) | numbers of meters, 2 each: site's repeat
+--          sources | all others | if somebody asks, solving times and late ones | networks |
 -- returns  1 spent, 2 already used or of another epoch, 3 no nonce, then failures, accepted proofs  |  0, milliseconds to wait, policy
 operations[86] = function(keys, operation)
-  local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low =
+  local kind, tag, address_limit, site_limit, epoch, keep, mark_high, mark_low, rest =
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
-  local apart = keep > 0 and address_limit > MARKS_LIMIT
+  local apart = keep > 0 and address_limit > MARKS_LIMIT_MAX
   local holds = epoch == shard_epoch
   local admitted, first, second, used, accepted = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
     holds and not apart and keep or 0, mark_high, mark_low)
@@ -19,6 +22,7 @@ operations[86] = function(keys, operation)
     answer(2, second, accepted)
   else
     answer(1, second, accepted)
+    if rest <= #operation then add_proof(operation, rest, accepted) end
   end
   return apart and keys + 2 or keys + 1
 end

@@ -1,9 +1,5 @@
 -- How times are compared; see domain/limits.ts.
 local call, pack, unpack_bytes = redis.call, struct.pack, struct.unpack -- looked up once a turn
-local WINDOW = 60000
-local WRAP, HALF_WRAP = 16777216, 8388608
-local EXACT_LIMIT = 256
-local COUNT_MAX = 65535
 
 local now = wall % WRAP
 
@@ -27,8 +23,8 @@ local function seconds_text(milliseconds)
 end
 
 local function slot_of(limit)
-  if limit <= EXACT_LIMIT then return 1 end
-  return math.ceil(WINDOW / EXACT_LIMIT)
+  if limit <= EXACT_LIMIT_MAX then return 1 end
+  return math.ceil(WINDOW_MS / EXACT_LIMIT_MAX)
 end
 
 local function shares_slot(entry_time, time, slot)

@@ -18,7 +18,7 @@ local function window_of(key)
     window.total = unpack_bytes('>I4', record)
     while window.first <= length do
       local entry_time, count = unpack_bytes('>I3I2', record, window.first)
-      if (window.time - entry_time) % WRAP < WINDOW then break end
+      if (window.time - entry_time) % WRAP < WINDOW_MS then break end
       window.total = window.total - count
       window.first = window.first + WINDOW_ENTRY
     end
@@ -38,10 +38,10 @@ local function wait_of(window, limit)
       -- This turn's charges may join the last entry, which then expires with them.
       local joins = window.added > 0 and at + WINDOW_ENTRY > #window.record
         and shares_slot(entry_time, window.time, window.slot)
-      return joins and WINDOW or WINDOW - (window.time - entry_time) % WRAP
+      return joins and WINDOW_MS or WINDOW_MS - (window.time - entry_time) % WRAP
     end
   end
-  return WINDOW -- this turn's charges expire last
+  return WINDOW_MS -- this turn's charges expire last
 end
 
 local function charge(window, limit)

@@ -1,0 +1,182 @@
+/** Meters in a store: both clients add to the same ones, and each answer is what the rules of the domain compute. */
+
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import {
+  addProof,
+  fadeAll,
+  type Meter,
+  type Meters,
+  meterNames,
+  metersFrom,
+  newMeter,
+} from '../../src/domain/meters.ts'
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
+import type { Metering } from '../../src/store/store.ts'
+import { challengeOn, freshNonce, type StoreMaker, solutionOn, type TestStore } from './harness.ts'
+
+/** An hour by the rules as they are. */
+const LEAP_MS = DEFAULT_POLICY.slowMs / 24
+const SET_BACK = 399
+let next = 0
+
+/** A site of its own, and networks that no other test uses. */
+function meteringOf(some: Partial<Metering> = {}): Metering {
+  next++
+  const wide = `9${next.toString(16).padStart(3, '0')}`
+  const shared = meterNames(`site_${String(next).padStart(22, '0')}`, some.isInTime !== undefined)
+  return { shared, networks: [`${wide}aa`, wide], isV4: true, expected: 0, counts: true, ...some }
+}
+
+/** @param addressKey lies in the networks of the metering, so that it is on their shard */
+function proofOn(
+  { store, clock }: Pick<TestStore, 'store' | 'clock'>,
+  metering: Metering,
+  addressKey: string,
+) {
+  const spend = {
+    nonce: freshNonce(clock.now),
+    storeEpoch: store.requests.epochOf(addressKey)!,
+    expiresAtMs: clock.now + 120_000,
+  }
+  return solutionOn(store, { addressKey, addressLimit: 64, siteLimit: 64, metering, spend })
+}
+
+function close(is: Meter, ought: Meter, what: string): void {
+  for (const name of ['sinceMs', 'atMs', 'fast', 'slow'] as const)
+    assert.ok(
+      Math.abs(is[name] - ought[name]) <= 1e-5 * (1 + Math.abs(ought[name])),
+      `${what}, ${name}: ${is[name]} instead of ${ought[name]}`,
+    )
+}
+
+const listOf = ({ all, site, networks }: Meters): Meter[] => [
+  ...[all, site.repeat, site.first, ...networks],
+  ...(site.timed === undefined ? [] : [site.timed, site.late!]),
+]
+
+/** The counting alone, on a store of its own whose clock leaps. */
+export function metersConformance(name: string, make: StoreMaker): void {
+  describe(`meters: ${name}`, () => {
+    for (const [what, isV4, networks] of [
+      ['IPv4', true, ['5a5a01', '5a5a']],
+      ['IPv6', false, ['20010db8000102', '20010db80001', '20010db8']],
+    ] as const) {
+      test(`of ${what} are those that the domain computes: learning, an attack, nights, a clock that is set`, async () => {
+        const own = await make() // its clock leaps
+        try {
+          const metering = meteringOf({ isV4, networks, isInTime: true })
+          const shards = own.shards ?? 1
+          const fresh = () => newMeter(own.clock.now)
+          let model: Meters | undefined
+          for (let step = 0; step < 400; step++) {
+            const isAttack = step > 250
+            own.clock.now += step === SET_BACK ? -600_000 : isAttack ? 3 : step % 40 === 39 ? LEAP_MS : 1500
+            const addressKey = isV4
+              ? `5a5a01${(step % 7).toString(16).padStart(2, '0')}`
+              : `20010db800010${200 + (step % 7)}`
+            const isInTime = step % 3 > 0
+            const store = step % 2 ? own.store : own.other
+            const asked = { ...metering, isInTime }
+            const answer = await proofOn({ store, clock: own.clock }, asked, addressKey)
+            assert.equal(answer.status, 'admitted', String(step))
+            if (answer.status !== 'admitted') return
+            if (step === SET_BACK) {
+              // How much a meter fades by the step depends on when it was last written.
+              for (const meter of listOf(answer.meters!))
+                assert.ok(meter.sinceMs <= own.clock.now && meter.atMs === own.clock.now)
+              break
+            }
+            model ??= metersFrom([0, 0, 0, 0, 0].map(fresh), networks.map(fresh))
+            fadeAll(model, own.clock.now)
+            addProof(model, { isV4, accepted: answer.accepted, expected: 0, isInTime }, shards)
+            const found = listOf(answer.meters!)
+            for (const [index, meter] of listOf(model).entries())
+              close(found[index]!, meter, `step ${step}, meter ${index}`)
+          }
+          assert.ok(model!.site.repeat.fast > 10, 'there was an attack')
+        } finally {
+          await own.close()
+        }
+      })
+    }
+  })
+}
+
+export function meterTests(under: () => TestStore, make: StoreMaker): void {
+  describe('meters', () => {
+    metersConformance('the rules', make)
+
+    test('race: of 40 concurrent proofs by two clients each is counted once, and a challenge sees them all', async () => {
+      const { store, other, clock } = under()
+      const metering = meteringOf()
+      const addressKey = (index: number) =>
+        `${metering.networks[0]}${(index % 64).toString(16).padStart(2, '0')}`
+      await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          proofOn({ store: index % 2 ? store : other, clock }, metering, addressKey(index)),
+        ),
+      )
+      for (const client of [store, other]) {
+        const answer = await challengeOn(client, { addressKey: addressKey(0), metering })
+        assert.ok(answer.status === 'admitted')
+        assert.equal(answer.meters!.networks[0]!.fast, 40)
+      }
+    })
+
+    test('count what spends its nonce: no challenge, no failure, no second use, and nothing that is not to count', async () => {
+      const { store, clock } = under()
+      const metering = meteringOf()
+      const addressKey = `${metering.networks[0]}01`
+      const spend = () => ({
+        nonce: freshNonce(clock.now),
+        storeEpoch: store.requests.epochOf(addressKey)!,
+        expiresAtMs: clock.now + 120_000,
+      })
+      const twice = spend()
+      await challengeOn(store, { addressKey, metering })
+      await solutionOn(store, { addressKey, metering, failed: true, spend: spend() })
+      await solutionOn(store, { addressKey, metering })
+      await solutionOn(store, { addressKey, metering, spend: twice })
+      await solutionOn(store, { addressKey, metering, spend: twice })
+      await solutionOn(store, { addressKey, metering: { ...metering, counts: false }, spend: spend() })
+      await solutionOn(store, { addressKey, metering, spend: { ...spend(), storeEpoch: 1 } })
+      const answer = await challengeOn(store, { addressKey, metering })
+      assert.ok(answer.status === 'admitted')
+      assert.deepEqual(
+        answer.meters!.networks.map(({ fast }) => Math.round(fast)),
+        [1, under().shards ?? 1],
+      )
+    })
+
+    test('of a network just met are forgotten after minutes; one that knows a day is not', async () => {
+      const own = await make()
+      if (own.expires === undefined) return own.close()
+      try {
+        const metering = meteringOf()
+        const keyOf = (index: number) =>
+          `${metering.networks[0]}${(index % 64).toString(16).padStart(2, '0')}`
+        await proofOn({ store: own.store, clock: own.clock }, metering, keyOf(0))
+        assert.deepEqual(await own.expires(metering.networks[0]!), 300)
+        for (let proof = 1; proof < 24; proof++)
+          await proofOn({ store: own.store, clock: own.clock }, metering, keyOf(proof))
+        assert.deepEqual(await own.expires(metering.networks[0]!), 7200)
+      } finally {
+        await own.close()
+      }
+    })
+
+    test('of a site can be read by an operator', async () => {
+      const { store, other, clock } = under()
+      const metering = meteringOf({ isInTime: false })
+      const siteKey = metering.shared[1]!.split(':')[1]!
+      const before = await other.sites.readSiteMeters(siteKey)
+      assert.deepEqual([before.repeat.slow, before.first.slow, before.timed?.slow], [0, 0, 0])
+      await proofOn({ store, clock }, metering, `${metering.networks[0]}01`)
+      const found = await other.sites.readSiteMeters(siteKey)
+      for (const meter of [found.first, found.timed!, found.late!])
+        assert.ok(meter.slow > 0 && meter.slow <= 1, `${meter.slow}`)
+      assert.equal(found.repeat.slow, 0)
+    })
+  })
+}
