@@ -53,15 +53,15 @@ const IMPORTS: Readonly<Record<string, string>> = {
   check: 'config demo domain http server-build.ts store',
   explain: 'domain log protocol sites',
   admin: 'config domain http log metrics version.ts',
-  dashboard: 'admin config domain metrics store version.ts',
+  dashboard: 'admin config domain metrics sites store version.ts',
   'version.ts': '',
   'server-build.ts': '',
   'routes.ts': 'domain endpoints http',
-  trace: 'domain endpoints http protocol sites',
+  trace: 'domain endpoints http',
   'server.ts': 'config demo domain endpoints http log metrics openapi routes.ts store trace version.ts',
   process: 'config demo domain http log metrics server-build.ts server.ts store version.ts',
   'main.ts': 'admin config dashboard log metrics process sites store',
-  cli: 'admin check config demo domain explain http log main.ts process protocol server-build.ts sites store trace version.ts',
+  cli: 'admin check config demo domain explain http log main.ts process protocol server-build.ts sites store version.ts',
 }
 
 /** The same of bench/, whose rooms also import src/ and test/harness/. */

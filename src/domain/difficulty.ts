@@ -5,43 +5,21 @@
  * docs/limits-and-score.md has the rules in words; `npm run bench:effect` shows what they cost attackers and people.
  */
 
-import { growthOf, isFlood, networkBudget, type Rates, siteBudget } from './meters.ts'
+import {
+  growthOf,
+  isFlood,
+  type NetworkRates,
+  networkBudget,
+  type Rates,
+  siteBudget,
+  type Traffic,
+} from './meters.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
 
 export interface DifficultyBounds {
   readonly base: number
   readonly min: number
   readonly max: number
-}
-
-/** A network around an address. */
-export interface NetworkRates extends Rates {
-  readonly prefixBits: number
-}
-
-/** What the store's meters say of a request. */
-export interface Traffic {
-  /** Those around the address; empty if none is metered. */
-  readonly networks: readonly NetworkRates[]
-  readonly all: Rates
-  readonly siteRepeat: Rates
-  readonly siteFirst: Rates
-  /** Proofs a minute of repeat sources that the operator expects of the site. */
-  readonly siteExpected: number
-  /** The operator says that many people share the network: it costs them nothing, and an attack on the site one bit at most. */
-  readonly isKnownNetwork: boolean
-}
-
-const NO_RATES: Rates = { recent: 0, usual: 0, days: 0 }
-
-/** Where the store is away, and nothing is known. */
-export const NO_TRAFFIC: Traffic = {
-  networks: [],
-  all: NO_RATES,
-  siteRepeat: NO_RATES,
-  siteFirst: NO_RATES,
-  siteExpected: 0,
-  isKnownNetwork: false,
 }
 
 /** What the store says of the address. */

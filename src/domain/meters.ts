@@ -10,7 +10,6 @@
  * its slow count knows, at most a week. (store/redis/lua/meters.lua mirrors this file and passes the same tests.)
  */
 
-import type { Traffic } from './difficulty.ts'
 import { DEFAULT_POLICY, type DifficultyPolicy, levelsOf } from './policy.ts'
 
 export interface Meter {
@@ -57,8 +56,40 @@ export interface MeteredProof {
   readonly accepted: number
   /** Proofs a minute of repeat sources that the operator expects of the site; 0 if nothing is said. */
   readonly expected: number
+  /** Evenly distributed integer, from the nonce: decides which proofs of quiet networks are counted. */
+  readonly draw: number
   /** Whether it came within the site's solving time; undefined if nobody asks. */
   readonly isInTime?: boolean | undefined
+}
+
+/** A network around an address. */
+export interface NetworkRates extends Rates {
+  readonly prefixBits: number
+}
+
+/** What the store's meters say of a request. */
+export interface Traffic {
+  /** Those around the address; empty if none is metered. */
+  readonly networks: readonly NetworkRates[]
+  readonly all: Rates
+  readonly siteRepeat: Rates
+  readonly siteFirst: Rates
+  /** Proofs a minute of repeat sources that the operator expects of the site. */
+  readonly siteExpected: number
+  /** The operator says that many people share the network: it costs them nothing, and an attack on the site one bit at most. */
+  readonly isKnownNetwork: boolean
+}
+
+const NO_RATES: Rates = { recent: 0, usual: 0, days: 0 }
+
+/** Where the store is away, and nothing is known. */
+export const NO_TRAFFIC: Traffic = {
+  networks: [],
+  all: NO_RATES,
+  siteRepeat: NO_RATES,
+  siteFirst: NO_RATES,
+  siteExpected: 0,
+  isKnownNetwork: false,
 }
 
 export const MINUTE_MS = 60_000
@@ -176,7 +207,7 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
  */
 export function addProof(meters: Meters, proof: MeteredProof, shards = 1): void {
   const policy = DEFAULT_POLICY
-  const { networkFastMs, learnsAllMs } = policy
+  const { networkFastMs, learnsAllMs, quietProofs } = policy
   const { all, site, networks } = meters
   const levels = levelsOf(proof.isV4)
   const ageMs = all.atMs - all.sinceMs
@@ -203,7 +234,10 @@ export function addProof(meters: Meters, proof: MeteredProof, shards = 1): void 
   if (networks.length === 0) return
   const isNew = ageMs < learnsAllMs
   for (const [index, meter] of networks.entries()) {
-    const proofs = levels[index]!.kind === 'wide' ? shards : 1
+    const { kind, free } = levels[index]!
+    const isQuiet = rates[index]!.recent * quietProofs < free
+    if (isQuiet && proof.draw % quietProofs !== 0) continue
+    const proofs = (kind === 'wide' ? shards : 1) * (isQuiet ? quietProofs : 1)
     count(meter, proofs, rates[index]!, isOfAttack || (isAbove[index]! && !isNew))
   }
   count(all, shards, ofAll, isFlood(ofAll, policy) && !isNew)

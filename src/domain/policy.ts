@@ -48,6 +48,8 @@ export const DEFAULT_POLICY = {
     { prefixBits: 48, free: 30, slope: 3, kind: 'owner' },
     { prefixBits: 32, free: 240, slope: 1, kind: 'wide' },
   ] as readonly NetworkLevel[],
+  /** Of a network that brings less than this part of what is free, one proof in so many is counted, for so many. */
+  quietProofs: 4,
   /** Most bits for networks while all traffic is above what is tolerated, and at other times. */
   networkBitsMax: 10,
   networkBitsQuietMax: 3,

@@ -13,7 +13,6 @@
 import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
-import type { SiteRecord } from './site.ts'
 
 const MEDIAN_SPEED = 12e6
 const WORK_SHARE = 0.1224
@@ -71,6 +70,11 @@ export function drawOf(mac: Hmac, siteKey: string, addressKey: string, nowMs: nu
   return draw
 }
 
+/** As a site sets them; with a solving time, the base follows from it. */
+interface SiteBounds extends DifficultyBounds {
+  readonly solveMs?: number
+}
+
 /** The bounds of a challenge; the base is a whole number of bits. */
 export interface ChallengeBounds extends DifficultyBounds {
   /** How much of the base comes from a raise of the site; undefined without one. */
@@ -88,7 +92,7 @@ export interface ChallengeBounds extends DifficultyBounds {
  */
 export function boundsOf(
   mac: Hmac,
-  { siteKey, difficulty }: Pick<SiteRecord, 'siteKey' | 'difficulty'>,
+  { siteKey, difficulty }: { readonly siteKey: string; readonly difficulty: SiteBounds },
   addressKey: string,
   issuedAtMs: number,
   raisedBits: number,
@@ -102,7 +106,7 @@ export function boundsOf(
 function usualBounds(
   mac: Hmac,
   siteKey: string,
-  difficulty: SiteRecord['difficulty'],
+  difficulty: SiteBounds,
   addressKey: string,
   issuedAtMs: number,
 ): ChallengeBounds {

@@ -1,10 +1,11 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
-import type { AddressCounts, Climb, Traffic } from '../domain/difficulty.ts'
+import type { AddressCounts, Climb } from '../domain/difficulty.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
 import type { Policy } from '../domain/limits.ts'
+import type { Traffic } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
 import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'

@@ -16,9 +16,8 @@ import {
   windowOfKnown,
   windowOfRefused,
 } from '../domain/address.ts'
-import { NO_TRAFFIC, type Traffic } from '../domain/difficulty.ts'
 import { ENDPOINTS, type EndpointName } from '../domain/endpoint.ts'
-import { type Meters, trafficOf } from '../domain/meters.ts'
+import { type Meters, NO_TRAFFIC, type Traffic, trafficOf } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
 import { isSiteKey, type Site, siteRefusal } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'

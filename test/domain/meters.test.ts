@@ -51,6 +51,7 @@ class Town {
   readonly #meters = new Map<string, Meter>()
   readonly #due = new Map<string, number>()
   #proofs = 0
+  #seed = 1
 
   constructor(nowMs = DAY_MS) {
     this.nowMs = nowMs
@@ -76,7 +77,7 @@ class Town {
         let due = (this.#due.get(name) ?? 0) + (perMinute * stepMs) / MINUTE_MS
         for (; due >= 1; due--) {
           const from = FLOWS[name as keyof typeof FLOWS](this.#proofs++)
-          addProof(this.at(from), { isV4: isV4(from), accepted, expected: 0 })
+          addProof(this.at(from), { isV4: isV4(from), accepted, expected: 0, draw: this.#draw() })
         }
         this.#due.set(name, due)
       }
@@ -87,6 +88,12 @@ class Town {
   traffic(text: string, expected = 0) {
     const from = address(text)
     return trafficOf(this.at(from), { isV4: isV4(from), expected }, false)
+  }
+
+  /** The same sequence in each town (Lehmer). */
+  #draw(): number {
+    this.#seed = (this.#seed * 48_271) % 0x7fffffff
+    return this.#seed >> 8
   }
 
   /** What a new address pays there. */
@@ -232,12 +239,23 @@ test('a meter is read as it was written; zeros are a new one', () => {
   })
 })
 
+test('of a quiet network one proof in four is counted, for four; of a busy one each', () => {
+  const town = quiet()
+  const fastAfter = (draws: readonly number[]) => {
+    for (const draw of draws)
+      addProof(town.at(address(CARRIER)), { isV4: true, accepted: 0, expected: 0, draw })
+    return town.at(address(CARRIER)).networks[0]!.fast
+  }
+  assert.deepEqual([fastAfter([1, 2, 3]), fastAfter([4]), fastAfter([5, 6])], [0, 4, 4])
+  assert.deepEqual([fastAfter([8, 12, 16, 20]), fastAfter([1, 2, 3])], [20, 23])
+})
+
 test('on a Cluster a shard counts what it shares with others for all of them', () => {
   const town = new Town()
   const meters = town.at(address(CARRIER))
-  addProof(meters, { isV4: true, accepted: 0, expected: 0 }, 16)
+  addProof(meters, { isV4: true, accepted: 0, expected: 0, draw: 0 }, 16)
   const [owner, wide] = meters.networks
-  assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [1, 16, 16, 16])
+  assert.deepEqual([owner!.fast, wide!.fast, meters.all.fast, meters.site.first.fast], [4, 64, 16, 16])
   assert.equal(siteRates(meters.site).first.recent, 16)
 })
 
@@ -259,7 +277,7 @@ test("private networks are the operator's own, and are not counted", () => {
   const town = quiet()
   const before = town.traffic('192.0.2.1').all.usual
   for (let proof = 0; proof < 5000; proof++)
-    addProof(town.at(address('10.0.0.1')), { isV4: true, accepted: 0, expected: 0 })
+    addProof(town.at(address('10.0.0.1')), { isV4: true, accepted: 0, expected: 0, draw: proof })
   assert.deepEqual(town.climb('10.0.0.1').networks, 0)
   assert.equal(town.traffic('192.0.2.1').all.usual, before)
 })

@@ -4,15 +4,10 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import {
-  type AddressCounts,
-  climbOf,
-  difficultyOf,
-  NO_TRAFFIC,
-  type Traffic,
-} from '../../src/domain/difficulty.ts'
+import { type AddressCounts, climbOf, difficultyOf } from '../../src/domain/difficulty.ts'
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
+import { NO_TRAFFIC, type Traffic } from '../../src/domain/meters.ts'
 import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {

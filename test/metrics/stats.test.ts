@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { climbOf, NO_TRAFFIC } from '../../src/domain/difficulty.ts'
+import { climbOf } from '../../src/domain/difficulty.ts'
+import { NO_TRAFFIC } from '../../src/domain/meters.ts'
 import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type { Judgement } from '../../src/endpoints/service.ts'
 import type { Exchange } from '../../src/http/exchange.ts'

@@ -34,9 +34,9 @@ async function make(): Promise<TestStore> {
   )
   const expires = async (network: string) => {
     const { file, windows } = openState(dataDir)
-    const deadFrom = windows.get(Buffer.from(`a${network}m`))!.readUInt32BE(0)
+    const value = windows.get(Buffer.from(`a${network}m`))
     await file.close()
-    return deadFrom - opened.clock.now / 1000
+    return value === undefined ? -1 : value.readUInt32BE(0) - opened.clock.now / 1000
   }
   return { ...opened, expires }
 }

@@ -21,6 +21,7 @@ import {
   readMeter,
   writeMeter,
 } from '../../domain/meters.ts'
+import { nonceMark } from '../../domain/nonce.ts'
 import type { Metering } from '../store.ts'
 
 type Windows = Database<Buffer, Buffer>
@@ -60,10 +61,12 @@ export class TransactionMeters {
     return meters
   }
 
-  add(meters: Meters, metering: Metering, accepted: number): void {
-    addProof(meters, { ...metering, accepted })
+  add(meters: Meters, metering: Metering, accepted: number, nonce: string): void {
+    const before = meters.networks.map(({ slow }) => slow)
+    addProof(meters, { ...metering, accepted, draw: nonceMark(nonce) })
     for (const name of metering.shared) this.#changed.add(name)
-    for (const key of metering.networks) this.#changed.add(networkName(key))
+    for (const [index, key] of metering.networks.entries())
+      if (meters.networks[index]!.slow !== before[index]) this.#changed.add(networkName(key))
   }
 
   write(): void {

@@ -229,7 +229,7 @@ export class EmbeddedRequests implements RequestStore {
     if (spend === undefined) return { ...about, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
     if (!isSpent) return { ...about, nonce: 'used' }
-    if (metering?.counts && !request.failed) this.meters.add(meters!, metering, accepted)
+    if (metering?.counts && !request.failed) this.meters.add(meters!, metering, accepted, spend.nonce)
     return { ...about, nonce: 'spent' }
   }
 

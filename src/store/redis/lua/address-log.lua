@@ -80,15 +80,16 @@ end
 -- `keep` is 0, an admitted request also records the nonce with this mark as used, for `keep` ms.
 -- Returns true, site count, failures, whether the nonce was used before, accepted proofs of the last five minutes; or false,
 -- milliseconds to wait, policy (1 address, 2 address and site).
-local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
+local function admit_to_log(number, kind, tag, address_limit, site_limit, keep, mark_high, mark_low)
   local label = site_limit > 0 and kind * KIND + tag or kind * KIND
   local challenge = kind == 0
-  -- Most challenges are an address's first request in a while; for those one command is enough.
-  if challenge and call('SET', key, pack('>I3I3I2', now, label, 1), 'NX', 'EX', '60') then
+  local key, record = KEYS[number], value_of(number)
+  -- Most challenges are an address's first request in a while.
+  if challenge and record == '' then
+    written[key] = pack('>I3I3I2', now, label, 1)
+    call('SET', key, written[key], 'EX', '60')
     return true, 0, 0, false, 0
   end
-
-  local record = call('GET', key) or ''
   local entries, size = log_entries(record)
   local time = size > 0 and held_time(entries[size - 2]) or now
   local address_count, site_count, failures, verified, marks, dead = 0, 0, 0, 0, 0, false
@@ -139,5 +140,6 @@ local function admit_to_log(key, kind, tag, address_limit, site_limit, keep, mar
     record = record .. pack('>I3I3I2', time, label, count)
   end
   call('SET', key, record, 'EX', seconds_text(longest))
+  written[key] = record
   return true, site_count, failures, used, math.max(marks, verified)
 end

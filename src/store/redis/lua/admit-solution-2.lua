@@ -12,7 +12,7 @@ operations[86] = function(keys, operation)
     unpack_bytes('>BI3I3I3I4I3I3I2', operation, 2)
   local apart = keep > 0 and address_limit > MARKS_LIMIT_MAX
   local holds = epoch == shard_epoch
-  local admitted, first, second, used, accepted = admit_to_log(KEYS[keys], kind, tag, address_limit, site_limit,
+  local admitted, first, second, used, accepted = admit_to_log(keys, kind, tag, address_limit, site_limit,
     holds and not apart and keep or 0, mark_high, mark_low)
   if not admitted then
     answer(0, first, second)
@@ -22,7 +22,7 @@ operations[86] = function(keys, operation)
     answer(2, second, accepted)
   else
     answer(1, second, accepted)
-    if rest <= #operation then add_proof(operation, rest, accepted) end
+    if rest <= #operation then add_proof(operation, rest, accepted, mark_low) end
   end
   return apart and keys + 2 or keys + 1
 end

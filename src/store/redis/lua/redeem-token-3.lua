@@ -11,11 +11,11 @@ operations[82] = function(keys, operation)
   local caller_limit, key_limit, keep, epoch, keep_until, rest = unpack_bytes('>I3I3I4I4I4', operation, 2)
   local caller, api_key, mark
   if caller_limit > 0 then
-    caller = window_of(KEYS[keys])
+    caller = window_of(keys)
     keys = keys + 1
   end
   if key_limit > 0 then
-    api_key = window_of(KEYS[keys])
+    api_key = window_of(keys)
     keys = keys + 1
   end
   if keep > 0 then

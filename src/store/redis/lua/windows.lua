@@ -7,10 +7,11 @@ local WINDOW_HEADER, WINDOW_ENTRY = 4, 5
 local windows = {}
 
 -- The live part of a window, with this turn's charges (`added`, which `total` includes).
-local function window_of(key)
+local function window_of(number)
+  local key = KEYS[number]
   local window = windows[key]
   if window then return window end
-  local record = call('GET', key) or ''
+  local record = value_of(number)
   local length = #record
   window = { key = key, record = record, time = now, total = 0, first = WINDOW_HEADER + 1, added = 0, slot = 1 }
   if length > 0 then
@@ -79,11 +80,8 @@ local function refund(key, time, limit)
       local total = unpack_bytes('>I4', record)
       local entry = count > 1 and pack('>I3I2', entry_time, count - 1) or ''
       local rest = string.sub(record, WINDOW_HEADER + 1, at - 1) .. entry .. string.sub(record, at + WINDOW_ENTRY)
-      if rest == '' then
-        call('DEL', key)
-      else
-        call('SET', key, pack('>I4', total - 1) .. rest, 'EX', '60')
-      end
+      written[key] = rest == '' and '' or pack('>I4', total - 1) .. rest
+      if rest == '' then call('DEL', key) else call('SET', key, written[key], 'EX', '60') end
       return
     end
   end
