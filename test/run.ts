@@ -29,6 +29,7 @@ const REST = [
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
   'e2e/browser-harness.test.ts',
+  'e2e/failover.test.ts',
   'e2e/logs.test.ts',
   'e2e/lost-sites.test.ts',
   'e2e/packaging.test.ts',

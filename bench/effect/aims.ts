@@ -1,11 +1,10 @@
 /** What the policy is meant to do, beside what it does: `npm run bench:effect -- --aims`. docs/effect.md says why some are missed. */
 
-import { difficultyFor } from '../../src/domain/difficulty.ts'
+import { climbOf, difficultyOf } from '../../src/domain/difficulty.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
-import { addLoad, type LoadState } from '../../src/domain/load.ts'
+import { addProof, fadeAll, metersFrom, NO_TRAFFIC, newMeter, siteRates } from '../../src/domain/meters.ts'
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { SITE_DEFAULTS } from '../../src/domain/site.ts'
-import { NEW_SOURCE } from '../../src/domain/sources.ts'
 import { type Column, left, right } from '../report/report.ts'
 import { BIN_MS } from './figures.ts'
 import { builtInScenarios, mostOf, PRICES, type Scenario } from './scenario.ts'
@@ -134,19 +133,10 @@ function atLeast(aim: string, least: number, found: number): string[] {
 
 /** What a proof takes of an attacker's processor over what it takes of ours, at such a load of the site. */
 function costRatio(base: number, siteRate: number): number {
-  const source = NEW_SOURCE
-  const inputs = {
-    addressChallenges: 0,
-    addressLimit: 30,
-    addressFailures: 0,
-    addressAccepted: 9,
-    siteGrowth: 1,
-    source,
-    siteRate,
-    siteRateUsual: 0,
-  }
+  const traffic = { ...NO_TRAFFIC, siteRepeat: { recent: siteRate, usual: 0, days: 0 } }
   const { challenge, verify } = PRICES.ourMicroseconds
-  const bits = difficultyFor({ ...SITE_DEFAULTS.difficulty, base }, inputs)
+  const climb = climbOf({ challenges: 0, limit: 30, failures: 0, accepted: 9 }, traffic)
+  const bits = difficultyOf({ ...SITE_DEFAULTS.difficulty, base }, climb)
   return 2 ** bits / PRICES.threadMhs / (challenge + verify)
 }
 
@@ -176,19 +166,18 @@ function tokensOf({ scenario: { attacks }, measure }: Result): number {
 /** Over the proofs a minute up to which the load of the site is no attack. */
 function tokensOverTolerated(result: Result): number {
   const usual = result.scenario.people.reduce((sum, { rate }) => sum + mostOf(rate), 0)
-  return tokensOf(result) / (DEFAULT_POLICY.loadTolerated * Math.max(60 * DEFAULT_POLICY.usualRateMin, usual))
+  return tokensOf(result) / (DEFAULT_POLICY.tolerated * Math.max(DEFAULT_POLICY.usualMin, usual))
 }
 
+/** Of a site that repeat sources usually bring a proof a second. */
 function usualAfterADay(times: number): number {
-  let state: LoadState = {
-    sinceMs: -SECONDS_PER_DAY * 1000,
-    atMs: 0,
-    rate: 1,
-    usualRate: 1,
-    onceRate: 0,
-    onceUsual: 0,
+  const { siteFastMs, slowMs } = DEFAULT_POLICY
+  const repeat = { ...newMeter(0), sinceMs: -10 * slowMs, fast: siteFastMs / 1000, slow: SECONDS_PER_DAY }
+  const meters = metersFrom([newMeter(0), repeat, newMeter(0)], [])
+  const before = siteRates(meters.site).repeat.usual
+  for (let ms = 0; ms < SECONDS_PER_DAY * 1000; ms += 1000 / times) {
+    fadeAll(meters, ms)
+    addProof(meters, { isV4: true, accepted: 2, expected: 0, draw: 0 })
   }
-  for (let second = 1; second <= SECONDS_PER_DAY; second++)
-    state = addLoad(state, second * 1000, { again: times, once: 0 })
-  return state.usualRate
+  return siteRates(meters.site).repeat.usual / before
 }

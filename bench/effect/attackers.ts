@@ -5,10 +5,9 @@ import type { Challenge } from './policy.ts'
 import { type Attack, POPULATIONS, PRICES } from './scenario.ts'
 import type { Addresses } from './world.ts'
 
-/** Before a wrong counter, or a claim of a slow device. */
+/** Before a wrong counter. */
 const WAITS_MS = 50
-/** Enough that a liar's vote counts. */
-const TRIES_CLAIMED = 2 ** 17
+const SECOND_MS = 1000
 
 /** Arranges all requests of an attack. */
 export class Attacker {
@@ -39,11 +38,11 @@ export class Attacker {
 
   /** To be called once for each request. */
   ask(): void {
-    const { service, measure, timeline, workerOf } = this.#world
+    const { service, measure, timeline, anyWorker } = this.#world
     const count = measure.ofAttack(this.#attack)
     const bot = this.#next++ % this.#addresses.count
     const address = this.#addresses.get(bot)
-    const worker = workerOf(address)
+    const worker = anyWorker()
     count.asked++
     const answer = service.challenge(address, worker)
     measure.served('challenge')
@@ -63,9 +62,10 @@ export class Attacker {
       count.dropped++
       return
     }
-    const waitsMs = !isRight || this.#attack.claims === 'slow' ? WAITS_MS : 0
-    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : 0
-    const sentAtMs = Math.max(doneAtMs, timeline.nowMs + waitsMs, (this.#attack.holdUntil ?? 0) * 60_000)
+    const doneAtMs = isRight ? this.#solvedAtMs(answer, bot) : timeline.nowMs + WAITS_MS
+    const { holdUntil = 0 } = this.#attack
+    const heldUntilMs = holdUntil === 'expiry' ? answer.expiresAtMs - SECOND_MS : holdUntil * 60_000
+    const sentAtMs = Math.max(doneAtMs, heldUntilMs)
     if (sentAtMs >= answer.expiresAtMs) count.dropped++
     else timeline.at(sentAtMs, () => this.#send(answer, bot, worker, isRight))
   }
@@ -86,13 +86,7 @@ export class Attacker {
     count.verified++
     measure.served('verify')
     const fingerprint = fingerprintOf('bot', bot)
-    const { claims } = this.#attack
-    const elapsedMs = timeline.nowMs - challenge.issuedAtMs
-    const claim = {
-      tries: TRIES_CLAIMED,
-      solveTimeMs: claims === 'fast' ? Math.min(1, elapsedMs) : elapsedMs,
-    }
-    const solution = { challenge, isRight, fingerprint, ...(claims && { claim }) }
+    const solution = { challenge, isRight, fingerprint }
     const answer = service.verify(this.#addresses.get(bot), worker, solution)
     if (answer.status === 'passed') {
       count.accepted++

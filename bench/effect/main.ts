@@ -7,6 +7,7 @@ import {
   ToolError,
   tell,
   text,
+  texts,
   toggle,
   tool,
   type Values,
@@ -16,6 +17,7 @@ import { OUTPUT, renderTable } from '../report/publish.ts'
 import { compareWithService } from './against-service.ts'
 import { AIM_COLUMNS, aimRows } from './aims.ts'
 import { type PolicyMaker, policyOf } from './policy.ts'
+import { replay } from './replay.ts'
 import { type Row, reportOf, scenarioTable } from './report.ts'
 import { builtInScenarios, busySites, type Scenario, scenarioOf } from './scenario.ts'
 import { Service } from './service.ts'
@@ -30,32 +32,25 @@ const OPTIONS = {
   scenario: text('FILE', 'One scenario of your own, a JSON file as bench/effect/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
-  workers: text('N,N', 'Numbers of workers, one run each; without it, as scenarios say, or 2.'),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   before: text('REV', 'Beside it the policy of a Git revision, by its own bench/effect/service.ts.'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
+  trace: texts('FILE', 'Instead: decides again what a worker recorded (POWGATE_TRACE_FILE); see --policy.'),
+  policy: text('FILE', 'With --trace: JSON with numbers of src/domain/policy.ts; those left out stay.'),
   aims: toggle('Instead: what the policy is meant to do, beside what it does.'),
   ...OUTPUT,
   json: toggle('One JSON line for each scenario, policy and speed.'),
 }
 
-interface EffectOptions extends Omit<Values<typeof OPTIONS>, 'only' | 'speed' | 'workers'> {
-  readonly workers: readonly (number | undefined)[]
+interface EffectOptions extends Omit<Values<typeof OPTIONS>, 'only' | 'speed'> {
   readonly only: readonly string[] | undefined
   /** The first is the one of the table. */
   readonly speeds: readonly number[]
 }
 
-function effectOptions({ only, speed, workers, ...rest }: Values<typeof OPTIONS>): EffectOptions {
+function effectOptions({ only, speed, ...rest }: Values<typeof OPTIONS>): EffectOptions {
   const speeds = speed === undefined ? [1, 0.5, 2] : [speed]
-  return { ...rest, only: only?.split(','), speeds: speeds as [number], workers: numbersOf(workers) }
-}
-
-function numbersOf(list: string | undefined): readonly (number | undefined)[] {
-  const numbers = list?.split(',').map(Number) ?? [undefined]
-  if (numbers.some(count => count !== undefined && !(Number.isInteger(count) && count >= 1)))
-    throw new ToolError('--workers: expected numbers from 1, separated by commas')
-  return numbers
+  return { ...rest, only: only?.split(','), speeds: speeds as [number] }
 }
 
 const DETAILS = `\
@@ -65,12 +60,7 @@ highest of people's challenges; over: bits of the worst minute above the second 
 tokens a minute; dollars: of the attackers per 1,000 tokens, as processors + GPUs + addresses + bytes; work: attackers'
 processor time over ours; s/$: seconds that people waited longer for each dollar; back: seconds after the attack until people's
 bits are as before; others: what the attack adds to people's bits and takes from their score, of those behind the attackers'
-addresses if there are such.
-
-What was wrong until revision fdd5719 shows with --before fdd5719: challenge-only-inflation, four bits for everybody without one
-hash; estimator-poison, an attack that becomes usual; flash-crowd, a good day that pays like an attack; nat-griefer, wrong
-counters that neighbours pay for; v6-slash48, datacentre-24s, networks that never add up. Work shows what a proof costs the
-attacker, and p95 and p99 over p50 the luck of a single counter.`
+addresses if there are such. Work shows what a proof costs the attacker, and p95 and p99 over p50 the luck of a single counter.`
 
 const TRACE_SECONDS = 300
 
@@ -92,31 +82,20 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-async function tellAims({ seed, speeds: [speed], base, workers }: EffectOptions): Promise<number> {
-  for (const count of workers) {
-    const rows = await aimRows((scenario, index) => {
-      tell(scenario.name)
-      return simulate(withWorkers(scenario, count), { seed: seed + index, speed: speed! })
-    }, base)
-    if (count !== undefined) process.stdout.write(`workers: ${count}\n`)
-    process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
-  }
+async function tellAims({ seed, speeds: [speed], base }: EffectOptions): Promise<number> {
+  const rows = await aimRows((scenario, index) => {
+    tell(scenario.name)
+    return simulate(scenario, { seed: seed + index, speed: speed! })
+  }, base)
+  process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
   return 0
-}
-
-function withWorkers(scenario: Scenario, count: number | undefined): Scenario {
-  return count === undefined ? scenario : { ...scenario, workers: count }
 }
 
 async function run(options: EffectOptions): Promise<number> {
   if (options.againstService) return check(options.seed)
+  if (options.trace.length > 0 || options.policy) return replay(options.trace, options.policy)
   if (options.aims) return tellAims(options)
-  const scenarios = chosen(options).flatMap(scenario =>
-    options.workers.map(count => {
-      const name = count === undefined ? scenario.name : `${scenario.name}, ${count} workers`
-      return { ...withWorkers(scenario, count), name, base: options.base ?? scenario.base }
-    }),
-  )
+  const scenarios = chosen(options).map(each => ({ ...each, base: options.base ?? each.base }))
   const policies: Record<string, PolicyMaker> = { now: Service }
   if (options.before !== undefined) policies.before = await policyOf(options.before)
   const rows: Row[] = []

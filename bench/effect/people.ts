@@ -27,7 +27,7 @@ export interface World {
   /** Multiplies the speed of all devices of people. */
   readonly speed: number
   /** The worker that a visit's connection leads to. */
-  readonly workerOf: (address: Address) => number
+  readonly anyWorker: () => number
 }
 
 export class Visitor {
@@ -57,7 +57,7 @@ export class Visitor {
     this.#people = people
     this.#device = known ?? draw.weighted(devices)
     this.#address = address
-    this.#worker = world.workerOf(address)
+    this.#worker = world.anyWorker()
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs * 1000, this.#device.sigma) * speed
     this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
     this.#beganMs = timeline.nowMs
@@ -83,8 +83,7 @@ export class Visitor {
     this.#bits = answer.bits
     this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
     const solveTimeMs = luckyMs * 2 ** answer.bits
-    const claim = { tries: solveTimeMs * this.#hashesPerMs, solveTimeMs }
-    const solution = { challenge: answer, isRight: true, fingerprint: this.#fingerprint, claim }
+    const solution = { challenge: answer, isRight: true, fingerprint: this.#fingerprint }
     timeline.after(tripsMs + solveTimeMs, () => this.#send(solution, 1))
   }
 

@@ -30,8 +30,8 @@ export interface Solution {
   readonly challenge: Challenge
   readonly isRight: boolean
   readonly fingerprint: string
-  /** What the client says of its work, for a site with a solving time. */
-  readonly claim?: { readonly tries: number; readonly solveTimeMs: number }
+  /** Of the nonce (domain/meters.ts); any if not given. */
+  readonly draw?: number
 }
 
 /** A service of one site, whose workers each have a state of their own. Workers are numbered from 0. */
@@ -40,12 +40,12 @@ export interface Policy {
   readonly base: number
   challenge(address: Address, worker: number): ChallengeAnswer
   verify(address: Address, worker: number, solution: Solution): VerifyAnswer
-  /** Workers exchange their loads. To be called once a virtual second. */
-  exchange(): Promise<void>
+  /** Of older revisions, whose workers exchanged counts: to be called once a virtual second. */
+  exchange?(): Promise<void>
 }
 
 /**
- * @param workers of all hosts
+ * @param workers which count fingerprints apart
  * @param base the policy's default if not given
  * @param solveMs the site's solving time, which takes the base's place
  */
@@ -53,7 +53,7 @@ export type PolicyMaker = new (
   clock: Clock,
   workers: number,
   base?: number,
-  hosts?: number,
+  shards?: number,
   solveMs?: number,
 ) => Policy
 

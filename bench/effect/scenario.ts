@@ -5,21 +5,18 @@ import { DEVICE_CLASSES, type DeviceClass } from '../../src/domain/solve-time.ts
 import { ToolError } from '../../test/harness/command-line.ts'
 import type { AddressPlan } from './world.ts'
 
-/** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of each minute. */
+/** Per minute: one number; or [minute, rate] pairs with straight lines between them; or all in the last seconds of every so many minutes. */
 export type Rate =
   | number
   | readonly (readonly [minute: number, perMinute: number])[]
-  | { readonly perMinute: number; readonly lastSeconds: number }
+  | { readonly perMinute: number; readonly lastSeconds: number; readonly everyMinutes?: number }
 
 export interface Scenario {
   readonly name: string
   readonly about: string
   readonly minutes: number
-  /** Of all hosts together. */
-  readonly workers?: number
-  readonly hosts?: number
-  /** All visits of a network come to one worker, as over a balancer's kept connections; without it, to any worker. */
-  readonly sticky?: boolean
+  /** Of a Redis Cluster, which count apart; 1 if not given. */
+  readonly shards?: number
   readonly base?: number | undefined
   /** The site's solving time, which takes the base's place. */
   readonly solveMs?: number
@@ -54,12 +51,10 @@ export interface Attack {
   /** AVX-512 threads, and GPUs, that all its addresses share. */
   readonly threads?: number
   readonly gpus?: number
-  /** How it lies where the site has a solving time: its device is as fast, or as slow, as may be believed. */
-  readonly claims?: 'fast' | 'slow'
   /** Drops challenges of more bits. */
   readonly dropAbove?: number
-  /** Minute: solutions are kept until then, and sent all at once. */
-  readonly holdUntil?: number
+  /** Solutions are kept until this minute, or until their challenges have a second left, and sent all at once. */
+  readonly holdUntil?: number | 'expiry'
   /** Solves in the browsers of this device class, one for each address, instead of threads. */
   readonly device?: string
   /** Key of prices.json: what an address costs. */
@@ -88,9 +83,9 @@ export interface Prices {
 
 const here = (name: string) => new URL(name, import.meta.url)
 
-function read<Data>(url: URL | string): Data {
+export function read<Data>(url: URL | string, parse: (text: string) => Data = JSON.parse): Data {
   try {
-    return JSON.parse(readFileSync(url, 'utf8')) as Data
+    return parse(readFileSync(url, 'utf8'))
   } catch (error) {
     throw new ToolError(`${url}: ${(error as Error).message}`)
   }
@@ -121,7 +116,10 @@ export function scenarioOf(path: string): Scenario {
 /** @returns per minute */
 export function rateAt(rate: Rate, minute: number): number {
   if (typeof rate === 'number') return rate
-  if ('lastSeconds' in rate) return (minute % 1) * 60 >= 60 - rate.lastSeconds ? mostOf(rate) : 0
+  if ('lastSeconds' in rate) {
+    const { lastSeconds, everyMinutes = 1 } = rate
+    return (everyMinutes - (minute % everyMinutes)) * 60 <= lastSeconds ? mostOf(rate) : 0
+  }
   const next = rate.findIndex(([at]) => at > minute)
   if (next === 0) return rate[0]![1]
   if (next < 0) return rate.at(-1)![1]
@@ -131,6 +129,6 @@ export function rateAt(rate: Rate, minute: number): number {
 
 export function mostOf(rate: Rate): number {
   if (typeof rate === 'number') return rate
-  if ('lastSeconds' in rate) return (rate.perMinute * 60) / rate.lastSeconds
+  if ('lastSeconds' in rate) return (rate.perMinute * 60 * (rate.everyMinutes ?? 1)) / rate.lastSeconds
   return Math.max(...rate.map(([, perMinute]) => perMinute))
 }

@@ -1,6 +1,5 @@
 /** Runs a scenario from its first minute to its last, and computes its figures. */
 
-import { type Address, isV4 } from '../../src/domain/address.ts'
 import { Attacker } from './attackers.ts'
 import { type Figures, figuresOf, Measure } from './figures.ts'
 import { Visitor, type World } from './people.ts'
@@ -33,12 +32,10 @@ export async function simulate(
 ): Promise<Result> {
   const timeline = new Timeline()
   const draw = new Draw(seed)
-  const { workers = WORKERS, hosts = 1, sticky = false, base, solveMs } = scenario
-  const service = new Maker(timeline, workers, base, hosts, solveMs)
+  const { people, attacks = [], minutes, base, shards, solveMs } = scenario
+  const service = new Maker(timeline, WORKERS, base, shards, solveMs)
   const measure = new Measure()
-  const workerOf = (address: Address) => (sticky ? networkNumber(address) : draw.below(workers)) % workers
-  const world: World = { timeline, service, draw, measure, speed, workerOf }
-  const { people, attacks = [], minutes } = scenario
+  const world: World = { timeline, service, draw, measure, speed, anyWorker: () => draw.below(WORKERS) }
   const addressesOf = new Map<string | undefined, Addresses>()
   people.forEach((group, index) => {
     const addresses = new Addresses(group.addresses, index + 1)
@@ -54,15 +51,9 @@ export async function simulate(
   })
   for (let atMs = 0; atMs < minutes * MINUTE_MS; atMs += SECOND_MS) {
     timeline.runUntil(atMs + SECOND_MS)
-    await service.exchange()
+    await service.exchange?.()
   }
   return { scenario, figures: figuresOf(scenario, measure), measure }
-}
-
-/** Of a /24 with IPv4, or a /48 with IPv6. */
-function networkNumber(address: Address): number {
-  const [from, to] = isV4(address) ? [12, 15] : [0, 6]
-  return Buffer.from(address.slice(from, to), 'latin1').reduce((sum, byte) => (sum * 31 + byte) % 65_521, 0)
 }
 
 /** A Poisson process whose rate may change: drawn at its highest rate, and thinned out (Lewis and Shedler, 1979). */

@@ -111,8 +111,9 @@ export class Draw {
 }
 
 /**
- * How many addresses there are, and how they lie in networks: `addresses` of them, `perNetwork` in each network: a /24 with IPv4, a /48 with IPv6 (each address then is a /64 of its
- * own). Networks lie apart, `networksPerBlock` of them in one IPv4 /20 (1 if not given, at most 16).
+ * How many addresses there are, and how they lie in networks: `addresses` of them, `perNetwork` in each network: a /24 with
+ * IPv4, a /48 with IPv6 (each address then is a /64 of its own). `networksPerBlock` of them, 1 if not given, lie side by side:
+ * up to 16 in one IPv4 /20, 256 in one /16; up to 256 in one IPv6 /40, 65,536 in one /32. Blocks lie apart.
  */
 export interface AddressPlan {
   readonly version?: 4 | 6
@@ -122,8 +123,13 @@ export interface AddressPlan {
 }
 
 const V4_PREFIX = `${'\0'.repeat(10)}\xff\xff`
-/** Coprime to 2^20, so that blocks of two plans rarely coincide. */
-const SPREAD = 0x9e375
+/** First octets of public IPv4 networks: others are the operator's own, which are not counted. */
+const OCTETS = Array.from({ length: 223 }, (_, index) => index + 1).filter(
+  octet => ![10, 100, 127, 169, 172, 192].includes(octet),
+)
+const BLOCKS = OCTETS.length << 12
+/** Coprime to their number, so that blocks of two plans rarely coincide. */
+const SPREAD = 0x9e379
 
 export class Addresses {
   readonly count: number
@@ -142,13 +148,13 @@ export class Addresses {
     const { version, perNetwork, networksPerBlock } = this.#plan
     const network = Math.floor(index / perNetwork)
     const host = index % perNetwork
-    const block = (Math.floor(network / networksPerBlock) * SPREAD + this.#start * 7919) & 0xfffff
-    const within = network % networksPerBlock
+    const size = version === 4 ? 16 : 256
+    const block = (Math.floor(network / networksPerBlock) * SPREAD + this.#start * 7919) % BLOCKS
+    const first = networksPerBlock > size ? block - (block % size) : block
+    const id = first * size + (network % networksPerBlock)
     if (version === 4)
-      return (
-        V4_PREFIX + String.fromCharCode(block >> 12, (block >> 4) & 0xff, ((block & 15) << 4) | within, host)
-      )
-    const high = String.fromCharCode(0x20, 0x01, block >> 16, (block >> 8) & 0xff, block & 0xff, within)
+      return V4_PREFIX + String.fromCharCode(OCTETS[id >> 16]!, (id >> 8) & 0xff, id & 0xff, host)
+    const high = String.fromCharCode(0x20, 0x01, id >> 24, (id >> 16) & 0xff, (id >> 8) & 0xff, id & 0xff)
     return `${high}${String.fromCharCode(host >> 8, host & 0xff)}${'\0'.repeat(7)}\x01`
   }
 }

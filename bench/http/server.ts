@@ -1,6 +1,6 @@
 /** Starts the servers that are measured: the built service with one worker, on either store, and the bare server. */
 
-import type { TrafficTarget } from '../../test/harness/load/traffic.ts'
+import { FREE, type TrafficTarget } from '../../test/harness/load/traffic.ts'
 import { childPids, startBare } from '../../test/harness/processes.ts'
 import {
   type StoreKind,
@@ -68,7 +68,7 @@ export async function startService(kind: StoreKind, isForwarded: boolean): Promi
 
 /** Makes a site, and takes one visitor up to a token, which tells the store's epoch. */
 async function prepare(service: TestService): Promise<TrafficTarget> {
-  const site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
   return { secret: TEST_SECRET, siteKey: site.siteKey, apiKeys: [site.apiKey], storeEpoch }
 }

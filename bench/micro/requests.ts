@@ -3,10 +3,10 @@
  * use by a Map. Limits are left out, because the packages have none.
  */
 
-import { formatAddress, parseAddress } from '../../src/domain/address.ts'
-import { difficultyFor } from '../../src/domain/difficulty.ts'
+import { formatAddress, isV4, networkKeys, parseAddress } from '../../src/domain/address.ts'
+import { climbOf, difficultyOf } from '../../src/domain/difficulty.ts'
+import { metersFrom, newMeter, trafficOf } from '../../src/domain/meters.ts'
 import { checkProof } from '../../src/domain/pow.ts'
-import { SourceWatch } from '../../src/domain/sources.ts'
 import type { Solution } from '../../src/protocol/wire.ts'
 import { type Case, isText, over, plain, type SyncWork } from './case.ts'
 import {
@@ -67,21 +67,17 @@ function answeredVerification(): SyncWork {
   return { ...work, rewind: () => spent.clear() }
 }
 
-const SOURCES = new SourceWatch()
-
 function challenge(): SyncWork {
   return over(visits(), ({ address, randomBits }) => {
     const addressKey = addressKeyOf(address)
-    const difficulty = difficultyFor(SITE.record.difficulty, {
-      addressChallenges: addressKey.length & 3, // the store would say
-      addressLimit: 30,
-      addressFailures: 0,
-      addressAccepted: 0,
-      siteGrowth: 1,
-      source: SOURCES.of(address, NOW_MS),
-      siteRate: 1,
-      siteRateUsual: 1,
-    })
+    // The store would say.
+    const counts = { challenges: addressKey.length & 3, limit: 30, failures: 0, accepted: 0 }
+    const [shared, networks] = [SITE.meterNames, networkKeys(address)].map(names =>
+      names.map(() => newMeter(NOW_MS)),
+    )
+    const source = { isV4: isV4(address), expected: 0 }
+    const traffic = trafficOf(metersFrom(shared!, networks!), source, false)
+    const difficulty = difficultyOf(SITE.record.difficulty, climbOf(counts, traffic))
     const nonce = nonceFor(NOW_MS, randomBits, bindingFor(address))
     const expiresAt = NOW_MS + CHALLENGE_LIFETIME_MS
     return isText(

@@ -129,16 +129,18 @@ export async function checkKept(store: RequestStore, visits: Visits): Promise<vo
   }
 }
 
+const NOTHING = { failures: 0, accepted: 0, meters: undefined }
+
 /** Answers in the next turn and does nothing: what is left is the driver's own cost. */
 export const HOLLOW_STORE: RequestStore = {
-  admitChallenge: (_, done) =>
-    answerLater(() => done({ status: 'admitted', siteCount: 0, failures: 0, accepted: 0 })),
-  admitSolution: (_, done) =>
-    answerLater(() => done({ status: 'admitted', nonce: 'spent', failures: 0, accepted: 0 })),
+  admitChallenge: (_, done) => answerLater(() => done({ status: 'admitted', siteCount: 0, ...NOTHING })),
+  admitSolution: (_, done) => answerLater(() => done({ status: 'admitted', nonce: 'spent', ...NOTHING })),
   redeemToken: (_, done) => answerLater(() => done({ status: 'admitted', token: 'redeemed' })),
   epochOf: () => 0,
   nonceEpoch: () => 0,
   nonceEpochs: () => [],
+  formerNonceEpochs: () => [],
+  awayMs: () => 0,
 }
 
 let later: (() => void)[] = []

@@ -3,7 +3,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openState } from '../../src/store/embedded/environment.ts'
+import { openState, type StateEnvironment } from '../../src/store/embedded/environment.ts'
 import { EmbeddedStore } from '../../src/store/embedded/store.ts'
 import { leftovers } from '../../test/harness/processes.ts'
 import type { Drive } from './drive.ts'
@@ -12,8 +12,6 @@ import { ownCpuMs, type Sample, type Subject, type SubjectOptions } from './figu
 /** No bound: what a full store refuses is not measured. */
 const BYTES_MAX = Number.MAX_SAFE_INTEGER
 const PAGE_BYTES = 4096
-
-type LmdbRoot = ReturnType<typeof openState>['file']['root']
 
 export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): Promise<Subject> {
   const dataDir = mkdtempSync(join(tmpdir(), 'powgate-bench-'))
@@ -30,36 +28,34 @@ export async function startEmbedded({ clock, sweeps = false }: SubjectOptions): 
   const store = new EmbeddedStore(options)
   await store.open()
   // Opened by the same process, the files and their transactions are the store's own, with the store's own settings.
-  const { file } = openState(dataDir)
-  const { root } = file
-  const immortal = entriesOf(root)
+  const state = openState(dataDir)
   return {
     store: store.requests,
     cpuMs: ownCpuMs,
-    measured: pass => measured(root, pass),
+    measured: pass => measured(state, pass),
     // LMDB has no others: a turn holds this process, which `measured` tells.
     holding: async passes => {
       await passes()
       return {}
     },
     stateBytes: async () => allocatedBytes(join(dataDir, 'state')),
-    stateKeys: async () => entriesOf(root) - immortal,
+    stateKeys: async () => statsOf(state).entryCount,
     expired: async () => {
       sinceStartMs += ALL_EXPIRED_MS
-      return await untilSwept(() => entriesOf(root) - immortal)
+      return await untilSwept(() => statsOf(state).entryCount)
     },
     stop: async () => {
-      await file.close()
+      await state.file.close()
       await store.close()
       remove()
     },
   }
 }
 
-async function measured(root: LmdbRoot, pass: () => Promise<Drive>): Promise<Sample> {
-  const [before, ioBefore, faultsBefore] = [statsOf(root), writtenBytes(), minorFaults()]
+async function measured(state: StateEnvironment, pass: () => Promise<Drive>): Promise<Sample> {
+  const [before, ioBefore, faultsBefore] = [statsOf(state), writtenBytes(), minorFaults()]
   const { operations, elapsedMs, cpuMs, longestTurnMs } = await pass()
-  const [faultsAfter, ioAfter, after] = [minorFaults(), writtenBytes(), statsOf(root)]
+  const [faultsAfter, ioAfter, after] = [minorFaults(), writtenBytes(), statsOf(state)]
   const transactions = after.lastTxnId - before.lastTxnId
   return {
     clientUs: (cpuMs / operations) * 1000,
@@ -84,21 +80,15 @@ interface LmdbStats {
   readonly lastTxnId: number
 }
 
-/** Of all trees together; the root's own entries are their names. */
-function statsOf(root: LmdbRoot): LmdbStats {
+/** Of what requests leave. */
+function statsOf({ file: { root }, windows, marks }: StateEnvironment): LmdbStats {
   root.resetReadTxn() // or an older snapshot would answer
-  const stats = [...root.getKeys()].map(
-    name => root.openDB(String(name), { encoding: 'binary' }).getStats() as LmdbStats,
-  )
+  const stats = [windows, marks].map(database => database.getStats() as LmdbStats)
   return {
     treeDepth: Math.max(...stats.map(({ treeDepth }) => treeDepth)),
     entryCount: stats.reduce((sum, { entryCount }) => sum + entryCount, 0),
     lastTxnId: (root.getStats() as LmdbStats).lastTxnId,
   }
-}
-
-function entriesOf(root: LmdbRoot): number {
-  return statsOf(root).entryCount
 }
 
 /**
@@ -126,8 +116,8 @@ function allocatedBytes(folder: string): number {
   return readdirSync(folder).reduce((sum, name) => sum + statSync(join(folder, name)).blocks * 512, 0)
 }
 
-/** Later than anything is kept. */
-const ALL_EXPIRED_MS = 3_600_000
+/** Later than anything is kept: meters are for up to a week. */
+const ALL_EXPIRED_MS = 8 * 86_400_000
 const GIVE_UP_MS = 120_000
 const POLL_MS = 100
 const IDLE_MS = 500

@@ -3,17 +3,19 @@
  * their token redeemed. Nonces are minted as the service mints them, because a store may parse them.
  */
 
-import { addressFromBytes, limitKey } from '../../src/domain/address.ts'
+import { isV4, limitKey, networkKeys, parseAddress } from '../../src/domain/address.ts'
 import { CONTRACT_LIMITS } from '../../src/domain/endpoint.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { mintNonce } from '../../src/domain/nonce.ts'
-import { compileSite, SITE_DEFAULTS } from '../../src/domain/site.ts'
+import { compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
 import type {
   ChallengeRequest,
+  Metering,
   RedemptionRequest,
   RequestStore,
   SolutionRequest,
 } from '../../src/store/store.ts'
+import { ADDRESSES_MAX, visitorAddress } from '../../test/harness/load/addresses.ts'
 
 /** In the order of a visit. */
 export const OPERATIONS = ['challenge', 'verification', 'redemption'] as const
@@ -25,9 +27,6 @@ export interface Visits {
   readonly verification: readonly SolutionRequest[]
   readonly redemption: readonly RedemptionRequest[]
 }
-
-/** How many addresses there are. */
-export const ADDRESSES_MAX = 2 ** 24
 
 /** Backends are few, and so are customers beside visitors. */
 const CALLERS = 8
@@ -41,17 +40,9 @@ const DIFFICULTY = 18
 const ISSUED_WITHIN_MS = 10_000
 const IPV6_PREFIX_BITS = 64
 
-export interface BenchSite {
-  readonly siteKey: string
-  readonly logTag: number
-}
-
 /** Two, because an address has a limit for each site and one for all. */
-export const SITES: readonly BenchSite[] = ['site_0123456789ABCDEFabcdef', 'site_fedcbaFEDCBA9876543210'].map(
-  siteKey => {
-    const record = { ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }
-    return { siteKey, logTag: compileSite(record).logTag }
-  },
+export const SITES: readonly Site[] = ['site_0123456789ABCDEFabcdef', 'site_fedcbaFEDCBA9876543210'].map(
+  siteKey => compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 }),
 )
 
 const keyring = new Keyring(['a secret for the bench, long enough to be accepted'])
@@ -74,12 +65,13 @@ export function buildVisits(store: RequestStore, first: number, count: number, n
   return visits
 }
 
-export function challengeRequest(index: number, site: BenchSite): ChallengeRequest {
+export function challengeRequest(index: number, site: Site): ChallengeRequest {
   return {
     addressKey: addressKeyOf(index),
     siteTag: site.logTag,
     addressLimit: CONTRACT_LIMITS.challengeAddress,
     siteLimit: CONTRACT_LIMITS.challengeAddressSite,
+    metering: meteringOf(index, site),
   }
 }
 
@@ -87,7 +79,7 @@ export function challengeRequest(index: number, site: BenchSite): ChallengeReque
 export function solutionRequest(
   store: RequestStore,
   index: number,
-  site: BenchSite,
+  site: Site,
   issuedAtMs: number,
 ): SolutionRequest {
   const addressKey = addressKeyOf(index)
@@ -95,14 +87,15 @@ export function solutionRequest(
   if (storeEpoch === undefined) throw new Error('the store was never reached')
   const terms = { issuedAtMs, difficulty: DIFFICULTY }
   const lifetimes = { challengeLifetimeMs: CHALLENGE_LIFETIME_MS, tokenLifetimeMs: TOKEN_LIFETIME_MS }
-  const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: addressOf(index) }
+  const binding = { siteKey: site.record.siteKey, storeEpoch, lifetimes, address: addressOf(index) }
   // Address and issue time already tell nonces apart; these bits only have to be as varied as random ones.
-  const randomBits = scattered(index) & 0x3fff
+  const randomBits = Math.imul(index, 0x9e3779b1) & 0x3fff
   return {
     addressKey,
     siteTag: site.logTag,
     addressLimit: CONTRACT_LIMITS.verifyAddress,
     siteLimit: CONTRACT_LIMITS.verifyAddressSite,
+    metering: meteringOf(index, site),
     failed: false,
     spend: {
       nonce: mintNonce(keyring, terms, binding, randomBits),
@@ -117,7 +110,7 @@ function redemptionRequest(
   index: number,
   { spend }: SolutionRequest,
 ): RedemptionRequest {
-  const { siteKey } = SITES[0]!
+  const { siteKey } = SITES[0]!.record
   return {
     callerKey: addressKeyOf(ADDRESSES_MAX - 1 - (index % CALLERS)),
     callerLimit: UNLIMITED,
@@ -136,11 +129,16 @@ function addressKeyOf(index: number): string {
 }
 
 function addressOf(index: number): string {
-  const id = scattered(index)
-  return addressFromBytes(Buffer.of(10, id >> 16, (id >> 8) & 0xff, id & 0xff))!
+  return parseAddress(visitorAddress(index))!
 }
 
-/** All integers below 2^24, each once, in an order without locality: neighbours in time are not neighbours as keys. */
-function scattered(index: number): number {
-  return Math.imul(index, 0x9e3779b1) & 0xffffff
+function meteringOf(index: number, site: Site): Metering {
+  const address = addressOf(index)
+  return {
+    shared: site.meterNames,
+    networks: networkKeys(address),
+    isV4: isV4(address),
+    expected: 0,
+    counts: true,
+  }
 }

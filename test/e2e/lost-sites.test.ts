@@ -5,11 +5,11 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts'
 import { Powgate } from '../cli/cli-process.ts'
 import { Client } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call, freshAddress } from '../harness/http.ts'
-import { FREE } from '../harness/load/traffic.ts'
 import { type Observed, startObserved } from '../harness/metrics.ts'
 import { childPids } from '../harness/processes.ts'
 import { STEADY_LOAD_SETTINGS, SteadyLoad, storeEpochOf } from '../harness/steady-load.ts'
@@ -18,6 +18,8 @@ const PATIENCE_MS = 60_000
 const RATE = 100
 /** Enough that both workers have some; no multiple of a visitor's three requests, so that each connection carries every kind. */
 const CONNECTIONS = 25
+/** The cheapest that the site accepts: easy enough for 30 visitors a second. */
+const BITS = 16 - DEFAULT_POLICY.lateBits
 const LOST_LINE = 'the store has lost sites or API keys'
 const WELL_LINE = 'the store has all sites and API keys again'
 const ROLLED_LINE = 'all workers are new'
@@ -28,7 +30,7 @@ const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 async function start(context: TestContext) {
   const observed = await startObserved('redis', STEADY_LOAD_SETTINGS)
   context.after(() => observed.service.stop())
-  const site = await observed.service.createSite({ difficulty: FREE })
+  const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   const unused = await observed.service.createSite()
   const { port, url } = observed.service
   const newLoad = async () => {
@@ -37,6 +39,7 @@ async function start(context: TestContext) {
       connections: CONNECTIONS,
       site,
       storeEpoch: await storeEpochOf(url, site),
+      difficulty: BITS,
     })
     load.setRate(RATE)
     return load

@@ -100,6 +100,12 @@ export function text(placeholder: string, about: string): Option<string | undefi
   return { about, value, read: (input, flag) => input.text(flag) }
 }
 
+/** May be given more than once. */
+export function texts(placeholder: string, about: string): Option<readonly string[]> {
+  const one = text(placeholder, about)
+  return { about, value: { ...one.value!, repeats: true }, read: (input, flag) => input.texts(flag) ?? [] }
+}
+
 export function number<Fallback extends number | undefined>(
   fallback: Fallback,
   min: number,

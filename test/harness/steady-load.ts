@@ -7,7 +7,8 @@ import { connect, type Socket } from 'node:net'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { readToken } from '../../src/domain/token.ts'
 import { Client } from './client.ts'
-import { addressOf, type Step, VisitorRequests } from './load/visitor-requests.ts'
+import { visitorAddress } from './load/addresses.ts'
+import { type Step, VisitorRequests } from './load/visitor-requests.ts'
 import { lifetimesOf, TEST_SECRET, type TestSite, UNLIMITED_REDEMPTIONS } from './service.ts'
 
 /** Settings of the service: this process sends the requests of all visitors, and redeems all tokens. */
@@ -31,6 +32,8 @@ export interface SteadyLoadOptions {
   readonly connections: number
   readonly site: TestSite
   readonly storeEpoch: number
+  /** As in RequestTarget. */
+  readonly difficulty?: number
 }
 
 interface Job {
@@ -151,7 +154,7 @@ export class SteadyLoad {
     if (step === 'challenge' && typeof json.nonce === 'string') goOn('verify', this.#requests.verify(visitor))
     else if (step === 'verify' && json.passed === true)
       goOn('redeem', this.#requests.redeem(visitor, json.token))
-    else if (step !== 'redeem' || json.success !== true || json.ip !== addressOf(visitor)) {
+    else if (step !== 'redeem' || json.success !== true || json.ip !== visitorAddress(visitor)) {
       this.failed(job, answer)
       return
     }

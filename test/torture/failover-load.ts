@@ -118,13 +118,13 @@ export class FailoverLoad {
   /** Redemptions from `fromMs` on of tokens minted from then on that were refused as forgotten. */
   forgottenSince(fromMs: number): Call[] {
     return this.history.calls.filter(
-      ({ code, subject }) => code === 'invalid-token' && this.#tokens[subject]!.mintedMs >= fromMs,
+      ({ code, subject }) => code === 'token-forgotten' && this.#tokens[subject]!.mintedMs >= fromMs,
     )
   }
 
   /** How many tokens were refused because the store may have lost its memory of them. */
   get forgotten(): number {
-    const codes = this.history.calls.filter(({ code }) => code === 'invalid-token')
+    const codes = this.history.calls.filter(({ code }) => code === 'token-forgotten')
     return new Set(codes.map(({ subject }) => subject)).size
   }
 
@@ -159,7 +159,7 @@ export class FailoverLoad {
     const calls = await Promise.all(
       Array.from({ length: RACERS }, (_, racer) => this.redeem(subject, racer % HOSTS)),
     )
-    if (calls.some(({ code }) => code === 'invalid-token')) await this.learnEpoch(site)
+    if (calls.some(({ code }) => code === 'token-forgotten')) await this.learnEpoch(site)
   }
 
   async #retryOnce(): Promise<void> {
@@ -222,7 +222,7 @@ export class FailoverLoad {
       for (let host = 0; host < HOSTS; host++)
         await eventually(WELL_MS, `site ${site} is well on host ${host}`, async () => {
           const call = await this.redeem(this.mint(site), host)
-          if (call.code === 'invalid-token') await this.learnEpoch(site)
+          if (call.code === 'token-forgotten') await this.learnEpoch(site)
           return call.outcome === 'ok'
         })
   }

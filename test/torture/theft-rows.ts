@@ -167,7 +167,7 @@ export function tokenThefts(secret: string): TokenTheft[] {
     ['for another address', OTHER_IP],
     ['for an address that is none', { ...INVALID_BODY, expectedIp: '127.1' }],
     ['of another master secret', INVALID_TOKEN, signedAnew(() => ({}), OTHER_SECRET)],
-    ['of a store that lost its memory', INVALID_TOKEN, signedAnew(inAnotherMemory)],
+    ['of a store that lost its memory', refusal(400, 'token-forgotten'), signedAnew(inAnotherMemory)],
     ['from the future', INVALID_TOKEN, issuedLater(3_600_000)],
     ['of an hour ago', refusal(400, 'token-expired'), issuedLater(-3_600_000)],
     ...altered.map(([name, make]): Row => [`with ${name}`, INVALID_TOKEN, make]),
@@ -190,6 +190,7 @@ export function tokenThefts(secret: string): TokenTheft[] {
 /** How /siteverify names a refusal of /verify-token; its status is 200. */
 export const SITEVERIFY_CODES: Readonly<Record<string, string>> = {
   'invalid-token': 'invalid-input-response',
+  'token-forgotten': 'timeout-or-duplicate',
   'token-used': 'timeout-or-duplicate',
   'token-expired': 'timeout-or-duplicate',
   'site-mismatch': 'sitekey-secret-mismatch',

@@ -2,8 +2,9 @@
  * Valid requests, each different, built in advance so that sending one costs the generator almost nothing.
  *
  * Nonces and tokens are minted here with the service's own secret, as another host of the same installation would. A nonce
- * states its own difficulty, authenticated. These nonces state 0 bits, so any counter solves them. The service does exactly
- * the work of a real check: parse, two MACs, one SHA-256, comparison. Solving 18 bits for every request would take hours.
+ * states its own difficulty, authenticated. These nonces state 0 bits, so any counter solves them, at a site of difficulty
+ * FREE. The service does exactly the work of a real check: parse, two MACs, one SHA-256, comparison. Solving 18 bits for every
+ * request would take hours.
  */
 
 import { parseAddress } from '../../../src/domain/address.ts'
@@ -12,6 +13,10 @@ import { mintNonce } from '../../../src/domain/nonce.ts'
 import { compileSite, SITE_DEFAULTS } from '../../../src/domain/site.ts'
 import { mintToken } from '../../../src/domain/token.ts'
 import { HONEST_ENVIRONMENT } from '../client.ts'
+import { visitorAddress } from './addresses.ts'
+
+/** Any other site refuses a solution of 0 bits as far too cheap. */
+export const FREE = { base: 0, min: 0, max: 0 }
 
 export type Endpoint = 'challenge' | 'verify' | 'verify-token'
 export const ENDPOINTS: readonly Endpoint[] = ['challenge', 'verify', 'verify-token']
@@ -34,7 +39,7 @@ export interface TrafficTarget {
 
 export interface TrafficSpec {
   readonly endpoint: Endpoint
-  /** At most 2^24, the number of addresses. */
+  /** At most ADDRESSES_MAX. */
   readonly count: number
   /** Numbers the first request; requests of other numbers are others. 0 if undefined. */
   readonly firstIndex?: number
@@ -78,12 +83,6 @@ export function requestAt({ bytes, ends }: Traffic, index: number): Buffer {
   return bytes.subarray(index === 0 ? 0 : ends[index - 1]!, ends[index]!)
 }
 
-/** The address of the visitor that sends the request of this number, if each comes from an address of its own. */
-function visitorAddress(index: number): string {
-  const id = scattered(index)
-  return `10.${id >> 16}.${(id >> 8) & 0xff}.${id & 0xff}`
-}
-
 /** All integers below 2^24, each once, in an order without locality: neighbours in time are not neighbours as keys. */
 function scattered(index: number): number {
   return Math.imul(index, 0x9e3779b1) & 0xffffff
@@ -91,7 +90,7 @@ function scattered(index: number): number {
 
 /** What makes a request differ from all others. */
 interface Numbers {
-  /** Below 2^24, each once. */
+  /** Below ADDRESSES_MAX, each once. */
   readonly id: number
   /** Of the visitor. */
   readonly address: string

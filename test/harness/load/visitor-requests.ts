@@ -3,16 +3,20 @@
 import { parseAddress } from '../../../src/domain/address.ts'
 import { Keyring } from '../../../src/domain/keyring.ts'
 import { type Lifetimes, mintNonce } from '../../../src/domain/nonce.ts'
-import { FINGERPRINT, HONEST_ENVIRONMENT } from '../client.ts'
+import { FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../client.ts'
 import { TEST_SECRET, type TestSite } from '../service.ts'
+import { ADDRESSES_MAX, visitorAddress } from './addresses.ts'
 
 export type Step = 'challenge' | 'verify' | 'redeem'
 
 export interface RequestTarget {
+  /** Of difficulty FREE (traffic.ts), if nonces state 0 bits. */
   readonly site: TestSite
+  /** Bits that nonces state; 0 if left out: then any counter solves them. */
+  readonly difficulty?: number
   readonly storeEpoch: number
   readonly lifetimes: Lifetimes
-  /** After so many visitors their addresses come again; 16 million if left out. */
+  /** After so many visitors their addresses come again; ADDRESSES_MAX if left out. */
   readonly addresses?: number
 }
 
@@ -23,17 +27,13 @@ const CALLERS = 250
 /** The bits of a visitor's number that go into the nonce. */
 const RANDOM_BITS = 0x3fff
 
-/** The address of one of 16 million visitors. No other traffic of the suite comes from these addresses. */
-export const addressOf = (visitor: number) =>
-  `11.${(visitor >> 16) & 0xff}.${(visitor >> 8) & 0xff}.${visitor & 0xff}`
-
 export function challengeText(siteKey: string, address: string): string {
   return `GET /challenge HTTP/1.1\r\nX-Site-Key: ${siteKey}\r\nX-Forwarded-For: ${address}\r\n${HEAD}\r\n`
 }
 
 /**
- * Requests of visitors. Their nonces are made here, as another host of the same installation would make them, with a
- * difficulty of 0 bits. The service does all the work for a real solution, and no time is spent on solving. (1.5 us each:
+ * Requests of visitors. Their nonces are made here, as another host of the same installation would make them, usually with
+ * a difficulty of 0 bits. The service does all the work for a real solution, and no time is spent on solving. (1.5 us each:
  * not worth making ahead.)
  */
 export class VisitorRequests {
@@ -50,17 +50,18 @@ export class VisitorRequests {
   }
 
   verify(visitor: number): string {
-    const { site, storeEpoch, lifetimes } = this.#target
+    const { site, storeEpoch, lifetimes, difficulty = 0 } = this.#target
     const text = this.#addressOf(visitor)
-    const terms = { issuedAtMs: Date.now(), difficulty: 0 }
+    const terms = { issuedAtMs: Date.now(), difficulty }
     const binding = { siteKey: site.siteKey, storeEpoch, lifetimes, address: parseAddress(text)! }
     const nonce = mintNonce(this.#keyring, terms, binding, visitor & RANDOM_BITS)
-    const body = `{"nonce":"${nonce}","counter":7,"fingerprintHash":"${FINGERPRINT}","environment":${ENVIRONMENT}}`
+    const counter = difficulty === 0 ? 7 : solve(nonce, difficulty)
+    const body = `{"nonce":"${nonce}","counter":${counter},"fingerprintHash":"${FINGERPRINT}","environment":${ENVIRONMENT}}`
     return `POST /verify HTTP/1.1\r\nX-Site-Key: ${site.siteKey}\r\nX-Forwarded-For: ${text}\r\n${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`
   }
 
   #addressOf(visitor: number): string {
-    return addressOf(visitor % (this.#target.addresses ?? 2 ** 24))
+    return visitorAddress(visitor % (this.#target.addresses ?? ADDRESSES_MAX))
   }
 
   redeem(visitor: number, token: string): string {

@@ -166,7 +166,7 @@ async function killRedis(run: Run, args: readonly string[], share: number): Prom
     const refused = await races.again(tried, LATER + kills)
     races.mint = undefined
     run.check(tried.redeemed.length > 0, 'no token had been redeemed before a kill')
-    const wrong = refused.filter(({ code }) => code !== 'invalid-token')
+    const wrong = refused.filter(({ code }) => code !== 'token-forgotten')
     run.none('after a restart, tokens of before that were not refused as invalid', wrong)
     forgotten += tried.redeemed.length
     others += tried.others.length
@@ -238,12 +238,12 @@ async function loseState(run: Run, service: TestService, races: Races): Promise<
   const tried = races.some(0, races.tokens.length)
   run.check(tried.redeemed.length > 0, 'no token had been redeemed before the loss of power')
   const again = await races.again(tried, LATER + KILLS)
-  const accepted = again.filter(({ code }) => code !== 'invalid-token')
+  const accepted = again.filter(({ code }) => code !== 'token-forgotten')
   run.none('after a loss of power, tokens that were not refused as invalid', accepted)
   run.figure('tokens tried again after a simulated loss of power, all refused', again.length)
 }
 
 function conclude(run: Run, { race: { history }, tokens }: Races, what: string): void {
   run.size(`${what}; ${tokens.length} tokens, ${history.calls.length} redemptions`)
-  judgeRedemptions(run, history, ['token-used', 'invalid-token'])
+  judgeRedemptions(run, history, ['token-used', 'token-forgotten'])
 }

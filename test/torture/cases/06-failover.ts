@@ -150,7 +150,7 @@ function report(run: Run, load: FailoverLoad, costs: Map<string, Cost[]>, done: 
   run.figure('tokens redeemed in the second before a failover and tried again after it', ofBefore)
   run.figure('in the last second until it was over', sumOf('retriedOfLast'))
   run.check(ofBefore > 0, 'nothing was redeemed just before a failover')
-  judgeRedemptions(run, history, ['token-used', 'invalid-token'])
+  judgeRedemptions(run, history, ['token-used', 'token-forgotten'])
   const early = [...history.bySubject()].filter(([, calls]) => isUsedByNobody(calls))
   run.none('tokens that were used though nobody can have', early)
 }

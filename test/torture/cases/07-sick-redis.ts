@@ -87,6 +87,7 @@ class Ward {
       ...UNLIMITED,
       REDIS_URL: `redis://127.0.0.1:${patient.proxy.port}`,
       POWGATE_REDIS_PASSWORD: PASSWORD,
+      POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
     })
     const site = await service.createSite({ difficulty: EASY })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
@@ -106,7 +107,7 @@ class Ward {
     const subject = this.#minted.push({ token: this.#mint.mint(), calls: [] }) - 1
     await this.#attempt(subject)
     await this.#attempt(subject)
-    if (this.#minted[subject]!.calls[0]!.code === 'invalid-token') await this.#learnEpoch()
+    if (this.#minted[subject]!.calls[0]!.code === 'token-forgotten') await this.#learnEpoch()
     await sleep(PAUSE_MS)
   }
 

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CONTRACT_LIMITS } from '../../../src/domain/endpoint.ts'
 import { Client } from '../../harness/client.ts'
+import { visitorAddress } from '../../harness/load/addresses.ts'
 import { RedisServer } from '../../harness/redis.ts'
 import type { TestService, TestSite } from '../../harness/service.ts'
 import { untilReady } from '../../proxy/observer.ts'
@@ -32,6 +33,8 @@ const KILL_EVERY_MS = 5000
 const KILLS_FROM_MS = 7000
 const STEP_EVERY_MS = 7000
 const CONNECTIONS = 48
+/** The first visitors are those of the bursts and streams. */
+const WAITERS_FROM = 1000
 
 /** Only the store's clock may count. So fail open is off: on a busy machine, workers must not bridge an outage. */
 const STRICT = {
@@ -146,7 +149,7 @@ async function load(run: Run, random: Random, scene: Scene): Promise<void> {
   const waiters = KINDS.map(async (kind, index) => {
     const own = random.fork()
     const site = await services[0]!.createSite({ difficulty: EASY })
-    await waiter(run, stage, own, { kind, site, address: `10.9.0.${index + 1}` })
+    await waiter(run, stage, own, { kind, site, address: visitorAddress(WAITERS_FROM + index) })
   })
   await Promise.all([...agents, ...waiters])
   for (const stop of stops) stop()
@@ -213,7 +216,7 @@ function labelsOf({ kind, address, site: { siteKey } }: Subject): string[] {
 
 /** One address: bursts and streams, each of one kind for one site. */
 async function agent(stage: Stage, index: number, random: Random): Promise<void> {
-  const address = `10.8.0.${index + 1}`
+  const address = visitorAddress(index)
   const underWay: Promise<unknown>[] = []
   while (performance.now() < stage.endAt) {
     const kind = random.pick(KINDS)

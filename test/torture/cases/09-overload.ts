@@ -5,6 +5,7 @@
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ADDRESSES_MAX, visitorAddress } from '../../harness/load/addresses.ts'
 import { ENDPOINTS, type Endpoint, MARKERS } from '../../harness/load/traffic.ts'
 import { challengeText, OverloadAnswers } from '../../harness/load/visitor-requests.ts'
 import { STORE_KINDS, type StoreKind } from '../../harness/service.ts'
@@ -17,7 +18,6 @@ import { type Ending, Pool } from '../wire.ts'
 const LOOPS = { full: [64, 128, 512, 1000, 2000], bounded: [64, 512] } as const
 /** More than a full run sends; in a bounded run, too few requests only make it shorter. */
 const LOOP_REQUESTS = { full: 200_000, bounded: 40_000 } as const
-const ADDRESSES = 2 ** 24
 const BURST_CONNECTIONS = { full: 5000, bounded: 1000 } as const
 const BURSTS = { full: 5, bounded: 2 } as const
 const BURST_MS_MAX = 20_000
@@ -57,14 +57,14 @@ async function onStore(run: Run, kind: StoreKind, costs: RefusalCosts): Promise<
   await gateCost(run, kind)
 }
 
-/** Continues over all runs, so that their requests come from different addresses. */
+/** Continues over all runs and bursts, so that their requests come from different addresses. */
 let nextIndex = 0
 
 /** Clients that send the next request after each answer: however many there are, none is refused. */
 async function closedLoop(stage: Stage, endpoint: Endpoint, connections: number): Promise<void> {
   const { run, rows, load, target, base } = stage
   const count = run.count(LOOP_REQUESTS.full, LOOP_REQUESTS.bounded)
-  if (nextIndex + count > ADDRESSES) nextIndex = 0
+  if (nextIndex + count > ADDRESSES_MAX) nextIndex = 0
   await load.build({ endpoint, count, firstIndex: nextIndex, target, isForwarded: true })
   nextIndex += count
   const { port, pids } = base
@@ -96,19 +96,15 @@ async function closedLoop(stage: Stage, endpoint: Endpoint, connections: number)
   )
 }
 
-/** Continues over all bursts, because two visitors of one address would share its limits. */
-let nextVisitor = 0
-
 /** Thousands of requests at one moment, each over an open connection, are many, but no overload: none is refused. */
 async function bursts({ run, rows, base }: Stage): Promise<void> {
   const connections = run.count(BURST_CONNECTIONS.full, BURST_CONNECTIONS.bounded)
   const pool = new Pool({ port: base.port, connections, timeoutMs: BURST_MS_MAX })
   run.defer(() => pool.close())
   const atOnce = async (count: number) => {
-    const requests = Array.from({ length: count }, () => {
-      const address = [12, nextVisitor >> 16, nextVisitor >> 8, nextVisitor++].map(part => part & 0xff)
-      return challengeText(base.site.siteKey, address.join('.'))
-    })
+    const requests = Array.from({ length: count }, () =>
+      challengeText(base.site.siteKey, visitorAddress(nextIndex++ % ADDRESSES_MAX)),
+    )
     const startMs = performance.now()
     const endings = await Promise.all(requests.map(request => pool.call(request)))
     return { endings, ms: performance.now() - startMs }

@@ -10,6 +10,8 @@ import { openState } from '../../../src/store/embedded/environment.ts'
 import { SYSTEM_CLOCKS } from '../../../src/store/embedded/requests.ts'
 import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { visitorAddress } from '../../harness/load/addresses.ts'
+import { FREE } from '../../harness/load/traffic.ts'
 import { childPids } from '../../harness/processes.ts'
 import { lifetimesOf, STORE_KINDS, type StoreKind, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
@@ -36,7 +38,7 @@ const LIFE_SECONDS_MAX = 420
 /** The primary process reads each change. Most of the code for that is compiled within 3,400 of them: an hour at one a second. */
 const WARM_UP_CHANGES = 5000
 const CONNECTIONS = 128
-/** Workers remember the networks of visitors, up to a bound. The warm-up meets all networks of these addresses. */
+/** The warm-up meets all networks of these addresses. */
 const ADDRESSES = 2 ** 18
 /** Wanted share of the CPU time that workers use at full load; a share above HALF_MAX is reduced to about HALF. */
 const HALF = 0.5
@@ -64,7 +66,7 @@ async function onStore(run: Run, kind: StoreKind): Promise<void> {
     // A bounded run does not check the usual deadline, which a busy machine may miss.
     ...(run.isFull ? SHEDS_AS_SHIPPED : { POWGATE_STORE_DEADLINE_MS: '5000' }),
   })
-  const site = await service.createSite({ difficulty: EASY })
+  const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
   const visitors = new VisitorsProcess()
   run.defer(() => visitors.stop())
@@ -153,7 +155,7 @@ function checkLoad(run: Run, result: VisitorsResult, seconds: number, changes: n
 
 /** What requests leave in the store. */
 interface Keys {
-  /** Entries, without those of sites, that do not expire within this number of seconds. */
+  /** Entries, without meters and those of sites, that do not expire within this number of seconds. */
   unbounded(seconds: number): Promise<number>
   count(): Promise<number>
   close(): Promise<unknown>
@@ -163,22 +165,28 @@ function openKeys({ redis, dataDir }: TestService): Keys {
   return redis === undefined ? embeddedKeys(dataDir) : redisKeys(new Redis(redis.url))
 }
 
+/** Meters are kept for up to a week. In LMDB they lie among the windows. */
+const [REDIS_KEPT, LMDB_METER] = [/^pg:\{sites\}|:m:/, /^m:|^a[0-9a-f]+m$/]
+
 /** Each value starts with the second from which it is dead: windows by the monotonic clock, other records by the wall clock. */
 function embeddedKeys(dataDir: string): Keys {
   const { file, windows, marks } = openState(dataDir)
   let isOpen = true
+  let meters = 0
   return {
     async unbounded(seconds) {
       let count = 0
+      meters = 0
       for (const [database, nowMs] of [
         [windows, SYSTEM_CLOCKS.monotonicMs()],
         [marks, SYSTEM_CLOCKS.wallMs()],
       ] as const)
-        for (const { value } of database.getRange())
-          if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
+        for (const { key, value } of database.getRange())
+          if (LMDB_METER.test(String(key))) meters++
+          else if (value.readUInt32BE(0) > nowMs / 1000 + seconds) count++
       return count
     },
-    count: async () => windows.getCount() + marks.getCount(),
+    count: async () => windows.getCount() + marks.getCount() - meters,
     async close() {
       if (isOpen) await file.close()
       isOpen = false
@@ -186,28 +194,25 @@ function embeddedKeys(dataDir: string): Keys {
   }
 }
 
-/** A few keys for each site, which are not what is counted. */
-const OF_A_SITE = /^pg:\{(?:sites|load)\}/
-
 function redisKeys(client: Redis): Keys {
-  let ofSites = 0
+  let kept = 0
   return {
     async unbounded(seconds) {
       let count = 0
-      const sites = new Set<string>()
+      const others = new Set<string>()
       for await (const names of client.scanStream({ count: 1000 }) as AsyncIterable<string[]>) {
         const pipeline = client.pipeline()
         for (const name of names) {
-          if (OF_A_SITE.test(name)) sites.add(name)
+          if (REDIS_KEPT.test(name)) others.add(name)
           else pipeline.ttl(name)
         }
         for (const [, ttl] of (await pipeline.exec()) ?? [])
           if (ttl === -1 || (ttl as number) > seconds) count++
       }
-      ofSites = sites.size
+      kept = others.size
       return count
     },
-    count: async () => (await client.dbsize()) - ofSites,
+    count: async () => (await client.dbsize()) - kept,
     close: async () => client.disconnect(),
   }
 }
@@ -299,7 +304,7 @@ class SiteChanges {
     const startedAtMs = performance.now()
     await eventually(5 * SEEN_MS, `${words} is seen`, async () => {
       // A new address each time, so that no limit refuses.
-      const visitor = `10.200.${(this.#visitors >> 8) & 0xff}.${this.#visitors++ & 0xff}`
+      const visitor = visitorAddress(ADDRESSES + this.#visitors++)
       const { status, json } = await client.challenge(siteKey, { headers: { 'X-Forwarded-For': visitor } })
       return wanted === (status === 200 ? '200' : `${status} ${json.code}`)
     })

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { visitorAddress } from '../../harness/load/addresses.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
 import { TestService, type TestSite, UNLIMITED_REDEMPTIONS } from '../../harness/service.ts'
@@ -31,6 +32,8 @@ const SITES = 40
 const DISK_BYTES = 6 * 2 ** 20
 const TRUSTING = { POWGATE_TRUSTED_PROXIES: '127.0.0.0/8', ...UNLIMITED_REDEMPTIONS }
 const RECOVERY_MS = 15_000
+/** The first visitors fill the disk. */
+const OTHERS_FROM = 10_000
 const [MAIN, CLI] = ['main.js', 'cli/main.js'].map(
   name => new URL(`../../../dist/${name}`, import.meta.url).pathname,
 ) as [string, string]
@@ -143,7 +146,7 @@ class Scene {
 
   /** One whole flow of a new visitor. */
   async #serves(): Promise<boolean> {
-    const from = { headers: { 'X-Forwarded-For': `10.10.0.${this.#visitors++ % 256}` } }
+    const from = { headers: { 'X-Forwarded-For': visitorAddress(OTHERS_FROM + (this.#visitors++ % 256)) } }
     const token = await new Client(this.service.url).token(this.site.siteKey, from).catch(() => '')
     return statusOf(await this.redeem(token)) === 200
   }
@@ -159,10 +162,8 @@ const statusOf = (ending: Ending) => (typeof ending === 'string' ? ending : endi
 function isTold(ending: Ending): boolean {
   if (typeof ending === 'string') return false
   const { status, code } = ending
-  return status === 200 || status === 503 || code === 'token-used' || code === 'invalid-token'
+  return status === 200 || status === 503 || code === 'token-used' || code === 'token-forgotten'
 }
-
-const addressOf = (index: number) => `10.9.${(index >> 8) & 0xff}.${index & 0xff}`
 
 async function full(run: Run): Promise<void> {
   const path = smallDisk(run, DISK_BYTES)
@@ -198,7 +199,7 @@ async function full(run: Run): Promise<void> {
 async function writeWhileFull(scene: Scene): Promise<Record<string, number>> {
   const statuses: Record<string, number> = {}
   for (let index = 0; index < 1500; index++) {
-    const ending = await scene.challenge(addressOf(index))
+    const ending = await scene.challenge(visitorAddress(index))
     const status = String(statusOf(ending))
     statuses[status] = (statuses[status] ?? 0) + 1
     if (index % 50 !== 0) continue
@@ -325,7 +326,7 @@ async function cutWhileRunning(run: Run): Promise<void> {
 async function endOrServe(scene: Scene): Promise<'ended' | 'serves'> {
   const gone = scene.service.ended().then(() => 'ended' as const)
   for (let index = 0; index < 60; index++) {
-    await scene.challenge(addressOf(index))
+    await scene.challenge(visitorAddress(index))
     scene.checkRefused(await scene.redeem(scene.used), 'with a file that was cut off')
     if ((await Promise.race([gone, sleep(50)])) === 'ended') return 'ended'
   }

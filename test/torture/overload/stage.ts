@@ -4,13 +4,12 @@ import { SETTINGS } from '../../../src/config/settings.ts'
 import { createApiKey } from '../../../src/sites/sites.ts'
 import { noteSecret } from '../../harness/canaries.ts'
 import { LoadProcess } from '../../harness/load/load-process.ts'
-import type { TrafficTarget } from '../../harness/load/traffic.ts'
+import { FREE, type TrafficTarget } from '../../harness/load/traffic.ts'
 import { spreadOf } from '../../harness/measure.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
 import { lifetimesOf, type StoreKind, TEST_SECRET, type TestService } from '../../harness/service.ts'
 import { STEADY_LOAD_SETTINGS, storeEpochOf } from '../../harness/steady-load.ts'
-import { EASY } from '../redemptions.ts'
 import { type Run, SHEDS_AS_SHIPPED } from '../run.ts'
 import { VisitorsProcess, type VisitorsResult, type VisitorsSpec } from '../visitors.ts'
 
@@ -57,7 +56,7 @@ export async function startStage(
 ): Promise<Stage> {
   const adminPort = await freePort()
   const service = await run.service(kind, { ...settings(adminPort), ...env })
-  const site = await service.createSite({ difficulty: EASY })
+  const site = await service.createSite({ difficulty: FREE })
   const storeEpoch = await storeEpochOf(service.url, site)
   const visitors = new VisitorsProcess()
   run.defer(() => visitors.stop())

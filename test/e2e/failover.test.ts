@@ -1,0 +1,112 @@
+/**
+ * What visitors lose when another Redis takes over: two hosts, Sentinels, and visits as widgets and backends make them. A
+ * visit is a challenge, a solution, a form that takes some seconds, and a redemption that is tried again.
+ */
+
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT, solve } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { type Answer, freshAddress } from '../harness/http.ts'
+import { RedisSentinels } from '../harness/redis-sentinel.ts'
+import { TestService, type TestSite } from '../harness/service.ts'
+
+const [RATE, FORM_MS_MAX, GIVE_UP_MS] = [8, 8000, 30_000]
+/** As redis.md advises. */
+const DOWN_AFTER_MS = 5000
+const MOVED_MS = 1000
+
+describe('Sentinels', () => {
+  let sentinels: RedisSentinels
+  let hosts: TestService[]
+  let site: TestSite
+  before(async () => {
+    sentinels = await RedisSentinels.start({ downAfterMs: DOWN_AFTER_MS })
+    const env = { REDIS_URL: sentinels.url }
+    hosts = [await TestService.start('embedded', env), await TestService.start('embedded', env)]
+    site = await hosts[0]!.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+    for (const host of hosts) await visit(host, host, site, 0)
+  })
+  after(async () => {
+    for (const host of hosts) await host.stop()
+    await sentinels.stop()
+  })
+
+  test('a failover that is asked for: both hosts have moved within a second, and a token of before is told as forgotten', async () => {
+    const clients = hosts.map(host => new Client(host.url))
+    const token = await clients[0]!.token(site.siteKey, { from: freshAddress() })
+    const before = await sentinels.primary()
+    await sentinels.failover()
+    await eventually(10_000, 'another primary', async () => (await sentinels.primary()) !== before)
+    await sleep(MOVED_MS)
+    for (const client of clients) {
+      const answer = await client.challenge(site.siteKey, { from: freshAddress() })
+      assert.equal(answer.status, 200)
+      const { json } = await client.verifyToken(site.apiKey, { token })
+      assert.equal(json.code, 'token-forgotten')
+    }
+    await sentinels.untilWhole()
+  })
+
+  test('the primary is killed: of visits that begin within eight seconds none is lost', async t => {
+    const primary = await sentinels.primary()
+    await primary.kill()
+    const killedMs = performance.now()
+    const visits: Promise<number | undefined>[] = []
+    while (performance.now() - killedMs < FORM_MS_MAX) {
+      const [one, other] = visits.length % 2 === 0 ? hosts : hosts.toReversed()
+      visits.push(visit(one!, other!, site, FORM_MS_MAX * ((visits.length % 10) / 10)))
+      await sleep(1000 / RATE)
+    }
+    const tokenMs = await Promise.all(visits)
+    const lost = tokenMs.filter(ms => ms === undefined).length
+    const waits = tokenMs.flatMap(ms => ms ?? []).sort((a, b) => a - b)
+    t.diagnostic(
+      `${visits.length} visits, ${lost} lost; token after ${Math.round(waits[waits.length >> 1]!)} ms in the median, ${Math.round(waits.at(-1)!)} at most`,
+    )
+    assert.equal(lost, 0)
+  })
+})
+
+/** @returns after how many milliseconds it had its token; undefined if no redemption succeeded */
+async function visit(
+  asked: TestService,
+  redeeming: TestService,
+  { siteKey, apiKey }: TestSite,
+  formMs: number,
+): Promise<number | undefined> {
+  const from = freshAddress()
+  const [client, backend] = [new Client(asked.url), new Client(redeeming.url)]
+  const startedMs = performance.now()
+  const giveUpMs = startedMs + GIVE_UP_MS
+  while (performance.now() < giveUpMs) {
+    const challenge = await tried(() => client.challenge(siteKey, { from }))
+    if (challenge?.status !== 200) continue
+    const { nonce, difficulty } = challenge.json
+    const solution = { nonce, counter: solve(nonce, difficulty), fingerprintHash: FINGERPRINT }
+    const body = { ...solution, environment: HONEST_ENVIRONMENT }
+    let verified = await tried(() => client.verify(siteKey, body, { from }))
+    while (verified?.status === 503 && performance.now() < giveUpMs)
+      verified = await tried(() => client.verify(siteKey, body, { from }))
+    if (verified?.status !== 200) continue
+    const tokenMs = performance.now() - startedMs
+    await sleep(formMs)
+    const redemption = { token: verified.json.token, idempotencyKey: nonce }
+    for (let tries = 0; tries < 3; tries++) {
+      const redeemed = await tried(() => backend.verifyToken(apiKey, redemption, { from }))
+      if (redeemed?.status === 200) return tokenMs
+      if (redeemed?.status !== 503) break
+    }
+    return undefined
+  }
+  return undefined
+}
+
+/** The answer; after a 503, when its Retry-After has passed. */
+async function tried(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+  const answer = await ask().catch(() => undefined)
+  if (answer === undefined || answer.status === 503)
+    await sleep(1000 * Number(answer?.headers['retry-after'] ?? 1))
+  return answer
+}
