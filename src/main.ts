@@ -11,6 +11,7 @@ import { secretTexts } from './config/secrets.ts'
 import { dashboard } from './dashboard/start.ts'
 import { createLogger, type Logger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
+import { Hosts } from './process/hosts.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
 import { SiteKeeper } from './process/site-keeper.ts'
@@ -27,25 +28,31 @@ async function runPrimary(): Promise<void> {
     const output = await logDestination(loaded.logFormat)
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
     const keeper = new SiteKeeper(log)
-    const totals = new Totals(logLinesLost, () => keeper.lost)
+    const hosts = new Hosts(log)
+    const totals = new Totals(() => ({
+      logLinesLost: logLinesLost(),
+      sitesLost: keeper.lost,
+      hostsDiffer: hosts.differences.length,
+    }))
     // Loaded with the embedded store only, because lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
     )
-    const lifecycle = new Lifecycle(primary, keeper, log, totals)
+    const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }
     // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
     const routes = [
       metricsRoute(totals, primary),
       recordsRoute(keeper),
-      ...dashboard(claimed, totals, primary),
+      ...dashboard(claimed, totals, primary, hosts),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)
     const { store, demo } = await prepareStart(claimed, log, totals)
-    const config: Config = { ...claimed, demo }
+    const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined)
+    const config: Config = { ...joined, demo }
     await primary.start({ config, settings: values }).catch(error => {
       throw new StoreSetupError((error as Error).message)
     })

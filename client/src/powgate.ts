@@ -40,6 +40,7 @@ export type RefusalCode =
   | 'token-missing'
   | 'token-used'
   | 'token-expired'
+  | 'token-forgotten'
   | 'invalid-token'
   | 'ip-mismatch'
   | 'site-mismatch'

@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
-import { type ApiKeyRecord, newSiteKey } from '../domain/site.ts'
+import { type ApiKeyRecord, newSiteKey, revisionOf } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
@@ -80,11 +80,13 @@ async function runApply(input: Input): Promise<void> {
         ),
     ]
     if (problems.length > 0) throw new AdminError(lines(problems))
-    const present = new Set((await store.listApiKeys()).map(({ id }) => id))
-    const missingKeys = apiKeys.filter(({ id }) => !present.has(id))
+    const present = new Map((await store.listApiKeys()).map(key => [key.id, key]))
+    const isLater = (key: ApiKeyRecord, stored = present.get(key.id)) =>
+      stored === undefined || revisionOf(key) > revisionOf(stored)
+    const missingKeys = apiKeys.filter(key => isLater(key))
     const changes = [
       ...plan.changes.map(({ before, after }) => ({ site: after, expected: before })),
-      ...missingKeys.map(apiKey => ({ apiKey, expected: undefined })),
+      ...missingKeys.map(apiKey => ({ apiKey, expected: present.get(apiKey.id) })),
     ]
     if (changes.length > 0 && !isDry) await written(store, changes, author)
     return { ...plan, missingKeys }

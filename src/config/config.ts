@@ -226,6 +226,7 @@ function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
     /** Queueing delay above which a worker refuses requests; undefined: none are refused. */
     overloadMs: number('POWGATE_OVERLOAD_MS') || undefined,
     failOpen: { challenge: failOpen.includes('challenge'), verify: failOpen.includes('verify') },
+    failOpenAfterMs: number('POWGATE_FAIL_OPEN_AFTER_SECONDS') * 1000,
     drainMs: number('POWGATE_DRAIN_SECONDS') * 1000,
     /** Time between reporting "not ready" and closing the listeners. */
     unreadyMs: number('POWGATE_UNREADY_SECONDS') * 1000,

@@ -162,6 +162,11 @@ export const SETTING_GROUPS = {
       'challenge, verify, both separated by a comma, or none',
       'Endpoints that keep answering from memory while Redis is away. /verify-token and /siteverify never do.',
     ),
+    POWGATE_FAIL_OPEN_AFTER_SECONDS: integer(
+      [0, 3600],
+      10,
+      'How long Redis must be away before they do; until then visitors wait. Longer than a failover takes.',
+    ),
     POWGATE_STORE_WAIT_SECONDS: integer([0, 3600], 30, 'How long a start waits for its store.'),
   },
   'With too many requests': {

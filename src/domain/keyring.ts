@@ -75,6 +75,8 @@ const DRAW_MESSAGE_MAX = 80
 export interface SigningKey {
   /** Key id, 0 to 15, which nonces and tokens carry. Two secrets may share an id; a verifier then tries both. */
   readonly kid: number
+  /** 16 hexadecimal digits that tell the secret from others, and say nothing else of it. */
+  readonly fingerprint: string
   readonly nonceMac: Hmac
   readonly tokenMac: Hmac
   readonly tokenStream: Hmac
@@ -87,6 +89,8 @@ const KIDS = 16
 export class Keyring {
   /** The key of the first secret. */
   readonly signing: SigningKey
+  /** Of all secrets, by which hosts tell whether they share them. */
+  readonly fingerprints: readonly string[]
   readonly #byKid: readonly (readonly SigningKey[])[]
 
   /** @param secrets at least one; the first signs */
@@ -94,6 +98,7 @@ export class Keyring {
     if (secrets.length === 0) throw new RangeError('a keyring needs at least one secret')
     const keys = secrets.map(deriveKey)
     this.signing = keys[0]!
+    this.fingerprints = keys.map(({ fingerprint }) => fingerprint)
     this.#byKid = Array.from({ length: KIDS }, (_, kid) => keys.filter(key => key.kid === kid))
   }
 
@@ -108,6 +113,7 @@ function deriveKey(secret: string): SigningKey {
     new Uint8Array(hkdfSync('sha256', secret, '', `powgate v1 ${purpose}`, bytes))
   return {
     kid: subkey('key id', 1)[0]! & 0x0f,
+    fingerprint: Buffer.from(subkey('fingerprint', 8)).toString('hex'),
     nonceMac: new Hmac(subkey('nonce', 32), NONCE_MESSAGE_MAX),
     tokenMac: new Hmac(subkey('token', 32), TOKEN_MESSAGE_MAX),
     tokenStream: new Hmac(subkey('claims', 32), TOKEN_PREFIX_MAX),

@@ -139,8 +139,14 @@ const TABLE = {
     as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
     message: INVALID_NONCE,
     meaning:
-      'The nonce was never issued for this site, or before the store lost its memory, or under other lifetimes than those set now, or by a version of powgate with another form of nonces.',
-    advice: `Around a restart or a failover of the store this is normal: the widget asks for a new challenge. ${MASTER_SECRETS}`,
+      'The nonce was never issued for this site, or under other lifetimes than those set now, or by a version of powgate with another form of nonces; or the worker was started after the store lost its memory.',
+    advice: MASTER_SECRETS,
+  },
+  'nonce-forgotten': {
+    as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
+    message: INVALID_NONCE,
+    meaning: 'The store lost its memory after the challenge was issued, so its use cannot be ruled out.',
+    advice: 'Normal around a restart or a failover of the store: the widget asks for a new challenge.',
   },
   'nonce-from-future': {
     as: { status: 400, code: 'invalid-nonce', siteverify: 'bad-request', kind: 'nonces' },
@@ -267,10 +273,11 @@ const TABLE = {
     advice: CLOCKS,
   },
   'token-forgotten': {
-    as: { status: 400, code: 'invalid-token', siteverify: 'invalid-input-response', kind: 'tokens' },
-    message: INVALID_TOKEN,
+    as: { status: 400, code: 'token-forgotten', siteverify: 'timeout-or-duplicate', kind: 'tokens' },
+    message: 'The service has lost its record of this token. Ask the visitor to verify again.',
     meaning: 'The store lost its memory after the token was issued, so its use cannot be ruled out.',
-    advice: 'Normal around a restart, a failover or a clock that was set: the visitor verifies again.',
+    advice:
+      'Normal around a restart, a failover or a clock that was set: show the form again, with what was typed.',
   },
   'token-expired': {
     as: { status: 400, code: 'token-expired', siteverify: 'timeout-or-duplicate', kind: 'tokens' },

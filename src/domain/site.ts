@@ -12,6 +12,7 @@ import { completed, inEffect, laterFields, type SiteSettings, withLater } from '
 export interface SiteRecord extends SiteSettings {
   siteKey: string
   createdAt: number
+  /** Later with each change, also where a host's clock is behind: of two copies the later one holds. */
   updatedAt: number
   /** Of `site raise`: bits above the base until a time. No setting, so no file of sites has it. */
   raise?: { readonly bits: number; readonly until: number }
@@ -31,6 +32,18 @@ export interface ApiKeyRecord {
   expiresAt?: number | null
   /** null while the key is valid. */
   revokedAt: number | null
+  /** As of a site; absent until the first change. */
+  updatedAt?: number
+}
+
+/** Of two copies of a record the one with the higher revision holds: the other was put back from an older copy of the store. */
+export function revisionOf({ updatedAt, createdAt }: { updatedAt?: number; createdAt: number }): number {
+  return updatedAt ?? createdAt
+}
+
+/** The revision of a record that is changed now. */
+export function nextRevision(before: { updatedAt?: number; createdAt: number }, nowMs: number): number {
+  return Math.max(nowMs, revisionOf(before) + 1)
 }
 
 /** What a worker knows, whether or not the store still has it. Without the published test keys. */

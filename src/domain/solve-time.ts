@@ -3,7 +3,7 @@
  * long. It follows from the table of devices below.
  *
  * With the mean work W, a device of h hashes a second is still at work after t seconds with probability e^(-t h / W). The mean
- * of that over the table is 0.05 where W = 0.1224 t times 12 MH/s, the speed of the median device.
+ * of that over the table is 0.05 where W is 1.835 million hashes for each second (test/domain/solve-time.test.ts).
  *
  * The base has fractions of a bit, the difficulty of a challenge has none. With a base of b, a challenge has floor(b) bits or
  * one more: one more with probability 2^(b - floor(b)) - 1, so that the mean work is 2^b. A keyed hash of site, address and
@@ -14,8 +14,7 @@ import { writeText } from './bytes.ts'
 import type { DifficultyBounds } from './difficulty.ts'
 import type { Hmac } from './keyring.ts'
 
-const MEDIAN_SPEED = 12e6
-const WORK_SHARE = 0.1224
+const WORK_A_SECOND = 1.835e6
 /** Steps of a base in a bit. */
 const BASE_STEPS = 256
 const MINUTE_MS = 60_000
@@ -46,7 +45,7 @@ export const DEVICE_CLASSES: readonly DeviceClass[] = [
 
 /** @returns bits, with a fraction, within the bounds */
 export function baseOf({ solveMs, min, max }: { solveMs: number; min: number; max: number }): number {
-  const bits = Math.log2(WORK_SHARE * MEDIAN_SPEED * (solveMs / 1000))
+  const bits = Math.log2(WORK_A_SECOND * (solveMs / 1000))
   return Math.max(min, Math.min(max, Math.round(bits * BASE_STEPS) / BASE_STEPS))
 }
 

@@ -229,28 +229,32 @@ export function conclude(
       return { judgement: { site, nonce, passed: false, score: null, reasons, signals: undefined } }
     }
     default:
-      return { refusal: isOfOtherShard(parts, visit, attempt.refusal, nowMs) ?? attempt.refusal }
+      return { refusal: explained(parts, visit, attempt.refusal, nowMs) }
   }
 }
 
 /**
- * Whether a forged nonce was issued to another address on another shard of a Cluster, which has its own epoch: one HMAC for
- * each shard. This comes after the limits, which bound the work.
+ * What a nonce is that seems forged: one that was issued before the store lost its memory, or to another address on another
+ * shard of a Cluster, which has its own epoch. Each epoch costs an HMAC, so this comes after the limits, which bound the work.
  */
-function isOfOtherShard(
+function explained(
   { store, settings, keyring }: Parts,
-  { exchange, site, address }: AllowedVisit,
-  { reason }: Refusal,
+  { exchange, site, address, addressKey }: AllowedVisit,
+  refusal: Refusal,
   nowMs: number,
-): Refusal | undefined {
-  if (reason !== 'nonce-forged') return undefined
+): Refusal {
+  if (refusal.reason !== 'nonce-forged') return refusal
   const { siteKey } = site.record
-  for (const storeEpoch of store.nonceEpochs(siteKey)) {
+  const statusUnder = (storeEpoch: number) => {
     const binding = { siteKey, storeEpoch, lifetimes: settings, address }
-    const { status } = readNonce(keyring, exchange.nonce, binding, nowMs + CLOCK_SKEW_MS)
-    if (status === 'other-address') return { reason: 'nonce-other-address' }
+    return readNonce(keyring, exchange.nonce, binding, nowMs + CLOCK_SKEW_MS).status
   }
-  return undefined
+  if (store.nonceEpochs(siteKey).some(epoch => statusUnder(epoch) === 'other-address'))
+    return { reason: 'nonce-other-address' }
+  const isForgotten = store
+    .formerNonceEpochs(addressKey, siteKey)
+    .some(epoch => statusUnder(epoch) === 'genuine')
+  return isForgotten ? { reason: 'nonce-forgotten' } : refusal
 }
 
 function graded(

@@ -14,6 +14,7 @@ import { Keyring } from '../domain/keyring.ts'
 import { migratesConnections } from '../http/open-files.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
+import type { Hosts } from './hosts.ts'
 import type { Plan, Primary } from './primary.ts'
 import { reloadSettings } from './reload.ts'
 import type { SiteKeeper } from './site-keeper.ts'
@@ -24,6 +25,7 @@ const SAME_SIGNAL_MS = 500
 export class Lifecycle {
   readonly #primary: Primary
   readonly #keeper: SiteKeeper
+  readonly #hosts: Hosts
   readonly #log: Logger
   readonly #totals: Totals
   /** Whether the log goes to a terminal. The terminal may be closed later. */
@@ -35,9 +37,10 @@ export class Lifecycle {
   /** When the stop began, by `performance.now`; undefined before. */
   #stoppingSinceMs: number | undefined
 
-  constructor(primary: Primary, keeper: SiteKeeper, log: Logger, totals: Totals) {
+  constructor(primary: Primary, keeper: SiteKeeper, hosts: Hosts, log: Logger, totals: Totals) {
     this.#primary = primary
     this.#keeper = keeper
+    this.#hosts = hosts
     this.#log = log
     this.#totals = totals
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void this.#stop(signal))
@@ -58,6 +61,7 @@ export class Lifecycle {
   #takesEffect(plan: Plan): void {
     this.#plan = plan
     void this.#keeper.use(plan.config)
+    void this.#hosts.use(plan.config)
     const { kid } = new Keyring(resolveSecrets(plan.config)).signing
     this.#totals.gauges = { [`signingKey ${kid}`]: 1, reloadDone: 1, reloadedAt: Date.now() / 1000 }
   }
@@ -78,6 +82,7 @@ export class Lifecycle {
     }
     this.#log.info({ signal }, 'stopping: requests under way are finished first')
     await this.#primary.drain()
+    await this.#hosts.leave()
     process.exit(0)
   }
 

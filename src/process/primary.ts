@@ -198,7 +198,11 @@ export class Primary {
 
   #fork(slot: Slot, { config, settings }: Plan): WorkerProcess {
     // Values that the primary process has decided replace the configured ones.
-    const decided = { ...settings, PORT: String(config.port), POWGATE_DEMO: config.demo }
+    const decided = {
+      ...settings,
+      ...{ PORT: String(config.port), POWGATE_DEMO: config.demo },
+      POWGATE_REDIS_SHARDS: String(config.redisShards),
+    }
     const listener: WorkerListener = {
       stats: (worker, snapshot) => this.#totals.take(worker, snapshot, slot.index),
       settled: worker => {

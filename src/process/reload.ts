@@ -60,8 +60,8 @@ export function reloadSettings(env: Environment, running: Plan): Reload {
     if (before === undefined) delete settings[name]
     else settings[name] = before
   }
-  const { port, demo } = running.config
-  return { config: { ...parseConfig(settings), port, demo }, settings, changed, kept }
+  const { port, demo, redisShards } = running.config
+  return { config: { ...parseConfig(settings), port, demo, redisShards }, settings, changed, kept }
 }
 
 function effective(values: SettingValues, name: SettingName): string {

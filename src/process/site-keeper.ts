@@ -15,6 +15,7 @@ import type { SiteStore } from '../store/store.ts'
 const REFRESH_MS = 500
 /** So seldom known records are read that nothing says has changed: a hundred take 5 ms. */
 const ROUND_MS = 5000
+const LOST_TOLD_MAX = 10
 
 export class SiteKeeper {
   readonly #log: Logger
@@ -77,15 +78,21 @@ export class SiteKeeper {
     }
   }
 
+  /** The first few, for the log. */
+  #lostIds(): string[] {
+    const { sites, apiKeys } = this.#directory!.lost
+    return [...sites.map(({ siteKey }) => siteKey), ...apiKeys.map(({ id }) => id)].slice(0, LOST_TOLD_MAX)
+  }
+
   #tell(): void {
     const lost = lostOf(this.#directory)
     const hasLost = lost.sites + lost.apiKeys > 0
     if (hasLost === this.#hadLost) return
     this.#hadLost = hasLost
     const text = hasLost
-      ? 'the store has lost sites or API keys; workers serve them from memory, and new workers would refuse them: restart nothing before they are restored'
+      ? 'the store has lost sites or API keys, or has older copies of them; workers serve what they know, and new workers would refuse them or serve the older ones: restart nothing before they are restored'
       : 'the store has all sites and API keys again'
-    this.#log[hasLost ? 'error' : 'info'](lost, text)
+    this.#log[hasLost ? 'error' : 'info'](hasLost ? { ...lost, ids: this.#lostIds() } : lost, text)
   }
 }
 

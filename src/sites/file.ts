@@ -4,7 +4,7 @@
  */
 
 import { type FieldChange, siteChanges } from '../domain/audit.ts'
-import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
+import { type ApiKeyRecord, nextRevision, type SiteRecord } from '../domain/site.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
 import { siteRecord } from './sites.ts'
 
@@ -108,7 +108,7 @@ export function planApply(
     const [before] = found
     if (before !== undefined) meant.add(before.siteKey)
     const identity = before ?? { siteKey: siteKey ?? newSiteKey(), createdAt: now }
-    const after = siteRecord(settings, identity, now)
+    const after = siteRecord(settings, identity, before === undefined ? now : nextRevision(before, now))
     const changes = siteChanges(before, after)
     // A value without effect may stay from before a change of the plan.
     const idle = siteChanges({ ...after, ...inEffect(after) }, after).map(({ field }) => field)
@@ -131,7 +131,7 @@ export function planApply(
 }
 
 function disabled(before: SiteRecord, now: number): PlannedChange {
-  const after = siteRecord({ ...before, active: false }, before, now)
+  const after = siteRecord({ ...before, active: false }, before, nextRevision(before, now))
   return { action: 'disable', before, after, isKeyDrawn: false, changes: siteChanges(before, after) }
 }
 

@@ -47,6 +47,7 @@ const API_KEY = objectSchema(
     createdAt: TIME,
     expiresAt: TIME_OR_NEVER,
     revokedAt: TIME_OR_NEVER,
+    updatedAt: TIME,
   },
   {
     description: 'an object that describes an API key',

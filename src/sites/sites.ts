@@ -4,7 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { hostname, userInfo } from 'node:os'
 import { type Author, type RecordChange, siteChanges } from '../domain/audit.ts'
 import { NAME } from '../domain/kinds.ts'
-import { type ApiKeyRecord, apiKeyRecord, newApiKey, newSiteKey, type SiteRecord } from '../domain/site.ts'
+import {
+  type ApiKeyRecord,
+  apiKeyRecord,
+  newApiKey,
+  newSiteKey,
+  nextRevision,
+  type SiteRecord,
+} from '../domain/site.ts'
 import { completed, laterFields, type SiteSettings, withLater } from '../domain/site-fields.ts'
 import type { SiteStore } from '../store/store.ts'
 import { UsageError } from './rules.ts'
@@ -109,7 +116,7 @@ export async function updateSite(
 ): Promise<SiteRecord> {
   const before = await findSite(store, siteKey)
   const settings = typeof change === 'function' ? change(before) : { ...before, ...change }
-  return changeSite(store, before, siteRecord(settings, before, Date.now()), author)
+  return changeSite(store, before, siteRecord(settings, before, nextRevision(before, Date.now())), author)
 }
 
 /** @param raise undefined ends one */
@@ -124,7 +131,7 @@ export async function raiseSite(
   return changeSite(
     store,
     before,
-    siteRecord(before, { ...rest, ...(raise && { raise }) }, Date.now()),
+    siteRecord(before, { ...rest, ...(raise && { raise }) }, nextRevision(before, Date.now())),
     author,
   )
 }
@@ -181,7 +188,7 @@ async function changeKey(
   change: Partial<ApiKeyRecord>,
   author: Author,
 ): Promise<ApiKeyRecord> {
-  const after = { ...before, ...change }
+  const after = { ...before, ...change, updatedAt: nextRevision(before, Date.now()) }
   await written(store, [{ apiKey: after, expected: before }], author)
   return after
 }

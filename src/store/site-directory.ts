@@ -8,6 +8,7 @@ import {
   type ApiKeyRecord,
   compileSite,
   type KnownRecords,
+  revisionOf,
   type Site,
   type TestOutcome,
 } from '../domain/site.ts'
@@ -57,8 +58,8 @@ export class SiteDirectory {
     const tests = hasTestKeys ? (Object.keys(TEST_KEYS) as TestOutcome[]) : []
     const testSites = tests.map(testSite).map(site => [site.record.siteKey, site] as const)
     const testApiKeys = tests.map(testApiKey).map(apiKey => [apiKey.id, apiKey] as const)
-    this.sites = new RecordCache(readSite, now, new Map(testSites))
-    this.apiKeys = new RecordCache(id => store.readApiKey(id), now, new Map(testApiKeys))
+    this.sites = new RecordCache(readSite, ({ record }) => revisionOf(record), now, new Map(testSites))
+    this.apiKeys = new RecordCache(id => store.readApiKey(id), revisionOf, now, new Map(testApiKeys))
   }
 
   /** Whether all records were read that the store had at first, up to the bound. */
@@ -70,7 +71,7 @@ export class SiteDirectory {
     return { sites: this.sites.known.map(({ record }) => record), apiKeys: this.apiKeys.known }
   }
 
-  /** Known records that the store lacked when they were last read. */
+  /** Known records that the store lacked, or had an older copy of, when they were last read. */
   get lost(): KnownRecords {
     return { sites: this.sites.lost.map(({ record }) => record), apiKeys: this.apiKeys.lost }
   }
@@ -108,6 +109,7 @@ export class SiteDirectory {
 
 export class RecordCache<Thing> {
   readonly #read: (key: string) => Promise<Thing | undefined>
+  readonly #revisionOf: (thing: Thing) => number
   readonly #now: () => number
   /** Those of no store. */
   readonly #fixed: ReadonlyMap<string, Thing>
@@ -115,7 +117,7 @@ export class RecordCache<Thing> {
   /** Keys that were not found, with the time from which the store is asked again. */
   readonly #unknown = new Map<string, number>()
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
-  /** Known keys that the store lacks. */
+  /** Known keys that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
   /** Keys whose records changed and could not be read. */
   #unread: readonly string[] = []
@@ -124,10 +126,12 @@ export class RecordCache<Thing> {
 
   constructor(
     read: (key: string) => Promise<Thing | undefined>,
+    revisionOf: (thing: Thing) => number,
     now: () => number,
     fixed: ReadonlyMap<string, Thing>,
   ) {
     this.#read = read
+    this.#revisionOf = revisionOf
     this.#now = now
     this.#fixed = fixed
   }
@@ -218,6 +222,11 @@ export class RecordCache<Thing> {
   }
 
   #keep(key: string, thing: Thing | undefined): void {
+    const known = this.#known.get(key)
+    if (thing !== undefined && known !== undefined && this.#revisionOf(thing) < this.#revisionOf(known)) {
+      this.#lost.add(key) // a revoked key stays revoked
+      return
+    }
     this.#lost.delete(key)
     if (thing === undefined) {
       this.#known.delete(key)

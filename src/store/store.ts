@@ -7,6 +7,7 @@
  */
 
 import type { AuditEntry, AuditQuery, Author, RecordChange } from '../domain/audit.ts'
+import type { HostNote } from '../domain/hosts.ts'
 import type { Limited } from '../domain/limits.ts'
 import type { Meters, SiteMeters, SolveMeters } from '../domain/meters.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
@@ -149,6 +150,8 @@ export interface RequestStore {
    * @param key an address key or a site key
    */
   epochOf(key: string): number | undefined
+  /** How long the memory that holds the key has been away, in milliseconds; 0 while it answers. */
+  awayMs(key: string): number
   /**
    * The epoch that a challenge is bound to: changes with the address's epoch and with the site's. The site's counts too,
    * because a solution that became a token must not yield another once the redemption record of the first may be lost.
@@ -156,6 +159,8 @@ export interface RequestStore {
   nonceEpoch(addressKey: string, siteKey: string): number | undefined
   /** `nonceEpoch` for each of the memories that addresses are spread over; empty where there is only one. */
   nonceEpochs(siteKey: string): readonly number[]
+  /** What `nonceEpoch` was before the memory was lost, as far as this worker knows. */
+  formerNonceEpochs(addressKey: string, siteKey: string): readonly number[]
 }
 
 export interface SiteChanges {
@@ -189,6 +194,13 @@ export interface SiteStore {
   noteUses(uses: ReadonlyMap<string, number>): Promise<void>
   /** Unix milliseconds by API key id, without the keys that were never used. */
   readUses(ids: readonly string[]): Promise<Map<string, number>>
+  /**
+   * Tells of the hosts that live; by then this one does too, if it says what it is.
+   *
+   * @param note null: the host ends; undefined: nothing is noted
+   * @param shards becomes the store's number of shards
+   */
+  noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts>
   /** What the store's meters say of a site; on a Cluster, the mean of all shards. */
   readSiteMeters(siteKey: string): Promise<SiteMeters & SolveMeters>
   /**
@@ -196,6 +208,12 @@ export interface SiteStore {
    * for the present revision alone.
    */
   changesSince(revision: number | undefined): Promise<SiteChanges>
+}
+
+export interface LivingHosts {
+  /** undefined if none was ever noted. */
+  readonly shards: number | undefined
+  readonly living: readonly HostNote[]
 }
 
 export interface Store {

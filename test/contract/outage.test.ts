@@ -58,9 +58,12 @@ async function admittedByOneWorker({ service }: Subject, { siteKey }: TestSite):
   }
 }
 
+/** In place of ten seconds, so that the tests need not wait. */
+const SOON_OPEN = { POWGATE_FAIL_OPEN_AFTER_SECONDS: '2' }
+
 /** A service on a Redis that runs, of which both workers have seen the site and its API key. */
 async function prepareWarm(subject: Subject, env: Record<string, string> = {}): Promise<void> {
-  await subject.prepare(await TestService.start('redis', env))
+  await subject.prepare(await TestService.start('redis', { ...SOON_OPEN, ...env }))
   for (let count = 0; count < CONNECTIONS; count++)
     assertNotRedeemed(await subject.redeem('{}'), 400, 'invalid-body')
 }
@@ -105,7 +108,11 @@ describe('Redis is away', () => {
     assertNotRedeemed(answer, 401, 'missing-credentials')
   })
 
-  test('§7, decided: /challenge and /verify fail open', async () => {
+  test('§7, decided: /challenge and /verify make visitors wait as long as a failover may take, then fail open', async () => {
+    const asked = await subject.visitor().challenge()
+    assertRefused(asked, 503, 'unavailable')
+    assert.equal(asked.headers['retry-after'], '1')
+    await eventually(10_000, 'they fail open', async () => (await subject.visitor().challenge()).status === 200)
     for (let count = 0; count < 5; count++) {
       const visitor = subject.visitor()
       const solution = await visitor.solved()
@@ -174,6 +181,8 @@ describe('Redis is away and nothing fails open', () => {
   }
 
   test('§7, decided: a site of its own policy fails open, its limits divided among the workers', async () => {
+    const visitor = subject.visitor(openSite)
+    await eventually(10_000, 'it fails open', async () => (await visitor.challenge()).status === 200)
     await subject.visitor(openSite).passed()
     assert.equal(await admittedByOneWorker(subject, openSite), 10)
   })

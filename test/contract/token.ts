@@ -133,7 +133,7 @@ export function tokenTests(subject: Subject): void {
   test('§3 rule 3, decided: a token of a store that has since lost its memory is refused', async () => {
     const claims = claimsOf(await subject.visitor().token())
     const token = mintToken(keyring, { ...claims, storeEpoch: (claims.storeEpoch + 1) % 2 ** 32 })
-    assertNotRedeemed(await subject.redeem({ token }), 400, 'invalid-token')
+    assertNotRedeemed(await subject.redeem({ token }), 400, 'token-forgotten')
   })
 }
 

@@ -54,7 +54,6 @@ const TRIALS: Readonly<Record<string, Trial>> = {
   'known.limit': [70, '--known-limit 70', SETTINGS, KNOWN],
   'failOpen.challenge': [false, '--fail-closed challenge', OUTAGE, 'a site that fails closed'],
   'failOpen.verify': [true, '--fail-open verify', OUTAGE, 'each endpoint of a site'],
-  shadow: [{ loadTolerated: 8 }, `--shadow ${policy}`, 'trace/trial.test.ts', 'a shadow decides as'],
 }
 
 function trialOf({ name, path }: SiteField): Trial {

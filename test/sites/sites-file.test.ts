@@ -258,7 +258,6 @@ const TEXTS: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   name: fc.constantFrom('shop', 'blog', 'näme "x" \\ 網', 'a'),
   plan: fc.constant('pro'),
   origins: fc.uniqueArray(fc.constantFrom('https://a.example', 'https://*.b.example', 'http://localhost:1')),
-  shadow: fc.constant({ loadTolerated: 8 }),
 }
 const addresses = fc.uniqueArray(fc.constantFrom('10.0.0.1', '2001:db8::/32', '192.0.2.0/24'))
 

@@ -51,7 +51,7 @@ test('eviction, missing limits and missing persistence are named, with what to s
   }
 })
 
-test('replicas: named where REDIS_URL points at one, or where a primary would go on without its own', async () => {
+test('replicas: named where REDIS_URL points at one, where a primary would go on alone, or one promoted could not', async () => {
   const primary = await RedisServer.start(GOOD)
   const following = [...GOOD, '--replicaof', '127.0.0.1', String(primary.port)]
   const replica = await RedisServer.start([...following, '--repl-diskless-sync-delay', '0'])
@@ -59,16 +59,22 @@ test('replicas: named where REDIS_URL points at one, or where a primary would go
     await new Promise(resolve => setTimeout(resolve, 50))
   await makeUser([primary])
   const store = await openStore(asUser(primary))
+  assert.deepEqual(await store.advice(), [])
+  await primary.ask('config', 'set', 'min-replicas-to-write', '1')
+  assert.match((await store.advice()).join('\n'), /^there is one replica: promoted, it refuses all writes /)
+  const other = await RedisServer.start([...following, '--repl-diskless-sync-delay', '0'])
+  while (!String(await primary.ask('info', 'replication')).includes('connected_slaves:2'))
+    await new Promise(resolve => setTimeout(resolve, 50))
+  assert.deepEqual(await store.advice(), [])
+  await primary.ask('config', 'set', 'min-replicas-to-write', '0')
   assert.match(
     (await store.advice()).join('\n'),
     /^a primary that is cut off goes on alone .*min-replicas-to-write/,
   )
-  await primary.ask('config', 'set', 'min-replicas-to-write', '1')
-  assert.deepEqual(await store.advice(), [])
   const lines = await adviceOn((name, ...args) => replica.ask(name, ...args), 'standalone')
   assert.match(lines.join('\n'), /^this Redis is a replica \(role slave\): REDIS_URL must name the primary$/)
   await store.close()
-  await Promise.all([replica.stop(), primary.stop()])
+  await Promise.all([other.stop(), replica.stop(), primary.stop()])
 })
 
 test('a Cluster that lost a primary says so; one without replicas too', async () => {

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Command, Redis } from 'ioredis'
+import type { RedisStore } from '../../src/store/redis/store.ts'
 import { StoreWatch } from '../../src/store/watch.ts'
 import { eventually } from '../harness/eventually.ts'
 import { ENGINES, type Engine, RedisServer } from '../harness/redis.ts'
@@ -60,6 +61,67 @@ test('redis: one event-loop turn is one script call, and at most 128 operations 
   const calls = await scriptCalls()
   assert.ok(calls >= 3 && calls <= 4, String(calls))
 })
+
+for (const way of ['RESTORE', 'MIGRATE', 'SWAPDB', 'DEBUG RELOAD'] as const) {
+  test(`redis: an older copy of the data put back by ${way} redeems nothing twice, and is told as lost memory`, async t => {
+    let forgotten = 0
+    const { server, store, admin } = await startRedis(t, { onForgotten: () => forgotten++ }, [
+      '--enable-debug-command',
+      'local',
+    ])
+    const other = await openRedis(server.url)
+    t.after(() => other.close())
+    const marks = Array.from({ length: 100 }, () => redeemable(store))
+    const first = marks.slice(0, 50)
+    assert.deepEqual(new Set(await redeemAll(store, first)), new Set(['redeemed']))
+    const putBack = await copyOf(way, admin)
+    assert.deepEqual(new Set(await redeemAll(store, marks.slice(50))), new Set(['redeemed']))
+    await new Promise(resolve => setTimeout(resolve, 300)) // the other worker is answered once more
+    await putBack()
+    const again = await redeemAll(other, marks)
+    assert.deepEqual(new Set(again), new Set(['forgotten']))
+    await eventually(10_000, 'told', () => forgotten > 0)
+    assert.deepEqual(
+      new Set(await redeemAll(store, [redeemable(store)])),
+      new Set(['redeemed']),
+      'new tokens',
+    )
+  })
+}
+
+function redeemable(store: RedisStore) {
+  const storeEpoch = store.requests.epochOf(SITE)!
+  return { nonce: freshNonce(Date.now()), storeEpoch, expiresAtMs: Date.now() + 300_000, claim: '' }
+}
+
+function redeemAll(store: RedisStore, marks: readonly ReturnType<typeof redeemable>[]) {
+  return Promise.all(marks.map(redeem => tokenOn(store, { redeem })))
+}
+
+/** @returns what puts the copy back, while the server runs on as the primary */
+async function copyOf(way: string, admin: Redis): Promise<() => Promise<unknown>> {
+  if (way === 'DEBUG RELOAD') {
+    await admin.save()
+    return () => admin.call('DEBUG', 'RELOAD', 'NOSAVE')
+  }
+  const keys = await admin.keys('*')
+  if (way === 'RESTORE') {
+    const dumps = await Promise.all(keys.map(key => admin.dumpBuffer(key)))
+    return async () => {
+      for (const key of await admin.keys('*')) await admin.del(key)
+      for (const [index, key] of keys.entries()) await admin.restore(key, 0, dumps[index]!, 'REPLACE')
+    }
+  }
+  for (const key of keys) await admin.copy(key, key, 'DB', 1, 'REPLACE')
+  if (way === 'SWAPDB') return () => admin.swapdb(0, 1)
+  const { port } = admin.options
+  return async () => {
+    await admin.flushdb()
+    const from = new Redis({ port: port!, db: 1 })
+    for (const key of keys) await from.copy(key, key, 'DB', 0, 'REPLACE')
+    from.disconnect()
+  }
+}
 
 test('redis: SCRIPT FLUSH is healed without a refusal', async t => {
   const { store, admin } = await startRedis(t)

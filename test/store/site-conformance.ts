@@ -1,4 +1,4 @@
-/** The conformance suite for sites, API keys, their last uses, votes on speed, and the audit log. */
+/** The conformance suite for sites, API keys, their last uses, and the audit log. */
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
@@ -15,7 +15,7 @@ import {
 import { laterFields } from '../../src/domain/site-fields.ts'
 import { planApply, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
-import { raiseSite, updateApiKey, updateSite } from '../../src/sites/sites.ts'
+import { createApiKey, raiseSite, revokeApiKey, updateApiKey, updateSite } from '../../src/sites/sites.ts'
 import { SiteDirectory } from '../../src/store/site-directory.ts'
 import type { SiteStore } from '../../src/store/store.ts'
 import { mapOf, type TestStore } from './harness.ts'
@@ -126,6 +126,31 @@ export function siteConformance(under: () => TestStore): void {
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
 
+  test('of an older copy that comes back the newer record stays in force: a revoked key stays revoked', async () => {
+    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
+    const site = siteOf({ updatedAt: Date.now() + 3_600_000 }) // by a host whose clock is ahead
+    assert.ok(await writeSite(store(), site))
+    const { record: key } = await createApiKey(store(), site.siteKey)
+    const disabled = await updateSite(store(), site.siteKey, { active: false })
+    assert.equal(disabled.updatedAt, site.updatedAt + 1)
+    const revoked = await revokeApiKey(store(), key.id)
+    await nextTurn()
+    await directory.refresh()
+    assert.ok(await writeSite(store(), site, disabled))
+    assert.ok(await store().commit([{ apiKey: key, expected: revoked }], AUTHOR))
+    await nextTurn()
+    await directory.refresh()
+    assert.equal(directory.sites.cached(site.siteKey)?.record.active, false)
+    assert.notEqual(directory.apiKeys.cached(key.id)?.revokedAt, null)
+    const { sites, apiKeys } = directory.lost
+    assert.deepEqual([sites, apiKeys], [[disabled], [revoked]])
+    await updateSite(store(), site.siteKey, { name: 'written anew' })
+    await updateSite(store(), site.siteKey, { active: false })
+    await nextTurn()
+    await directory.refresh()
+    assert.equal(directory.lost.sites.length, 0)
+  })
+
   describe('sites', () => {
     test('are read as they were written, by every client', async () => {
       const more = { limits: { verify: 5 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 1 } }
@@ -214,7 +239,9 @@ export function siteConformance(under: () => TestStore): void {
       assert.deepEqual((await updateSite(other(), site.siteKey, { limits })).limits, limits)
       await updateApiKey(other(), key.id, { name: 'old' })
       await nextTurn()
-      assert.deepEqual(await store().readApiKey(key.id), { ...key, name: 'old', expiresAt: null })
+      const { updatedAt, ...named } = (await store().readApiKey(key.id))!
+      assert.deepEqual(named, { ...key, name: 'old', expiresAt: null })
+      assert.ok(updatedAt! > key.createdAt)
       await updateSite(store(), site.siteKey, { limits: {} })
       await nextTurn()
       const { updatedAt: _, ...back } = (await other().readSite(site.siteKey))!

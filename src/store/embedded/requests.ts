@@ -131,11 +131,19 @@ export class EmbeddedRequests implements RequestStore {
     return this.#state.epoch
   }
 
+  awayMs(): number {
+    return 0 // it never fails open
+  }
+
   nonceEpoch(): number {
     return this.#state.epoch
   }
 
   nonceEpochs(): readonly number[] {
+    return []
+  }
+
+  formerNonceEpochs(): readonly number[] {
     return []
   }
 

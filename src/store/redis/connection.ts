@@ -234,6 +234,8 @@ function sentinelOptions(target: RedisTarget, options: ReturnType<typeof dataOpt
     sentinels: [...target.nodes],
     name: target.primaryName!,
     sentinelCommandTimeout: SENTINEL_MS_MAX,
+    // Listens to the Sentinels for +switch-master. Without it a client stays with the demoted primary for ten seconds.
+    failoverDetector: true,
     ...(sentinelUsername === undefined ? {} : { sentinelUsername }),
     ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
     ...(target.tls === undefined ? {} : { enableTLSForSentinelMode: true, sentinelTLS: tlsOptions(target) }),

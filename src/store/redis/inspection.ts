@@ -156,7 +156,13 @@ function replicaAdvice(fields: Fields, kind: RedisTarget['kind']): string[] {
   if (kind === 'standalone' && replicas === 0) return []
   if (replicas === 0) return ['the primary that answered has no replica: nothing can take its place']
   // INFO counts them where min-replicas-to-write asks for some.
-  return fields.min_slaves_good_slaves === undefined
+  const asksForSome = fields.min_slaves_good_slaves !== undefined
+  if (replicas === 1 && asksForSome) {
+    return [
+      'there is one replica: promoted, it refuses all writes until another joins (min-replicas-to-write): set 0, or add a replica',
+    ]
+  }
+  return replicas > 1 && !asksForSome
     ? [
         'a primary that is cut off goes on alone (min-replicas-to-write 0): set 1, and min-replicas-max-lag 10',
       ]

@@ -6,6 +6,8 @@
  *   <prefix>:{sites}:revision              number of the last change
  *   <prefix>:{sites}:changes               sorted set: record by the revision of its last change
  *   <prefix>:{sites}:audit                 stream: JSON of a NewAuditEntry in the field `entry`; its time is in the id
+ *   <prefix>:{sites}:hosts                 hash: the hosts of this store, by a random id (lua/note-host-2.lua)
+ *   <prefix>:{sites}:shards                number of shards
  *   <prefix>:{sites}:uses                  hash: when an API key was last used, by its id
  */
 
@@ -18,6 +20,7 @@ import {
   type NewAuditEntry,
   type RecordChange,
 } from '../../domain/audit.ts'
+import type { HostNote } from '../../domain/hosts.ts'
 import {
   fadeAll,
   type Meter,
@@ -28,12 +31,14 @@ import {
   readMeter,
 } from '../../domain/meters.ts'
 import { type Change, jsonOf, type MemberKind, Members, memberOf } from '../members.ts'
-import type { SiteStore } from '../store.ts'
+import type { LivingHosts, SiteStore } from '../store.ts'
 import { type Connection, connect, shardTags } from './connection.ts'
 import { untilUsable } from './inspection.ts'
-import { NOTE_USES, WRITE_RECORDS } from './scripts.ts'
+import { NOTE_HOST, NOTE_USES, WRITE_RECORDS } from './scripts.ts'
 
 const LIST_CHUNK = 500
+/** A host notes every five seconds that it lives. */
+const HOST_LIVES_MS = 20_000
 /** As a limit of ZRANGEBYSCORE. */
 const ALL = -1
 
@@ -99,6 +104,16 @@ export class RedisRecords extends Members implements SiteStore {
       })
     }
     return uses
+  }
+
+  async noteHost(id: string, note?: HostNote | null, shards?: number): Promise<LivingHosts> {
+    const json = note ? JSON.stringify(note) : ''
+    const values = ['', note === undefined ? '' : id, json, String(HOST_LIVES_MS), String(shards ?? '')]
+    const keys = [this.#key('hosts'), this.#key('shards')]
+    const found = await this.#connection.run(NOTE_HOST, keys, values, 'noting a host')
+    const [number, ...notes] = (found as unknown[]).map(String)
+    const living = notes.map(text => JSON.parse(text) as HostNote)
+    return { shards: number === '' ? undefined : Number(number), living }
   }
 
   async readSiteMeters(siteKey: string): Promise<Meters['site']> {

@@ -62,6 +62,10 @@ export class RedisRequests implements RequestStore {
     return this.#shardOf(key).epoch
   }
 
+  awayMs(key: string): number {
+    return this.#shardOf(key).awayMs
+  }
+
   nonceEpoch(addressKey: string, siteKey: string): number | undefined {
     return jointEpoch(this.#shardOf(addressKey), this.#shardOf(siteKey))
   }
@@ -70,6 +74,13 @@ export class RedisRequests implements RequestStore {
     if (this.#shards.length === 1) return []
     const site = this.#shardOf(siteKey)
     return this.#shards.flatMap(shard => jointEpoch(shard, site) ?? [])
+  }
+
+  formerNonceEpochs(addressKey: string, siteKey: string): readonly number[] {
+    const [address, site] = [this.#shardOf(addressKey), this.#shardOf(siteKey)]
+    if (address === site) return site.formerEpochs
+    const all = (shard: Shard) => [...shard.formerEpochs, shard.epoch ?? 0]
+    return all(address).flatMap(one => all(site).map(other => (one ^ other) >>> 0))
   }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {

@@ -58,6 +58,7 @@ const OPERATIONS = load(
 export const TURN = scriptOf([numbers(), OPERATIONS.text])
 export const WRITE_RECORDS = load('write-records-n')
 export const NOTE_USES = load('note-uses-1')
+export const NOTE_HOST = load('time', 'note-host-2')
 
 /**
  * Calls EVALSHA, and EVAL if the server does not know the script. Then nothing ran yet, so nothing runs twice.

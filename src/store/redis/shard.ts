@@ -48,11 +48,14 @@ interface Flight {
 const OPERATIONS_MAX = 128
 /** Unanswered calls; more of them would be a queue that only delays refusals. */
 const FLIGHTS_MAX = 256
-const PROBE_WHEN_UP_MS = 1000
+/** So soon each worker knows of what others redeemed; see lua/answers.lua. */
+const PROBE_WHEN_UP_MS = 250
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
 const LOCATE_MS_MAX = 2000
+/** Each costs one HMAC for a nonce that seems forged. */
+const FORMER_EPOCHS_MAX = 3
 /** The error of lua/answers.lua for a call whose expected time is not the server's. */
 const OTHER_TIME = 'OTHERTIME '
 /** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and this one. */
@@ -61,7 +64,10 @@ const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
 export class Shard {
   /** undefined until the shard is first reached. */
   epoch: number | undefined
+  /** The last few before it. */
+  formerEpochs: readonly number[] = []
   isUp = false
+  #downSinceMs = performance.now()
   /** Why the shard is down, or calls are held. */
   cause = 'no answer yet'
   readonly keyPrefix: string
@@ -96,6 +102,10 @@ export class Shard {
     this.#processKey = `${this.keyPrefix}look`
     this.#probeOperation = probeOperation(`${this.keyPrefix}never`)
     this.slot = slotOf(this.#epochKey)
+  }
+
+  get awayMs(): number {
+    return this.isUp ? 0 : performance.now() - this.#downSinceMs
   }
 
   start(): void {
@@ -176,6 +186,7 @@ export class Shard {
       String(randomInt(2 ** 32)), // the next epoch, if the present one is over
       place === this.#place ? checkedAt : '', // holds for the connection over which it was read
       this.#serverClock.expected(),
+      String(this.#serverClock.turnsSeen),
       String(turn.meterCount),
       String(this.#options.shards),
     ]
@@ -250,6 +261,7 @@ export class Shard {
     this.#turn = new Turn()
     settleAll(waiting, undefined)
     if (wasUp && !this.#closed) {
+      this.#downSinceMs = performance.now()
       this.cause = cause
       // The server may have had nothing to answer until now, so its silence is counted from here.
       this.#heardAtMs = performance.now()
@@ -332,7 +344,10 @@ export class Shard {
 
   #learn(reply: Buffer, askedAtMs: number): void {
     const epoch = epochOf(reply)
-    if (this.epoch !== undefined && this.epoch !== epoch) this.#options.onForgotten()
+    if (this.epoch !== undefined && this.epoch !== epoch) {
+      this.formerEpochs = [...this.formerEpochs, this.epoch].slice(-FORMER_EPOCHS_MAX)
+      this.#options.onForgotten()
+    }
     this.epoch = epoch
     this.#serverClock.learn(reply, askedAtMs)
   }

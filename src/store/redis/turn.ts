@@ -142,10 +142,11 @@ function endLine(bytes: Buffer, at: number): number {
   return at + 2
 }
 
-/** Lengths of a reply's head (the epoch, the time of the last check, the time) and of one answer; then come the meters. */
+/** A reply's head (the epoch, the time of the last check, the time, the number of turns), then answers, then meters. */
 const EPOCH_BYTES = 4
 const TIME_AT = EPOCH_BYTES + 3
-const HEAD_BYTES = TIME_AT + 8
+const TURNS_AT = TIME_AT + 8
+const HEAD_BYTES = TURNS_AT + 8
 const ANSWER_BYTES = 7
 
 export function isReplyTo({ settles, meterCount }: Turn, reply: unknown): reply is Buffer {
@@ -185,6 +186,8 @@ const EXPECTS_MS_MAX = 3_600_000
 export class ServerClock {
   /** When the server last checked its process, in milliseconds of its own clock; '' if unknown. */
   checkedAt = ''
+  /** Highest number of turns that spent a nonce or redeemed a token, in any reply of any server. */
+  turnsSeen = 0
   #askedAtMs = 0
   #epoch = 0
 
@@ -193,6 +196,7 @@ export class ServerClock {
     this.checkedAt = String(readUInt24(reply, EPOCH_BYTES))
     this.#askedAtMs = askedAtMs
     this.#epoch = epochOf(reply)
+    this.turnsSeen = Math.max(this.turnsSeen, reply.readDoubleBE(TURNS_AT))
   }
 
   /** After the server's clock was set. */

@@ -22,6 +22,7 @@ operations[86] = function(keys, operation)
     answer(2, second, accepted)
   else
     answer(1, second, accepted)
+    has_used = true
     if rest <= #operation then add_proof(operation, rest, accepted, mark_low) end
   end
   return apart and keys + 2 or keys + 1

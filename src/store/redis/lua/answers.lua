@@ -17,6 +17,11 @@
 --   no time       The epoch is replaced. A process that has just started expects no time; nobody checked for 30 s.
 -- (A shorter step takes less from a record than the minute for which records are kept beyond their time.)
 --
+-- A copy of older data may be put back while the process runs (RESTORE, MIGRATE, SWAPDB): no start and no role tells of it. So
+-- each turn that spends a nonce or redeems a token counts up a number beside the epoch, and each caller says the highest
+-- number that it was ever answered. If the memory's is lower, what was redeemed since may be gone: the epoch is replaced, and
+-- the number goes on from the caller's. Callers ask four times a second at least, so each knows of redemptions by others.
+--
 -- A server that evicts keys may drop a record before its time. So the count of evicted keys is noted with the process, and
 -- the epoch is replaced when that count has grown. (CONFIG RESETSTAT sets the count to 0.) Where the server never evicts, no
 -- count is noted, and the count and the policy are read once a second, not with every check.
@@ -28,18 +33,25 @@ local STEP = 30000
 local NOTED_EVERY = 1000
 local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
 
-local epoch_text = call('GET', KEYS[1])
+local epoch_text, written_turns = string.match(value_of(1), '^(%d+) ?(%d*)$')
+local turns, seen = tonumber(written_turns) or 0, tonumber(ARGV[5])
 local checked_at = tonumber(ARGV[3])
-if not epoch_text or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then
+local is_older = turns < seen
+
+local function write_epoch()
+  call('SET', KEYS[1], string.format('%s %.0f', epoch_text, turns))
+end
+
+if not epoch_text or is_older or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then
   -- The process, and where its data came from: the second replication id changes with every promotion.
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
   local process = run .. (string.match(call('INFO', 'replication'), 'master_replid2:(%w+)') or '')
-  local noted, noted_at, noted_evicted = string.match(call('GET', KEYS[2]) or '', '^(%w+) (%d+) ?(%d*)$')
+  local noted, noted_at, noted_evicted = string.match(value_of(2), '^(%w+) (%d+) ?(%d*)$')
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
   local expected, expecting_epoch = string.match(ARGV[4], '^(%d+) (%d+)$')
-  if stepped and expected and epoch_text and noted == process then
+  if stepped and not is_older and expected and epoch_text and noted == process then
     local is_now = expecting_epoch == epoch_text and since > 0 and since <= EXPECTED_MAX + STEP
       and (now - tonumber(expected) + STEP) % WRAP <= 2 * STEP
     if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
@@ -48,9 +60,10 @@ if not epoch_text or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS t
   local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
   local evicted = (is_due or noted_evicted ~= '') and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
-  if not epoch_text or noted ~= process or stepped or has_evicted then
+  if not epoch_text or is_older or noted ~= process or stepped or has_evicted then
     epoch_text = ARGV[2]
-    call('SET', KEYS[1], epoch_text)
+    turns = math.max(turns, seen) + 1
+    write_epoch()
     noted = nil
   end
   if is_due or not noted then
@@ -63,6 +76,14 @@ local shard_epoch = tonumber(epoch_text)
 
 local operations = {} -- by the code of an operation's letter
 local answers, answered = {}, 0
+local has_used = false -- whether this turn has spent a nonce or redeemed a token
+
+-- Counts the turn. A copy of the data from before it is then known as older.
+local function note_use()
+  if not has_used then return end
+  turns = turns + 1
+  write_epoch()
+end
 
 local function answer(status, first, second)
   answers[answered + 1] = status

@@ -7,7 +7,7 @@ local METER = '>I4dfd'
 local NO_METER = string.rep('\0', 24)
 local exp, abs = math.exp, math.abs
 
-local meter_count, shards = tonumber(ARGV[5]), tonumber(ARGV[6])
+local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST_METER = 2 -- keys before them
 local ALL = 1
 local LEVEL_INDEXES = { [0] = '', [4] = '>I2I2', [6] = '>I2I2I2' } -- by the bytes of the numbers
@@ -17,8 +17,8 @@ local function meter_of(index, fast_ms)
   local meter = meters[index]
   if meter then return meter end
   meter = { since = math.floor(wall / 1000), fast = 0, slow = 0, fast_ms = fast_ms }
-  if values[index] then
-    local since, at, fast, slow = unpack_bytes(METER, values[index])
+  if values[FIRST_METER + index] then
+    local since, at, fast, slow = unpack_bytes(METER, values[FIRST_METER + index])
     local elapsed = abs(wall - at)
     if since < meter.since then meter.since = since end
     meter.fast, meter.slow = fast * exp(-elapsed / fast_ms), slow * exp(-elapsed / SLOW_MS)
@@ -30,8 +30,8 @@ end
 -- The fast count of a network. Most networks bring little, so their meters are not taken apart further.
 local function fast_of(index)
   if meters[index] then return meters[index].fast end
-  if not values[index] then return 0 end
-  local _, at, fast = unpack_bytes(METER, values[index])
+  if not values[FIRST_METER + index] then return 0 end
+  local _, at, fast = unpack_bytes(METER, values[FIRST_METER + index])
   return fast * exp(-abs(wall - at) / NETWORK_FAST_MS)
 end
 
@@ -125,8 +125,9 @@ local function meters_text()
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)
     local kept = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.slow))
     call('SET', KEYS[FIRST_METER + index], record, 'EX', seconds_text(kept))
-    values[index] = record -- the meters are the first of them
+    values[FIRST_METER + index] = record
   end
-  for index = 1, meter_count do values[index] = values[index] or NO_METER end
-  return table.concat(values, '', 1, meter_count)
+  local last = FIRST_METER + meter_count
+  for number = FIRST_METER + 1, last do values[number] = values[number] or NO_METER end
+  return table.concat(values, '', FIRST_METER + 1, last)
 end

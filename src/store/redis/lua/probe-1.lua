@@ -4,7 +4,7 @@
 -- ARGV     | 'P' |
 -- returns  1, 0, 0
 operations[80] = function(keys)
-  call('SET', KEYS[1], epoch_text)
+  write_epoch()
   answer(1, 0, 0)
   return keys + 1
 end

@@ -44,6 +44,7 @@ operations[82] = function(keys, operation)
     keep = math.max(keep, math.min(keep_until * 1000 - wall, KEEP_MAX))
     if call('SET', mark, claim, 'NX', 'EX', seconds_text(keep)) then
       answer(1, charged_at, 0)
+      has_used = true
     elseif claim ~= '' and call('GET', mark) == claim then
       answer(1, charged_at, 0)
     else

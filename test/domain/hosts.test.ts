@@ -1,0 +1,48 @@
+/** Which hosts can work side by side on one store. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { differences, type HostNote } from '../../src/domain/hosts.ts'
+
+const host: HostNote = {
+  id: 'a',
+  name: 'web-1:8080',
+  version: '0.1.0',
+  startedAt: 0,
+  workers: 2,
+  shared: { POWGATE_REDIS_SHARDS: 16, POWGATE_CHALLENGE_SECONDS: 120 },
+  signs: 'k1',
+  verifies: ['k1'],
+}
+const other = (some: Partial<HostNote>): HostNote => ({ ...host, id: 'b', name: 'web-2:8080', ...some })
+
+test('hosts with the same settings agree, also of versions that share more', () => {
+  assert.deepEqual(differences(host, other({})), [])
+  assert.deepEqual(differences(host, other({ shared: { ...host.shared, later: 3 } })), [])
+  assert.deepEqual(differences({ ...host, shared: { ...host.shared, later: 3 } }, other({})), [])
+})
+
+test('a setting that differs is named with both values and the other host', () => {
+  const shared = { POWGATE_REDIS_SHARDS: 32, POWGATE_CHALLENGE_SECONDS: 180 }
+  assert.deepEqual(differences(host, other({ shared })), [
+    'POWGATE_REDIS_SHARDS: 16 here, 32 on web-2:8080',
+    'POWGATE_CHALLENGE_SECONDS: 120 here, 180 on web-2:8080',
+  ])
+})
+
+test('a rotation of secrets by the documented steps is no difference at any step, other orders are', () => {
+  const steps = [['k1'], ['k1', 'k2'], ['k2', 'k1'], ['k2']]
+  const at = (verifies: readonly string[]) => ({ signs: verifies[0]!, verifies })
+  for (let step = 1; step < steps.length; step++) {
+    const [before, after] = [at(steps[step - 1]!), at(steps[step]!)]
+    assert.deepEqual(differences({ ...host, ...before }, other(after)), [], `step ${step}`)
+    assert.deepEqual(differences({ ...host, ...after }, other(before)), [], `step ${step}`)
+  }
+  const [first] = differences(host, other(at(['k2', 'k1'])))
+  assert.match(first!, /^POWGATE_SECRETS: lacks the secret that signs on web-2:8080/)
+  const [second] = differences({ ...host, ...at(['k2', 'k1']) }, other({}))
+  assert.match(
+    second!,
+    /^POWGATE_SECRETS: the first, which signs here \(key k2\), is not known on web-2:8080/,
+  )
+})
