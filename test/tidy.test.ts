@@ -50,7 +50,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   log: 'domain endpoints http protocol',
   metrics: 'domain endpoints http server-build.ts',
   sites: 'config demo domain log store version.ts',
-  check: 'config demo domain http server-build.ts store',
+  check: 'config demo domain http process server-build.ts store',
   explain: 'domain log protocol sites',
   admin: 'config domain http log metrics version.ts',
   dashboard: 'admin config domain metrics sites store version.ts',

@@ -5,7 +5,7 @@ import { accessSync, constants } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
-import { type Config, ConfigError, type Environment, loadConfig } from '../config/config.ts'
+import { type Config, ConfigError, type Environment, gatherSettings, loadConfig } from '../config/config.ts'
 import { ListenError, type Place, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
@@ -33,7 +33,8 @@ async function examine(config: Config, env: Environment, findings: CheckResults)
   await describeListening(config, findings)
   describeAddresses(config, findings)
   describeSecrets(config, env, findings)
-  const sites = await checkStore(config, findings)
+  const isShardsSet = gatherSettings(env).values.POWGATE_REDIS_SHARDS !== undefined
+  const sites = await checkStore(config, isShardsSet, findings)
   describeRules(config, findings)
   describeWatching(config, findings)
   await checkMachine(config, sites, findings)

@@ -9,6 +9,7 @@ import { isWide } from '../domain/client-address.ts'
 import { meterNames } from '../domain/meters.ts'
 import { isExpired, type SiteRecord } from '../domain/site.ts'
 import { completed } from '../domain/site-fields.ts'
+import { tryJoin } from '../process/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
 
@@ -32,17 +33,29 @@ const KEPT_MS = 1000
 /** A carrier has a /32. */
 const KNOWN_V6_BYTES = 4
 
-/** @returns the store's sites; none if the store cannot be used */
-export async function checkStore(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
+/**
+ * @param isShardsSet whether the number of shards is set, or the store's holds
+ * @returns the store's sites; none if the store cannot be used
+ */
+export async function checkStore(
+  config: Config,
+  isShardsSet: boolean,
+  findings: CheckResults,
+): Promise<readonly SiteRecord[]> {
   try {
-    return await (config.redis === undefined ? checkEmbedded : checkRedis)(config, findings)
+    if (config.redis === undefined) return await checkEmbedded(config, findings)
+    return await checkRedis(config, isShardsSet, findings)
   } catch (error) {
     findings.problems.push((error as Error).message)
     return []
   }
 }
 
-async function checkRedis(config: Config, findings: CheckResults): Promise<readonly SiteRecord[]> {
+async function checkRedis(
+  config: Config,
+  isShardsSet: boolean,
+  findings: CheckResults,
+): Promise<readonly SiteRecord[]> {
   const store = await createStore(config, { sweeps: false, deadlineMs: PATIENT_MS })
   try {
     findings.facts.push(['store', store.description])
@@ -52,6 +65,9 @@ async function checkRedis(config: Config, findings: CheckResults): Promise<reado
       if (version !== undefined) findings.facts.push(['version', version])
     }
     await tryRequests(store.requests, findings)
+    const { names, found } = await tryJoin(store.sites, config, isShardsSet)
+    findings.facts.push(['other hosts', names || 'none'])
+    findings.problems.push(...found)
     const sites = await countSites(store.sites, findings)
     if ('advice' in store) findings.warnings.push(...(await store.advice()))
     return sites

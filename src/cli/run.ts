@@ -9,6 +9,7 @@ import { AUDIT_COMMAND } from './audit.ts'
 import { CHECK_COMMAND } from './check.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
 import { EXPLAIN_COMMAND } from './explain.ts'
+import { HOSTS_COMMAND } from './hosts.ts'
 import { KEY_COMMANDS } from './key.ts'
 import { printable } from './output.ts'
 import { SERVE_COMMAND } from './serve.ts'
@@ -37,6 +38,7 @@ const PRINTING: readonly CommandEntry[] = [
   ...SITES_FILE_COMMANDS,
   ...KEY_COMMANDS,
   AUDIT_COMMAND,
+  HOSTS_COMMAND,
   EXPLAIN_COMMAND,
   TRY_COMMAND,
   SOLVE_COMMAND,

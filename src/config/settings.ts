@@ -151,7 +151,7 @@ export const SETTING_GROUPS = {
     POWGATE_REDIS_SHARDS: integer(
       [1, 256],
       16,
-      'On a Cluster: over how many slots addresses and sites spread; the same on all hosts, and at least its primaries.',
+      'On a Cluster: over how many slots addresses and sites spread; at least its primaries. Unset: as the hosts that live.',
     ),
   },
   'When the store is slow or away': {

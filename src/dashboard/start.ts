@@ -2,6 +2,7 @@
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
+import { type HostNote, viewOf } from '../domain/hosts.ts'
 import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import { raisedBits } from '../domain/site.ts'
 import { ADD_MS, History } from '../metrics/history.ts'
@@ -14,8 +15,18 @@ import { VERSION } from '../version.ts'
 import { dashboardRoutes } from './routes.ts'
 import { type ReadNames, SiteNames } from './site-names.ts'
 
+interface LivingHosts {
+  readonly living: readonly HostNote[]
+  readonly differences: readonly string[]
+}
+
 /** Returns no routes and keeps no history if there is no admin port. */
-export function dashboard(config: Config, totals: Totals, supervisor: Supervisor): AdminRoute[] {
+export function dashboard(
+  config: Config,
+  totals: Totals,
+  supervisor: Supervisor,
+  hosts: LivingHosts,
+): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
   const history = new History(Date.now(), siteKey => siteNames.get(siteKey))
@@ -23,10 +34,10 @@ export function dashboard(config: Config, totals: Totals, supervisor: Supervisor
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor) })
+  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor, hosts) })
 }
 
-function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
+function stateOf(totals: Totals, supervisor: Supervisor, hosts: LivingHosts): ServiceState {
   const values = totals.values()
   const running = totals.workers()
   const most = (key: MetricKey) => Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
@@ -39,6 +50,8 @@ function stateOf(totals: Totals, supervisor: Supervisor): ServiceState {
     storeCauses: (Object.keys(STORE_CAUSES) as StoreCause[]).filter(cause => values[`storeDown ${cause}`]),
     workersWithStore: running.filter(({ values }) => values.storeUp === 1).length,
     sitesLost: values.sitesLost ?? 0,
+    hosts: hosts.living.map(viewOf),
+    differences: hosts.differences,
     clockApartSeconds: most('clockOffset'),
     evictedKeys: most('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,

@@ -1,6 +1,7 @@
 /** The data of the dashboard page: one array for each curve, with a number for each step of time. */
 
 import type { EndpointName } from '../domain/endpoint.ts'
+import type { HostView } from '../domain/hosts.ts'
 import type { StoreCause } from '../domain/reason-words.ts'
 
 export const RANGES = ['30m', '24h'] as const
@@ -126,6 +127,10 @@ export interface ServiceState {
   readonly workersWithStore: number
   /** Sites and API keys that the store has lost, by the worker that misses most. */
   readonly sitesLost: number
+  /** Those that share the store; empty with the embedded store. */
+  readonly hosts: readonly HostView[]
+  /** Between this host and the others, one line each. */
+  readonly differences: readonly string[]
   /** The clocks of this host and of the store, by the worker that finds most. */
   readonly clockApartSeconds: number
   /** By Redis, since it started. */

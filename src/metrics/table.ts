@@ -65,6 +65,11 @@ export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
   ),
 )
+/** Those of an alert too: a store forgets once. */
+const ANSWERS = [
+  ...TRAFFIC.keys(),
+  ...['verify 400 nonce-forgotten', 'verify-token 400 token-forgotten', 'siteverify 200 token-forgotten'],
+]
 const LIMITS = ENDPOINT_NAMES.flatMap(endpoint =>
   ENDPOINTS[endpoint].limits.map(({ policy }) => `${endpoint} ${policy}`),
 )
@@ -88,7 +93,7 @@ export const METRICS = {
   requests: counter(
     'powgate_requests_total',
     'Answers, by endpoint, status and outcome: ok, failed (a verification that did not pass), or why it was refused.',
-    { labels: ['endpoint', 'status', 'outcome'], fromStart: [...TRAFFIC.keys()], history: true },
+    { labels: ['endpoint', 'status', 'outcome'], fromStart: ANSWERS, history: true },
   ),
   requestSeconds: histogram(
     'powgate_request_duration_seconds',
@@ -161,7 +166,11 @@ export const METRICS = {
   ),
   sitesLost: gauge(
     'powgate_sites_lost',
-    'Sites and API keys that the store has lost and this service remembers.',
+    'Sites and API keys that the store has lost, or has an older copy of, and this service remembers.',
+  ),
+  hostsDiffer: gauge(
+    'powgate_hosts_differ',
+    'Differences between this host and the others of its store, for which each refuses what the others issue.',
   ),
   evictedKeys: gauge(
     'powgate_store_evicted_keys',

@@ -43,16 +43,11 @@ export class Totals {
   readonly #retired = { values: {} as Values, sites: {} as Record<string, Values> }
   /** In order of appearance, so that a site once counted separately stays so. */
   readonly #siteKeys = new Set<string>()
-  readonly #logLinesLost: () => number
-  readonly #sitesLost: () => number
+  readonly #found: () => Values
 
-  /**
-   * @param logLinesLost by the primary process itself
-   * @param sitesLost as the primary process finds it
-   */
-  constructor(logLinesLost = () => 0, sitesLost = () => 0) {
-    this.#logLinesLost = logLinesLost
-    this.#sitesLost = sitesLost
+  /** @param found what the primary process finds at any time */
+  constructor(found: () => Values = () => ({ logLinesLost: 0, sitesLost: 0, hostsDiffer: 0 })) {
+    this.#found = found
   }
 
   /**
@@ -80,8 +75,7 @@ export class Totals {
 
   /** Sums of the counters, and the gauges of the running workers. */
   values(): Values {
-    const own = { ...this.gauges, logLinesLost: this.#logLinesLost(), sitesLost: this.#sitesLost() }
-    const values: Values = { ...valuesOf(this.counts), ...own }
+    const values: Values = { ...valuesOf(this.counts), ...this.gauges, ...this.#found() }
     for (const snapshot of this.#snapshots()) addCounts(values, snapshot.values)
     addGauges(values, this.workers())
     return values

@@ -126,6 +126,7 @@ const REDEMPTION_REASONS = [
   'credentials-malformed',
   'token-malformed',
   'token-expired',
+  'token-forgotten',
   'token-other-site',
   'token-other-address',
   'token-used',

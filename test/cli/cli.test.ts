@@ -61,8 +61,8 @@ for (const kind of STORE_KINDS) {
         },
       ])
       assert.doesNotMatch(JSON.stringify(shown), /sk_|secret|[0-9a-f]{64}/i)
-      const { apiKeys: _, load, ...site } = shown
-      assert.deepEqual(load, { usualRate: 0 })
+      const { apiKeys: _, traffic, ...site } = shown
+      assert.deepEqual(traffic, {})
       assert.deepEqual(site, { siteKey, createdAt, updatedAt, ...rest })
       assert.deepEqual(await powgate.json('site list'), [site])
     })
@@ -249,24 +249,19 @@ for (const kind of STORE_KINDS) {
     test('a solving time in place of a base, what follows from it, and back', async () => {
       const { siteKey, ...created } = await powgate.json('site create --name timed --solve-ms 300')
       assert.deepEqual(created.difficulty, { base: 19, min: 16, max: 28, solveMs: 300 })
-      const assumed = {
-        solveMs: 300,
-        exactBase: 18.75,
-        medianSpeed: 12e6,
-        isLearned: false,
-        isAtBound: false,
-      }
-      assert.deepEqual((await powgate.json('site show', siteKey)).timing, assumed)
+      const { timing } = (await powgate.json('site show', siteKey)).traffic
+      assert.deepEqual([Object.keys(timing), timing.solveMs], [['solveMs', 'exactBase'], 300])
+      assert.ok(Math.abs(timing.exactBase - 19) <= 0.5)
       assert.match(
         await powgate.text('site show', siteKey),
-        /difficulty\.solveMs +300 .*base now +18\.75 bits\n +median device +12\.0 MH\/s, assumed/s,
+        /difficulty\.solveMs +300 .*base now +1[89]\.\d\d bits\n +within 300 ms +no visits at the base yet\n/s,
       )
       const narrow = await powgate.json(`site update ${siteKey} --min 20`)
       assert.deepEqual(narrow.difficulty, { base: 20, min: 20, max: 28, solveMs: 300 })
       const back = await powgate.json(`site update ${siteKey} --base 21`)
       assert.deepEqual(back.difficulty, { base: 21, min: 20, max: 28 })
-      assert.equal((await powgate.json('site show', siteKey)).timing, undefined)
-      assert.doesNotMatch(await powgate.text('site show', siteKey), /median device/)
+      assert.deepEqual((await powgate.json('site show', siteKey)).traffic, {})
+      assert.doesNotMatch(await powgate.text('site show', siteKey), /within/)
     })
   })
 }

@@ -112,7 +112,11 @@ describe('Redis is away', () => {
     const asked = await subject.visitor().challenge()
     assertRefused(asked, 503, 'unavailable')
     assert.equal(asked.headers['retry-after'], '1')
-    await eventually(10_000, 'they fail open', async () => (await subject.visitor().challenge()).status === 200)
+    await eventually(
+      10_000,
+      'they fail open',
+      async () => (await subject.visitor().challenge()).status === 200,
+    )
     for (let count = 0; count < 5; count++) {
       const visitor = subject.visitor()
       const solution = await visitor.solved()

@@ -115,6 +115,10 @@ describe('problems', () => {
       ],
       [{ isReady: false }, [/^bad Not ready/]],
       [{ sitesLost: 3 }, [/^bad The store has lost 3 sites/]],
+      [
+        { differences: ['POWGATE_TOKEN_SECONDS: 300 here, 600 on b:8080', 'another'] },
+        [/^bad Hosts of this store refuse .*\. POWGATE_TOKEN_SECONDS: 300 here, .* \(and 1 more\): set the/],
+      ],
       [{ clockApartSeconds: 7.2 }, [/^warn The clock is 7 s off that of Redis.*: see timedatectl/]],
       [{ evictedKeys: 1200 }, [/^warn Redis has evicted 1,200 keys .*: see its maxmemory and/]],
       [{ isReloadDone: false }, [/^warn The last SIGHUP took no effect.*: see the log/]],

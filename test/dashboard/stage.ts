@@ -24,6 +24,8 @@ export const WELL: ServiceState = {
   workersRunning: 2,
   workersWithStore: 2,
   sitesLost: 0,
+  hosts: ['a', 'b'].map(name => ({ name: `${name}:8080`, version: '0.1.0', startedAt: 0, workers: 2 })),
+  differences: [],
   clockApartSeconds: 0.9,
   evictedKeys: 0,
   isReloadDone: true,

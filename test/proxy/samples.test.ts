@@ -75,12 +75,12 @@ class Stage {
   readonly hosts: TestService[] = []
   site: TestSite = { siteKey: '', apiKey: '' }
   direct = ''
+  redis: RedisServer | undefined
   #port = 0
   #adminPort = 0
-  #redis: RedisServer | undefined
 
   async start(): Promise<void> {
-    this.#redis = await RedisServer.start()
+    this.redis = await RedisServer.start()
     this.#port = await freePort()
     this.#adminPort = await freePort()
     this.direct = `http://${HOSTS[0]}:${this.#port}`
@@ -93,9 +93,10 @@ class Stage {
       const env = {
         HOST: host,
         PORT: String(this.#port),
-        REDIS_URL: this.#redis.url,
+        REDIS_URL: this.redis.url,
         POWGATE_TRUSTED_PROXIES: '127.0.0.1',
         POWGATE_STORE_DEADLINE_MS: '5000',
+        POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
         POWGATE_DRAIN_SECONDS: '10',
       }
       this.hosts.push(await TestService.start('embedded', { ...env, ...Object.fromEntries(settings) }))
@@ -105,7 +106,7 @@ class Stage {
 
   async stop(): Promise<void> {
     for (const host of this.hosts) await host.stop()
-    await this.#redis?.stop()
+    await this.redis?.stop()
     this.certificates.remove()
   }
 
@@ -163,6 +164,8 @@ describe('samples of the documentation', () => {
         })
         test("one visitor's odd requests mark no healthy host as failed", () => staysUp(proxy, stage.site))
         test('a host that hangs is passed over', () => passesOver(proxy, stage))
+        test('hosts without Redis go on from memory; without any host pages can read a 503', () =>
+          staysReadable(proxy, stage))
       })
     })
   }
@@ -304,4 +307,23 @@ async function passesOver(proxy: FrontProxy, { hosts, site }: Stage): Promise<vo
   } finally {
     for (const one of pids) process.kill(one, 'SIGCONT')
   }
+}
+
+async function staysReadable(proxy: FrontProxy, { hosts, site, redis }: Stage): Promise<void> {
+  const ask = () => new QuickClient(proxy.url).challenge(site.siteKey, { from: freshAddress() })
+  const admin = `http://${HOSTS[0]}:${hosts[0]!.env.POWGATE_ADMIN_PORT}`
+  redis!.freeze()
+  try {
+    await eventually(30_000, 'no host is ready', async () => (await call(`${admin}/readyz`)).status === 503)
+    await sleep(3000)
+    assert.equal((await ask()).status, 200, proxy.output)
+  } finally {
+    redis!.thaw()
+  }
+  for (const host of hosts) await host.end()
+  const { status, json, headers } = await ask()
+  assert.deepEqual([status, json.code], [503, 'unavailable'])
+  assert.deepEqual([headers['retry-after'], headers['access-control-allow-origin']], ['1', '*'])
+  assert.equal(headers['content-type'], 'application/json')
+  for (const host of hosts) await host.boot()
 }

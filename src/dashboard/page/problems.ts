@@ -42,7 +42,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
   const problems: Problem[] = []
   const bad = (text: string) => problems.push({ level: 'bad', text })
   const warn = (text: string) => problems.push({ level: 'warn', text })
-  const { isReady, workers, workersRunning, workersWithStore, sitesLost } = service
+  const { isReady, workers, workersRunning, workersWithStore, sitesLost, differences } = service
   const { clockApartSeconds, evictedKeys, isReloadDone } = service
   const why = service.storeCauses.map(cause => STORE_CAUSES[cause]).join('; ')
   const because = why === '' ? '' : `: ${why}`
@@ -64,6 +64,10 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     bad(
       `The store has lost ${exact(sitesLost)} sites or API keys, served from memory: restart nothing, see the log.`,
     )
+  if (differences.length > 0) {
+    const more = differences.length > 1 ? ` (and ${differences.length - 1} more)` : ''
+    bad(`Hosts of this store refuse what the others issue. ${differences[0]}${more}: set the same on all.`)
+  }
   if (clockApartSeconds > CLOCK_APART_SECONDS_MAX)
     warn(
       `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,

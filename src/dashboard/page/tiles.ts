@@ -27,7 +27,8 @@ class Tile {
   }
 }
 
-const HEALTH = ['Service', 'Store', 'Workers'] as const
+const HEALTH = ['Service', 'Store', 'Workers', 'Hosts'] as const
+const HOSTS_SHOWN = 8
 const TRAFFIC = ['Challenges', 'Verifications', 'Redemptions', 'Passed', 'Refused', '/verify p99'] as const
 type Name = (typeof HEALTH | typeof TRAFFIC)[number]
 
@@ -56,8 +57,7 @@ export class Tiles {
     if (hasContact) this.#showHealth(data)
     else {
       this.#show('Service', 'No contact', 'unknown how it is', 'bad')
-      this.#show('Store', 'Unknown', 'no contact', 'bad')
-      this.#show('Workers', 'Unknown', 'no contact', 'bad')
+      for (const name of HEALTH.slice(1)) this.#show(name, 'Unknown', 'no contact', 'bad')
     }
     this.#showTraffic(data)
   }
@@ -75,6 +75,12 @@ export class Tiles {
     const replaced = crashes === 0 ? 'none crashed' : `${crashes} crashed, replaced`
     const level = workersRunning === 0 ? 'bad' : workersRunning < workers ? 'warn' : 'good'
     this.#show('Workers', `${workersRunning} of ${workers}`, replaced, level)
+    const hosts = service.hosts.slice(0, HOSTS_SHOWN).map(({ name, version, workers, startedAt }) => {
+      return `${name}: ${version}, ${workers} workers, up ${duration((nowMs - startedAt) / 1000)}`
+    })
+    const agree = service.differences.length === 0 ? 'good' : 'bad'
+    this.#tiles.get('Hosts')!.element.hidden = hosts.length === 0
+    this.#show('Hosts', String(service.hosts.length), hosts.join('\n'), agree)
   }
 
   #showTraffic({ lastMinute }: DashboardData): void {

@@ -1,0 +1,69 @@
+/** Two hosts on one Redis, and a third that differs: `powgate hosts`, `check`, the metric and the log tell of it. */
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { eventually } from '../harness/eventually.ts'
+import { type Observed, startObserved } from '../harness/metrics.ts'
+import { TestService } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+import { Powgate } from './cli-process.ts'
+
+let first: Observed
+let second: TestService
+before(async () => {
+  first = await startObserved('redis')
+  second = await TestService.start('embedded', { REDIS_URL: first.service.redis!.url })
+})
+after(async () => {
+  await second.stop()
+  await first.service.stop()
+})
+
+test('hosts that agree are listed; one that differs is told by hosts, check, the metric and the log', async () => {
+  const powgate = new Powgate(second.env)
+  const { hosts, differences } = await powgate.json('hosts')
+  const names = hosts.map(({ name }: { name: string }) => name)
+  const ports = [first.service, second].map(({ port }) => `:${port}`)
+  assert.deepEqual(names.map((name: string) => name.replace(/.*:/, ':')).sort(), ports.sort())
+  assert.deepEqual([differences, Object.keys(hosts[0])], [[], ['name', 'version', 'startedAt', 'workers']])
+  assert.match(
+    await powgate.text('hosts'),
+    /^HOST +VERSION +SINCE +WORKERS\n\S+:\d+ +\S+ +\S+Z +2\n\S+:\d+ .+\n\nThey agree\.\n$/,
+  )
+  assert.match(
+    await powgate.text('check'),
+    new RegExp(`other hosts +\\S+${ports.find(port => port !== `:${second.port}`)} \\(powgate `),
+  )
+  assert.equal((await first.scrape()).value('powgate_hosts_differ'), 0)
+
+  const store = await second.openSites()
+  const [note] = (await store.noteHost('')).living
+  const shared = { ...note!.shared, POWGATE_TOKEN_SECONDS: 600 }
+  await store.noteHost('other', { ...note!, id: 'other', name: 'zz:8080', shared })
+  const line = 'POWGATE_TOKEN_SECONDS: 300 here, 600 on zz:8080'
+  const found = (await powgate.json('hosts')).differences
+  assert.deepEqual(
+    found,
+    names.sort().map((name: string) => `${name}: ${line}`),
+  )
+  assert.ok((await powgate.text('hosts')).endsWith(`\n\n${found.join('\n')}\n`))
+  const check = await powgate.run('check --json')
+  const { ok, problems } = JSON.parse(check.out)
+  assert.deepEqual([check.code, ok, problems[0]], [1, false, line])
+  assert.match(
+    problems[1],
+    /^the hosts of one store must agree, .*set the same, or stop .*zz:8080 \(powgate /,
+  )
+  await eventually(20_000, 'the difference is seen', async () => {
+    return (await first.scrape()).value('powgate_hosts_differ') === 1
+  })
+  assert.match(first.service.output, /hosts of this store differ/)
+  await store.noteHost('other', null)
+  await store.close()
+})
+
+test('with the embedded store there is one host', async () => {
+  const powgate = new Powgate({ POWGATE_DATA_DIR: temporaryDir('hosts') })
+  assert.equal(await powgate.text('hosts'), 'The embedded store has one host: this machine.\n')
+  assert.deepEqual(await powgate.json('hosts'), { hosts: [], differences: [] })
+})
