@@ -16,6 +16,8 @@ import { type SiteStore, StoreSetupError } from '../store/store.ts'
 import { VERSION } from '../version.ts'
 
 const NOTE_MS = 5000
+/** A store that is away must not delay the end of the process. */
+const LEAVE_MS = 500
 /** Raised when nonces or tokens get another form. */
 const FORM = 1
 
@@ -76,7 +78,8 @@ export class Hosts {
     const config = this.#config
     if (config === undefined) return
     this.#config = undefined
-    await this.#withStore(config, store => store.noteHost(this.#id, null)).catch(() => {})
+    const left = this.#withStore(config, store => store.noteHost(this.#id, null)).catch(() => {})
+    await Promise.race([left, sleep(LEAVE_MS)])
   }
 
   async #keep(): Promise<void> {

@@ -159,7 +159,7 @@ function settingTests(subject: Subject): void {
   test('§3 fact 1, decided: challenges that one /48 hoards while they are cheap are refused once it sends too many', async () => {
     const { siteKey } = await subject.createSite()
     await seedQuietHours(subject.service, siteKey, 300) // while traffic is usual, a network costs three bits at most
-    const many = Array.from({ length: 80 }, (_, index) => through(`2001:db8:cc:${index.toString(16)}00::1`))
+    const many = Array.from({ length: 110 }, (_, index) => through(`2001:db8:cc:${index.toString(16)}00::1`))
     const hoard = await Promise.all(many.map(one => subject.client.solved(siteKey, one)))
     const statuses = []
     for (const [index, one] of many.entries()) {
@@ -169,13 +169,14 @@ function settingTests(subject: Subject): void {
       assertRefused(answer, 400, 'expired-nonce')
       assertRefused(await subject.client.verify(siteKey, hoard[index]!, one), 400, 'nonce-used')
     }
-    // 30 a minute are free, and a doubling costs three bits, for which the price holds.
+    // 30 a minute are free, and a doubling costs three bits, for which the price holds: 60. While a network is quiet, one proof
+    // in four counts, for four, so chance moves that: to 53 at least, and beyond 100 once in 10,000 runs.
     assert.ok(
-      statuses.slice(0, 59).every(status => status === 200),
+      statuses.slice(0, 50).every(status => status === 200),
       `${statuses}`,
     )
     assert.ok(
-      statuses.slice(64).every(status => status === 400),
+      statuses.slice(100).every(status => status === 400),
       `${statuses}`,
     )
   })
@@ -265,6 +266,7 @@ test('a redemption is remembered for as long as its challenge could yield anothe
   t.after(() => long.stop())
   const { siteKey, apiKey } = await long.createSite({ difficulty: CONSTANT_DIFFICULTY })
   const { token } = await visit(long, siteKey)
+  assert.equal(await long.end('SIGTERM'), 0) // beside a host that lives, other lifetimes are refused
   const short = await TestService.start('embedded', {
     REDIS_URL: long.env.REDIS_URL!,
     POWGATE_CHALLENGE_SECONDS: '10',

@@ -41,7 +41,7 @@ export class TokenMint {
   }
 
   /**
-   * A challenge of a site. By default it is issued now, any counter solves it, and its epoch is that of the tokens (which the
+   * A challenge of a site. By default it is issued now, any counter solves it (on a site that is FREE), and its epoch is that of the tokens (which the
    * store accepts, unless the store is a Cluster).
    */
   nonce(

@@ -7,6 +7,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../harness/client.ts'
+import { FREE } from '../../harness/load/traffic.ts'
 import { freePort } from '../../harness/ports.ts'
 import { childPids } from '../../harness/processes.ts'
 import { v2Header } from '../../harness/proxy-header.ts'
@@ -24,7 +25,7 @@ import {
   randomOf,
 } from '../bad-inputs.ts'
 import { KeptMemory, SettledMemory } from '../memory.ts'
-import { EASY, TokenMint } from '../redemptions.ts'
+import { TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { Lanes } from '../wire.ts'
 
@@ -90,7 +91,7 @@ async function underPart(run: Run, part: Part): Promise<void> {
       ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
       : {}),
   })
-  const site = await service.createSite({ difficulty: EASY })
+  const site = await service.createSite({ difficulty: FREE })
   await untilReady(service.url, site)
   const workers = childPids(service.pid)
   const memory = new SettledMemory(kept, service)

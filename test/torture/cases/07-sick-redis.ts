@@ -3,11 +3,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { FINGERPRINT, HONEST_ENVIRONMENT } from '../../harness/client.ts'
 import { eventually } from '../../harness/eventually.ts'
+import { FREE } from '../../harness/load/traffic.ts'
 import { type TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
 import { challengeRequest, untilReady } from '../../proxy/observer.ts'
 import type { Call, History } from '../history.ts'
 import type { Random } from '../random.ts'
-import { attempt, EASY, TokenMint } from '../redemptions.ts'
+import { attempt, TokenMint } from '../redemptions.ts'
 import type { Run, TortureCase } from '../run.ts'
 import { PASSWORD, Patient, SICKNESSES, type Sickness } from '../sicknesses.ts'
 import { type Ending, JSON_TYPE, Lanes, Pool, requestText } from '../wire.ts'
@@ -89,7 +90,7 @@ class Ward {
       POWGATE_REDIS_PASSWORD: PASSWORD,
       POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
     })
-    const site = await service.createSite({ difficulty: EASY })
+    const site = await service.createSite({ difficulty: FREE })
     const mint = await TokenMint.open(service.url, site, run.random.fork())
     // A worker that has never read the site could not answer while its store is away.
     await untilReady(service.url, site)

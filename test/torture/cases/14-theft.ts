@@ -6,6 +6,7 @@ import { readToken, type TokenClaims } from '../../../src/domain/token.ts'
 import type { Solution } from '../../../src/protocol/wire.ts'
 import { Client, HONEST_ENVIRONMENT } from '../../harness/client.ts'
 import { type Answer, closeIdleConnections, freshAddress } from '../../harness/http.ts'
+import { FREE } from '../../harness/load/traffic.ts'
 import {
   STORE_KINDS,
   type StoreKind,
@@ -93,8 +94,9 @@ class Scene {
   }
 
   static async open(run: Run, service: TestService): Promise<Scene> {
-    const site = await service.createSite({ difficulty: EASY })
-    const other = await service.createSite({ difficulty: EASY })
+    const difficulty = run.isFull ? EASY : FREE
+    const site = await service.createSite({ difficulty })
+    const other = await service.createSite({ difficulty })
     await untilReady(service.url, site)
     const mint = await TokenMint.open(service.url, site, run.random)
     return new Scene(run, service.url, site, other, mint)
