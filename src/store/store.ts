@@ -36,7 +36,7 @@ export interface ChallengeRequest {
 export interface Metering {
   /** From `meterNames`: what all networks of the site share. */
   readonly shared: readonly string[]
-  /** From `networkKeys`; empty if its networks are not counted. */
+  /** From `networkKeys`, one for each level; empty if its networks are not counted. */
   readonly networks: readonly string[]
   readonly isV4: boolean
   /** Proofs a minute of repeat sources that the operator expects of the site. */

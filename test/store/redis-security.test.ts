@@ -51,7 +51,7 @@ async function exercise(store: RedisStore): Promise<void> {
     const addressKey = freshKey()
     const metering = {
       shared: meterNames(SITE, false),
-      networks: [addressKey.slice(0, 6)],
+      networks: [addressKey.slice(0, 6), addressKey.slice(0, 4)],
       isV4: true,
       expected: 0,
       counts: true,
