@@ -167,7 +167,7 @@ test('a process vouches for a time that it has measured, from when it asked, and
   let passedMs = 0
   t.mock.method(performance, 'now', () => askedAtMs + passedMs)
   passedMs = 40
-  clock.learn(Buffer.from([0, 0, 0, 7, 0xff, 0xff, 0xf0, ...new Array(8).fill(0)]), askedAtMs)
+  clock.learn(Buffer.from([0, 0, 0, 7, 0xff, 0xff, 0xf0, ...new Array(16).fill(0)]), askedAtMs)
   assert.equal(clock.expected(), `${0xfffff0 + 40 - WRAP_MS} 7`)
   passedMs = 3_600_000
   assert.equal(clock.expected(), `${(0xfffff0 + 3_600_000) % WRAP_MS} 7`)
