@@ -50,12 +50,18 @@ export class BridgedStore implements RequestStore {
 
   epochOf = (key: string) => this.#store.epochOf(key)
   awayMs = (key: string) => this.#store.awayMs(key)
-  nonceEpoch = (addressKey: string, siteKey: string) => this.#store.nonceEpoch(addressKey, siteKey)
   nonceEpochs = (siteKey: string) => this.#store.nonceEpochs(siteKey)
   formerNonceEpochs = (addressKey: string, siteKey: string) =>
     this.#store.formerNonceEpochs(addressKey, siteKey)
   redeemToken = (request: RedemptionRequest, done: Done<RedemptionAdmission>) =>
     this.#store.redeemToken(request, done)
+
+  /** None while the site's shard of a Cluster is away: a failover forgets the tokens that would be issued meanwhile. */
+  nonceEpoch(addressKey: string, siteKey: string): number | undefined {
+    const awayMs = this.#store.awayMs(siteKey)
+    if (awayMs > 0 && awayMs < this.#options.failOpenAfterMs) return undefined
+    return this.#store.nonceEpoch(addressKey, siteKey)
+  }
 
   admitChallenge(request: ChallengeRequest, done: Done<ChallengeAdmission>): void {
     this.#store.admitChallenge(request, answer => {

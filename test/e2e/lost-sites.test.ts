@@ -28,7 +28,10 @@ const REFUSED_LINE = 'nothing is renewed: the store lacks sites'
 const pause = (ms: number) => new Promise(resolve => setTimeout(resolve, ms))
 
 async function start(context: TestContext) {
-  const observed = await startObserved('redis', STEADY_LOAD_SETTINGS)
+  const observed = await startObserved('redis', {
+    ...STEADY_LOAD_SETTINGS,
+    POWGATE_FAIL_OPEN_AFTER_SECONDS: '0',
+  })
   context.after(() => observed.service.stop())
   const site = await observed.service.createSite({ difficulty: { base: 16, min: 16, max: 16 } })
   const unused = await observed.service.createSite()

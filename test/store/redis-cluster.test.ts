@@ -5,6 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { ownerKey } from '../../src/domain/address.ts'
 import { fnv1a } from '../../src/domain/bytes.ts'
+import { BridgedStore } from '../../src/store/bridge.ts'
 import { evenlySpreadTags, slotOf } from '../../src/store/redis/connection.ts'
 import type { RedisStore, RedisStoreOptions } from '../../src/store/redis/store.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -103,7 +104,15 @@ test("redis cluster: a challenge is bound to the memory of its site's redemption
     addressKey = freshKey()
   const [site, address, nonce] = epochs()
   assert.ok(store.requests.nonceEpochs(SITE).includes(nonce!))
+  const bridged = (failOpenAfterMs: number) => {
+    const failOpen = { challenge: true, verify: true }
+    return new BridgedStore(store.requests, { workers: 1, failOpen, failOpenAfterMs }, Date.now)
+  }
+  assert.equal(bridged(10_000).nonceEpoch(addressKey, SITE), nonce)
   await node.kill()
+  // A token issued now would be refused after the failover, though the shard of the address answers.
+  await eventually(20_000, 'none', () => bridged(10_000).nonceEpoch(addressKey, SITE) === undefined)
+  assert.equal(bridged(0).nonceEpoch(addressKey, SITE), nonce)
   await node.boot()
   await eventually(20_000, 'the loss is noticed', () => store.requests.epochOf(SITE) !== site)
   const [, addressAfter, nonceAfter] = epochs()

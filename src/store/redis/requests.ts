@@ -4,6 +4,7 @@
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
  *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/answers.lua)
+ *   <prefix>:{<shard>}:turns            how many turns have spent a nonce or redeemed a token, as an older copy of the data shows
  *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
  *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute
  *   <prefix>:{<shard>}:m:<network>      meter of a network        5 minutes for each proof it knows, at most a week

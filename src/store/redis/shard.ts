@@ -73,6 +73,7 @@ export class Shard {
   readonly keyPrefix: string
   readonly #epochKey: string
   readonly #processKey: string
+  readonly #turnsKey: string
   readonly #probeOperation: Operation
   readonly slot: number
   readonly #connection: Connection
@@ -100,6 +101,7 @@ export class Shard {
     this.keyPrefix = Buffer.from(options.keyPrefix).toString('latin1')
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
+    this.#turnsKey = `${this.keyPrefix}turns`
     this.#probeOperation = probeOperation(`${this.keyPrefix}never`)
     this.slot = slotOf(this.#epochKey)
   }
@@ -191,7 +193,7 @@ export class Shard {
       String(this.#options.shards),
     ]
     return orByText(TURN, async (how, code) => {
-      const command = turn.call(how, code, [this.#epochKey, this.#processKey], values)
+      const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#turnsKey], values)
       try {
         return await place.sendCommand(command)
       } catch (error) {

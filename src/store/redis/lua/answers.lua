@@ -18,7 +18,7 @@
 -- (A shorter step takes less from a record than the minute for which records are kept beyond their time.)
 --
 -- A copy of older data may be put back while the process runs (RESTORE, MIGRATE, SWAPDB): no start and no role tells of it. So
--- each turn that spends a nonce or redeems a token counts up a number beside the epoch, and each caller says the highest
+-- each turn that spends a nonce or redeems a token counts up a number in a key of its own, and each caller says the highest
 -- number that it was ever answered. If the memory's is lower, what was redeemed since may be gone: the epoch is replaced, and
 -- the number goes on from the caller's. Callers ask four times a second at least, so each knows of redemptions by others.
 --
@@ -33,16 +33,21 @@ local STEP = 30000
 local NOTED_EVERY = 1000
 local EXPECTED_MAX = 3600000 -- at most half of WRAP, because `now` and `expected` are modulo WRAP
 
-local epoch_text, written_turns = string.match(value_of(1), '^(%d+) ?(%d*)$')
-local turns, seen = tonumber(written_turns) or 0, tonumber(ARGV[5])
+local epoch_text = value_of(1)
+local turns, seen = tonumber(value_of(3)) or 0, tonumber(ARGV[5])
 local checked_at = tonumber(ARGV[3])
 local is_older = turns < seen
 
 local function write_epoch()
-  call('SET', KEYS[1], string.format('%s %.0f', epoch_text, turns))
+  call('SET', KEYS[1], epoch_text)
 end
 
-if not epoch_text or is_older or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then
+local function write_turns(number)
+  turns = number
+  call('SET', KEYS[3], string.format('%.0f', number))
+end
+
+if epoch_text == '' or is_older or not checked_at or (now - checked_at) % WRAP > CHECK_HOLDS then
   -- The process, and where its data came from: the second replication id changes with every promotion.
   local run = string.match(call('INFO', 'server'), 'run_id:(%w+)')
   if not run then return redis.error_reply('ERR this server tells no run_id, by which a restart would be seen') end
@@ -51,7 +56,7 @@ if not epoch_text or is_older or not checked_at or (now - checked_at) % WRAP > C
   local since = noted_at and wall - tonumber(noted_at)
   local stepped = noted_at and ARGV[1] == '' and math.abs(since) > STEP
   local expected, expecting_epoch = string.match(ARGV[4], '^(%d+) (%d+)$')
-  if stepped and not is_older and expected and epoch_text and noted == process then
+  if stepped and not is_older and expected and epoch_text ~= '' and noted == process then
     local is_now = expecting_epoch == epoch_text and since > 0 and since <= EXPECTED_MAX + STEP
       and (now - tonumber(expected) + STEP) % WRAP <= 2 * STEP
     if not is_now then return redis.error_reply('OTHERTIME the clock of Redis was set, or this call is late') end
@@ -60,10 +65,10 @@ if not epoch_text or is_older or not checked_at or (now - checked_at) % WRAP > C
   local is_due = noted ~= process or since < 0 or since >= NOTED_EVERY
   local evicted = (is_due or noted_evicted ~= '') and string.match(call('INFO', 'stats'), 'evicted_keys:(%d+)') or '0'
   local has_evicted = evicted ~= '0' and evicted ~= noted_evicted
-  if not epoch_text or is_older or noted ~= process or stepped or has_evicted then
+  if epoch_text == '' or is_older or noted ~= process or stepped or has_evicted then
     epoch_text = ARGV[2]
-    turns = math.max(turns, seen) + 1
     write_epoch()
+    write_turns(math.max(turns, seen) + 1)
     noted = nil
   end
   if is_due or not noted then
@@ -80,9 +85,7 @@ local has_used = false -- whether this turn has spent a nonce or redeemed a toke
 
 -- Counts the turn. A copy of the data from before it is then known as older.
 local function note_use()
-  if not has_used then return end
-  turns = turns + 1
-  write_epoch()
+  if has_used then write_turns(turns + 1) end
 end
 
 local function answer(status, first, second)

@@ -8,7 +8,7 @@ local NO_METER = string.rep('\0', 24)
 local exp, abs = math.exp, math.abs
 
 local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST_METER = 2 -- keys before them
+local FIRST_METER = 3 -- keys before them
 local ALL = 1
 local LEVEL_INDEXES = { [0] = '', [4] = '>I2I2', [6] = '>I2I2I2' } -- by the bytes of the numbers
 local meters = {} -- those that changed, by number
