@@ -27,7 +27,8 @@ export class Hosts {
   readonly #log: Logger
   readonly #id = randomBytes(6).toString('hex')
   readonly #startedAt = Date.now()
-  #config: Config | undefined
+  #own: HostNote | undefined
+  #store: (Noting & { close(): Promise<void> }) | undefined
   #told = ''
   /** As last heard. */
   living: readonly HostNote[] = []
@@ -38,8 +39,8 @@ export class Hosts {
 
   /** Between this host and the living ones, one line each. */
   get differences(): string[] {
-    if (this.#config === undefined) return []
-    const own = this.#noteOf(this.#config)
+    const own = this.#own
+    if (own === undefined) return []
     return this.living.filter(({ id }) => id !== own.id).flatMap(other => differences(own, other))
   }
 
@@ -50,50 +51,51 @@ export class Hosts {
    */
   async join(config: Config, isShardsSet: boolean): Promise<Config> {
     if (config.redis === undefined) return config
-    return this.#withStore(config, async store => {
-      const { joined, found } = await tryJoin(store, config, isShardsSet)
-      if (found.length > 0) throw new StoreSetupError(found.join('\n'))
-      const noted = await store.noteHost(this.#id, this.#noteOf(joined), joined.redisShards)
-      this.living = noted.living
-      this.#use(joined)
-      return joined
-    })
+    const store = await openSiteStore(config)
+    const { joined, found } = await tryJoin(store, config, isShardsSet)
+    if (found.length > 0) {
+      await store.close()
+      throw new StoreSetupError(found.join('\n'))
+    }
+    this.#own = noteOf(joined, this.#id, this.#startedAt)
+    this.living = (await store.noteHost(this.#id, this.#own, joined.redisShards)).living
+    this.#store = store
+    void this.#keep()
+    return joined
   }
 
-  /** From now on with these settings. */
-  #use(config: Config): void {
-    const isFirst = this.#config === undefined
-    this.#config = config
-    if (isFirst) void this.#keep()
-  }
-
-  /** After a roll. */
+  /** After a roll: from now on with these settings. */
   async use(config: Config): Promise<void> {
-    if (this.#config === undefined || config.redis === undefined) return
-    this.#config = config
-    await this.#withStore(config, store => this.#note(store)).catch(() => {})
+    const before = this.#store
+    if (before === undefined || config.redis === undefined) return
+    this.#own = noteOf(config, this.#id, this.#startedAt)
+    const store = await openSiteStore(config).catch(() => undefined)
+    if (store !== undefined) {
+      this.#store = store
+      await before.close()
+    }
+    await this.#note()
   }
 
   async leave(): Promise<void> {
-    const config = this.#config
-    if (config === undefined) return
-    this.#config = undefined
-    const left = this.#withStore(config, store => store.noteHost(this.#id, null)).catch(() => {})
-    await Promise.race([left, sleep(LEAVE_MS)])
+    const store = this.#store
+    this.#store = undefined
+    if (store === undefined) return
+    await Promise.race([store.noteHost(this.#id, null).catch(() => {}), sleep(LEAVE_MS)])
   }
 
   async #keep(): Promise<void> {
-    while (this.#config !== undefined) {
+    while (this.#store !== undefined) {
       await sleep(NOTE_MS, undefined, { ref: false })
-      const config = this.#config
-      // The workers say when the store is away.
-      if (config !== undefined) await this.#withStore(config, store => this.#note(store)).catch(() => {})
+      await this.#note()
     }
   }
 
-  async #note(store: Noting): Promise<void> {
-    if (this.#config === undefined) return
-    this.living = (await store.noteHost(this.#id, this.#noteOf(this.#config))).living
+  async #note(): Promise<void> {
+    // The workers say when the store is away.
+    const noted = await this.#store?.noteHost(this.#id, this.#own).catch(() => undefined)
+    if (noted === undefined) return
+    this.living = noted.living
     const found = this.differences
     const text = found.join('\n')
     if (text === this.#told) return
@@ -101,19 +103,6 @@ export class Hosts {
     if (found.length > 0)
       this.#log.warn({ differences: found }, 'hosts of this store differ: each refuses what the others issue')
     else this.#log.info('the hosts of this store agree again')
-  }
-
-  #noteOf(config: Config): HostNote {
-    return noteOf(config, this.#id, this.#startedAt)
-  }
-
-  async #withStore<Result>(config: Config, action: (store: Noting) => Promise<Result>): Promise<Result> {
-    const store = await openSiteStore(config)
-    try {
-      return await action(store)
-    } finally {
-      await store.close()
-    }
   }
 }
 
