@@ -54,7 +54,7 @@ test('redis: one event-loop turn is one script call, and at most 128 operations 
   await turn(3)
   await admin.config('RESETSTAT')
   await turn(90)
-  // The store's own probe may fall in between: once a second.
+  // The store's own probe may fall in between: four times a second.
   assert.ok((await scriptCalls()) <= 2, String(await scriptCalls()))
   await admin.config('RESETSTAT')
   await turn(384)

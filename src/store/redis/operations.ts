@@ -27,8 +27,8 @@ const MARK_LOW = 0x10000
 const MARK_BIT = 0x80
 
 /** 'P' */
-export function probeOperation(key: string): Operation {
-  return plain([key], 'P')
+export function probeOperation(key: string, writes: boolean): Operation {
+  return plain([key], writes ? 'PW' : 'P')
 }
 
 /** An operation without meters. */

@@ -50,6 +50,8 @@ const OPERATIONS_MAX = 128
 const FLIGHTS_MAX = 256
 /** So soon each worker knows of what others redeemed; see lua/answers.lua. */
 const PROBE_WHEN_UP_MS = 250
+/** One probe in so many writes, as an append-only file keeps each write: a server that takes none is known within a second. */
+const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
 const PROBE_WHEN_HELD_MS = 10
@@ -75,6 +77,8 @@ export class Shard {
   readonly #processKey: string
   readonly #turnsKey: string
   readonly #probeOperation: Operation
+  readonly #writingProbe: Operation
+  #probes = 0
   readonly slot: number
   readonly #connection: Connection
   readonly #options: ShardOptions
@@ -102,7 +106,8 @@ export class Shard {
     this.#epochKey = `${this.keyPrefix}epoch`
     this.#processKey = `${this.keyPrefix}look`
     this.#turnsKey = `${this.keyPrefix}turns`
-    this.#probeOperation = probeOperation(`${this.keyPrefix}never`)
+    this.#probeOperation = probeOperation(`${this.keyPrefix}never`, false)
+    this.#writingProbe = probeOperation(`${this.keyPrefix}never`, true)
     this.slot = slotOf(this.#epochKey)
   }
 
@@ -277,12 +282,13 @@ export class Shard {
     if (!this.#closed) this.#probeTimer = setTimeout(this.#probe, afterMs).unref()
   }
 
-  /** Runs the real script with an operation that writes; its answer decides whether the shard is up. */
+  /** Runs the real script, now and then with an operation that writes; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
     const place = this.#connection.placeOf(this.slot)
     if (this.isUp && place !== undefined && place === this.#place) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
-      this.#add(this.#probeOperation, () => {})
+      const writes = this.#probes++ % PROBES_A_WRITE === 0
+      this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
     this.#scheduleProbe(this.#held.length > 0 ? PROBE_WHEN_HELD_MS : PROBE_WHEN_LOST_MS)
@@ -311,7 +317,7 @@ export class Shard {
       this.#heardAtMs = performance.now()
     }
     const turn = new Turn()
-    turn.add(this.#probeOperation, () => {})
+    turn.add(this.#writingProbe, () => {})
     const { deadlineMs } = this.#options
     this.#call(turn, place).then(
       reply => {

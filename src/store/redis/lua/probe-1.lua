@@ -1,10 +1,10 @@
--- P: writes the epoch again, so that a replica or a full memory shows.
+-- P: tells the epoch and the number of turns.
 -- KEYS     a key that never exists: while a Cluster moves the slot to another node, calls with new keys do not run, and so
 --          the probe does not either
--- ARGV     | 'P' |
+-- ARGV     | 'P' | 'W' to write the epoch again, so that a replica or a full memory shows |
 -- returns  1, 0, 0
-operations[80] = function(keys)
-  write_epoch()
+operations[80] = function(keys, operation)
+  if #operation > 1 then write_epoch() end
   answer(1, 0, 0)
   return keys + 1
 end

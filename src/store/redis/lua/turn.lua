@@ -5,7 +5,8 @@
 --          expected time: that time plus what has passed since by the caller's clock, and the reply's epoch, or '' |
 --          highest number of turns that the caller was ever answered | number of meters | number of shards |
 --          then each operation: its letter and its fields, big endian
--- returns  one string: | shard epoch 4 | time of the last check 3 | time 8 | number of turns 8 | then for each operation | status 1 | 3 | 3 |
+-- returns  one string: | shard epoch 4 | time of the last check 3 | time 8 | number of turns 8 |
+--          then for each operation | status 1 | 3 | 3 |
 --          then each meter 24, with the proofs of this turn; zeros if there is none |
 --          One string, because a client decodes a list integer by integer.
 local keys = FIRST_METER + meter_count + 1
