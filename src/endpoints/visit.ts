@@ -144,7 +144,7 @@ function meteringOf({ site, address, isKnown }: AllowedVisit, isInTime: boolean 
     shared: site.meterNames,
     networks: isKnown || isOperatorsOwn(address) ? NO_NETWORKS : networkKeys(address),
     isV4: isV4(address),
-    expected: (site.record.usualRate ?? 0) * MINUTE_SECONDS,
+    expected: expectedOf(site),
     counts: !isKnown && site.test === undefined,
     isInTime,
   }
@@ -156,8 +156,12 @@ export function trafficAround(
   meters: Meters | undefined,
 ): Traffic {
   if (meters === undefined) return isKnown ? { ...NO_TRAFFIC, isKnownNetwork: true } : NO_TRAFFIC
-  const expected = (site.record.usualRate ?? 0) * MINUTE_SECONDS
-  return trafficOf(meters, { isV4: isV4(address), expected }, isKnown)
+  return trafficOf(meters, { isV4: isV4(address), expected: expectedOf(site) }, isKnown)
+}
+
+/** Proofs a minute of repeat sources that the operator expects. */
+function expectedOf({ record }: Site): number {
+  return (record.usualRate ?? 0) * MINUTE_SECONDS
 }
 
 function ownLimits(address: number | undefined, site: number | undefined): PolicyList | undefined {
