@@ -173,11 +173,11 @@ function tokensOverTolerated(result: Result): number {
 function usualAfterADay(times: number): number {
   const { siteFastMs, slowMs } = DEFAULT_POLICY
   const repeat = { ...newMeter(0), sinceMs: -10 * slowMs, fast: siteFastMs / 1000, slow: SECONDS_PER_DAY }
-  const meters = metersFrom([newMeter(0), repeat, newMeter(0)], [])
+  const meters = metersFrom([newMeter(0), repeat, newMeter(0)], 3)
   const before = siteRates(meters.site).repeat.usual
   for (let ms = 0; ms < SECONDS_PER_DAY * 1000; ms += 1000 / times) {
     fadeAll(meters, ms)
-    addProof(meters, { isV4: true, accepted: 2, expected: 0, draw: 0 })
+    addProof(meters, { isV4: true, expected: 0 }, 2, 0)
   }
   return siteRates(meters.site).repeat.usual / before
 }

@@ -93,9 +93,9 @@ export class Service implements Policy {
     if (!isRight) return { status: 'failed' }
     const { failures, accepted } = admitted
     const meters = this.#metersOf(address)
-    const proof = { isV4: isV4(address), accepted, expected: 0, draw }
-    addProof(meters, proof, this.#shards)
-    const traffic = trafficOf(meters, proof, false)
+    const source = { isV4: isV4(address), expected: 0 }
+    addProof(meters, source, accepted, draw, this.#shards)
+    const traffic = trafficOf(meters, source, false)
     const bounds = { ...SITE_DEFAULTS.difficulty, base: challenge.base }
     if (isUnderpriced(challenge.bits, bounds, accepted, traffic)) return { status: 'expired' }
     const isOthers = failures > 1 && isShared(failures, accepted)
@@ -120,8 +120,9 @@ export class Service implements Policy {
   #metersOf(address: Address): Meters {
     const shard = fnv1a(ownerKey(limitKey(address, IPV6_PREFIX_BITS))) % this.#shards
     const meter = (name: string) => this.#meter(`{${shard}}:${name}`)
-    const networks = networkKeys(address).map(key => meter(`m:${key}`))
-    const meters = metersFrom(meterNames(SITE.siteKey, false).map(meter), networks)
+    const shared = meterNames(SITE.siteKey, false)
+    const names = [...shared, ...networkKeys(address).map(key => `m:${key}`)]
+    const meters = metersFrom(names.map(meter), shared.length)
     fadeAll(meters, this.#clock.nowMs)
     return meters
   }

@@ -72,11 +72,9 @@ function challenge(): SyncWork {
     const addressKey = addressKeyOf(address)
     // The store would say.
     const counts = { challenges: addressKey.length & 3, limit: 30, failures: 0, accepted: 0 }
-    const [shared, networks] = [SITE.meterNames, networkKeys(address)].map(names =>
-      names.map(() => newMeter(NOW_MS)),
-    )
+    const meters = [...SITE.meterNames, ...networkKeys(address)].map(() => newMeter(NOW_MS))
     const source = { isV4: isV4(address), expected: 0 }
-    const traffic = trafficOf(metersFrom(shared!, networks!), source, false)
+    const traffic = trafficOf(metersFrom(meters, SITE.meterNames.length), source, false)
     const difficulty = difficultyOf(SITE.record.difficulty, climbOf(counts, traffic))
     const nonce = nonceFor(NOW_MS, randomBits, bindingFor(address))
     const expiresAt = NOW_MS + CHALLENGE_LIFETIME_MS

@@ -5,6 +5,7 @@
  */
 
 import { isIPv4, isIPv6 } from 'node:net'
+import { OWNER_BITS } from './policy.ts'
 
 /** 16 one-byte characters. */
 export type Address = string
@@ -145,8 +146,8 @@ export function limitKey(address: Address, v6PrefixBits: number): string {
 }
 
 /**
- * Keys of the networks around an address whose proofs are counted, as hexadecimal prefixes in the order of the policy's
- * levels: /24 and /16 of IPv4; /56, /48 and /32 of IPv6. The lengths of all five differ.
+ * Keys of the networks around an address whose proofs are counted, as hexadecimal prefixes: the owner's network, then the
+ * wide one. /24 and /16 of IPv4, /48 and /32 of IPv6; the lengths of all four differ.
  */
 export function networkKeys(address: Address): readonly string[] {
   const hex = (from: number, to: number) => {
@@ -159,14 +160,14 @@ export function networkKeys(address: Address): readonly string[] {
     return [wide + hex(14, 15), wide]
   }
   const wide = hex(0, 4)
-  const owner = wide + hex(4, 6)
-  return [owner + hex(6, 7), owner, wide]
+  return [wide + hex(4, 6), wide]
 }
 
-const [V4_DIGITS, V4_OWNER_DIGITS, V6_OWNER_DIGITS, LAST_DIGIT] = [8, 6, 12, 0x66]
+const [V4_DIGITS, V4_OWNER_DIGITS, V6_OWNER_DIGITS] = [8, OWNER_BITS.v4 / 4, OWNER_BITS.v6 / 4]
+const LAST_DIGIT = 0x66
 
 /**
- * The network that usually has one owner, an IPv4 /24 or an IPv6 /48: on a Cluster, one shard has all that is kept of it.
+ * The owner's network (OWNER_BITS): on a Cluster, one shard has all that is kept of it.
  *
  * @param key from `limitKey`, `windowOfRefused` or `windowOfKnown`
  */

@@ -14,7 +14,7 @@ import {
   siteBudget,
   type Traffic,
 } from './meters.ts'
-import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel } from './policy.ts'
+import { DEFAULT_POLICY, type DifficultyPolicy, type NetworkLevel, OWNER_BITS } from './policy.ts'
 
 export interface DifficultyBounds {
   readonly base: number
@@ -114,10 +114,10 @@ function trafficClimb(accepted: number, traffic: Traffic, policy: DifficultyPoli
   let most = isKnownNetwork ? 1 : Number.POSITIVE_INFINITY
   let isOwnerAbove = false
   for (const one of networks) {
-    const { slope, free, kind } = levelOf(one, policy)
+    const { slope, free } = levelOf(one, policy)
     const excess = one.recent / networkBudget(one, free, growth, policy)
     const allowed = historyBits(one, policy)
-    if (kind === 'owner') {
+    if (one.prefixBits === OWNER_BITS.v4 || one.prefixBits === OWNER_BITS.v6) {
       most = Math.ceil(allowed)
       isOwnerAbove = excess > 1
     }

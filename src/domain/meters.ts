@@ -19,6 +19,8 @@ export interface Meter {
   atMs: number
   fast: number
   slow: number
+  /** Whether a proof was counted since it was read, so that it must be written. */
+  isChanged: boolean
 }
 
 /** Proofs a minute. */
@@ -45,20 +47,16 @@ export interface SolveMeters {
 export interface Meters {
   readonly all: Meter
   readonly site: SiteMeters & SolveMeters
-  /** In the order of the policy's levels; empty where no network is counted. */
+  /** The owner's network and the wide one; empty where no network is counted. */
   readonly networks: readonly Meter[]
 }
 
-/** What an accepted proof says of its source. */
-export interface MeteredProof {
+/** What is known of a proof's source before the store is asked. */
+export interface ProofSource {
   readonly isV4: boolean
-  /** Accepted proofs of its address in the last minutes, before this one. */
-  readonly accepted: number
   /** Proofs a minute of repeat sources that the operator expects of the site; 0 if nothing is said. */
   readonly expected: number
-  /** Evenly distributed integer, from the nonce: decides which proofs of quiet networks are counted. */
-  readonly draw: number
-  /** Whether it came within the site's solving time; undefined if nobody asks. */
+  /** Whether the proof came within the site's solving time; undefined if nobody asks. */
   readonly isInTime?: boolean | undefined
 }
 
@@ -101,15 +99,20 @@ export const KEPT_MS_MAX = 7 * DAY_MS
 export const METER_BYTES = 24
 
 export function newMeter(nowMs: number): Meter {
-  return { sinceMs: Math.floor(nowMs / 1000) * 1000, atMs: nowMs, fast: 0, slow: 0 }
+  return { sinceMs: Math.floor(nowMs / 1000) * 1000, atMs: nowMs, fast: 0, slow: 0, isChanged: false }
 }
 
 /** @returns the meter at this offset, new if there are zeros */
 export function readMeter(bytes: Buffer, at: number, nowMs: number): Meter {
   const atMs = bytes.readDoubleBE(at + 4)
   if (atMs === 0) return newMeter(nowMs)
-  const sinceMs = bytes.readUInt32BE(at) * 1000
-  return { sinceMs, atMs, fast: bytes.readFloatBE(at + 12), slow: bytes.readDoubleBE(at + 16) }
+  return {
+    sinceMs: bytes.readUInt32BE(at) * 1000,
+    atMs,
+    fast: bytes.readFloatBE(at + 12),
+    slow: bytes.readDoubleBE(at + 16),
+    isChanged: false,
+  }
 }
 
 export function writeMeter(bytes: Buffer, at: number, { sinceMs, atMs, fast, slow }: Meter): void {
@@ -130,10 +133,14 @@ export function meterNames(siteKey: string, hasSolveTime: boolean): readonly str
   return hasSolveTime ? [...names, `m:${siteKey}:timed`, `m:${siteKey}:late`] : names
 }
 
-/** @param shared in the order of `meterNames` */
-export function metersFrom(shared: readonly Meter[], networks: readonly Meter[]): Meters {
-  const [all, repeat, first, timed, late] = shared
-  return { all: all!, site: { repeat: repeat!, first: first!, timed, late }, networks }
+/** @param list the `sharedCount` of `meterNames` in their order, then those of the networks */
+export function metersFrom(list: readonly Meter[], sharedCount: number): Meters {
+  const [timed, late] = sharedCount > 3 ? [list[3], list[4]] : []
+  return {
+    all: list[0]!,
+    site: { repeat: list[1]!, first: list[2]!, timed, late },
+    networks: list.slice(sharedCount),
+  }
 }
 
 /** Brings the counts up to date. If the clock was set back, they fade by as much: no count stands still until it catches up. */
@@ -202,14 +209,22 @@ export function isFlood({ recent, usual }: Rates, { tolerated, usualMin }: Diffi
 /**
  * Adds an accepted proof to meters that are up to date.
  *
+ * @param accepted proofs of its address in the last minutes, before this one
+ * @param draw evenly distributed integer, from the nonce: decides which proofs of quiet networks are counted
  * @param shards of the store: of what each counts apart (all traffic, sites, wide networks), one sees one proof in so many, and
  *   counts it for so many
  */
-export function addProof(meters: Meters, proof: MeteredProof, shards = 1): void {
+export function addProof(
+  meters: Meters,
+  { isV4, expected, isInTime }: ProofSource,
+  accepted: number,
+  draw: number,
+  shards = 1,
+): void {
   const policy = DEFAULT_POLICY
   const { networkFastMs, learnsAllMs, quietProofs } = policy
   const { all, site, networks } = meters
-  const levels = levelsOf(proof.isV4)
+  const levels = levelsOf(isV4)
   const ageMs = all.atMs - all.sinceMs
   const ofAll = ratesOf(all, ageMs, networkFastMs)
   const growth = growthOf(ofAll, policy)
@@ -217,34 +232,35 @@ export function addProof(meters: Meters, proof: MeteredProof, shards = 1): void 
   const isAbove = rates.map(
     (one, index) => one.recent >= networkBudget(one, levels[index]!.free, growth, policy),
   )
-  const isOwnerAbove = isAbove.some((above, index) => above && levels[index]!.kind === 'owner')
+  const isOwnerAbove = isAbove[0] === true
 
   const { repeat, first } = siteRates(site)
   let isOfAttack = false
-  if (proof.accepted >= policy.repeatProofs || isOwnerAbove) {
-    isOfAttack = repeat.recent >= siteBudget(repeat, first, proof.expected, policy)
+  if (accepted >= policy.repeatProofs || isOwnerAbove) {
+    isOfAttack = repeat.recent >= siteBudget(repeat, first, expected, policy)
     const isNewSite = Math.max(repeat.days, first.days) * DAY_MS < learnsAllMs
     count(site.repeat, shards, repeat, isOfAttack && !isNewSite)
   } else count(site.first, shards, first, false)
-  if (proof.isInTime !== undefined) {
+  if (isInTime !== undefined) {
     count(site.timed!, shards, first, false)
-    if (!proof.isInTime) count(site.late!, shards, first, false)
+    if (!isInTime) count(site.late!, shards, first, false)
   }
 
   if (networks.length === 0) return
   const isNew = ageMs < learnsAllMs
-  for (const [index, meter] of networks.entries()) {
-    const { kind, free } = levels[index]!
-    const isQuiet = rates[index]!.recent * quietProofs < free
-    if (isQuiet && proof.draw % quietProofs !== 0) continue
-    const proofs = (kind === 'wide' ? shards : 1) * (isQuiet ? quietProofs : 1)
-    count(meter, proofs, rates[index]!, isOfAttack || (isAbove[index]! && !isNew))
+  for (let level = 0; level < networks.length; level++) {
+    const { free } = levels[level]!
+    const isQuiet = rates[level]!.recent * quietProofs < free
+    if (isQuiet && draw % quietProofs !== 0) continue
+    const proofs = (level === 0 ? 1 : shards) * (isQuiet ? quietProofs : 1)
+    count(networks[level]!, proofs, rates[level]!, isOfAttack || (isAbove[level]! && !isNew))
   }
   count(all, shards, ofAll, isFlood(ofAll, policy) && !isNew)
 }
 
 /** Above the budget, proofs are learned at the usual rate. */
 function count(meter: Meter, proofs: number, { recent, usual }: Rates, isAbove: boolean): void {
+  meter.isChanged = true
   meter.fast += proofs
   meter.slow += isAbove ? proofs * Math.min(1, usual / recent) : proofs
 }
@@ -252,7 +268,7 @@ function count(meter: Meter, proofs: number, { recent, usual }: Rates, isAbove: 
 /** What meters that are up to date say of a request. */
 export function trafficOf(
   { all, site, networks }: Meters,
-  { isV4, expected }: Pick<MeteredProof, 'isV4' | 'expected'>,
+  { isV4, expected }: ProofSource,
   isKnownNetwork: boolean,
 ): Traffic {
   const { networkFastMs } = DEFAULT_POLICY

@@ -10,9 +10,13 @@ export interface NetworkLevel {
   readonly free: number
   /** Bits for each doubling above the budget. */
   readonly slope: number
-  /** What one owner usually holds; a part of that; or a wide network of many owners, which lies in all shards of a Cluster. */
-  readonly kind: 'owner' | 'part' | 'wide'
 }
+
+/**
+ * The network that one owner usually holds: an IPv4 /24, an IPv6 /48. On a Cluster, one shard has all that is kept of it.
+ * The wide network of many owners around it lies in all shards.
+ */
+export const OWNER_BITS = { v4: 24, v6: 48 } as const
 
 export const DEFAULT_POLICY = {
   /** Up to this share of its limit of challenges, an address is a normal visitor: a family, a few tabs. */
@@ -37,16 +41,15 @@ export const DEFAULT_POLICY = {
   /** On a day with so many times the usual proofs, networks may bring as many times more. */
   growthMax: 64,
 
-  /** Offices and campuses share a /24. */
+  /** The owner's network, then the wide one. Offices and campuses share a /24. */
   networksV4: [
-    { prefixBits: 24, free: 80, slope: 1, kind: 'owner' },
-    { prefixBits: 16, free: 240, slope: 1, kind: 'wide' },
+    { prefixBits: OWNER_BITS.v4, free: 80, slope: 1 },
+    { prefixBits: 16, free: 240, slope: 1 },
   ] as readonly NetworkLevel[],
   /** A customer gets a /64 to a /48, so a whole /48 is worth little more than one address. */
   networksV6: [
-    { prefixBits: 56, free: 20, slope: 1.5, kind: 'part' },
-    { prefixBits: 48, free: 30, slope: 3, kind: 'owner' },
-    { prefixBits: 32, free: 240, slope: 1, kind: 'wide' },
+    { prefixBits: OWNER_BITS.v6, free: 30, slope: 3 },
+    { prefixBits: 32, free: 240, slope: 1 },
   ] as readonly NetworkLevel[],
   /** Of a network that brings less than this part of what is free, one proof in so many is counted, for so many. */
   quietProofs: 4,

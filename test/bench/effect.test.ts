@@ -125,7 +125,7 @@ test('addresses are public, and lie as planned', () => {
   assert.deepEqual(networksOf({ addresses: 65_536, perNetwork: 256, networksPerBlock: 256 }, 1), [65_536, 1])
   const wide = { version: 6, addresses: 65_536, perNetwork: 16, networksPerBlock: 4096 } as const
   assert.deepEqual(
-    [networksOf(wide, 1), networksOf(wide, 2)],
+    [networksOf(wide, 0), networksOf(wide, 1)],
     [
       [65_536, 4096],
       [65_536, 1],

@@ -7,8 +7,7 @@ import { after } from 'node:test'
 import { DEFAULT_POLICY, type NetworkLevel } from '../../src/domain/policy.ts'
 import { RedisServer } from '../harness/redis.ts'
 
-const other = (levels: readonly NetworkLevel[]) =>
-  levels.map(level => ({ ...level, free: level.free / 4, kind: level.kind === 'wide' ? 'owner' : 'wide' }))
+const other = (levels: readonly NetworkLevel[]) => levels.map(level => ({ ...level, free: level.free / 4 }))
 // Before the scripts are read, which take the numbers over.
 Object.assign(DEFAULT_POLICY, {
   networkFastMs: 25_000,

@@ -154,7 +154,7 @@ test('all mistakes of a policy are listed, each with its name and what was expec
     addressBitMax: 3,
     siteBitsMax: '4',
     slowMs: 1,
-    networksV4: [{ prefixBits: 22 }, { prefixBits: 24, kind: 'part' }],
+    networksV4: [{ prefixBits: 22 }, { prefixBits: 24, slope: 'part' }],
     networksV6: 7,
   }
   const path = file('wrong.json', wrong)
@@ -162,7 +162,7 @@ test('all mistakes of a policy are listed, each with its name and what was expec
     'quietShare: expected a number from 0, got -1',
     'slowMs: a trace cannot show what it does',
     'networksV4[22].prefixBits: there is no such number (did you mean networksV4[24].prefixBits?)',
-    'networksV4[24].kind: expected "owner", got "part"',
+    'networksV4[24].slope: expected a number from 0, got "part"',
     'networksV6: expected [], got 7',
     'siteBitsMax: expected a number from 0, got "4"',
     'addressBitMax: there is no such number (did you mean addressBitsMax?)',

@@ -10,7 +10,6 @@
 import type { Database } from 'lmdb'
 import { ReusedBytes, writeText } from '../../domain/bytes.ts'
 import {
-  addProof,
   fadeAll,
   keptMs,
   METER_BYTES,
@@ -21,12 +20,12 @@ import {
   readMeter,
   writeMeter,
 } from '../../domain/meters.ts'
-import { nonceMark } from '../../domain/nonce.ts'
 import type { Metering } from '../store.ts'
 
 type Windows = Database<Buffer, Buffer>
 
 const RECORD_OFFSET = 4
+const [COLON, ADDRESS, METER] = [0x3a, 0x61, 0x6d]
 const keys = new ReusedBytes()
 /** lmdb copies it before it returns. */
 const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
@@ -34,8 +33,8 @@ const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 /** Those of one transaction: each is read once, and written once if it changed. */
 export class TransactionMeters {
   readonly #windows: Windows
+  /** By the names of the shared ones, and the hexadecimal keys of networks. */
   readonly #meters = new Map<string, Meter>()
-  readonly #changed = new Set<string>()
   #monotonicMs = 0
   #wallMs = 0
   /** Networks that have no meter get none, so that meters alone never fill the files. */
@@ -47,33 +46,24 @@ export class TransactionMeters {
 
   begin(monotonicMs: number, wallMs: number): void {
     this.#meters.clear()
-    this.#changed.clear()
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
   }
 
   of({ shared, networks }: Metering): Meters {
-    const meters = metersFrom(
-      shared.map(name => this.#meter(name)),
-      networks.map(key => this.#meter(networkName(key))),
-    )
+    const list: Meter[] = []
+    for (const name of shared) list.push(this.#meter(name))
+    for (const key of networks) list.push(this.#meter(key))
+    const meters = metersFrom(list, shared.length)
     fadeAll(meters, this.#wallMs)
     return meters
   }
 
-  add(meters: Meters, metering: Metering, accepted: number, nonce: string): void {
-    const before = meters.networks.map(({ slow }) => slow)
-    addProof(meters, { ...metering, accepted, draw: nonceMark(nonce) })
-    for (const name of metering.shared) this.#changed.add(name)
-    for (const [index, key] of metering.networks.entries())
-      if (meters.networks[index]!.slow !== before[index]) this.#changed.add(networkName(key))
-  }
-
   write(): void {
-    for (const name of this.#changed) {
+    for (const [name, meter] of this.#meters) {
+      if (!meter.isChanged) continue
       const key = keyOf(name)
       if (this.isHalfFull && this.#windows.getBinaryFast(key) === undefined) continue
-      const meter = this.#meters.get(name)!
       this.#windows.putSync(key, valueWith(meter, this.#monotonicMs + keptMs(meter)))
     }
   }
@@ -89,14 +79,16 @@ export class TransactionMeters {
   }
 }
 
-/** @param key from `networkKeys` */
-function networkName(key: string): string {
-  return `a${key}m`
-}
-
+/** @param name of a shared meter, or a key from `networkKeys` */
 function keyOf(name: string): Buffer {
-  const key = keys.ofLength(name.length)
-  writeText(key, 0, name)
+  const isShared = name.charCodeAt(1) === COLON
+  const key = keys.ofLength(isShared ? name.length : name.length + 2)
+  if (isShared) writeText(key, 0, name)
+  else {
+    key[0] = ADDRESS
+    writeText(key, 1, name)
+    key[name.length + 1] = METER
+  }
   return key
 }
 

@@ -90,10 +90,8 @@ export class EmbeddedRecords extends Members implements SiteStore {
     const nowMs = Date.now()
     const names = meterNames(siteKey, true)
     const found = await this.#readMeters(names)
-    const meters = metersFrom(
-      found.map(meter => meter ?? newMeter(nowMs)),
-      [],
-    )
+    const list = found.map(meter => meter ?? newMeter(nowMs))
+    const meters = metersFrom(list, list.length)
     fadeAll(meters, nowMs)
     return meters.site
   }

@@ -23,6 +23,7 @@ import {
 } from '../../domain/address-log.ts'
 import { copyBytes, ReusedBytes, writeText } from '../../domain/bytes.ts'
 import { admitToWindow, WINDOW_MS } from '../../domain/limits.ts'
+import { addProof } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
@@ -237,7 +238,7 @@ export class EmbeddedRequests implements RequestStore {
     if (spend === undefined) return { ...about, nonce: 'untouched' }
     const isSpent = isPresent && !decision.isUsed && (!isApart || this.#spendApart(spend))
     if (!isSpent) return { ...about, nonce: 'used' }
-    if (metering?.counts && !request.failed) this.meters.add(meters!, metering, accepted, spend.nonce)
+    if (metering?.counts && !request.failed) addProof(meters!, metering, accepted, nonceMark(spend.nonce))
     return { ...about, nonce: 'spent' }
   }
 

@@ -5,7 +5,7 @@
 
 import { LogKind, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { type Limited, type Policy, readUInt24 } from '../../domain/limits.ts'
-import { fadeAll, type Meters, metersFrom, readMeter } from '../../domain/meters.ts'
+import { fadeAll, type Meter, type Meters, metersFrom } from '../../domain/meters.ts'
 import { nonceMark } from '../../domain/nonce.ts'
 import {
   type ChallengeAdmission,
@@ -178,20 +178,18 @@ export function limitedAnswer(reply: Buffer, at: number): Limited {
   }
 }
 
-/** @param offsets of the request's meters in the reply, in the order of its metering; empty without metering */
-function metersOf(reply: Buffer, offsets: readonly number[], sharedCount: number): Meters | undefined {
-  if (offsets.length === 0) return undefined
-  const nowMs = timeOf(reply)
-  const list = offsets.map(offset => readMeter(reply, offset, nowMs))
-  const meters = metersFrom(list.slice(0, sharedCount), list.slice(sharedCount))
-  fadeAll(meters, nowMs)
+/** @param list the request's meters, in the order of its metering; empty without metering */
+function metersOf(reply: Buffer, list: readonly Meter[], sharedCount: number): Meters | undefined {
+  if (list.length === 0) return undefined
+  const meters = metersFrom(list, sharedCount)
+  fadeAll(meters, timeOf(reply))
   return meters
 }
 
 export function challengeAnswer(
   reply: Buffer | undefined,
   at: number,
-  meters: readonly number[],
+  meters: readonly Meter[],
   sharedCount: number,
 ): ChallengeAdmission {
   switch (reply?.[at]) {
@@ -215,7 +213,7 @@ const NONCES = [undefined, 'spent', 'used', 'untouched'] as const
 export function solutionAnswer(
   reply: Buffer | undefined,
   at: number,
-  meters: readonly number[],
+  meters: readonly Meter[],
   sharedCount: number,
 ): SolutionAdmission {
   if (reply?.[at] === 0) return limitedAnswer(reply, at)

@@ -121,7 +121,7 @@ export class RedisRecords extends Members implements SiteStore {
     const names = meterNames(siteKey, true)
     const ofShards = await Promise.all(this.#tags.map(tag => this.#meters(tag, names, nowMs)))
     const mean = names.map((_, index) => meanOf(ofShards.map(meters => meters[index]!)))
-    const meters = metersFrom(mean, [])
+    const meters = metersFrom(mean, mean.length)
     fadeAll(meters, nowMs)
     return meters.site
   }
@@ -185,7 +185,7 @@ function meanOf(meters: readonly Meter[]): Meter {
     meters.reduce((sum, meter) => sum + value(meter), 0) / meters.length
   const sinceMs = Math.min(...meters.map(meter => meter.sinceMs))
   const atMs = Math.max(...meters.map(meter => meter.atMs))
-  return { sinceMs, atMs, fast: mean(({ fast }) => fast), slow: mean(({ slow }) => slow) }
+  return { sinceMs, atMs, fast: mean(({ fast }) => fast), slow: mean(({ slow }) => slow), isChanged: false }
 }
 
 /** @throws an error that names the record */

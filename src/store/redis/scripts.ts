@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { ACCEPTED_MS, MARKS_LIMIT_MAX } from '../../domain/address-log.ts'
 import { COUNT_MAX, EXACT_LIMIT_MAX, HALF_WRAP, WINDOW_MS, WRAP_MASK } from '../../domain/limits.ts'
 import { DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX, MINUTE_MS } from '../../domain/meters.ts'
-import { DEFAULT_POLICY, type NetworkLevel } from '../../domain/policy.ts'
+import { DEFAULT_POLICY } from '../../domain/policy.ts'
 
 export interface Script {
   readonly text: string
@@ -27,13 +27,8 @@ function numbers(): string {
   const { networksV4, networksV6, ...policy } = DEFAULT_POLICY
   const log = { WINDOW_MS, HALF_WRAP, EXACT_LIMIT_MAX, COUNT_MAX, ACCEPTED_MS, MARKS_LIMIT_MAX }
   const plain = { ...log, ...policy, WRAP: WRAP_MASK + 1, MINUTE_MS, DAY_MS, KEPT_MS_A_PROOF, KEPT_MS_MAX }
-  const ofLevels = (value: (level: NetworkLevel) => unknown) =>
-    `{ [4] = { ${networksV4.map(value)} }, [6] = { ${networksV6.map(value)} } }`
-  const levels = {
-    FREE: ofLevels(({ free }) => free),
-    IS_OWNER: ofLevels(({ kind }) => kind === 'owner'),
-    IS_WIDE: ofLevels(({ kind }) => kind === 'wide'),
-  }
+  const freeOf = (level: 0 | 1) => `{ [4] = ${networksV4[level]!.free}, [6] = ${networksV6[level]!.free} }`
+  const levels = { OWNER_FREE: freeOf(0), WIDE_FREE: freeOf(1) }
   const lineOf = ([name, value]: [string, unknown]) =>
     `local ${/^[A-Z]/.test(name) ? name : name.replace(/[A-Z]/g, '_$&').toUpperCase()} = ${value}`
   return [...Object.entries(plain), ...Object.entries(levels)].map(lineOf).join('\n')

@@ -6,15 +6,15 @@
 
 import { writeDecimal } from '../../domain/bytes.ts'
 import { readUInt24 } from '../../domain/limits.ts'
-import { METER_BYTES } from '../../domain/meters.ts'
+import { METER_BYTES, type Meter, readMeter } from '../../domain/meters.ts'
 import { type Command, PreparedCommand } from './ioredis.ts'
 
 /**
  * Gets the reply and where this operation's answer starts; undefined if the outcome is unknown.
  *
- * @param meters where the operation's meters start
+ * @param meters those of the operation; operations of one turn share them
  */
-export type Settle = (reply: Buffer | undefined, at: number, meters: readonly number[]) => void
+export type Settle = (reply: Buffer | undefined, at: number, meters: readonly Meter[]) => void
 
 /** One operation for the turn script. */
 export interface Operation {
@@ -28,7 +28,7 @@ export interface Operation {
   readonly namesMeters: boolean
 }
 
-const NO_METERS: readonly number[] = []
+const NO_METERS: readonly never[] = []
 
 export class Turn {
   /** In the order of the operations. */
@@ -166,10 +166,13 @@ export function timeOf(reply: Buffer): number {
 /** Gives each operation its answer. Without a reply, every outcome is unknown. */
 export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined): void {
   const firstMeter = HEAD_BYTES + settles.length * ANSWER_BYTES
+  const nowMs = reply === undefined ? 0 : timeOf(reply)
+  const read: Meter[] = [] // by number
+  const meterOf = (number: number) =>
+    (read[number] ??= readMeter(reply!, firstMeter + (number - 1) * METER_BYTES, nowMs))
   for (let index = 0; index < settles.length; index++) {
     const numbers = metersOf[index]!
-    const meters =
-      numbers.length === 0 ? numbers : numbers.map(number => firstMeter + (number - 1) * METER_BYTES)
+    const meters = reply === undefined || numbers.length === 0 ? NO_METERS : numbers.map(meterOf)
     settles[index]!(reply, HEAD_BYTES + index * ANSWER_BYTES, meters)
   }
 }

@@ -10,8 +10,7 @@ local exp, abs = math.exp, math.abs
 local meter_count, shards = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST_METER = 3 -- keys before them
 local ALL = 1
-local LEVEL_INDEXES = { [0] = '', [4] = '>I2I2', [6] = '>I2I2I2' } -- by the bytes of the numbers
-local meters = {} -- those that changed, by number
+local meters = {} -- those that were taken apart, by number
 
 local function meter_of(index, fast_ms)
   local meter = meters[index]
@@ -25,14 +24,6 @@ local function meter_of(index, fast_ms)
   end
   meters[index] = meter
   return meter
-end
-
--- The fast count of a network. Most networks bring little, so their meters are not taken apart further.
-local function fast_of(index)
-  if meters[index] then return meters[index].fast end
-  if not values[FIRST_METER + index] then return 0 end
-  local _, at, fast = unpack_bytes(METER, values[FIRST_METER + index])
-  return fast * exp(-abs(wall - at) / NETWORK_FAST_MS)
 end
 
 -- The time over which slow counts of such an age were gathered; each once a turn.
@@ -53,6 +44,7 @@ local function growth_of(meter, age)
 end
 
 local function count(meter, proofs, above, age)
+  meter.changed = true
   if above then
     local recent, usual = rates_of(meter, age)
     meter.slow = meter.slow + proofs * math.min(1, usual / recent)
@@ -62,11 +54,20 @@ local function count(meter, proofs, above, age)
   meter.fast = meter.fast + proofs
 end
 
-local function is_above(meter, free, age)
+-- Whether a network is above its budget, and whether it is quiet. Most networks are quiet: of their meters only the count is
+-- read, without what it has faded by, and no table is made.
+local function pressure_of(index, free, age)
+  if not meters[index] then
+    if not values[FIRST_METER + index] then return false, true end
+    local fast = unpack_bytes('>f', values[FIRST_METER + index], 13)
+    if fast * MINUTE_MS * QUIET_PROOFS < free * NETWORK_FAST_MS then return false, true end
+  end
+  local meter = meter_of(index, NETWORK_FAST_MS)
   local recent, usual = rates_of(meter, age)
+  if recent < free then return false, recent * QUIET_PROOFS < free end
   local days = (wall - meter.since * 1000) / DAY_MS
   local growth = 1 + (growth_of(meter_of(ALL, NETWORK_FAST_MS), age) - 1) * math.min(1, days * 24)
-  return recent >= math.max(free, TOLERATED * usual * growth)
+  return recent >= TOLERATED * usual * growth, false
 end
 
 -- Adds an accepted proof. `fields` are those of admit-solution-2.lua behind the mark, from the byte `at` on.
@@ -79,23 +80,21 @@ local function add_proof(fields, at, accepted, mark)
     count(meter_of(timed_index, NETWORK_FAST_MS), shards)
     if in_time == 2 then count(meter_of(late_index, NETWORK_FAST_MS), shards) end
   end
-  local free, is_owner, is_wide = FREE[version], IS_OWNER[version], IS_WIDE[version]
+  local owner_index, wide_index
+  if at < #fields then owner_index, wide_index = unpack_bytes('>I2I2', fields, at) end
+
   local all = meter_of(ALL, NETWORK_FAST_MS)
   local age = wall - all.since * 1000
-  local indexes, fasts, above, owner_above = { unpack_bytes(LEVEL_INDEXES[#fields - at + 1], fields, at) }, {}, {}, false
-  local levels = #indexes - 1 -- behind them is the position
-  for level = 1, levels do
-    fasts[level] = fast_of(indexes[level])
-    if fasts[level] * MINUTE_MS >= free[level] * NETWORK_FAST_MS then
-      above[level] = is_above(meter_of(indexes[level], NETWORK_FAST_MS), free[level], age)
-      if is_owner[level] then owner_above = above[level] end
-    end
+  local owner_above, owner_quiet, wide_above, wide_quiet
+  if owner_index then
+    owner_above, owner_quiet = pressure_of(owner_index, OWNER_FREE[version], age)
+    wide_above, wide_quiet = pressure_of(wide_index, WIDE_FREE[version], age)
   end
 
   local repeats, firsts = meter_of(repeat_index, SITE_FAST_MS), meter_of(first_index, NETWORK_FAST_MS)
-  local site_age = wall - math.min(repeats.since, firsts.since) * 1000
   local of_attack = false
   if accepted >= REPEAT_PROOFS or owner_above then
+    local site_age = wall - math.min(repeats.since, firsts.since) * 1000
     local recent, usual = rates_of(repeats, site_age)
     of_attack = recent >= TOLERATED * math.max(USUAL_MIN, usual, expected) * growth_of(firsts, site_age)
     count(repeats, shards, of_attack and site_age >= LEARNS_ALL_MS, site_age)
@@ -103,17 +102,15 @@ local function add_proof(fields, at, accepted, mark)
     count(firsts, shards)
   end
 
-  if levels == 0 then return end
+  if not owner_index then return end
   local is_old = age >= LEARNS_ALL_MS
-  for level = 1, levels do
-    local proofs = is_wide[level] and shards or 1
-    if fasts[level] * MINUTE_MS * QUIET_PROOFS < free[level] * NETWORK_FAST_MS then
-      proofs = mark % QUIET_PROOFS == 0 and proofs * QUIET_PROOFS or 0
-    end
-    if proofs > 0 then
-      local meter = meter_of(indexes[level], NETWORK_FAST_MS)
-      count(meter, proofs, of_attack or (above[level] and is_old), age)
-    end
+  local is_drawn = mark % QUIET_PROOFS == 0
+  if is_drawn or not owner_quiet then
+    count(meter_of(owner_index, NETWORK_FAST_MS), owner_quiet and QUIET_PROOFS or 1, of_attack or (owner_above and is_old), age)
+  end
+  if is_drawn or not wide_quiet then
+    local proofs = wide_quiet and QUIET_PROOFS or 1
+    count(meter_of(wide_index, NETWORK_FAST_MS), proofs * shards, of_attack or (wide_above and is_old), age)
   end
   local recent, usual = rates_of(all, age)
   count(all, shards, is_old and recent >= TOLERATED * math.max(USUAL_MIN, usual), age)
@@ -121,12 +118,12 @@ end
 
 -- Writes the meters that changed. Returns all of the turn as bytes.
 local function meters_text()
-  for index, meter in pairs(meters) do
+  for index, meter in pairs(meters) do if meter.changed then
     local record = pack(METER, meter.since, wall, meter.fast, meter.slow)
     local kept = math.min(KEPT_MS_MAX, KEPT_MS_A_PROOF * math.max(1, meter.slow))
     call('SET', KEYS[FIRST_METER + index], record, 'EX', seconds_text(kept))
     values[FIRST_METER + index] = record
-  end
+  end end
   local last = FIRST_METER + meter_count
   for number = FIRST_METER + 1, last do values[number] = values[number] or NO_METER end
   return table.concat(values, '', FIRST_METER + 1, last)
