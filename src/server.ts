@@ -10,17 +10,16 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
-import type { Events, Service } from './endpoints/service.ts'
+import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
-import type { Exchange } from './http/exchange.ts'
-import type { ExchangeHost, Gate } from './http/exchange-host.ts'
+import type { ExchangeHost, Gate, ObservedExchange } from './http/exchange-host.ts'
 import { OverloadGate } from './http/gate.ts'
 import { isEveryPeerTrusted, listen } from './http/listener.ts'
 import { connectionsThatFit } from './http/open-files.ts'
 import { EventLog } from './log/event-log.ts'
 import { type Logger, logLinesLost } from './log/logger.ts'
-import { both, Stats } from './metrics/stats.ts'
+import { Stats } from './metrics/stats.ts'
 import { openapiRoute } from './openapi/document.ts'
 import { buildApp } from './routes.ts'
 import { BridgedStore } from './store/bridge.ts'
@@ -63,9 +62,9 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
   const now = () => performance.now()
   const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
-  const service = composeService(config, store, directory, both(stats, eventLog), recorder)
+  const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
-  const host = hostOf(config, log, gate, stats, eventLog)
+  const host = hostOf(config, log, gate, { stats, eventLog, recorder })
   const background = new AbortController()
   await until(() => store.isReady(), FIRST_CONTACT_MS, START_POLL_MS)
   startBackground(directory, service, watch, background.signal)
@@ -132,8 +131,7 @@ function hostOf(
   config: Config,
   log: Logger,
   gate: Gate | undefined,
-  stats: Stats,
-  eventLog: EventLog,
+  { stats, eventLog, recorder }: { stats: Stats; eventLog: EventLog; recorder: Recorder | undefined },
 ): ExchangeHost {
   const host: ExchangeHost = {
     trustedProxies: config.trustedProxies,
@@ -143,11 +141,16 @@ function hostOf(
     isDraining: false,
     underWay: 0,
     observer: {
-      answered: (part, status, outcome, startedAtMs) => stats.answered(part, status, outcome, startedAtMs),
+      answered: (exchange, part, status, ending) => {
+        stats.answered(exchange, part, status, ending)
+        if (ending === undefined) return
+        eventLog.ended(exchange, part, ending)
+        recorder?.ended(exchange, ending)
+      },
       aborted: part => stats.aborted(part),
       shed: part => stats.shed(part),
       faulted: (part, error, exchange) => {
-        stats.faulted(part, error)
+        stats.faulted(part)
         eventLog.faulted(part, error, exchange)
       },
     },
@@ -235,10 +238,7 @@ function contentRoutes(config: Config, log: Logger): ContentRoute[] {
  * The site of a refused request, for the metrics: the site of its X-Site-Key or of its API key, whose secret may be wrong.
  * The result is undefined if no such site exists. Read from the cache only: a refused request causes no call to the store.
  */
-function namedSite(
-  { sites, apiKeys }: Service,
-  { siteKey, apiKeyId }: Pick<Exchange, 'siteKey' | 'apiKeyId'>,
-): string | undefined {
+function namedSite({ sites, apiKeys }: Service, { siteKey, apiKeyId }: ObservedExchange): string | undefined {
   if (siteKey !== '') return sites.cached(siteKey)?.record.siteKey
   return apiKeyId === '' ? undefined : apiKeys.cached(apiKeyId)?.siteKey
 }
@@ -247,13 +247,7 @@ function recorderOf({ traceFile }: Config, index: number, log: Logger): Recorder
   return traceFile === undefined ? undefined : new Recorder(`${traceFile}.${index}`, log)
 }
 
-function composeService(
-  config: Config,
-  store: Store,
-  { sites, apiKeys }: SiteDirectory,
-  events: Events,
-  recorder?: Recorder,
-): Service {
+function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDirectory): Service {
   const now = () => performance.now()
   return {
     settings: config,
@@ -266,7 +260,6 @@ function composeService(
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,
     randomBits: randomBitPool(),
-    events: recorder === undefined ? events : both(events, recorder),
   }
 }
 

@@ -5,6 +5,7 @@
  */
 
 import type { SiteverifyCode } from '../protocol/wire.ts'
+import type { Policy } from './limits.ts'
 
 interface Row {
   /** What the refusal is answered and logged as. */
@@ -379,10 +380,13 @@ export const OUTCOMES = Object.fromEntries(
   Object.entries<Row>(TABLE).map(([reason, { as, ...words }]) => [reason, { ...as, ...words }]),
 ) as Readonly<Record<Reason, Outcome>>
 
-/** A refusal to be answered: the reason, and the wrong field of the body if there is one. */
+/** A refusal to be answered. */
 export interface Refusal {
   readonly reason: Reason
+  /** The limit that refused, if one did. */
+  readonly policy?: Policy
   /** Describes the wrong field, for a person, in place of the table's message. */
   readonly detail?: string
+  /** The wrong field of the body. */
   readonly field?: string
 }

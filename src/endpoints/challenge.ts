@@ -9,12 +9,13 @@
 
 import { timeText } from '../domain/bytes.ts'
 import { climbOf, difficultyOf } from '../domain/difficulty.ts'
+import type { Issued } from '../domain/ending.ts'
 import { challengeLifetimeMs, mintNonce, NONCE_RANDOM_BITS } from '../domain/nonce.ts'
 import { raisedBits } from '../domain/site.ts'
 import { boundsOf } from '../domain/solve-time.ts'
 import { NO_HEADERS } from '../http/replies.ts'
 import type { ChallengeAdmission } from '../store/store.ts'
-import type { IssuedChallenge, Service } from './service.ts'
+import type { Service } from './service.ts'
 import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<ChallengeAdmission, { status: 'admitted' }>
@@ -37,16 +38,16 @@ export class ChallengeEndpoint extends VisitorEndpoint {
     const storeEpoch = this.service.store.nonceEpoch(addressKey, site.record.siteKey)
     if (storeEpoch === undefined) return this.refuse(exchange, 'store-unavailable')
     const nowMs = this.service.now()
-    const challenge = issueChallenge(this.service, visit, admitted, {
+    const issued = issueChallenge(this.service, visit, admitted, {
       nowMs,
       storeEpoch,
       random: this.service.randomBits(NONCE_RANDOM_BITS),
     })
-    const { nonce, difficulty } = challenge
+    const { nonce, difficulty } = issued
     const expiresAt = nowMs + challengeLifetimeMs(difficulty, this.service.settings.challengeLifetimeMs)
-    this.service.events.issued(exchange, challenge)
     exchange.answer({
       status: 200,
+      ending: issued,
       body: `{"nonce":"${nonce}","difficulty":${difficulty},"algorithm":"sha256","expiresAt":${timeText(expiresAt)}}`,
       headers: NO_HEADERS,
     })
@@ -66,7 +67,7 @@ export function issueChallenge(
   visit: Pick<AllowedVisit, 'site' | 'address' | 'isKnown' | 'addressKey' | 'siteLimit'>,
   { siteCount, failures, accepted, meters }: Admitted,
   { nowMs, storeEpoch, random }: Circumstances,
-): IssuedChallenge {
+): Issued {
   const { site, address, addressKey, siteLimit } = visit
   const counts = { challenges: siteCount, limit: siteLimit, failures, accepted }
   const traffic = trafficAround(visit, meters)
@@ -77,5 +78,5 @@ export function issueChallenge(
   const { siteKey } = site.record
   const binding = { siteKey, storeEpoch, lifetimes: settings, address }
   const nonce = mintNonce(keyring, { issuedAtMs: nowMs, difficulty }, binding, random)
-  return { site, nonce, difficulty, bounds, counts, traffic, climb }
+  return { kind: 'issued', site, nonce, issuedAtMs: nowMs, difficulty, bounds, counts, traffic, climb }
 }

@@ -13,6 +13,7 @@
 
 import { hash } from 'node:crypto'
 import { type Address, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
+import type { Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { type ApiKeyRecord, isApiKeyOf, isExpired, type Site } from '../domain/site.ts'
@@ -148,7 +149,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
 
   #tokenRedemption({ claims, claim }: Redeemable): TokenRedemption {
     const { nonce, storeEpoch } = claims
-    return { nonce, storeEpoch, expiresAtMs: this.#forgettableAtMs(claims), claim }
+    return { nonce, storeEpoch, expiresAtMs: this.#recordExpiresAtMs(claims), claim }
   }
 
   /**
@@ -157,7 +158,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
    * The record lasts for at least a token lifetime from now. If this host's clock is ahead, the token may still be valid on
    * a host with the right time.
    */
-  #forgettableAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
+  #recordExpiresAtMs({ nonce, issuedAtMs, lifetimes }: TokenClaims): number {
     const terms = nonceTerms(nonce)
     const nonceExpiresAtMs =
       terms.issuedAtMs + challengeLifetimeMs(terms.difficulty, lifetimes.challengeLifetimeMs)
@@ -217,7 +218,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
         this.#concludeRedeemable(exchange, attempt, admitted)
         break
       case 'certain':
-        // No event: redemptions by test keys are not to be recorded.
+        // No ending: redemptions by test keys are not to be recorded.
         this.#succeed(exchange, attempt)
         break
       default:
@@ -230,8 +231,11 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
       case 'redeemed':
         if (attempt.claims.score < attempt.caller.site.record.minScore)
           return this.refuse(exchange, 'score-too-low')
-        this.service.events.redeemed(exchange, attempt.caller.apiKey, attempt.claims)
-        this.#succeed(exchange, attempt)
+        this.#succeed(exchange, attempt, {
+          kind: 'redeemed',
+          apiKey: attempt.caller.apiKey,
+          claims: attempt.claims,
+        })
         break
       case 'forgotten':
         this.refuse(exchange, 'token-forgotten')
@@ -241,8 +245,13 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     }
   }
 
-  #succeed(exchange: Exchange, { caller, claims }: Pick<Redeemable, 'caller' | 'claims'>): void {
-    exchange.answer({ status: 200, body: this.success(claims, caller.site), headers: NO_HEADERS })
+  #succeed(
+    exchange: Exchange,
+    { caller, claims }: Pick<Redeemable, 'caller' | 'claims'>,
+    ending?: Redeemed,
+  ): void {
+    const body = this.success(claims, caller.site)
+    exchange.answer({ status: 200, ...(ending && { ending }), body, headers: NO_HEADERS })
   }
 }
 

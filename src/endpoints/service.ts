@@ -1,16 +1,10 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
-import type { AddressCounts, Climb } from '../domain/difficulty.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
-import type { Policy } from '../domain/limits.ts'
-import type { Traffic } from '../domain/meters.ts'
 import type { Reason } from '../domain/outcome.ts'
-import type { JudgementReason, ScoreSignals } from '../domain/score.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
-import type { ChallengeBounds } from '../domain/solve-time.ts'
-import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
 import type { KeyUses } from '../store/key-uses.ts'
@@ -34,7 +28,6 @@ export interface Service {
   readonly now: () => number
   /** Draws an unsigned integer of this many random bits, at most 16. */
   readonly randomBits: (bits: number) => number
-  readonly events: Events
 }
 
 export interface ServiceSettings {
@@ -46,49 +39,15 @@ export interface ServiceSettings {
   readonly ipv6PrefixBits: number
 }
 
-/** Receives events for logs and metrics, with reasons that no client sees. Each is called before the answer is sent. */
-export interface Events {
-  issued(exchange: Exchange, challenge: IssuedChallenge): void
-  judged(exchange: Exchange, judgement: Judgement): void
-  redeemed(exchange: Exchange, apiKey: ApiKeyRecord, claims: TokenClaims): void
-  /** @param policy the limit that refused, if one did */
-  refused(exchange: Exchange, endpoint: EndpointName, reason: Reason, policy?: Policy): void
-}
-
-export interface IssuedChallenge {
-  readonly site: Site
-  readonly nonce: string
-  readonly difficulty: number
-  readonly bounds: ChallengeBounds
-  /** What the difficulty follows from. */
-  readonly counts: AddressCounts
-  readonly traffic: Traffic
-  readonly climb: Climb
-}
-
-/** The judgement of a solution that is answered with 200. */
-export interface Judgement {
-  readonly site: Site
-  readonly nonce: string
-  readonly passed: boolean
-  /** null if the solution failed without a score. */
-  readonly score: number | null
-  readonly reasons: readonly JudgementReason[]
-  /** The inputs of the score; undefined without one. */
-  readonly signals: ScoreSignals | undefined
-}
-
-/** Answers requests; refusals in the endpoint's style, and with their reason in the log. */
+/** Answers requests; refusals in the endpoint's style. */
 export abstract class Endpoint {
   protected readonly service: Service
-  readonly #name: EndpointName
   readonly #style: ErrorStyle
   readonly #policies: PolicyList
 
   constructor(service: Service, name: EndpointName) {
     const { limits, errorStyle } = ENDPOINTS[name]
     this.service = service
-    this.#name = name
     this.#style = errorStyle
     this.#policies = Object.fromEntries(
       limits.map(({ policy, limit }) => [policy, service.settings.limits[limit]]),
@@ -100,7 +59,6 @@ export abstract class Endpoint {
 
   protected refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
     if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)
-    this.service.events.refused(exchange, this.#name, reason)
     exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }
 
@@ -118,7 +76,6 @@ export abstract class Endpoint {
       case 'admitted':
         return true
       case 'limited':
-        this.service.events.refused(exchange, this.#name, 'rate-limited', admission.policy)
         exchange.answer(limitedReply(admission, { ...this.#policies, ...ownLimits }, this.#style))
         return false
       default:
@@ -128,7 +85,6 @@ export abstract class Endpoint {
   }
 
   #unavailable(exchange: Exchange, ownLimits: PolicyList | undefined): void {
-    this.service.events.refused(exchange, this.#name, 'store-unavailable')
     exchange.answer(unavailableReply({ ...this.#policies, ...ownLimits }, this.#style))
   }
 

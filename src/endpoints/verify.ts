@@ -17,6 +17,7 @@
 import { type Address, limitKey } from '../domain/address.ts'
 import { timeText } from '../domain/bytes.ts'
 import { isShared, isUnderpriced } from '../domain/difficulty.ts'
+import type { Judged } from '../domain/ending.ts'
 import { challengeLifetimeMs, type NonceTerms, readNonce } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
 import { pageOf } from '../domain/page.ts'
@@ -35,7 +36,7 @@ import { NO_HEADERS } from '../http/replies.ts'
 import { parseSolution } from '../http/schemas.ts'
 import type { Solution } from '../protocol/wire.ts'
 import type { SolutionAdmission, SolutionRequest } from '../store/store.ts'
-import { CLOCK_SKEW_MS, type Judgement, type Service } from './service.ts'
+import { CLOCK_SKEW_MS, type Service } from './service.ts'
 import { type AllowedVisit, trafficAround, type Visit, VisitorEndpoint } from './visit.ts'
 
 type Admitted = Extract<SolutionAdmission, { status: 'admitted' }>
@@ -64,7 +65,7 @@ export type Conclusion =
   | { readonly refusal: Refusal }
   /** @property token undefined if the verification failed */
   | {
-      readonly judgement: Judgement
+      readonly judgement: Judged
       readonly token?: { readonly text: string; readonly expiresAtMs: number }
     }
 
@@ -98,17 +99,11 @@ export class VerifyEndpoint extends VisitorEndpoint {
       return this.refuse(exchange, refusal.reason, refusal)
     }
     const { judgement, token } = conclusion
-    this.service.events.judged(exchange, judgement)
-    if (token === undefined) {
-      exchange.answer({ status: 200, outcome: 'failed', body: FAILED_BODY, headers: NO_HEADERS })
-    } else {
-      const expiresAt = timeText(token.expiresAtMs)
-      exchange.answer({
-        status: 200,
-        body: `{"token":"${token.text}","passed":true,"expiresAt":${expiresAt}}`,
-        headers: NO_HEADERS,
-      })
-    }
+    const body =
+      token === undefined
+        ? FAILED_BODY
+        : `{"token":"${token.text}","passed":true,"expiresAt":${timeText(token.expiresAtMs)}}`
+    exchange.answer({ status: 200, ending: judgement, body, headers: NO_HEADERS })
   }
 }
 
@@ -226,7 +221,9 @@ export function conclude(
     case 'failed': {
       const { nonce } = exchange
       const reasons = [attempt.reason]
-      return { judgement: { site, nonce, passed: false, score: null, reasons, signals: undefined } }
+      return {
+        judgement: { kind: 'judged', site, nonce, passed: false, score: null, reasons, signals: undefined },
+      }
     }
     default:
       return { refusal: explained(parts, visit, attempt.refusal, nowMs) }
@@ -275,7 +272,7 @@ function graded(
   const { score, reasons } = signals === own ? known : scoreOf(signals, site.scoreWeights)
   const { nonce, counter } = solution
   const passed = score >= threshold
-  const judgement: Judgement = { site, nonce, passed, score, reasons, signals }
+  const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }
   if (!passed) return { judgement }
   const storeEpoch = solved.siteEpoch
   // The store has lost its memory meanwhile. A token of the old epoch would be refused, one of the new could be a second.

@@ -1,19 +1,22 @@
 /** Interfaces between an exchange (one request and its answer, exchange.ts) and its server: settings, observer, gate. */
 
 import type { Address, AddressSet } from '../domain/address.ts'
+import type { Ending } from '../domain/ending.ts'
 import { ENDPOINT_NAMES } from '../domain/endpoint.ts'
 import type { WorkKind } from '../domain/overload.ts'
 import type { ProxyRelay } from './proxy-relay.ts'
-import type { Reply, ReplyOutcome } from './replies.ts'
+import type { Reply } from './replies.ts'
 
 /** A group of paths whose exchanges are counted together. */
 export const PARTS = [...ENDPOINT_NAMES, 'content', 'other'] as const
 export type Part = (typeof PARTS)[number]
 
-/** What a line of the log tells of an exchange. Texts are empty, and the address is undefined, until they are known. */
-export interface LoggedExchange {
+/** What is told of an exchange beside its ending. Texts are empty, and the address is undefined, until they are known. */
+export interface ObservedExchange {
+  readonly startedAtMs: number
   readonly requestId: string
   readonly siteKey: string
+  readonly apiKeyId: string
   readonly nonce: string
   readonly origin: string
   readonly address: Address | undefined
@@ -21,14 +24,13 @@ export interface LoggedExchange {
 
 /** Called once at the end of every exchange, and at faults. */
 export interface ExchangeObserver {
-  /** @param outcome the reason of a refusal, or what a 200 means */
-  answered(part: Part, status: number, outcome: ReplyOutcome, startedAtMs: number): void
+  answered(exchange: ObservedExchange, part: Part, status: number, ending: Ending | undefined): void
   /** The client went away before the answer. */
   aborted(part: Part): void
   /** A request was shed, without an exchange. */
   shed(part: Part): void
   /** A step threw an exception. The exchange answers by itself after this call. */
-  faulted(part: Part, error: unknown, exchange: LoggedExchange): void
+  faulted(part: Part, error: unknown, exchange: ObservedExchange): void
 }
 
 /** The state of a server that its exchanges share. */

@@ -245,7 +245,7 @@ export class Exchange {
     corked = this
     corkedReply = reply
     this.#response.cork(Exchange.#writeCorked)
-    this.#host.observer.answered(this.#rules.part, reply.status, reply.outcome ?? 'ok', this.startedAtMs)
+    this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
   }
 
   /** Answers with a body other than JSON. `answer` is separate, to be faster for the endpoints. */
@@ -256,7 +256,7 @@ export class Exchange {
     if (this.#mustWait()) return void setImmediate(() => this.answerContent(reply))
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
-    this.#host.observer.answered(this.#rules.part, reply.status, 'ok', this.startedAtMs)
+    this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
   }
 
   /**

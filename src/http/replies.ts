@@ -3,19 +3,17 @@
  * of successes.
  */
 
+import type { Ending } from '../domain/ending.ts'
 import type { ErrorStyle } from '../domain/endpoint.ts'
 import type { Limited } from '../domain/limits.ts'
 import { OUTCOMES, type Reason, type Refusal } from '../domain/outcome.ts'
 
 export type HeaderList = readonly (readonly [name: string, value: string])[]
 
-/** The meaning of an answer: a refusal's reason, `failed` for a failed verification, `ok` otherwise. */
-export type ReplyOutcome = Reason | 'ok' | 'failed'
-
 export interface Reply {
   readonly status: number
-  /** `ok` if absent. */
-  readonly outcome?: ReplyOutcome
+  /** undefined if there is nothing to tell of. */
+  readonly ending?: Ending
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList
@@ -39,7 +37,7 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
   const { status } = answerTo(refusal.reason, style)
   return {
     status,
-    outcome: refusal.reason,
+    ending: { kind: 'refused', refusal },
     body: JSON.stringify(refusalBody(refusal, style)),
     headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
   }
@@ -77,7 +75,7 @@ function policyHeader(policies: PolicyList): string {
 export function limitedReply(limited: Limited, policies: PolicyList, style: ErrorStyle): Reply {
   // A client that waits this many whole seconds is admitted, so round up.
   const seconds = Math.max(1, Math.ceil(limited.retryAfterMs / 1000))
-  return refusalReply({ reason: 'rate-limited' }, style, [
+  return refusalReply({ reason: 'rate-limited', policy: limited.policy }, style, [
     ['Retry-After', String(seconds)],
     ['RateLimit-Policy', policyHeader(policies)],
     ['RateLimit', `"${limited.policy}";r=0;t=${seconds}`],

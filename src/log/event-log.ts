@@ -5,15 +5,11 @@
 
 import type { Logger } from 'pino'
 import { type Address, formatAddress, formatNetwork } from '../domain/address.ts'
-import type { EndpointName } from '../domain/endpoint.ts'
-import type { Policy } from '../domain/limits.ts'
-import { OUTCOMES, type Reason, type RefusalKind } from '../domain/outcome.ts'
+import type { Ending, Issued, Judged, Redeemed, Refused } from '../domain/ending.ts'
+import { OUTCOMES, type RefusalKind } from '../domain/outcome.ts'
 import { penaltyOf, type ScoreReason, type ScoreSignals, suspiciousFlags } from '../domain/score.ts'
-import type { ApiKeyRecord, Site } from '../domain/site.ts'
-import type { TokenClaims } from '../domain/token.ts'
-import type { Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
-import type { Exchange } from '../http/exchange.ts'
-import type { LoggedExchange, Part } from '../http/exchange-host.ts'
+import type { Site } from '../domain/site.ts'
+import type { ObservedExchange, Part } from '../http/exchange-host.ts'
 import { NONCE_LENGTH } from '../protocol/proof.ts'
 import { scrub } from './redaction.ts'
 
@@ -35,7 +31,7 @@ export const REFUSALS_PER_MINUTE = 120
 const FAULTS_PER_MINUTE = 60
 const MINUTE_MS = 60_000
 
-export class EventLog implements Events {
+export class EventLog {
   readonly #log: Logger
   readonly #isOn: boolean
   /** At level trace everything is logged. */
@@ -70,7 +66,21 @@ export class EventLog implements Events {
     this.#renew()
   }
 
-  issued(exchange: Exchange, challenge: IssuedChallenge): void {
+  /** @param part of the paths, by which a refusal is told */
+  ended(exchange: ObservedExchange, part: Part, ending: Ending): void {
+    switch (ending.kind) {
+      case 'issued':
+        return this.#issued(exchange, ending)
+      case 'judged':
+        return this.#judged(exchange, ending)
+      case 'redeemed':
+        return this.#redeemed(exchange, ending)
+      case 'refused':
+        return this.#refused(exchange, part, ending)
+    }
+  }
+
+  #issued(exchange: ObservedExchange, challenge: Issued): void {
     const { nonce, difficulty, bounds, counts, climb, traffic } = challenge
     if (!this.#tellsSuccess(nonce, 'challenge-issued')) return
     const { base, min, max, raise, solveMs, exactBase } = bounds
@@ -98,7 +108,7 @@ export class EventLog implements Events {
     })
   }
 
-  judged(exchange: Exchange, judgement: Judgement): void {
+  #judged(exchange: ObservedExchange, judgement: Judged): void {
     const { nonce, passed, score, reasons, signals, site } = judgement
     const event = passed ? 'verification-passed' : 'verification-failed'
     if (passed ? !this.#tellsSuccess(nonce, event) : !this.#tellsFailure()) return
@@ -111,7 +121,7 @@ export class EventLog implements Events {
     })
   }
 
-  redeemed(exchange: Exchange, apiKey: ApiKeyRecord, claims: TokenClaims): void {
+  #redeemed(exchange: ObservedExchange, { apiKey, claims }: Redeemed): void {
     if (!this.#tellsSuccess(claims.nonce, 'token-redeemed')) return
     this.#write(exchange, 'token-redeemed', 'token redeemed', {
       nonce: claims.nonce,
@@ -122,20 +132,21 @@ export class EventLog implements Events {
     })
   }
 
-  refused(exchange: Exchange, endpoint: EndpointName, reason: Reason, policy?: Policy): void {
+  #refused(exchange: ObservedExchange, part: Part, { refusal: { reason, policy } }: Refused): void {
     const { status, code, kind } = OUTCOMES[reason]
+    if (reason === 'internal') return // `faulted` has told of it
     const level = kind === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
     this.#write(
       exchange,
       'refused',
       'refused',
-      { endpoint, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
+      { endpoint: part, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
       level,
     )
   }
 
-  faulted(part: Part, error: unknown, exchange: LoggedExchange): void {
+  faulted(part: Part, error: unknown, exchange: ObservedExchange): void {
     if (!this.#tells(this.#faults, 'fault')) return
     this.#write(exchange, 'fault', 'a request ran into a fault', { part, err: error }, 'error')
   }
@@ -154,7 +165,7 @@ export class EventLog implements Events {
 
   /** Writes a line; undefined fields are left out. */
   #write(
-    exchange: LoggedExchange,
+    exchange: ObservedExchange,
     event: LogEvent,
     message: string,
     fields: Record<string, unknown>,

@@ -1,40 +1,29 @@
-/** Counters by flat name, each with a number for each step of time; and figures computed from several counters. */
+/** Figures computed from what was counted in some steps, one for each step or one for all of them. */
 
 import type { Gaps, Percentiles, Tally } from './history-view.ts'
+import type { Rings } from './steps.ts'
 import { metricOf } from './table.ts'
 
-interface Column {
-  readonly key: string
-  readonly labels: readonly string[]
-  readonly counts: number[]
-}
-
 export class Columns {
-  readonly #length: number
-  readonly #columns = new Map<string, Column>()
+  readonly #rings: Rings
+  readonly #places: readonly number[]
 
-  constructor(length: number) {
-    this.#length = length
-  }
-
-  add(name: string, index: number, count: number): void {
-    let column = this.#columns.get(name)
-    if (column === undefined) {
-      const [key = '', ...labels] = name.split(' ')
-      this.#columns.set(name, (column = { key, labels, counts: this.#zeros() }))
-    }
-    column.counts[index]! += count
+  /** @param places of the steps in the rings, oldest first */
+  constructor(rings: Rings, places: readonly number[]) {
+    this.#rings = rings
+    this.#places = places
   }
 
   /** Zeros if there is no such counter. */
   column(name: string): number[] {
-    return this.#columns.get(name)?.counts ?? this.#zeros()
+    const ring = this.#rings.get(name)
+    return this.#places.map(place => ring?.[place] ?? 0)
   }
 
   /** The sum of a metric's series, step by step. */
   sum(key: string, isMeant: (...labels: string[]) => boolean = () => true): readonly number[] {
     const [all] = this.tallies(key, (...labels) => (isMeant(...labels) ? 'all' : undefined))
-    return all?.counts ?? this.#zeros()
+    return all?.counts ?? this.#places.map(() => 0)
   }
 
   /**
@@ -44,15 +33,19 @@ export class Columns {
    */
   tallies(key: string, nameOf: (...labels: string[]) => string | undefined = joined): Tally[] {
     const byName = new Map<string, number[]>()
-    for (const column of this.#columns.values()) {
-      const name = column.key === key ? nameOf(...column.labels) : undefined
+    for (const [flat, ring] of this.#rings) {
+      const [ownKey, ...labels] = flat.split(' ')
+      const name = ownKey === key ? nameOf(...labels) : undefined
       if (name === undefined) continue
-      let sums = byName.get(name)
-      if (sums === undefined) byName.set(name, (sums = this.#zeros()))
-      for (const [index, count] of column.counts.entries()) sums[index]! += count
+      const sums = byName.get(name)
+      byName.set(
+        name,
+        this.#places.map((place, step) => (sums?.[step] ?? 0) + ring[place]!),
+      )
     }
     return [...byName]
       .map(([name, counts]) => ({ name, total: sum(counts), counts }))
+      .filter(({ total }) => total > 0)
       .sort((one, other) => other.total - one.total)
   }
 
@@ -92,14 +85,10 @@ export class Columns {
   /** A figure of the buckets' counts in each step; null where there are none. */
   #perStep(series: string, figure: (counts: readonly number[], step: number) => number | null): Gaps {
     const buckets = this.#buckets(series)
-    return this.#zeros().map((_, step) => {
+    return this.#places.map((_, step) => {
       const counts = buckets.map(bucket => bucket[step]!)
       return counts.some(count => count > 0) ? figure(counts, step) : null
     })
-  }
-
-  #zeros(): number[] {
-    return new Array<number>(this.#length).fill(0)
   }
 }
 

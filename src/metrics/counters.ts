@@ -1,6 +1,14 @@
 /** What a process counts by the table of metrics. Counting makes no text: names are made when the counts are read. */
 
-import { METRICS, type Metric, type MetricKey, metricOf, SITE_KEYS, type Values } from './table.ts'
+import {
+  type Metric,
+  metricOf,
+  SERVICE_KEYS,
+  type ServiceKey,
+  SITE_KEYS,
+  type SiteKey,
+  type Values,
+} from './table.ts'
 
 /** A counter or histogram. With labels it is a tree, with one level for each label. */
 export class Series {
@@ -54,18 +62,13 @@ export class Series {
   }
 }
 
-type CountedKey = {
-  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Key
-}[MetricKey]
-
-/** The counters and histograms of a process, by the keys of the table. */
-export type Counts = Readonly<Record<CountedKey, Series>>
+/** The counters and histograms of a process that no site has, by the keys of the table. */
+export type Counts = Readonly<Record<ServiceKey, Series>>
 /** Those of one site. */
-export type SiteCounts = Readonly<Record<(typeof SITE_KEYS)[number], Series>>
+export type SiteCounts = Readonly<Record<SiteKey, Series>>
 
 export function newCounts(): Counts {
-  const keys = Object.keys(METRICS) as MetricKey[]
-  return seriesOf(keys.filter((key): key is CountedKey => METRICS[key].type !== 'gauge'))
+  return seriesOf(SERVICE_KEYS)
 }
 
 export function newSiteCounts(): SiteCounts {

@@ -108,8 +108,8 @@ export interface LastMinute {
   readonly failed: number
   readonly redeemed: number
   readonly refused: number
-  /** Refused redemptions, a part of `refused`; null for one site, where the part is unknown. */
-  readonly redemptionsRefused: number | null
+  /** Refused redemptions, a part of `refused`. */
+  readonly redemptionsRefused: number
   /** Of all sites. */
   readonly faults: number
   /** Milliseconds, of all sites; null without requests. */

@@ -2,8 +2,8 @@
  * What the service did over the last half hour and the last day, for the dashboard. The history lives in the memory of the
  * primary process and is lost with it; figures that must be kept belong in Prometheus.
  *
- * Memory: at most 900 steps (180 of 10 s, 720 of 2 min) of at most 50 sites and the sum of the others. That is 30 MB if fifty
- * sites use each of the 80 counters in every step, and about 8 MB with fifty usual ones.
+ * Memory: 900 steps (180 of 10 s, 720 of 2 min) of at most STEP_SITES_MAX sites and the sum of the others. That is 10 MB if 200
+ * sites have the 12 counters of a usual one.
  */
 
 import { ENDPOINT_NAMES, type EndpointName, type TrafficCount } from '../domain/endpoint.ts'
@@ -19,8 +19,8 @@ import {
   type WorkerHistory,
 } from './history-view.ts'
 import type { Snapshot } from './stats.ts'
-import { CounterNames, readStep, type Step, type StepGauges, StepRing } from './steps.ts'
-import { keyOf, TRAFFIC, type Values } from './table.ts'
+import { type Increases, type StepGauges, Steps } from './steps.ts'
+import { keyOf, metricOf, TRAFFIC, type Values } from './table.ts'
 
 /** How often `add` must be called. */
 export const ADD_MS = 10_000
@@ -32,20 +32,20 @@ const MINUTE_MS = 60_000
 const BUSIEST = 7
 
 export class History {
-  readonly #names = new CounterNames()
-  readonly #rings: Readonly<Record<Range, StepRing>>
+  readonly #ranges: Readonly<Record<Range, Steps>>
   readonly #siteName: (siteKey: string) => string | undefined
   #startedAtMs: number
   #lastMs: number
+  #last: Snapshot = { values: {}, sites: {} }
 
   /**
    * @param startedAtMs Unix milliseconds, when nothing had been counted
    * @param siteName undefined if the name is unknown, or not known yet
    */
   constructor(startedAtMs: number, siteName: (siteKey: string) => string | undefined) {
-    const ring = (stepMs: number, stepsMax: number) =>
-      new StepRing({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs, this.#names)
-    this.#rings = { '30m': ring(ADD_MS, HALF_HOUR_STEPS), '24h': ring(COARSE_MS, DAY_STEPS) }
+    const steps = (stepMs: number, stepsMax: number) =>
+      new Steps({ stepMs, stepsMax, slackMs: ADD_MS / 2 }, startedAtMs)
+    this.#ranges = { '30m': steps(ADD_MS, HALF_HOUR_STEPS), '24h': steps(COARSE_MS, DAY_STEPS) }
     this.#siteName = siteName
     this.#startedAtMs = startedAtMs
     this.#lastMs = startedAtMs
@@ -61,33 +61,41 @@ export class History {
     this.#startedAtMs += backMs
     this.#lastMs = nowMs
     const gauges = stepGauges(totals.values)
-    for (const ring of Object.values(this.#rings)) {
-      if (backMs !== 0) ring.shift(backMs)
-      ring.add(nowMs, totals, gauges)
+    const all = increasesOf(totals.values, this.#last.values)
+    const sites = new Map(
+      Object.entries(totals.sites).map(([siteKey, values]) => [
+        siteKey,
+        increasesOf(values, this.#last.sites[siteKey]),
+      ]),
+    )
+    for (const steps of Object.values(this.#ranges)) {
+      if (backMs !== 0) steps.shift(backMs)
+      steps.add(nowMs, gauges, all, sites)
     }
+    this.#last = totals
   }
 
   /** @param site a site key, or OTHER_SITES; null: all sites. A site without requests has zeros everywhere. */
   view(range: Range, site: string | null): HistoryView {
-    const { steps } = this.#rings[range]
-    const all = this.#columns(steps, null)
-    const sites = this.#sites(steps)
-    const ofSite = site === null ? all : this.#columns(steps, site)
+    const ofRange = this.#ranges[range]
+    const { steps } = ofRange
+    const columnsOf = (one: string | null) => new Columns(ofRange.rings(one), ofRange.places())
+    const all = columnsOf(null)
+    const sites = ofRange.siteKeys
+      .map(name => ({ name, ...requestsOf(columnsOf(name)) }))
+      .filter(({ total }) => total > 0)
+      .sort((one, other) => other.total - one.total)
     return {
       range,
       nowMs: this.#lastMs,
       startedAtMs: this.#startedAtMs,
       site,
-      sites,
-      busiest: sites.slice(0, BUSIEST).map(({ siteKey, requests }) => ({
-        name: siteKey,
-        total: requests,
-        counts: steps.map(step => step.requests[step.sites.indexOf(siteKey)] ?? 0),
-      })),
+      sites: sites.map(({ name, total }) => this.#entry(name, total)),
+      busiest: sites.slice(0, BUSIEST),
       lastMinute: this.#lastMinute(site),
       times: steps.map(({ toMs }) => toMs),
       seconds: steps.map(({ fromMs, toMs }) => (toMs - fromMs) / 1000),
-      traffic: site === null ? allTraffic(all) : siteTraffic(ofSite),
+      traffic: trafficOf(columnsOf(site)),
       limits: all.tallies('limited'),
       latencies: byEndpoint(endpoint => all.percentiles(`requestSeconds ${endpoint}`)),
       store: store(steps, all),
@@ -97,37 +105,20 @@ export class History {
 
   /** Keys of the sites that have numbers of their own in a range. */
   siteKeys(range: Range): string[] {
-    return [...new Set(this.#rings[range].steps.flatMap(({ sites }) => sites))].filter(
-      siteKey => siteKey !== OTHER_SITES,
-    )
+    return this.#ranges[range].siteKeys.filter(siteKey => siteKey !== OTHER_SITES)
   }
 
-  #columns(steps: readonly Step[], site: string | null): Columns {
-    const columns = new Columns(steps.length)
-    for (const [index, step] of steps.entries()) {
-      readStep(step, site, (counter, count) => columns.add(this.#names.nameOf(counter), index, count))
-    }
-    return columns
-  }
-
-  #sites(steps: readonly Step[]): SiteEntry[] {
-    const requests = new Map<string, number>()
-    for (const step of steps) {
-      for (const [index, site] of step.sites.entries()) {
-        requests.set(site, (requests.get(site) ?? 0) + step.requests[index]!)
-      }
-    }
-    return [...requests]
-      .map(([siteKey, count]) => ({ siteKey, name: this.#siteName(siteKey) ?? siteKey, requests: count }))
-      .sort((one, other) => other.requests - one.requests)
+  #entry(siteKey: string, requests: number): SiteEntry {
+    return { siteKey, name: this.#siteName(siteKey) ?? siteKey, requests }
   }
 
   #lastMinute(site: string | null): LastMinute {
-    const steps = this.#rings['30m'].steps.filter(
-      ({ fromMs }) => fromMs > this.#lastMs - MINUTE_MS - ADD_MS / 2,
-    )
-    const all = this.#columns(steps, null)
-    const traffic = site === null ? allTraffic(all) : siteTraffic(this.#columns(steps, site))
+    const ofRange = this.#ranges['30m']
+    const steps = ofRange.steps.filter(({ fromMs }) => fromMs > this.#lastMs - MINUTE_MS - ADD_MS / 2)
+    const places = ofRange.places(steps.length)
+    const all = new Columns(ofRange.rings(null), places)
+    const ofSite = new Columns(ofRange.rings(site), places)
+    const traffic = trafficOf(ofSite)
     return {
       seconds: steps.reduce((sum, { fromMs, toMs }) => sum + (toMs - fromMs) / 1000, 0),
       challenges: sum(traffic.challenges),
@@ -135,15 +126,26 @@ export class History {
       failed: sum(traffic.failed),
       redeemed: sum(traffic.redeemed),
       refused: sum(traffic.refused),
-      redemptionsRefused:
-        site === null
-          ? sum(all.sum('requests', (...labels) => isOfRedemption(labels[0]) && isRefusal(...labels)))
-          : null,
+      redemptionsRefused: sum(
+        ofSite.sum('requests', (...labels) => isOfRedemption(labels[0]) && isRefusal(...labels)),
+      ),
       faults: sum(all.sum('faults')),
       p99: byEndpoint(endpoint => all.quantile(`requestSeconds ${endpoint}`, 0.99)),
       storeP99: all.quantile('storeSeconds', 0.99),
     }
   }
+}
+
+/** By how much the counters of the history have grown. A number smaller than before was reset, so it grew from zero. */
+function increasesOf(current: Readonly<Values>, before: Readonly<Values> = {}): Increases {
+  const increases = new Map<string, number>()
+  for (const name in current) {
+    const now = current[name]!
+    const base = before[name] ?? 0
+    const increase = base <= now ? now - base : now
+    if (increase > 0 && metricOf(name)?.history === true) increases.set(name, increase)
+  }
+  return increases
 }
 
 function stepGauges(values: Readonly<Values>): StepGauges {
@@ -160,7 +162,7 @@ function stepGauges(values: Readonly<Values>): StepGauges {
   }
 }
 
-function store(steps: readonly Step[], all: Columns): StoreHistory {
+function store(steps: Steps['steps'], all: Columns): StoreHistory {
   return {
     callMs: all.percentiles('storeSeconds'),
     batch: all.means('storeBatch'),
@@ -169,7 +171,7 @@ function store(steps: readonly Step[], all: Columns): StoreHistory {
   }
 }
 
-function workers(steps: readonly Step[], all: Columns): WorkerHistory {
+function workers(steps: Steps['steps'], all: Columns): WorkerHistory {
   return {
     running: steps.map(({ gauges }) => gauges.workers),
     crashes: all.sum('restarts', cause => cause !== 'roll'),
@@ -182,19 +184,27 @@ function workers(steps: readonly Step[], all: Columns): WorkerHistory {
   }
 }
 
-/** Traffic of the whole service, by its answers, which also count requests of no known site. */
-function allTraffic(all: Columns): Traffic {
+/** By the answers of the whole service, or of a site. */
+function trafficOf(columns: Columns): Traffic {
   const count = (what: TrafficCount) =>
-    all.sum('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
+    columns.sum('requests', (...labels) => TRAFFIC.get(labels.join(' ')) === what)
   return {
     challenges: count('challenges'),
     passed: count('passed'),
     failed: count('failed'),
     redeemed: count('redeemed'),
-    refused: all.sum('requests', isRefusal),
-    refusals: all.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
-    ...judgements(all),
+    refused: columns.sum('requests', isRefusal),
+    refusals: columns.tallies('requests', (...labels) => (isRefusal(...labels) ? labels[2] : undefined)),
+    failureReasons: columns.tallies('reasons'),
+    difficulty: { mean: columns.means('difficulty'), max: columns.highest('difficulty') },
+    scores: columns.buckets('scores'),
   }
+}
+
+/** All answers. */
+function requestsOf(columns: Columns): { readonly total: number; readonly counts: readonly number[] } {
+  const counts = columns.sum('requests')
+  return { total: sum(counts), counts }
 }
 
 function isOfRedemption(endpoint: string | undefined): boolean {
@@ -205,27 +215,6 @@ function isOfRedemption(endpoint: string | undefined): boolean {
 function isRefusal(...labels: string[]): boolean {
   const outcome = labels[2]
   return outcome !== 'ok' && outcome !== 'failed'
-}
-
-function siteTraffic(site: Columns): Traffic {
-  return {
-    challenges: site.column('challenges'),
-    passed: site.column('passed'),
-    failed: site.column('failed'),
-    redeemed: site.column('redeemed'),
-    refused: site.sum('refused'),
-    refusals: site.tallies('refused'),
-    ...judgements(site),
-  }
-}
-
-/** Figures with the same names in a site's counters and in those of the whole service. */
-function judgements(columns: Columns): Pick<Traffic, 'failureReasons' | 'difficulty' | 'scores'> {
-  return {
-    failureReasons: columns.tallies('reasons'),
-    difficulty: { mean: columns.means('difficulty'), max: columns.highest('difficulty') },
-    scores: columns.buckets('scores'),
-  }
 }
 
 function byEndpoint<Value>(value: (endpoint: EndpointName) => Value): Record<EndpointName, Value> {

@@ -59,7 +59,7 @@ const LATENCY_BOUNDS_SECONDS = [
   0.03, 0.05, 0.1, 0.2, 0.5, 1, 2,
 ] as const
 
-/** What an answer is in the traffic of the service, by the label values of `requests`. */
+/** What an answer is in the traffic, by the label values of `requests`. */
 export const TRAFFIC: ReadonlyMap<string, TrafficCount | null> = new Map(
   ENDPOINT_NAMES.flatMap(endpoint =>
     Object.entries(ENDPOINTS[endpoint].counts).map(([outcome, what]) => [`${endpoint} 200 ${outcome}`, what]),
@@ -244,9 +244,17 @@ export const METRICS = {
 
 export type MetricKey = keyof typeof METRICS
 
-/** What is asked of a site. Each site has these counters, and three of the metrics. They are for the dashboard alone. */
-export const SITE_REQUESTS = ['challenges', 'passed', 'failed', 'redeemed', 'refused'] as const
-export const SITE_KEYS = [...SITE_REQUESTS, 'difficulty', 'scores', 'reasons'] as const
+/** What is counted for each site. The service's numbers are the sums of these, over all sites and what concerns none. */
+export const SITE_KEYS = ['requests', 'difficulty', 'scores', 'reasons'] as const
+export type SiteKey = (typeof SITE_KEYS)[number]
+
+/** The other counters and histograms. */
+export type ServiceKey = {
+  [Key in MetricKey]: (typeof METRICS)[Key]['type'] extends 'gauge' ? never : Exclude<Key, SiteKey>
+}[MetricKey]
+export const SERVICE_KEYS = (Object.keys(METRICS) as MetricKey[]).filter(
+  (key): key is ServiceKey => METRICS[key].type !== 'gauge' && !SITE_KEYS.includes(key as SiteKey),
+)
 
 /** Sites that are counted separately; further sites share the key ''. */
 export const SITES_MAX = 1000

@@ -17,9 +17,8 @@
 
 import { createWriteStream, existsSync, renameSync, type WriteStream } from 'node:fs'
 import type { Logger } from 'pino'
-import { nonceTerms } from '../domain/nonce.ts'
-import type { Events, IssuedChallenge, Judgement } from '../endpoints/service.ts'
-import type { Exchange } from '../http/exchange.ts'
+import type { Ending, Issued } from '../domain/ending.ts'
+import type { ObservedExchange } from '../http/exchange-host.ts'
 
 export const TRACE_FORMAT = 'powgate-trace 3'
 
@@ -33,7 +32,7 @@ export interface TraceHead {
 /** Over a million visits. */
 const BYTES_MAX = 64 * 2 ** 20
 
-export class Recorder implements Events {
+export class Recorder {
   /** The number and the last line of each site. */
   readonly #sites = new Map<string, { readonly index: number; readonly line: string }>()
   readonly #output: WriteStream
@@ -55,13 +54,16 @@ export class Recorder implements Events {
     this.#add(JSON.stringify(head))
   }
 
-  issued({ address }: Exchange, challenge: IssuedChallenge): void {
-    const { site, nonce, difficulty, bounds, counts, traffic } = challenge
-    if (site.known.has(address!)) return
+  ended({ address }: ObservedExchange, ending: Ending): void {
+    if (ending.kind === 'issued' && !ending.site.known.has(address!)) this.#issued(ending)
+    if (ending.kind === 'judged') this.#add(`${ending.passed ? 'a' : 'f'} ${this.#since(Date.now())}`)
+  }
+
+  #issued({ site, issuedAtMs, difficulty, bounds, counts, traffic }: Issued): void {
     const { networks, all, siteRepeat, siteFirst, siteExpected } = traffic
     const index = this.#siteIndex(site.record.siteKey, `${bounds.min} ${bounds.max} ${counts.limit}`)
     const seen = [
-      ...[index, this.#since(nonceTerms(nonce).issuedAtMs), bounds.base],
+      ...[index, this.#since(issuedAtMs), bounds.base],
       ...[counts.challenges, counts.failures, counts.accepted],
       ...[siteRepeat, siteFirst].flatMap(({ recent, usual }) => [recent, usual]),
       ...[siteExpected, all.recent, all.usual],
@@ -69,14 +71,6 @@ export class Recorder implements Events {
     ]
     this.#add(`c ${seen.join(' ')} ${difficulty}`)
   }
-
-  judged(_exchange: Exchange, { passed }: Judgement): void {
-    this.#add(`${passed ? 'a' : 'f'} ${this.#since(Date.now())}`)
-  }
-
-  redeemed(): void {}
-
-  refused(): void {}
 
   /** Resolves when all is written. */
   close(): Promise<void> {

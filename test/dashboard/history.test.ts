@@ -6,7 +6,7 @@ import { quantile } from '../../src/metrics/columns.ts'
 import { ADD_MS, History } from '../../src/metrics/history.ts'
 import { OTHER_SITES } from '../../src/metrics/history-view.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
-import { CounterNames, packStep, STEP_SITES_MAX } from '../../src/metrics/steps.ts'
+import { STEP_SITES_MAX } from '../../src/metrics/steps.ts'
 import type { Values } from '../../src/metrics/table.ts'
 import { siteKeyOf } from './sample-day.ts'
 
@@ -126,14 +126,9 @@ describe('sites', () => {
   test('one site has its numbers apart, and a name', () => {
     const history = startHistory()
     const shop = {
-      ...{
-        challenges: 9,
-        passed: 5,
-        failed: 2,
-        redeemed: 4,
-        'refused nonce-used': 3,
-        'refused token-used': 1,
-      },
+      ...{ 'requests challenge 200 ok': 9, 'requests verify 200 ok': 5, 'requests verify 200 failed': 2 },
+      ...{ 'requests siteverify 200 ok': 4, 'requests verify 400 nonce-used': 3 },
+      'requests verify-token 400 token-used': 1,
       ...{ 'reasons webdriver': 2, 'reasons swiftShader': 6 },
       ...{
         'difficulty 18': 6,
@@ -143,7 +138,7 @@ describe('sites', () => {
         'scores 0.79': 6,
       },
     }
-    const sitesCounted = { [siteKeyOf(0)]: shop, [siteKeyOf(1)]: { challenges: 41 } }
+    const sitesCounted = { [siteKeyOf(0)]: shop, [siteKeyOf(1)]: challenges(41).values }
     history.add(timeOf(1), counted({ 'requests challenge 200 ok': 50 }, sitesCounted))
     const { traffic, sites, busiest, lastMinute } = history.view('30m', siteKeyOf(0))
     assert.deepEqual(traffic, {
@@ -182,28 +177,34 @@ describe('sites', () => {
     assert.deepEqual([traffic.challenges, traffic.refused, traffic.difficulty.mean], [[0], [0], [null]])
   })
 
-  test('beyond the busiest, sites are summed up, with those that the workers have summed up already', () => {
+  test('sites beyond the first are summed up, with those that the workers have summed up already', () => {
     const history = startHistory()
     const count = STEP_SITES_MAX + 20
-    const busy = Array.from({ length: count }, (_, index) => [siteKeyOf(index), { challenges: 100 + index }])
-    history.add(timeOf(1), counted({}, { ...Object.fromEntries(busy), '': { challenges: 1_000_000 } }))
+    const busy = Array.from({ length: count }, (_, index) => [
+      siteKeyOf(index),
+      challenges(100 + index).values,
+    ])
+    history.add(timeOf(1), counted({}, { ...Object.fromEntries(busy), '': challenges(1_000_000).values }))
     const { sites } = history.view('30m', null)
     assert.equal(sites.length, STEP_SITES_MAX + 1)
-    const rest = Array.from({ length: 20 }, (_, index) => 100 + index).reduce((sum, each) => sum + each)
+    const rest = Array.from({ length: 20 }, (_, index) => 100 + STEP_SITES_MAX + index).reduce(
+      (sum, each) => sum + each,
+    )
     assert.deepEqual(history.view('30m', OTHER_SITES).traffic.challenges, [1_000_000 + rest])
-    assert.deepEqual(history.view('30m', siteKeyOf(count - 1)).traffic.challenges, [100 + count - 1])
-    assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [0])
+    assert.deepEqual(history.view('30m', siteKeyOf(0)).traffic.challenges, [100])
+    assert.deepEqual(history.view('30m', siteKeyOf(count - 1)).traffic.challenges, [0])
   })
 
-  test('memory is bounded: a step of 200 sites that use every counter is no larger than one of fifty', () => {
-    const site: Values = { challenges: 1, passed: 1, failed: 1, redeemed: 1 }
-    for (let index = 0; index < 75; index++) site[`refused ${index}`] = 1
-    const sizes = [STEP_SITES_MAX + 1, 200].map(count => {
-      const sites = Object.fromEntries(Array.from({ length: count }, (_, index) => [siteKeyOf(index), site]))
-      return packStep(new CounterNames(), counted({}, sites), undefined).packed.byteLength
-    })
-    const bytes = 4 + (STEP_SITES_MAX + 1) * (4 + (4 + 75) * 8)
-    assert.deepEqual(sizes, [bytes, bytes])
+  test('a site without requests for half an hour makes room for another', () => {
+    const history = startHistory()
+    const first = Object.fromEntries(
+      Array.from({ length: STEP_SITES_MAX }, (_, index) => [siteKeyOf(index), challenges(1).values]),
+    )
+    for (let add = 1; add <= 181; add++) history.add(timeOf(add), counted({}, first))
+    history.add(timeOf(182), counted({}, { ...first, site_new: challenges(7).values }))
+    assert.deepEqual(history.siteKeys('30m'), ['site_new'])
+    assert.equal(history.view('30m', 'site_new').traffic.challenges.at(-1), 7)
+    assert.equal(history.siteKeys('24h').length, STEP_SITES_MAX)
   })
 })
 
@@ -245,7 +246,6 @@ describe('the whole service', () => {
     assert.deepEqual([running, crashes, rolls, faults, aborted].flat(), [3, 2, 2, 2, 2])
     assert.deepEqual(store.batch, [2.5])
     assert.deepEqual([lastMinute.faults, lastMinute.redeemed, lastMinute.redemptionsRefused], [2, 7, 3])
-    assert.equal(history.view('30m', siteKeyOf(0)).lastMinute.redemptionsRefused, null)
   })
 
   test('metrics that are missing or not known yet do no harm', () => {

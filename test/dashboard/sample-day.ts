@@ -9,6 +9,7 @@ import {
   valuesOf,
 } from '../../src/metrics/counters.ts'
 import { ADD_MS, History } from '../../src/metrics/history.ts'
+import type { Values } from '../../src/metrics/table.ts'
 import { words } from '../harness/values.ts'
 
 const DAY_MS = 86_400_000
@@ -65,18 +66,25 @@ export function sampleDay(endMs: number, lengthMs = DAY_MS): History {
     if (isAway && beforeEndMs >= 20 * 60_000 - ADD_MS) totals.storeOutages.add(2)
     if (beforeEndMs === 19 * 60_000) totals.restarts.at('crash').add()
     addStore(totals, random)
+    const ofSites = sites.map(valuesOf)
     history.add(at, {
       values: {
-        ...valuesOf(totals),
+        ...sumOf([valuesOf(totals), ...ofSites]),
         workers: 2,
         storeUp: isAway ? 0 : 1,
         'residentBytes worker-0': 2 ** 20 * (180 + 20 * random()),
         'lag 0 p99': 0.001 + 0.004 * random() * daily,
       },
-      sites: Object.fromEntries(sites.map((site, index) => [siteKeyOf(index), valuesOf(site)])),
+      sites: Object.fromEntries(ofSites.map((values, index) => [siteKeyOf(index), values])),
     })
   }
   return history
+}
+
+function sumOf(all: readonly Values[]): Values {
+  const sums: Values = {}
+  for (const values of all) for (const name in values) sums[name] = (sums[name] ?? 0) + values[name]!
+  return sums
 }
 
 function addTraffic(
@@ -90,32 +98,24 @@ function addTraffic(
   const failed = Math.round(verified * (isAttacked ? 0.3 : 0.02) * random())
   const passed = verified - failed
   const redeemed = Math.round(passed * 0.97)
-  site.challenges.add(challenges)
-  site.passed.add(passed)
-  site.failed.add(failed)
-  site.redeemed.add(redeemed)
   const answered = (endpoint: string, status: number, outcome: string, times: number) =>
-    totals.requests.at(endpoint).at(status).at(outcome).add(times)
+    site.requests.at(endpoint).at(status).at(outcome).add(times)
   answered('challenge', 200, 'ok', challenges)
   answered('verify', 200, 'ok', passed)
   answered('verify', 200, 'failed', failed)
   answered('verify-token', 200, 'ok', redeemed)
   const bits = 18 + (isAttacked ? Math.floor(4 * random()) : random() < 0.05 ? 1 : 0)
-  for (const counts of [totals, site]) {
-    add(counts.difficulty, bits, challenges)
-    add(counts.scores, 1, Math.round(passed * 0.8))
-    add(counts.scores, 0.75, Math.round(passed * 0.15))
-    add(counts.scores, 0.55, Math.round(passed * 0.05))
-    add(counts.scores, 0.25, Math.round(failed * 0.5))
-    add(counts.scores, 0.05, Math.round(failed * 0.5))
-  }
+  add(site.difficulty, bits, challenges)
+  add(site.scores, 1, Math.round(passed * 0.8))
+  add(site.scores, 0.75, Math.round(passed * 0.15))
+  add(site.scores, 0.55, Math.round(passed * 0.05))
+  add(site.scores, 0.25, Math.round(failed * 0.5))
+  add(site.scores, 0.05, Math.round(failed * 0.5))
   for (const [rank, reason] of FAILURES.entries()) {
-    const times = Math.round((failed * random()) / (rank + 1))
-    for (const { reasons } of [totals, site]) reasons.at(reason).add(times)
+    site.reasons.at(reason).add(Math.round((failed * random()) / (rank + 1)))
   }
   for (const [rank, reason] of REFUSALS.entries()) {
     const times = Math.round((challenges * random() * (isAttacked ? 0.2 : 0.01)) / (rank + 1))
-    site.refused.at(reason).add(times)
     answered('verify', 400, reason, times)
     if (reason !== 'rate-limited') continue
     if (random() < 0.6) totals.limited.at('challenge').at('address').add(times)

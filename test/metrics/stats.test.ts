@@ -3,10 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { climbOf } from '../../src/domain/difficulty.ts'
+import type { Ending, Judged } from '../../src/domain/ending.ts'
+import type { Policy } from '../../src/domain/limits.ts'
 import { NO_TRAFFIC } from '../../src/domain/meters.ts'
+import type { Reason } from '../../src/domain/outcome.ts'
 import { type ApiKeyRecord, compileSite, SITE_DEFAULTS, type Site } from '../../src/domain/site.ts'
-import type { Judgement } from '../../src/endpoints/service.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
+import type { TokenClaims } from '../../src/domain/token.ts'
+import type { ObservedExchange } from '../../src/http/exchange-host.ts'
 import { EventLoopLag, Stats } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { eventually } from '../harness/eventually.ts'
@@ -15,23 +18,33 @@ function siteOf(siteKey: string): Site {
   return compileSite({ ...SITE_DEFAULTS, siteKey, createdAt: 0, updatedAt: 0 })
 }
 
-/** What stats look at of an exchange is what `siteNamedBy` looks at. */
-function exchangeOf(siteKey: string): Exchange {
-  return { siteKey } as Exchange
+/** @param siteKey what `siteNamedBy` looks at */
+function exchangeOf(siteKey: string, tookMs = 0): ObservedExchange {
+  return { siteKey, startedAtMs: performance.now() - tookMs } as ObservedExchange
 }
 
 const BOUNDS = { base: 18, min: 16, max: 28 }
 const COUNTS = { challenges: 0, limit: 30, failures: 0, accepted: 0 }
-const ABOUT = {
-  nonce: '',
-  bounds: BOUNDS,
-  counts: COUNTS,
-  traffic: NO_TRAFFIC,
-  climb: climbOf(COUNTS, NO_TRAFFIC),
+
+function issued(site: Site, difficulty: number, raise = 0): Ending {
+  const about = { counts: COUNTS, traffic: NO_TRAFFIC, climb: climbOf(COUNTS, NO_TRAFFIC) }
+  return {
+    kind: 'issued',
+    site,
+    nonce: '',
+    issuedAtMs: 0,
+    difficulty,
+    bounds: { ...BOUNDS, raise },
+    ...about,
+  }
 }
 
-function judgement(site: Site, passed: boolean, score: number | null, reasons: Judgement['reasons']) {
-  return { site, nonce: '', passed, score, reasons, signals: undefined }
+function judged(site: Site, passed: boolean, score: number | null, reasons: Judged['reasons']): Ending {
+  return { kind: 'judged', site, nonce: '', passed, score, reasons, signals: undefined }
+}
+
+function refused(reason: Reason, policy?: Policy): Ending {
+  return { kind: 'refused', refusal: { reason, ...(policy && { policy }) } }
 }
 
 function newStats(): Stats {
@@ -52,38 +65,48 @@ function of(values: Values, ...series: readonly string[]): Values {
   return Object.fromEntries(Object.entries(values).filter(([name]) => isMeant(name)))
 }
 
-test('challenges, judgements, redemptions and refusals are counted for their site and for all', () => {
+test('challenges, judgements, redemptions and refusals are counted once, for their site and so for all', () => {
   const stats = newStats()
   const [a, b] = [siteOf('site_a'), siteOf('site_b')]
-  const ofA = exchangeOf('site_a')
-  for (const difficulty of [16, 16, 18]) stats.issued(ofA, { ...ABOUT, site: a, difficulty })
-  const bounds = { ...BOUNDS, raise: 3 }
-  stats.issued(exchangeOf('site_b'), { ...ABOUT, site: b, difficulty: 28, bounds })
-  stats.judged(ofA, judgement(a, true, 1, []))
-  stats.judged(ofA, judgement(a, true, 0.9, ['noPlugins']))
-  stats.judged(ofA, judgement(a, false, 0.29, ['webdriver', 'noPlugins']))
-  stats.judged(ofA, judgement(a, false, 0, ['webdriver']))
-  stats.judged(exchangeOf('site_b'), judgement(b, false, null, ['proof-wrong']))
-  stats.redeemed(exchangeOf(''), { siteKey: 'site_b' } as ApiKeyRecord)
-  stats.refused(ofA, 'challenge', 'rate-limited', 'address-site')
-  stats.refused(ofA, 'verify', 'rate-limited', 'address-site')
-  stats.refused(ofA, 'verify', 'nonce-used')
-  stats.refused(exchangeOf('made up'), 'verify', 'site-unknown')
+  const [ofA, ofB] = [exchangeOf('site_a'), exchangeOf('site_b')]
+  for (const difficulty of [16, 16, 18]) stats.answered(ofA, 'challenge', 200, issued(a, difficulty))
+  stats.answered(ofB, 'challenge', 200, issued(b, 28, 3))
+  stats.answered(ofA, 'verify', 200, judged(a, true, 1, []))
+  stats.answered(ofA, 'verify', 200, judged(a, true, 0.9, ['noPlugins']))
+  stats.answered(ofA, 'verify', 200, judged(a, false, 0.29, ['webdriver', 'noPlugins']))
+  stats.answered(ofA, 'verify', 200, judged(a, false, 0, ['webdriver']))
+  stats.answered(ofB, 'verify', 200, judged(b, false, null, ['proof-wrong']))
+  const apiKey = { siteKey: 'site_b' } as ApiKeyRecord
+  stats.answered(exchangeOf(''), 'siteverify', 200, { kind: 'redeemed', apiKey, claims: {} as TokenClaims })
+  stats.answered(ofA, 'challenge', 429, refused('rate-limited', 'address-site'))
+  stats.answered(ofA, 'verify', 429, refused('rate-limited', 'address-site'))
+  stats.answered(ofA, 'verify', 400, refused('nonce-used'))
+  stats.answered(exchangeOf('made up'), 'verify', 403, refused('site-unknown'))
+  stats.answered(exchangeOf(''), 'content', 200, undefined)
   const { sites, values } = stats.snapshot()
+  const ofSiteA = {
+    ...{ 'requests challenge 200 ok': 3, 'requests verify 200 ok': 2, 'requests verify 200 failed': 2 },
+    ...{ 'requests challenge 429 rate-limited': 1, 'requests verify 429 rate-limited': 1 },
+    'requests verify 400 nonce-used': 1,
+  }
   assert.deepEqual(sites, {
     site_a: {
-      ...{ challenges: 3, passed: 2, failed: 2, 'refused rate-limited': 2, 'refused nonce-used': 1 },
+      ...ofSiteA,
       ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty sum': 50 },
       ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
       ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2 },
     },
     site_b: {
-      ...{ challenges: 1, failed: 1, redeemed: 1, 'difficulty 28': 1, 'difficulty sum': 28 },
+      ...{ 'requests challenge 200 ok': 1, 'requests verify 200 failed': 1 },
+      ...{ 'requests siteverify 200 ok': 1, 'difficulty 28': 1, 'difficulty sum': 28 },
       'reasons proof-wrong': 1,
     },
   })
-  assert.deepEqual(of(values, 'difficulty', 'scores', 'reasons', 'limited', 'raisedChallenges'), {
-    raisedChallenges: 1,
+  assert.deepEqual(of(values, 'requests', 'difficulty', 'scores', 'reasons', 'limited', 'raisedChallenges'), {
+    ...ofSiteA,
+    ...{ 'requests challenge 200 ok': 4, 'requests verify 200 failed': 3 },
+    ...{ 'requests siteverify 200 ok': 1, 'requests content 200 ok': 1 },
+    ...{ 'requests verify 403 site-unknown': 1, raisedChallenges: 1 },
     ...{ 'difficulty 16': 2, 'difficulty 18': 1, 'difficulty 28': 1, 'difficulty sum': 78 },
     ...{ 'scores 0.09': 1, 'scores 0.29': 1, 'scores 0.99': 1, 'scores Infinity': 1, 'scores sum': 219 },
     ...{ 'reasons noPlugins': 2, 'reasons webdriver': 2, 'reasons proof-wrong': 1 },
@@ -95,30 +118,24 @@ test('every hundredth of a score falls into its tenth', () => {
   const site = siteOf('site_a')
   for (let hundredths = 0; hundredths <= 100; hundredths++) {
     const stats = newStats()
-    stats.judged(exchangeOf('site_a'), judgement(site, true, hundredths / 100, []))
+    stats.answered(exchangeOf('site_a'), 'verify', 200, judged(site, true, hundredths / 100, []))
     const bound = hundredths === 100 ? Infinity : (Math.floor(hundredths / 10) * 10 + 9) / 100
     assert.equal(stats.snapshot().values[`scores ${bound}`], 1, `${hundredths / 100} is not in ${bound}`)
   }
 })
 
-test('answers are counted by part, status and outcome, with their time; aborts and faults by part', () => {
+test('the time of answers is counted by part; so are aborts and faults', () => {
   const stats = newStats()
-  for (let index = 0; index < 3; index++) stats.answered('challenge', 200, 'ok', performance.now() - 4)
-  stats.answered('challenge', 204, 'ok', performance.now())
-  stats.answered('challenge', 429, 'rate-limited', performance.now() - 60_000)
-  stats.answered('verify', 200, 'failed', performance.now())
+  for (const ms of [4, 4, 4, 0, 60_000])
+    stats.answered(exchangeOf('', ms), 'challenge', 429, refused('rate-limited'))
   stats.aborted('verify')
-  stats.faulted('verify', new Error('a fault'))
+  stats.faulted('verify')
   const { values } = stats.snapshot()
   const { 'requestSeconds challenge sum': microseconds, ...challenge } = of(
     values,
     'requestSeconds challenge',
   )
-  assert.deepEqual(of(values, 'requests', 'aborted', 'faults'), {
-    ...{ 'requests challenge 200 ok': 3, 'requests challenge 204 ok': 1 },
-    ...{ 'requests challenge 429 rate-limited': 1, 'requests verify 200 failed': 1 },
-    ...{ 'aborted verify': 1, 'faults verify': 1 },
-  })
+  assert.deepEqual(of(values, 'aborted', 'faults'), { 'aborted verify': 1, 'faults verify': 1 })
   const over3ms = Object.entries(challenge).filter(([name]) => Number(name.split(' ')[2]) > 0.003)
   assert.equal(
     over3ms.reduce((sum, [, count]) => sum + count, 0),
@@ -132,13 +149,12 @@ test(`however many sites there are, at most ${SITES_MAX} are counted apart, and 
   const stats = newStats()
   for (let round = 0; round < 2; round++) {
     for (let index = 0; index < SITES_MAX + 50; index++) {
-      const site = siteOf(`site_${index}`)
-      stats.issued(exchangeOf(''), { ...ABOUT, site, difficulty: 18 })
+      stats.answered(exchangeOf(''), 'challenge', 200, issued(siteOf(`site_${index}`), 18))
     }
   }
   const { sites, values } = stats.snapshot()
   assert.equal(Object.keys(sites).length, SITES_MAX + 1)
-  assert.deepEqual([sites['']!.challenges, sites.site_0!.challenges], [100, 2])
+  assert.deepEqual([sites['']!['difficulty 18'], sites.site_0!['difficulty 18']], [100, 2])
   assert.equal(values['difficulty 18'], 2 * (SITES_MAX + 50))
 })
 
@@ -146,7 +162,7 @@ test('names that nobody was given leave nothing behind', () => {
   const stats = newStats()
   const before = Object.keys(stats.snapshot().sites).length
   for (let index = 0; index < 10_000; index++)
-    stats.refused(exchangeOf(`made up ${index}`), 'challenge', 'site-unknown')
+    stats.answered(exchangeOf(`made up ${index}`), 'challenge', 403, refused('site-unknown'))
   assert.equal(Object.keys(stats.snapshot().sites).length, before)
 })
 

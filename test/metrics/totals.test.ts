@@ -3,7 +3,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { newCounts, valuesOf } from '../../src/metrics/counters.ts'
+import {
+  type Counts,
+  newCounts,
+  newSiteCounts,
+  type SiteCounts,
+  valuesOf,
+} from '../../src/metrics/counters.ts'
 import type { Snapshot } from '../../src/metrics/stats.ts'
 import { SITES_MAX, type Values } from '../../src/metrics/table.ts'
 import { Totals } from '../../src/metrics/totals.ts'
@@ -42,7 +48,7 @@ const answered = (totals: Totals) => totals.values()[ANSWERED] ?? 0
 
 test('adds up everything that workers count, and what the primary process counts itself', () => {
   const totals = new Totals()
-  const counts = newCounts()
+  const counts = { ...newCounts(), ...newSiteCounts() }
   counts.requests.at('challenge').at(200).at('ok').add(3)
   counts.requestSeconds.at('challenge').add(0.0004)
   counts.requestSeconds.at('challenge').add(7)
@@ -208,11 +214,11 @@ test('property: nothing that is counted ever goes down, not by a rounding error'
   fc.assert(
     fc.property(fc.array(event, { maxLength: 200 }), events => {
       const totals = new Totals()
-      const workers = new Map<string, ReturnType<typeof newCounts>>()
+      const workers = new Map<string, Counts & SiteCounts>()
       let before: Values = {}
       let counted = 0
       for (const { name, isEnd, more, seconds } of events) {
-        const counts = workers.get(name) ?? newCounts()
+        const counts = workers.get(name) ?? { ...newCounts(), ...newSiteCounts() }
         workers.set(name, counts)
         if (isEnd) totals.gone(worker(name))
         else {

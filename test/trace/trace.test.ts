@@ -5,8 +5,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { Judgement } from '../../src/endpoints/service.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
+import type { Judged } from '../../src/domain/ending.ts'
+import type { ObservedExchange } from '../../src/http/exchange-host.ts'
 import { createLogger } from '../../src/log/logger.ts'
 import { Recorder } from '../../src/trace/recorder.ts'
 import { runBench } from '../bench/run-bench.ts'
@@ -197,7 +197,8 @@ test('a trace ends at its bound and says so once; the one before is kept', async
   const log = createLogger('info', {}, [], { write: line => void said.push(line) })
   for (const bytesMax of [1000, 2000]) {
     const recorder = new Recorder(path, log, bytesMax)
-    for (let visit = 0; visit < 500; visit++) recorder.judged({} as Exchange, { passed: true } as Judgement)
+    for (let visit = 0; visit < 500; visit++)
+      recorder.ended({} as ObservedExchange, { kind: 'judged', passed: true } as Judged)
     await recorder.close()
   }
   const sizes = [`${path}.old`, path].map(name => statSync(name).size)

@@ -90,7 +90,7 @@ export class Tiles {
     const all = challenges + verified + redeemed + refused
     this.#show('Challenges', perSecond(challenges), '')
     this.#show('Verifications', perSecond(verified), '')
-    const asked = redemptionsRefused === null ? 0 : redeemed + redemptionsRefused
+    const asked = redeemed + redemptionsRefused
     this.#show('Redemptions', perSecond(redeemed), asked > 0 ? `${percent(redeemed / asked)} succeed` : '')
     this.#show('Passed', verified > 0 ? percent(passed / verified) : '–', '')
     this.#show('Refused', all > 0 ? percent(refused / all) : '–', all > 0 ? perSecond(refused) : '')
