@@ -21,7 +21,7 @@ import { PARTS } from '../src/http/exchange-host.ts'
 import { openapiDocument } from '../src/openapi/document.ts'
 import { DIFFICULTY_MAX, DIFFICULTY_MIN, NONCE_LENGTH } from '../src/protocol/proof.ts'
 import { parseSitesFile } from '../src/sites/parse-file.ts'
-import { conformanceTable } from './torture/conformance-rows.ts'
+import { conformanceTable } from './release/torture/conformance-rows.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
 const PAGES = ['.', 'docs'].flatMap(folder =>

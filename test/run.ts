@@ -1,6 +1,6 @@
 /**
- * Runs the tests: `npm test` the quick suite, `npm run test:all` everything, `npm run test:rest` what the second adds to the
- * first, `npm test -- PATH...` some files or folders (after a build).
+ * Runs the tests: `npm test` the quick suite, `npm run test:rest` what takes longer, `npm run test:release` what a release needs
+ * and a change does not, `npm run test:all` all three, `npm test -- PATH...` some files or folders (after a build).
  *
  * Each file is a process of its own. A line tells each file that has ended; the last line is the sum.
  */
@@ -16,15 +16,12 @@ const ROOT = new URL('..', import.meta.url).pathname
 const FILE_MS_MAX = 900_000
 const FAILURE_LINES = 40
 
-/** What `npm test` leaves to `npm run test:all`: files and folders below test/. Everything else is quick. */
+/** What `npm test` leaves to `npm run test:rest`: files and folders below test/. All others are quick, but for release/. */
 const REST = [
   'check/check.test.ts',
   'cli/try.test.ts',
   'client/recipes.test.ts',
   'bench',
-  'container/container.test.ts',
-  'container/container-24.test.ts',
-  'container/kubernetes.test.ts',
   'contract/hosts.test.ts',
   'dashboard/dashboard.test.ts',
   'dashboard/looks.test.ts',
@@ -32,20 +29,14 @@ const REST = [
   'e2e/failover.test.ts',
   'e2e/logs.test.ts',
   'e2e/lost-sites.test.ts',
-  'e2e/packaging.test.ts',
-  'e2e/release.test.ts',
   'e2e/rolling.test.ts',
   'e2e/secrets.test.ts',
-  'e2e/versions.test.ts',
   'http/closed-connections.test.ts',
   'metrics/metrics.test.ts',
-  'moving',
   'proxy',
-  'store/node-24.test.ts',
   'store/redis-clocks.test.ts',
   'store/redis-cluster.test.ts',
   'store/redis-security.test.ts',
-  'torture/torture.test.ts',
   'widget/accessibility.test.ts',
   'widget/compat.test.ts',
   'widget/element.test.ts',
@@ -55,25 +46,17 @@ const REST = [
   'widget/send-table.test.ts',
   'widget/send.test.ts',
   'widget/solvers.test.ts',
-  'wrappers',
 ]
 
 /** The quick suite runs these on Redis, the rest on Valkey. */
 const ON_EACH_ENGINE = ['store/redis.test.ts', 'store/redis-advice.test.ts']
-const ENGINES = { quick: 'redis', rest: 'valkey', all: 'redis,valkey' } as const
+const ENGINES = { quick: 'redis', rest: 'valkey', release: 'redis', all: 'redis,valkey' } as const
 
 /** Files that keep the whole machine busy run one after the other, after the others. */
-const ALONE = [
-  'container/container.test.ts',
-  'container/container-24.test.ts',
-  'e2e',
-  'torture',
-  'widget',
-  'wrappers',
-]
+const ALONE = ['e2e', 'release', 'widget']
 
-/** Files that only root can run; the rest goes without them elsewhere. */
-const FOR_ROOT = ['container/container.test.ts']
+/** Files that only root can run. */
+const FOR_ROOT = ['release/container/container.test.ts', 'release/container/container-24.test.ts']
 
 interface Ended {
   readonly file: string
@@ -94,8 +77,9 @@ process.exitCode = await main()
 async function main(): Promise<number> {
   if (positionals.length > 0) return report(await runFiles(positionals.flatMap(named)))
   install(suite)
-  if (suite !== 'quick' && !IS_ROOT) process.stdout.write(`Left to root: ${FOR_ROOT.join(', ')}\n`)
-  if (suite !== 'rest') {
+  const isRelease = suite === 'release' || suite === 'all'
+  if (isRelease && !IS_ROOT) process.stdout.write(`Left to root: ${FOR_ROOT.join(', ')}\n`)
+  if (suite === 'quick' || suite === 'all') {
     const checks = ['lint', 'typecheck', 'build']
     const failed = (await Promise.all(checks.map(npmRun))).filter(ended => ended.failed > 0)
     if (failed.length > 0) return report(failed)
@@ -117,9 +101,14 @@ function filesOf(suite: Suite): string[] {
     .filter(name => IS_ROOT || !isIn(FOR_ROOT, name))
     .filter(name => {
       if (suite === 'all' || (suite === 'rest' && ON_EACH_ENGINE.includes(name))) return true
-      return isIn(REST, name) === (suite === 'rest')
+      return suite === suiteOf(name)
     })
     .map(name => join(ROOT, 'test', name))
+}
+
+function suiteOf(name: string): Suite {
+  if (name.startsWith('release/')) return 'release'
+  return isIn(REST, name) ? 'rest' : 'quick'
 }
 
 /** A file, or all test files of a folder, by its path below the root. */
@@ -221,7 +210,7 @@ function report(ended: readonly Ended[]): number {
   const bad = ended.filter(one => one.failed > 0).map(one => one.file)
   const seconds = (performance.now() - startedAtMs) / 1000
   const minutes = `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
-  const rest = suite === 'quick' && positionals.length === 0 ? ' (npm run test:all runs the rest too)' : ''
+  const rest = suite === 'quick' && positionals.length === 0 ? ' (npm run test:all runs all others too)' : ''
   process.stdout.write(
     `${sum(one => one.passed).toLocaleString('en-US')} tests passed, ${failed} failed${bad.length > 0 ? `: ${bad.join(', ')}` : ''}, in ${minutes}${rest}\n`,
   )

@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mirror, SOURCES } from './harness/debian.ts'
 
-/** `quick` is what `npm test` runs, `rest` what `npm run test:all` adds, as root also what only root can run. */
-export type Suite = 'quick' | 'rest' | 'all'
+/** Each is a command: `npm test`, `npm run test:rest`, `test:release`, `test:all`. */
+export type Suite = 'quick' | 'rest' | 'release' | 'all'
 
 /** A program by its name, or a file that its package brings. */
 const NEEDED = [
@@ -36,8 +36,8 @@ const NEEDED = [
   { program: 'faketime', package: 'faketime', suite: 'rest' },
   { program: 'python3', package: 'python3', suite: 'rest' },
   { program: 'php', package: 'php-cli', suite: 'rest' },
-  { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'rest' },
-  { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'rest' },
+  { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'release' },
+  { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'release' },
   { program: 'ruby', package: 'ruby', suite: 'rest' },
   { program: 'go', package: 'golang-go', suite: 'rest' },
   { program: 'buildah', package: 'buildah', suite: 'root' },
@@ -65,9 +65,11 @@ function withoutStarting(install: () => boolean): boolean {
   }
 }
 
+const NEEDING_ALL = ['quick', 'rest', 'release', ...(IS_ROOT ? ['root'] : [])]
+
 /** Installs what the suite needs and is missing; ends the process where it cannot. */
 export function install(suite: Suite): void {
-  const suites = suite === 'quick' ? ['quick'] : ['quick', 'rest', ...(IS_ROOT ? ['root'] : [])]
+  const suites = { quick: ['quick'], rest: ['quick', 'rest'], release: NEEDING_ALL, all: NEEDING_ALL }[suite]
   installPrograms(...NEEDED.filter(need => suites.includes(need.suite)).map(need => need.program))
   if (suite !== 'quick') installValkey()
 }

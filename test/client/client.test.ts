@@ -21,7 +21,7 @@ import { freePort } from '../harness/ports.ts'
 import { leftovers } from '../harness/processes.ts'
 import { startRefusingServer } from '../harness/refusing-server.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
-import { type Illness, SickProxy } from '../torture/sick-proxy.ts'
+import { type Illness, SickProxy } from '../harness/sick-proxy.ts'
 
 const VERIFY_TOKEN = 'POST /verify-token'
 /** Longer than any test waits for. */

@@ -20,7 +20,7 @@ interface Forgery {
   readonly make: (segments: Segments, other: Segments) => string
 }
 
-/** test/torture/theft-rows.ts has spellings that may mean the same. */
+/** test/release/torture/theft-rows.ts has spellings that may mean the same. */
 const FORGERIES: readonly Forgery[] = [
   ...SEGMENT_NAMES.flatMap((name, segment) => [
     { about: `first character of the ${name}`, make: changed(segment, 0) },

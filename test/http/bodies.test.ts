@@ -24,7 +24,7 @@ import { SiteverifySchema } from '../../src/http/siteverify.ts'
 import { SITES_FILE_SCHEMA } from '../../src/sites/schema.ts'
 import { counters, nonces, seeded } from '../harness/arbitraries.ts'
 import { FLAGS } from '../harness/client.ts'
-import { Random } from '../torture/random.ts'
+import { Random } from '../harness/random.ts'
 
 test('property: a body is its chunks, however it was cut, or none if it is too long', () => {
   const random = new Random(5)

@@ -13,8 +13,8 @@ import { childPids } from '../harness/processes.ts'
 import { BEHIND, FrontProxy } from '../harness/proxies.ts'
 import { RawConnection } from '../harness/raw-http.ts'
 import { STORE_KINDS, TestService, UNLIMITED } from '../harness/service.ts'
-import { KeptMemory } from '../torture/memory.ts'
-import { EASY } from '../torture/redemptions.ts'
+import { KeptMemory } from '../release/torture/memory.ts'
+import { EASY } from '../release/torture/redemptions.ts'
 
 const CONNECTIONS = 10_000
 /** Code is compiled, heaps and allocators find their size. */

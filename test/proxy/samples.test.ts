@@ -13,7 +13,7 @@ import { RawConnection } from '../harness/raw-http.ts'
 import { RedisServer } from '../harness/redis.ts'
 import { Certificates } from '../harness/redis-tls.ts'
 import { TestService, type TestSite } from '../harness/service.ts'
-import { SECTIONS } from '../torture/conformance-rows.ts'
+import { SECTIONS } from '../release/torture/conformance-rows.ts'
 import { NonceObserver } from './observer.ts'
 
 const HOSTS = ['127.0.0.5', '127.0.0.6'] as const

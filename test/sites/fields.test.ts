@@ -71,7 +71,7 @@ async function updated(before: SiteSettings, flags: string): Promise<SiteSetting
   return withGiven(before, await givenFields(readInput(command, [KEY, ...flags.split(' ')], {})))
 }
 
-const SRC = new URL('../../src/', import.meta.url)
+const SRC = new URL('../../src', import.meta.url)
 /** A word in a comment reads nothing and proves nothing. */
 const codeIn = (file: URL) => readFileSync(file, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
 /** All but the table, and what passes every field on. */

@@ -10,7 +10,7 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openState } from '../../src/store/embedded/environment.ts'
-import { Random } from '../torture/random.ts'
+import { Random } from '../harness/random.ts'
 
 const [what, dataDir = '', name = '', times = '1'] = process.argv.slice(2)
 const done = join(dataDir, 'done')

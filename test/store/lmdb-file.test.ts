@@ -9,7 +9,7 @@ import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { openSites, openState } from '../../src/store/embedded/environment.ts'
 import { damageOf } from '../../src/store/embedded/lmdb-file.ts'
-import { Random } from '../torture/random.ts'
+import { Random } from '../harness/random.ts'
 import { tempDir } from './harness.ts'
 
 const PAGE = 4096

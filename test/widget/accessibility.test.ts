@@ -161,7 +161,7 @@ test('the target of the button is large enough, also at twice the text size', as
   )
 })
 
-const TEXTS = new URL('../../src/widget/texts/', import.meta.url)
+const TEXTS = new URL('../../src/widget/texts', import.meta.url)
 const textsOf = (language: string): Record<string, string> =>
   JSON.parse(readFileSync(new URL(`${language}.json`, TEXTS), 'utf8'))
 

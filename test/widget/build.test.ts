@@ -104,7 +104,7 @@ test('a visit is the sum of its files, the largest comes first', () => {
   assert.deepEqual([largest!.about, largest!.bytes], ['in the frame, no SIMD', 108])
 })
 
-const ROOT = new URL('../../', import.meta.url).pathname
+const ROOT = new URL('../..', import.meta.url).pathname
 cpSync(join(ROOT, 'src/widget/powgate.d.ts'), join(dir, 'powgate.d.ts'))
 
 /** Compiles a program as a project with strict settings would; returns what the compiler objects to. */

@@ -1,0 +1,149 @@
+/** A TCP proxy on loopback in front of Redis that disturbs the connections in a chosen way. */
+
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { freePort } from './ports.ts'
+
+/** What happens to Redis' replies and to new connections. */
+export type Illness =
+  | { readonly kind: 'none' }
+  /** The first reply is cut after a part of it, and its connection reset: no reply gets through. */
+  | { readonly kind: 'cut'; readonly keep: (bytes: number) => number }
+  /** One packet a byte. */
+  | { readonly kind: 'bytes' }
+  /** Each reply is delayed by this time; replies keep their order. */
+  | { readonly kind: 'slow'; readonly delayMs: () => number }
+  /** Nothing gets through in either direction, and no side is notified. Swallowed bytes are lost for good. */
+  | { readonly kind: 'black-hole' }
+  /** Connections are reset, also new ones. */
+  | { readonly kind: 'refuse' }
+
+interface Pair {
+  readonly client: Socket
+  readonly server: Socket
+  /** Bytes of the connection were swallowed, so later bytes would make no sense. */
+  isTorn: boolean
+  /** Bytes on the way to the client. */
+  readonly waiting: { readonly dueMs: number; readonly bytes: Buffer }[]
+  isPassing: boolean
+}
+
+export class SickProxy {
+  readonly port: number
+  readonly #server: Server
+  readonly #target: number
+  readonly #pairs = new Set<Pair>()
+  #illness: Illness = { kind: 'none' }
+
+  private constructor(port: number, target: number) {
+    this.port = port
+    this.#target = target
+    this.#server = createServer({ noDelay: true }, client => this.#accept(client))
+  }
+
+  static async start(target: number): Promise<SickProxy> {
+    const proxy = new SickProxy(await freePort(), target)
+    await new Promise<void>((resolve, reject) => {
+      proxy.#server.once('error', reject)
+      proxy.#server.listen(proxy.port, '127.0.0.1', resolve)
+    })
+    return proxy
+  }
+
+  fall(illness: Illness): void {
+    this.#illness = illness
+    if (illness.kind === 'refuse') for (const { client } of this.#pairs) client.resetAndDestroy()
+  }
+
+  heal(): void {
+    this.#illness = { kind: 'none' }
+  }
+
+  async stop(): Promise<void> {
+    for (const { client, server } of this.#pairs) {
+      client.destroy()
+      server.destroy()
+    }
+    await new Promise(resolve => this.#server.close(resolve))
+  }
+
+  #accept(client: Socket): void {
+    if (this.#illness.kind === 'refuse') {
+      client.resetAndDestroy()
+      return
+    }
+    const server = connect({ port: this.#target, host: '127.0.0.1', noDelay: true })
+    const pair: Pair = { client, server, isTorn: false, waiting: [], isPassing: false }
+    this.#pairs.add(pair)
+    client.on('data', chunk => {
+      if (!this.#swallows(pair)) server.write(chunk)
+    })
+    server.on('data', chunk => {
+      if (!this.#swallows(pair)) this.#reply(pair, chunk)
+    })
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      socket.on('error', () => {}) // 'close' follows
+      socket.on('close', () => {
+        this.#pairs.delete(pair)
+        // In a black hole, the other side is not notified of the end.
+        if (!pair.isTorn || socket === client) other.destroy()
+      })
+    }
+  }
+
+  #swallows(pair: Pair): boolean {
+    if (this.#illness.kind === 'black-hole') pair.isTorn = true
+    return pair.isTorn
+  }
+
+  #reply(pair: Pair, chunk: Buffer): void {
+    const illness = this.#illness
+    if (illness.kind === 'cut') {
+      const { client } = pair
+      const part = chunk.subarray(0, illness.keep(Math.min(chunk.length, replyEnd(chunk))))
+      pair.isTorn = true // the next bytes would be read as the rest of the cut reply
+      client.write(part, () => client.resetAndDestroy())
+      return
+    }
+    const afterMs = illness.kind === 'slow' ? illness.delayMs() : 0
+    const dueMs = performance.now() + afterMs
+    if (illness.kind !== 'bytes') pair.waiting.push({ dueMs, bytes: chunk })
+    else for (const byte of chunk) pair.waiting.push({ dueMs, bytes: Buffer.of(byte) })
+    if (!pair.isPassing) this.#pass(pair)
+  }
+
+  /** Sends waiting bytes in order, each in an event-loop turn of its own. */
+  #pass(pair: Pair): void {
+    const [first] = pair.waiting
+    pair.isPassing = first !== undefined && !pair.client.destroyed
+    if (!pair.isPassing) return
+    const waitMs = first!.dueMs - performance.now()
+    const go = () => {
+      pair.client.write(pair.waiting.shift()!.bytes)
+      this.#pass(pair)
+    }
+    if (waitMs > 0) setTimeout(() => this.#pass(pair), Math.ceil(waitMs))
+    else setImmediate(go)
+  }
+}
+
+/** Where the RESP reply that begins at `from` ends; at or beyond the end of the bytes if the reply is incomplete. */
+function replyEnd(bytes: Buffer, from = 0): number {
+  const lineEnd = bytes.indexOf('\r\n', from)
+  if (lineEnd < 0) return bytes.length
+  const next = lineEnd + 2
+  const count = Number(bytes.toString('latin1', from + 1, lineEnd))
+  switch (String.fromCharCode(bytes[from]!)) {
+    case '$':
+      return count < 0 ? next : next + count + 2
+    case '*': {
+      let end = next
+      for (let item = 0; item < count && end < bytes.length; item++) end = replyEnd(bytes, end)
+      return end
+    }
+    default:
+      return next
+  }
+}

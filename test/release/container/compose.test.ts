@@ -1,0 +1,37 @@
+/**
+ * compose.yaml: its settings exist and have valid values, and its files are there. Its grace period is longer than a
+ * stop takes, and it grants no more rights than the service needs.
+ */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { parse } from 'yaml'
+import { configOf } from './examples.ts'
+
+const textOf = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+
+test('compose.yaml', () => {
+  const { services, ...defined } = parse(textOf('compose.yaml'))
+  /** What the commands in its first lines write. */
+  const made = [...textOf('compose.yaml').matchAll(/^# .*> (secrets\/\S+)$/gm)].map(([, path]) => path)
+  const { powgate } = services
+  const config = configOf(powgate.environment)
+  assert.ok(config.redis !== undefined && services[new URL(powgate.environment.REDIS_URL).hostname])
+  assert.ok(Number.parseInt(powgate.stop_grace_period, 10) * 1000 > config.unreadyMs + config.drainMs)
+  assert.match(powgate.ports[0], new RegExp(`:${config.port}$`))
+  for (const [name, service] of Object.entries<Record<string, string[]>>(services)) {
+    assert.deepEqual([service.read_only, service.cap_drop], [true, ['ALL']], name)
+    assert.deepEqual(service.security_opt, ['no-new-privileges:true'], name)
+    for (const used of service.networks ?? []) assert.ok(used in defined.networks, `${name}: ${used}`)
+    const [secrets, ...volumes] = service.volumes!.toReversed().map(volume => volume.split(':'))
+    assert.deepEqual(
+      secrets,
+      [`./secrets/${name}`, '/run/secrets', 'ro'],
+      'a directory, which follows a rename',
+    )
+    for (const [volume] of volumes) assert.ok(volume! in defined.volumes, volume)
+    for (const [, secret] of JSON.stringify(service).matchAll(/\/run\/secrets\/([\w.-]+)/g))
+      assert.ok(made.includes(`secrets/${name}/${secret}`), `${name} has no ${secret}`)
+  }
+})

@@ -1,0 +1,177 @@
+/**
+ * The container: built from the Dockerfile, then started as `docker run --read-only --cap-drop ALL --security-opt
+ * no-new-privileges -v powgate:/data` starts it. As there need be no container engine, buildah builds, and the kernel's
+ * namespaces hold the container. An engine's seccomp profile, cgroups and bridged network are missing. As there need be no
+ * registry of images either, the base is made here: Debian 12 with Node.js 22 and npm, or what container-24.test.ts says.
+ */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { noteOutput, noteSecret } from '../../harness/canaries.ts'
+import { makeDebian, putNode, runIsolated, startIsolated } from '../../harness/debian.ts'
+import { eventually, within } from '../../harness/eventually.ts'
+import { installPrograms } from '../../setup.ts'
+
+const ROOT = new URL('../../..', import.meta.url).pathname
+const LINE = Number(process.env.TEST_NODE ?? 22)
+/** Node.js 24 needs a newer C library and another build of the HTTP server, as docs/deploy.md says. */
+const [RELEASE, UWS] =
+  LINE === 24 ? (['trixie', 'npm:@btc-vision/uwebsockets.js@20.57.0'] as const) : (['bookworm', ''] as const)
+const NODE_IMAGE = `localhost/node:${LINE}-${RELEASE}-slim`
+const IMAGE = 'localhost/powgate:test'
+/** Kept from run to run: to make it takes longer than all else. */
+const BASE = join(tmpdir(), `powgate-container-base-${LINE}`)
+/** What the image adds to its base. */
+const OWN_MB_MAX = 90
+const START_MS_MAX = 60_000
+/** `docker stop` kills what has not ended by then. */
+const STOP_MS_MAX = 10_000
+/** What a container sees: its root, of which only /data may be written to, and no other mount but /proc and /dev. */
+const START = `set -e
+root=$1 data=$2
+shift 2
+mount --bind "$root" "$root"
+mount --bind "$data" "$root/data"
+mount --bind /dev "$root/dev"
+mount -o remount,bind,ro "$root/dev"
+mount -t proc proc "$root/proc"
+mount -o remount,bind,ro "$root"
+ip link set lo up
+cd "$root"
+pivot_root . .
+umount -l .
+exec "$@"`
+const WITHOUT_RIGHTS = '--clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs'.split(' ')
+
+const dir = fs.mkdtempSync(join(tmpdir(), 'powgate-container-'))
+process.once('exit', () => fs.rmSync(dir, { recursive: true, force: true }))
+const [storage, data] = [join(dir, 'storage'), join(dir, 'data')]
+
+function buildah(at: string, ...args: readonly string[]): string {
+  const places = ['--root', join(at, 'root'), '--runroot', join(at, 'run'), '--storage-driver', 'vfs']
+  return runIsolated('buildah', ...places, ...args).trim()
+}
+
+function build(at: string, tag: string, context: string, ...options: readonly string[]): number {
+  const startedAtMs = performance.now()
+  // In another format the health check would be dropped.
+  const usual = ['--format', 'docker', '--isolation', 'chroot', '--pull=false']
+  buildah(at, 'build', ...usual, '--tag', tag, ...options, context)
+  return (performance.now() - startedAtMs) / 1000
+}
+
+function makeBase(): void {
+  const [made, context, root] = ['made', 'context', 'base'].map(name => join(dir, name))
+  fs.mkdirSync(made!, { mode: 0o700 })
+  fs.mkdirSync(context!)
+  makeDebian(root!, RELEASE)
+  putNode(root!, LINE)
+  runIsolated('tar', '-C', root!, '--exclude=./dev/*', '-cf', join(context!, 'base.tar'), '.')
+  const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+  fs.writeFileSync(join(context!, 'Dockerfile'), `FROM scratch\nADD base.tar /\nENV ${path}\n`)
+  build(made!, NODE_IMAGE, context!)
+  fs.renameSync(made!, BASE)
+}
+
+installPrograms('buildah', 'debootstrap')
+if (!fs.existsSync(BASE)) makeBase()
+assert.equal(fs.statSync(BASE).uid, 0, `${BASE} is somebody else's`)
+runIsolated('cp', '-a', BASE, storage)
+const args = [`NODE_IMAGE=${NODE_IMAGE}`, `UWS=${UWS}`].flatMap(arg => ['--build-arg', arg])
+const buildSeconds = build(storage, IMAGE, ROOT, ...args)
+const inspected = (name: string) => JSON.parse(buildah(storage, 'inspect', '--type', 'image', name))
+const image = inspected(IMAGE).Docker.config
+const rootfs = buildah(storage, 'mount', buildah(storage, 'from', IMAGE))
+// As an engine makes an empty volume: with the owner and the rights of the image's folder.
+runIsolated('cp', '-a', join(rootfs, 'data'), data)
+
+const [uid, gid] = image.User.split(':')
+const environment = ['env', '-i', '-C', image.WorkingDir, ...image.Env, 'HOME=/']
+const asUser = ['setpriv', '--reuid', uid, '--regid', gid, ...WITHOUT_RIGHTS, ...environment]
+const command = ['bash', '-c', START, 'start', rootfs, data, ...asUser, ...image.Entrypoint, ...image.Cmd]
+const service = startIsolated(command, { stdio: 'pipe' }, ['--net', '--ipc', '--uts'])
+let [stdout, stderr] = ['', '']
+service.stdout!.setEncoding('utf8').on('data', (text: string) => (stdout += text))
+service.stderr!.setEncoding('utf8').on('data', (text: string) => (stderr += text))
+service.once('close', () => noteOutput(stdout, stderr))
+after(async () => {
+  const gone = service.exitCode === null ? once(service, 'close') : undefined
+  service.kill('SIGKILL') // and the kernel all processes in its namespaces
+  await gone
+})
+const isListening = () => stdout.includes('powgate listens') || service.exitCode !== null
+await eventually(START_MS_MAX, () => `the service listens: ${stdout}${stderr}`, isListening)
+assert.equal(service.exitCode, null, stderr)
+/** Of the container's first process, as it is seen from outside. */
+const pid = Number(fs.readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, 'utf8'))
+const told = (name: string) => fs.readFileSync(`/proc/${pid}/${name}`, 'utf8')
+
+/** As `docker exec` runs a command. */
+function inside(...command: readonly string[]): string {
+  const args = ['--target', String(pid), '--mount', '--pid', '--net', '--ipc', ...asUser, ...command]
+  const ended = spawnSync('nsenter', args, { encoding: 'utf8', timeout: START_MS_MAX, killSignal: 'SIGKILL' })
+  assert.equal(ended.status, 0, `${command.join(' ')}: ${ended.stdout}${ended.stderr}`)
+  return ended.stdout
+}
+
+const powgate = (...args: readonly string[]) => JSON.parse(inside(...image.Entrypoint, ...args, '--json'))
+
+test('the image is small, and holds nothing that installs or that its user may write', context => {
+  const layersOf = (name: string): { size: number }[] => JSON.parse(inspected(name).Manifest).layers
+  const megabytes = (layers: { size: number }[]) => layers.reduce((sum, { size }) => sum + size, 0) / 1e6
+  const all = layersOf(IMAGE)
+  const own = megabytes(all.slice(layersOf(NODE_IMAGE).length))
+  const sizes = `${megabytes(all).toFixed(0)} MB, of which ${own.toFixed(1)} MB are not the base's`
+  context.diagnostic(`image: ${sizes}, built in ${buildSeconds.toFixed(1)} s`)
+  assert.ok(own > 1 && own <= OWN_MB_MAX, sizes)
+  assert.deepEqual(fs.readdirSync(join(rootfs, 'usr/local/bin')), ['node'])
+  const writable = '( -perm /022 -o ! -uid 0 ) ! -type l'.split(' ')
+  assert.equal(runIsolated('find', join(rootfs, 'app'), ...writable), '')
+})
+
+test('it runs as user 1000 without capabilities, may write to /data alone, and listens to everybody', () => {
+  for (const line of ['Uid:(\\s+1000){4}', 'Gid:(\\s+1000){4}', 'Groups:\\s*', 'NoNewPrivs:\\s+1'])
+    assert.match(told('status'), new RegExp(`^${line}$`, 'm'))
+  for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
+    assert.match(told('status'), new RegExp(`^${set}:\\s+0+$`, 'm'))
+  assert.match(told('status'), /^NSpid:.*\s1$/m) // to the service it is process 1
+  const mounts = told('mountinfo').matchAll(/^(?:\S+ ){4}(\S+) (?:\S+,)?rw\b/gm)
+  assert.deepEqual(Array.from(mounts, ([, place]) => place).sort(), ['/data', '/proc'])
+  assert.deepEqual([Object.keys(image.Volumes), Object.keys(image.ExposedPorts)], [['/data'], ['8080/tcp']])
+  assert.match(told('net/tcp'), /: 00000000:1F90 \S+ 0A /) // 0.0.0.0:8080
+})
+
+test('it has licenses, its own and those of others, and names its HTTP server', () => {
+  for (const [file, words] of [
+    ['LICENSE', 'MIT'],
+    ['dist/THIRD_PARTY_NOTICES', 'BoringSSL'],
+  ] as const)
+    assert.match(fs.readFileSync(join(rootfs, 'app', file), 'utf8'), new RegExp(words))
+  const build = UWS === '' ? 'uws-pack 20\\.0\\.8, known' : '@btc-vision/uwebsockets\\.js 20\\.57\\.0, '
+  assert.match(inside(...image.Entrypoint, '--version'), new RegExp(`^HTTP server: ${build}`, 'm'))
+})
+
+test('a site is made inside, a visitor passes and the token is redeemed; the health check is content', () => {
+  const { siteKey, apiKey } = powgate('site', 'create', '--name', 'shop')
+  noteSecret('api key', apiKey)
+  const { verification, redemption } = powgate('try', '--site-key', siteKey, '--api-key', apiKey)
+  assert.deepEqual([verification.answer.passed, redemption.answer.success], [true, true])
+  const [kind, ...check] = image.Healthcheck.Test
+  assert.equal(kind, 'CMD')
+  inside(...check)
+})
+
+test('the signal that stops a container ends the service in time, with 0', async context => {
+  const startedAtMs = performance.now()
+  const gone = once(service, 'exit')
+  process.kill(pid, image.StopSignal)
+  const [code] = await within(STOP_MS_MAX, gone, () => `the end:\n${stdout}${stderr}`)
+  context.diagnostic(`stopped in ${((performance.now() - startedAtMs) / 1000).toFixed(1)} s`)
+  assert.equal(code, 0)
+  assert.match(stderr, /^\nFirst start: [^{]+$/, 'and nothing else')
+})

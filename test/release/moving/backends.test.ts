@@ -1,0 +1,128 @@
+/** Backends that nobody here wrote, each through its own code: only their settings name powgate's address and keys. */
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Solution } from '../../../src/protocol/wire.ts'
+import { Client, HONEST_ENVIRONMENT } from '../../harness/client.ts'
+import { installNpmPackages } from '../../harness/packages.ts'
+import { TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
+
+const FOLDER = fileURLToPath(new URL('.', import.meta.url))
+const PROXY = '127.255.255.254'
+const HOSTS = ['shop.example', 'www.shop.example']
+
+let service: TestService
+let site: TestSite
+
+before(async () => {
+  installNpmPackages(FOLDER)
+  service = await TestService.start('embedded', { ...UNLIMITED, POWGATE_TRUSTED_PROXIES: PROXY })
+  const origins = [...HOSTS, 'other.example'].map(host => `https://${host}`)
+  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 }, origins })
+})
+after(() => service.stop())
+
+/** A token of a page at this host, which a visitor at this address had open. */
+async function tokenFrom(address: string, host: string, more: Partial<Solution> = {}): Promise<string> {
+  const client = new Client(service.url)
+  const visitor = { from: PROXY, headers: { 'X-Forwarded-For': address, Origin: `https://${host}` } }
+  const solution = await client.solved(site.siteKey, visitor, more)
+  const { json, text } = await client.verify(site.siteKey, solution, visitor)
+  assert.equal(json.passed, true, text)
+  return json.token
+}
+
+/** The packages have no types here: they are installed by the test. */
+const load = (name: string) => import(name)
+
+for (const [provider, path, checks] of [
+  ['cloudflare-turnstile', '/turnstile/v0/siteverify', true],
+  ['google-recaptcha', '/recaptcha/api/siteverify', true],
+  ['hcaptcha', '/siteverify', false], // better-auth has neither option for hCaptcha
+] as const)
+  test(`better-auth, ${provider}: an IPv6 visitor signs up, once; another action, host or network does not`, async () => {
+    const { betterAuth } = await load('better-auth')
+    const { memoryAdapter } = await load('better-auth/adapters/memory')
+    const { captcha } = await load('better-auth/plugins')
+    const database = { user: [] as { email: string }[], session: [], account: [], verification: [] }
+    const auth = betterAuth({
+      baseURL: 'https://shop.example',
+      secret: 'a secret of the tests, long enough for better-auth',
+      database: memoryAdapter(database),
+      emailAndPassword: { enabled: true },
+      telemetry: { enabled: false },
+      logger: { disabled: true },
+      plugins: [
+        captcha({
+          provider,
+          secretKey: site.apiKey,
+          siteVerifyURLOverride: service.url + path,
+          ...(checks ? { expectedAction: 'sign_up', allowedHostnames: HOSTS } : { siteKey: site.siteKey }),
+        }),
+      ],
+    })
+    const signUp = async (token: string, from: string, email: string) => {
+      const headers = {
+        'Content-Type': 'application/json',
+        'X-Captcha-Response': token,
+        'X-Forwarded-For': from,
+      }
+      const body = JSON.stringify({ email, password: 'a long password', name: 'Ada' })
+      const url = 'https://shop.example/api/auth/sign-up/email'
+      return (await auth.handler(new Request(url, { method: 'POST', headers, body }))).status
+    }
+    const visitor = '2001:db8:0:7:1:2:3:4'
+    const token = await tokenFrom(visitor, 'www.shop.example', { action: 'sign_up' })
+    assert.equal(await signUp(token, '2001:db8:0:8::1', 'thief@shop.example'), 403)
+    assert.equal(await signUp(token, visitor, 'ada@shop.example'), 200)
+    assert.equal(await signUp(token, visitor, 'again@shop.example'), 403)
+    for (const [host, action] of [
+      ['www.shop.example', 'sign_in'],
+      ['www.shop.example', undefined],
+      ['other.example', 'sign_up'],
+    ] as const) {
+      const status = await signUp(
+        await tokenFrom(visitor, host, action === undefined ? {} : { action }),
+        visitor,
+        `${host}-${action}@shop.example`,
+      )
+      assert.equal(status, checks ? 403 : 200, `${host} ${action}`)
+    }
+    assert.equal(database.user[0]!.email, 'ada@shop.example')
+    assert.equal(database.user.length, checks ? 1 : 4)
+  })
+
+test('@nestlab/google-recaptcha: a token of its action and of a score high enough passes, once; no other does', async () => {
+  const { NestFactory } = await load('@nestjs/core')
+  const { GoogleRecaptchaModule, GoogleRecaptchaValidator } = await load('@nestlab/google-recaptcha')
+  const recaptcha = GoogleRecaptchaModule.forRoot({
+    secretKey: site.apiKey,
+    network: `${service.url}/recaptcha/api/siteverify`,
+    response: () => '',
+    score: 0.9,
+    actions: ['login'],
+  })
+  const app = await NestFactory.createApplicationContext(recaptcha, { logger: false })
+  const outcome = async (token: string) => {
+    const { success, score, action, errors } = await app
+      .get(GoogleRecaptchaValidator)
+      .validate({ response: token })
+    return { success, score, action, errors }
+  }
+  const tokenOf = (more: Partial<Solution>) => tokenFrom('203.0.113.7', 'shop.example', more)
+  const token = await tokenOf({ action: 'login' })
+  assert.deepEqual(await outcome(token), { success: true, score: 1, action: 'login', errors: [] })
+  const { success, errors } = await outcome(token)
+  assert.deepEqual({ success, errors }, { success: false, errors: ['timeout-or-duplicate'] })
+
+  const suspect = { ...HONEST_ENVIRONMENT, chromeAbsent: true, swiftShader: true, notificationDenied: true }
+  const low = await outcome(await tokenOf({ action: 'login', environment: suspect }))
+  assert.deepEqual(low, { success: false, score: 0.55, action: 'login', errors: ['low-score'] })
+  for (const action of ['signup', undefined]) {
+    const other = await outcome(await tokenOf(action === undefined ? {} : { action }))
+    const told = { score: 1, action: action ?? '', errors: ['forbidden-action'] }
+    assert.deepEqual(other, { success: false, ...told })
+  }
+  await app.close()
+})

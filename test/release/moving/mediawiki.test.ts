@@ -1,0 +1,212 @@
+/** MediaWiki with ConfirmEdit, as Debian packages them: only the settings of docs/moving/mediawiki.md name powgate. */
+
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { appendFileSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { Client } from '../../harness/client.ts'
+import { eventually } from '../../harness/eventually.ts'
+import { type Answer, call, freshAddress } from '../../harness/http.ts'
+import { freePort } from '../../harness/ports.ts'
+import { endProcess, leftovers } from '../../harness/processes.ts'
+import { TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
+import { temporaryDir } from '../../harness/temporary.ts'
+
+const CODE = '/usr/share/mediawiki'
+const PAGE = new URL('../../../docs/moving/mediawiki.md', import.meta.url)
+const SCRIPTS = 'https://captcha.example.com'
+const START_MS = 60_000
+const PASSWORD = 'a password of the tests'
+
+const folder = temporaryDir('mediawiki')
+let service: TestService
+let site: TestSite
+
+before(async () => {
+  service = await TestService.start('embedded', UNLIMITED)
+  site = await service.createSite({ difficulty: { base: 16, min: 16, max: 28 } })
+  mkdirSync(join(folder, 'data'))
+  const options = {
+    dbtype: 'sqlite',
+    dbpath: join(folder, 'data'),
+    confpath: folder,
+    pass: PASSWORD,
+    scriptpath: '',
+  }
+  const flags = Object.entries(options).map(([name, value]) => `--${name}=${value}`)
+  const args = [join(CODE, 'maintenance/install.php'), ...flags, 'Wiki', 'Admin']
+  const env = { ...process.env, MW_CONFIG_FILE: join(folder, 'none.php') } // whatever wiki this machine has
+  execFileSync('php', args, { env, stdio: ['ignore', 'ignore', 'inherit'] })
+  appendFileSync(join(folder, 'LocalSettings.php'), localSettings())
+})
+after(() => service?.stop())
+
+/** The page's settings with this service's address and keys, for both modes; and what every wiki chooses for itself. */
+function localSettings(): string {
+  const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/```php\n([\s\S]*?)```/g)].map(([, text]) => text!)
+  assert.equal(blocks.length, 2)
+  const [hcaptcha, recaptcha] = blocks.map(text =>
+    text
+      .replace('site_...', site.siteKey)
+      .replace('sk_...', site.apiKey)
+      .replace('http://powgate:8080', service.url),
+  )
+  const [loading, ...rest] = hcaptcha!.split('\n\n')
+  return `
+$wgServer = "http://{$_SERVER['HTTP_HOST']}";
+$wgCacheDirectory = __DIR__;
+$wgCaptchaTriggers['edit'] = true;
+if ( getenv( 'MODE' ) === 'hCaptcha' ) {
+${loading}
+} else {
+${recaptcha}
+}
+${rest.join('\n\n')}`
+}
+
+/** @returns its address */
+async function startWiki(mode: string): Promise<string> {
+  const port = await freePort()
+  const { PATH } = process.env
+  const env = { PATH, MW_CONFIG_FILE: join(folder, 'LocalSettings.php'), MODE: mode }
+  const args = ['-d', 'opcache.enable_cli=1', '-S', `127.0.0.1:${port}`, '-t', CODE]
+  const child = spawn('php', args, { env, stdio: 'ignore' })
+  leftovers.add({ stop: () => endProcess(child) })
+  const url = `http://127.0.0.1:${port}/index.php`
+  await eventually(START_MS, 'the wiki shows its main page', async () => {
+    const answer = await call(`${url}?title=Main_Page`, { isForeign: true }).catch(() => undefined)
+    return answer?.status === 200
+  })
+  return url
+}
+
+const POST_FORM = /<form\b[^>]*\bmethod="post"[^>]*>[\s\S]*?<\/form>/
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  quot: '"',
+  lt: '<',
+  gt: '>',
+  '#039': "'",
+  '#43': '+',
+}
+
+/** An attribute's value, as a browser reads it. */
+function attribute(tag: string, name: string): string {
+  const value = new RegExp(`\\s${name}=(?:"([^"]*)"|'([^']*)')`).exec(tag)
+  const text = value?.[1] ?? value?.[2] ?? ''
+  return text.replace(/&([#\w]+);/g, (all, entity) => ENTITIES[entity] ?? all)
+}
+
+/** Somebody with a browser: keeps cookies, and sends forms with their hidden fields. */
+class Visitor {
+  readonly from: string
+  readonly #wiki: string
+  readonly #cookies = new Map<string, string>()
+
+  constructor(wiki: string, from = freshAddress()) {
+    this.#wiki = wiki
+    this.from = from
+  }
+
+  token(): Promise<string> {
+    return new Client(service.url).token(site.siteKey, { from: this.from })
+  }
+
+  async open(path: string, fields?: Record<string, string>): Promise<Answer> {
+    const Cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const type = fields === undefined ? {} : { 'Content-Type': 'application/x-www-form-urlencoded' }
+    const answer = await call(new URL(path, this.#wiki).href, {
+      method: fields === undefined ? 'GET' : 'POST',
+      headers: { Cookie, ...type },
+      ...(fields === undefined ? {} : { body: `${new URLSearchParams(fields)}` }),
+      from: this.from,
+      isForeign: true,
+    })
+    for (const cookie of answer.headers['set-cookie'] ?? []) {
+      const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie)!
+      this.#cookies.set(name!, value!)
+    }
+    return answer
+  }
+
+  /** Opens a page, fills in its form and sends it. */
+  async send(path: string, fields: Record<string, string>): Promise<Answer> {
+    const { text } = await this.open(path)
+    const form = POST_FORM.exec(text)?.[0] ?? ''
+    const hidden = (form.match(/<input\b[^>]*>/g) ?? []).filter(tag => attribute(tag, 'type') === 'hidden')
+    const given = Object.fromEntries(hidden.map(tag => [attribute(tag, 'name'), attribute(tag, 'value')]))
+    return this.open(attribute(form, 'action'), { ...given, ...fields })
+  }
+
+  async hasAccount(name: string): Promise<boolean> {
+    const { json } = await this.open(`/api.php?action=query&format=json&list=users&ususers=${name}`)
+    return 'userid' in json.query.users[0]
+  }
+
+  async textOf(title: string): Promise<string> {
+    return (await this.open(`/index.php?title=${title}&action=raw`)).text
+  }
+}
+
+const MODES = [
+  { mode: 'hCaptcha', field: 'h-captcha-response', element: 'h-captcha', script: '/1/api.js' },
+  {
+    mode: 'ReCaptchaNoCaptcha',
+    field: 'g-recaptcha-response',
+    element: 'g-recaptcha',
+    script: '/recaptcha/api.js',
+  },
+] as const
+
+for (const { mode, field, element, script } of MODES)
+  describe(`ConfirmEdit/${mode}`, () => {
+    let wiki: string
+    before(async () => {
+      wiki = await startWiki(mode)
+    })
+    const ACCOUNT = '/index.php?title=Special:CreateAccount'
+    const EDIT = '/index.php?title=Sandbox&action=edit'
+    const signUp = (visitor: Visitor, wpName: string, token: string) =>
+      visitor.send(ACCOUNT, { wpName, wpPassword: PASSWORD, retype: PASSWORD, [field]: token })
+    const edit = (visitor: Visitor, wpTextbox1: string, token: string) =>
+      visitor.send(EDIT, { wpTextbox1, wpSave: 'Save', [field]: token })
+
+    test("its pages have the site key and load powgate's script", async () => {
+      for (const path of [ACCOUNT, EDIT]) {
+        const { text } = await new Visitor(wiki).open(path)
+        assert.match(text, new RegExp(`class="${element}" data-sitekey="${site.siteKey}"`), path)
+        const scripts = [...text.matchAll(/<script src="(https:[^"]+)"/g)].map(
+          ([, address]) => new URL(address!),
+        )
+        assert.deepEqual(
+          scripts.map(({ origin, pathname }) => origin + pathname),
+          [SCRIPTS + script],
+        )
+        const answer = await call(service.url + script)
+        assert.equal(answer.status, 200)
+      }
+    })
+
+    test('an account is created with a token, and none with the same again', async () => {
+      const visitor = new Visitor(wiki)
+      const token = await visitor.token()
+      await signUp(visitor, `Ada ${mode}`, token)
+      assert.ok(await visitor.hasAccount(`Ada ${mode}`))
+      for (const again of [token, 'x', ''])
+        await signUp(new Visitor(wiki, visitor.from), `Bob ${mode}`, again)
+      assert.ok(!(await visitor.hasAccount(`Bob ${mode}`)))
+    })
+
+    test("a page is edited without an account, once for each token, and not with another visitor's", async () => {
+      const visitor = new Visitor(wiki)
+      const token = await visitor.token()
+      await edit(visitor, `first of ${mode}`, token)
+      assert.equal(await visitor.textOf('Sandbox'), `first of ${mode}`)
+      for (const other of [token, await new Visitor(wiki).token(), 'x', ''])
+        await edit(visitor, `second of ${mode}`, other)
+      assert.equal(await visitor.textOf('Sandbox'), `first of ${mode}`)
+      await edit(visitor, `third of ${mode}`, await visitor.token())
+      assert.equal(await visitor.textOf('Sandbox'), `third of ${mode}`)
+    })
+  })

@@ -1,0 +1,62 @@
+/**
+ * `node --import tsx test/release/platforms.ts [--node 22,24] [PATH...]`, for root, and the end of `npm run test:release`: the
+ * quick suite, or the test files and folders that are named, on another system where nothing is installed: `npm ci && npm test`
+ * in a new Debian 13. Uncommitted files are tested too.
+ */
+
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { makeDebian, putNode, runIsolated, startIsolated } from '../harness/debian.ts'
+import { IS_ROOT, installPrograms } from '../setup.ts'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+/** docs/deploy.md: instead of the HTTP server that the lock file names. */
+const SERVER: Readonly<Record<number, string>> = {
+  24: " && npm install --no-save 'uWebSockets.js@npm:@btc-vision/uwebsockets.js@20.57.0'",
+}
+/** What `npm test` does by itself, unless files are named. */
+const INSTALL = `node --import tsx --input-type=module -e "(await import('./test/setup.ts')).install('quick')"`
+const ENTER = `set -e
+root=$1
+mount --rbind /dev "$root/dev"
+mount --rbind /sys "$root/sys"
+mount -t proc proc "$root/proc"
+exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \\
+  NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt bash -c "cd /powgate && $2"`
+
+const { values, positionals } = parseArgs({
+  options: { node: { type: 'string', default: '22' } },
+  allowPositionals: true,
+})
+if (!IS_ROOT) {
+  process.stdout.write('Left to root: test/release/platforms.ts\n')
+  process.exit()
+}
+installPrograms('debootstrap')
+const root = mkdtempSync(join(tmpdir(), 'powgate-debian-13-'))
+let running: ChildProcess | undefined
+process.once('exit', () => {
+  running?.kill('SIGKILL')
+  rmSync(root, { recursive: true, force: true, maxRetries: 20 }) // its processes end in a moment
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1))
+
+makeDebian(root, 'trixie')
+const copy = `git ls-files -z --cached --others --exclude-standard | tar --null -T - -cf - | tar -xf - -C "$2"`
+runIsolated('bash', '-ec', `cd "$1"; mkdir "$2"; ${copy}`, 'copy', ROOT, join(root, 'powgate'))
+const some = `${INSTALL} && npm run -s build && npm test -- ${positionals.join(' ')}`
+const results: string[] = []
+for (const line of values.node.split(',').map(Number)) {
+  putNode(root, line)
+  const script = `npm ci${SERVER[line] ?? ''} && ${positionals.length === 0 ? 'npm test' : some}`
+  running = startIsolated(['bash', '-c', ENTER, 'enter', root, script], { stdio: 'inherit' })
+  const [code] = await once(running, 'exit')
+  if (code !== 0) process.exitCode = 1
+  const versions = runIsolated('chroot', root, 'sh', '-c', 'cat /etc/debian_version; node --version')
+  results.push(`Debian ${versions.trim().replace('\n', ', Node.js ')}: ${code === 0 ? 'passed' : 'FAILED'}`)
+}
+process.stdout.write(`${results.join('\n')}\n`)

@@ -1,0 +1,85 @@
+/** scripts/release.sh: what is no release is refused, with every reason; what is one passes. The rest of it needs a registry. */
+
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, test } from 'node:test'
+import { parse } from 'yaml'
+import { temporaryDir } from '../harness/temporary.ts'
+
+const ROOT = new URL('../..', import.meta.url).pathname
+const MANIFESTS = ['package.json', 'client/package.json']
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+
+/** A clone of its own, with the script as it is here. */
+const clone = join(temporaryDir('release'), 'clone')
+const run = (program: string, ...args: string[]) => spawnSync(program, args, { cwd: clone, encoding: 'utf8' })
+const release = (...args: string[]) => run('scripts/release.sh', ...args)
+const write = (path: string, text: string) => writeFileSync(join(clone, path), text)
+
+before(() => {
+  assert.equal(spawnSync('git', ['clone', '-q', ROOT, clone]).status, 0)
+  write('scripts/release.sh', read('scripts/release.sh'))
+})
+
+/** Puts a version and the project's owner into all manifests, and commits that. */
+function prepare(version: string, owner: string): void {
+  for (const path of [...MANIFESTS, 'package-lock.json']) {
+    const manifest = JSON.parse(read(path))
+    const address = `https://github.com/${owner}/powgate`
+    const about = { repository: { type: 'git', url: address }, bugs: address, homepage: address }
+    write(path, JSON.stringify({ ...manifest, version, ...(path.includes('lock') ? {} : about) }))
+  }
+  const who = ['-c', 'user.name=test', '-c', 'user.email=test@example.com']
+  assert.equal(run('git', ...who, 'commit', '-qam', version).status, 0)
+}
+
+test('what is no release is refused, with every reason', () => {
+  prepare('0.0.1', 'OWNER')
+  write('docs/run.log', 'ignored by git')
+  const { status, stderr } = release('check', 'v9.8.7')
+  assert.equal(status, 1)
+  for (const manifest of MANIFESTS) {
+    assert.match(stderr, new RegExp(`^${manifest}: expected version 9\\.8\\.7, got 0\\.0\\.1$`, 'm'))
+    for (const field of ['repository', 'bugs', 'homepage'])
+      assert.match(stderr, new RegExp(`^${manifest}: .* in ${field}, got a placeholder$`, 'm'))
+  }
+  for (const line of [
+    /^package-lock\.json: expected version/m,
+    /^CHANGELOG\.md: /m,
+    /^git: .*ignored files/m,
+  ])
+    assert.match(stderr, line)
+  assert.deepEqual([release('notes', 'v9.8.7').status, release('publish', '.').status], [1, 1])
+  assert.deepEqual([release().status, release('pack').status, release('image', 'v1').status], [2, 2, 2])
+  rmSync(join(clone, 'docs/run.log'))
+})
+
+test('a release passes, and its notes are those of CHANGELOG.md', () => {
+  write('CHANGELOG.md', '# Changes\n\n## 9.8.7\n\n- News.\n\n## 0.1.0\n')
+  prepare('9.8.7', 'example')
+  const { status, stderr } = release('check', 'v9.8.7')
+  assert.deepEqual([status, stderr], [0, ''])
+  assert.equal(release('notes', 'v9.8.7').stdout.trim(), '- News.')
+})
+
+test('the bill of materials names each package that is installed for production', () => {
+  const { packages } = JSON.parse(release('sbom').stdout) as { packages: { name: string }[] }
+  const names = packages.map(({ name }) => name)
+  const lock: Record<string, { name?: string; dev?: true }> = JSON.parse(read('package-lock.json')).packages
+  for (const [path, { name = path.replace(/.*node_modules\//, ''), dev }] of Object.entries(lock))
+    if (path !== '') assert.equal(names.includes(name), dev !== true, name)
+})
+
+test('each step of a workflow is an action, or a script of this repository', () => {
+  for (const name of ['checks', 'release']) {
+    const { jobs } = parse(read(`.github/workflows/${name}.yml`))
+    for (const { steps } of Object.values(jobs) as { steps: { uses?: string; run?: string }[] }[])
+      for (const { uses, run } of steps)
+        assert.match(
+          uses ?? run ?? '',
+          /^(\w[\w-]*\/[\w-]+@(v\d+|[0-9a-f]{40})$|\.ci\/run( release)?$|scripts\/|npm |git (config|merge-base) )/,
+        )
+  }
+})

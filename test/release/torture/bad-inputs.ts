@@ -1,0 +1,320 @@
+/**
+ * Bytes that no client of ours sends, as latin1 text. Apart from times and tokens, each follows from the seed and its number.
+ */
+
+import { type V2Options, v2Header } from '../../harness/proxy-header.ts'
+import { Random } from '../../harness/random.ts'
+import { words } from '../../harness/values.ts'
+import { anyJson, type Genuine, mutated, nearlyForm, nearlyJson, oneOf } from './bad-bodies.ts'
+import { SECTIONS } from './conformance-rows.ts'
+import { redemptionRequest } from './redemptions.ts'
+import { JSON_TYPE, requestText } from './wire.ts'
+
+export interface BadInput {
+  readonly family: string
+  /** Each part is sent by a write of its own. */
+  readonly parts: readonly string[]
+  /** What the client does after sending: waits for an answer, ends its side of the connection, or resets it at once. */
+  readonly ending: 'wait' | 'finish' | 'reset'
+}
+
+type Make = (random: Random, genuine: Genuine) => string | string[]
+
+/** The families of inputs: how many of a thousand inputs each makes, and one input, whole or in parts. */
+const FAMILIES: Readonly<Record<string, readonly [count: number, make: Make]>> = {
+  noise: [40, random => random.bytes(random.between(1, 400)).toString('latin1')],
+  conformance: [
+    100,
+    random => (random.chance(0.4) ? oddRequest(random) : mutated(random, oddRequest(random))),
+  ],
+  pipelined: [60, pipelined],
+  split: [40, (random, genuine) => split(random, anyRequest(random, genuine))],
+  'cut off': [20, (random, genuine) => split(random, valid(random, genuine)).slice(0, 1)],
+  'byte by byte': [5, (random, genuine) => [...anyRequest(random, genuine)].slice(0, 700)],
+  oversize: [20, oversize],
+  'control bytes': [90, (random, genuine) => withControlBytes(random, anyRequest(random, genuine))],
+  chunks: [80, chunks],
+  'http grammar': [150, grammatical],
+  'json to /verify': [125, (random, genuine) => verification(random, genuine, random.chance(0.3))],
+  'json to /verify-token': [125, redemption],
+  'forms to /siteverify': [70, form],
+  'mutated valid': [75, (random, genuine) => mutated(random, valid(random, genuine))],
+}
+
+const WEIGHTED = Object.entries(FAMILIES).flatMap(([family, [count]]) => Array<string>(count).fill(family))
+
+/** Share of the clients that wait for an answer. */
+const WAITS = 0.85
+
+const ROWS = SECTIONS.flatMap(({ rows }) => rows)
+const oddRequest = (random: Random) => random.pick(ROWS).bytes
+
+/** A generator for each number, so that one input can be repeated without the others. */
+export function randomOf(seed: number, index: number): Random {
+  return new Random((Math.imul(index + 1, 0x9e3779b1) ^ seed) >>> 0 || 1)
+}
+
+export function badInput(random: Random, genuine: Genuine): BadInput {
+  const family = random.pick(WEIGHTED)
+  const parts = [FAMILIES[family]![1](random, genuine)].flat()
+  return { family, parts, ending: endingOf(random, family === 'cut off' ? 0 : WAITS) }
+}
+
+/** Whole requests with a body of any kind: they get an answer, whatever the body contains. */
+export function mustBeAnswered({ family, parts, ending }: BadInput): boolean {
+  if (ending !== 'wait' || !/^(?:json|forms) to /.test(family)) return false
+  return /^(?:[ -~]+\r\n)+\r\n/.test(parts.join(''))
+}
+
+/** @param waits the share of clients that wait for an answer */
+function endingOf(random: Random, waits: number): BadInput['ending'] {
+  if (random.chance(waits)) return 'wait'
+  return random.chance(0.5) ? 'finish' : 'reset'
+}
+
+function anyRequest(random: Random, genuine: Genuine): string {
+  return oneOf(random, [
+    () => grammatical(random),
+    () => verification(random, genuine),
+    () => redemption(random, genuine),
+    () => mutated(random, valid(random, genuine)),
+    () => valid(random, genuine),
+  ])
+}
+
+function pipelined(random: Random, genuine: Genuine): string {
+  return Array.from({ length: random.between(2, 6) }, () => anyRequest(random, genuine)).join('')
+}
+
+function split(random: Random, text: string): string[] {
+  const at = random.between(1, Math.max(1, text.length - 1))
+  return [text.slice(0, at), text.slice(at)].filter(part => part !== '')
+}
+
+function verification(random: Random, genuine: Genuine, isAny = false): string {
+  const body = isAny ? anyJson(random) : nearlyJson(random, genuine.solution(random))
+  const siteKey = random.chance(0.95) ? genuine.siteKey : mutated(random, genuine.siteKey)
+  return requestText('POST /verify', [`X-Site-Key: ${siteKey}`, JSON_TYPE], body)
+}
+
+function form(random: Random, genuine: Genuine): string {
+  const { contentType, body } = nearlyForm(random, genuine)
+  return requestText('POST /siteverify', [`Content-Type: ${contentType}`], body)
+}
+
+function redemption(random: Random, genuine: Genuine): string {
+  const token = genuine.token()
+  const fields = {
+    token: random.chance(0.6) ? token : mutated(random, token),
+    ...(random.chance(0.3) ? { expectedIp: random.pick(['127.0.0.1', '::1', '01.2.3.4', '', 'x']) } : {}),
+    ...(random.chance(0.3) ? { idempotencyKey: random.hex(random.below(80)) } : {}),
+  }
+  const body = random.chance(0.25) ? anyJson(random) : nearlyJson(random, fields)
+  const key = random.chance(0.9) ? genuine.apiKey : mutated(random, genuine.apiKey)
+  return requestText('POST /verify-token', [`Authorization: Bearer ${key}`, JSON_TYPE], body)
+}
+
+function valid(random: Random, genuine: Genuine): string {
+  const key = `X-Site-Key: ${genuine.siteKey}`
+  const challenge = (...more: readonly string[]) => requestText('GET /challenge', [key, ...more])
+  return oneOf(random, [
+    () => challenge(),
+    () => requestText('POST /verify', [key, JSON_TYPE], JSON.stringify(genuine.solution(random))),
+    () => redemptionRequest(genuine.apiKey, genuine.token()),
+    () =>
+      requestText(`OPTIONS /${random.pick(['challenge', 'verify', 'verify-token'])}`, [
+        'Origin: https://example.com',
+        'Access-Control-Request-Method: POST',
+        'Access-Control-Request-Headers: content-type, x-site-key',
+      ]),
+    () =>
+      requestText(`${random.pick(['GET', 'HEAD'])} ${random.pick(FILES)}`, [
+        `If-None-Match: ${random.pick(['*', '"a"', 'W/"a", "b"', '"', ',,,', '"\xff"'])}`,
+        `Accept-Encoding: ${random.pick(['gzip', 'br;q=0', 'gzip;q=2', '*', 'a'.repeat(200), ';;;', 'identity;q=0'])}`,
+      ]),
+    () => challenge(`X-Forwarded-For: ${forwarded(random)}`),
+    () => challenge(`Origin: ${random.pick(ORIGINS)}`),
+    () => requestText('HEAD /challenge', [key]),
+  ])
+}
+
+const FILES = words(
+  '/openapi.json /widget.js /widget/worker.js /widget/frame.html /widget/worker.0123456789.js',
+  '/widget/ /widget/../x /widget/%2e%2e/x /widget/worker.0123456789.constructor / /demo',
+  '/favicon.ico',
+)
+
+const ORIGINS = [...words('null https:// :// https://a:99999 https://\xff https://[::1 *'), 'a'.repeat(1000)]
+
+function forwarded(random: Random): string {
+  const hop = () =>
+    random.pick(['', ...words('1.2.3.4 ::1 [::1]:80 1.2.3.4:5 unknown 01.2.3.4 fe80::1%eth0 \xff ,')])
+  return Array.from({ length: random.below(60) }, hop).join(random.pick([',', ', ', ' ', ',,']))
+}
+
+const METHODS = [
+  ...words('GET POST PUT HEAD OPTIONS DELETE PATCH TRACE CONNECT get \0 PRI'),
+  '',
+  'G T',
+  'A'.repeat(300),
+]
+const PATHS = [
+  ...words(
+    '/challenge /verify /verify-token /siteverify /openapi.json /widget.js * // /% /%zz /\xff /a?',
+    'http://a/challenge /challenge?x=% /challenge# /CHALLENGE /challenge/ /./challenge',
+  ),
+  ...['', `/${'a/'.repeat(300)}`],
+]
+const VERSIONS = [
+  ...words('HTTP/1.1 HTTP/1.1 HTTP/1.1 HTTP/1.0 HTTP/1.2 HTTP/2 HTTP/11 http/1.1'),
+  ...['HTTP/1.1 ', ''],
+]
+const HEADER_NAMES = [
+  ...words(
+    'Host X-Site-Key Authorization Content-Type Content-Length Transfer-Encoding Connection Expect',
+    'Upgrade Origin X-Forwarded-For X-Request-Id Accept-Encoding If-None-Match Cookie Range TE',
+    'Trailer A \xff \0',
+  ),
+  ...['', ' ', 'A B'],
+]
+const HEADER_VALUES = [
+  ...words(
+    'a 0 5 -1 chunked gzip close keep-alive 100-continue websocket application/json bytes=0-0',
+    '\xff\xfe \t 99999999999999999999',
+  ),
+  ...['', '5, 5', 'Bearer ', 'Bearer x', ' a ', 'a'.repeat(900)],
+]
+const BREAKS = [...words('\r\n \r\n \r\n \r\n \r\n \r\n \n \r \r\r\n \0\r\n'), '\r\n ']
+
+/** Follows the grammar of HTTP, with some symbols replaced by wrong ones. */
+function grammatical(random: Random): string {
+  let text = `${random.pick(METHODS)} ${random.pick(PATHS)} ${random.pick(VERSIONS)}\r\n`
+  if (random.chance(0.9)) text += 'Host: powgate\r\n'
+  for (let count = random.below(8); count > 0; count--) {
+    text += random.pick(HEADER_NAMES) + random.pick([': ', ': ', ':', ' : ', '', ':\t'])
+    text += random.pick(HEADER_VALUES) + random.pick(BREAKS)
+  }
+  return `${text}\r\n${random.chance(0.3) ? random.bytes(random.below(60)).toString('latin1') : ''}`
+}
+
+function withControlBytes(random: Random, text: string): string {
+  let result = text
+  for (let count = random.between(1, 6); count > 0; count--) {
+    const at = random.below(result.length + 1)
+    result =
+      result.slice(0, at) +
+      String.fromCharCode(random.pick(CONTROL_BYTES)) +
+      result.slice(at + random.below(2))
+  }
+  return result
+}
+
+const CONTROL_BYTES = [0, 0, 1, 7, 8, 9, 10, 11, 12, 13, 27, 127, 128, 160, 192, 237, 255] as const
+
+function chunks(random: Random, genuine: Genuine): string {
+  const path = random.pick(['/verify', '/verify-token', '/siteverify', '/challenge', '/none'])
+  const coding = random.pick([...CHUNKED, 'Chunked', 'chunked, chunked', 'x', 'gzip, chunked', ' '])
+  const head = requestText(`POST ${path}`, [
+    `X-Site-Key: ${genuine.siteKey}`,
+    `Authorization: Bearer ${genuine.apiKey}`,
+    JSON_TYPE,
+    `Transfer-Encoding: ${coding}`,
+    ...(random.chance(0.1) ? ['Content-Length: 5'] : []),
+  ])
+  const body = JSON.stringify(genuine.solution(random))
+  let text = ''
+  for (let at = 0; at < body.length; ) {
+    const length = random.between(1, body.length)
+    const part = body.slice(at, at + length)
+    text += chunkSize(random, part.length) + part + random.pick([...LINE_ENDS, '\r\n', '\n', '', 'XX'])
+    at += length
+  }
+  return head + text + random.pick(LAST_CHUNKS)
+}
+
+const CHUNKED = ['chunked', 'chunked', 'chunked'] as const
+const LINE_ENDS = ['\r\n', '\r\n', '\r\n'] as const
+const LAST_CHUNKS = [
+  ...words('0\r\n\r\n 0\r\n\r\n 0\r\n\r\n 00\r\n\r\n 0 -0\r\n\r\n'),
+  ...['', '0\r\nA: b\r\n\r\n', '0\r\naa: / HTTP/1.1\r\n\r\n'],
+]
+
+function chunkSize(random: Random, length: number): string {
+  const size = length.toString(16)
+  const wrong = [
+    ...[`0x${size}`, `-${size}`, `${size};a="b"`, `${size} `, `0000000000${size}`, size + size],
+    ...['f'.repeat(17), '7fffffffffffffff', '', 'g'],
+  ]
+  return (random.chance(0.8) ? size : random.pick(wrong)) + random.pick([...LINE_ENDS, '\n', '\r'])
+}
+
+function oversize(random: Random, genuine: Genuine): string {
+  const length = random.pick([4000, 4090, 4096, 4100, 5000, 8192, 20_000, 70_000])
+  const challenge = (...more: readonly string[]) =>
+    requestText('GET /challenge', [`X-Site-Key: ${genuine.siteKey}`, ...more])
+  const count = random.pick([90, 97, 98, 99, 100, 101, 150, 1000])
+  return oneOf(random, [
+    () => requestText(`GET /${'a'.repeat(length)}`, []),
+    () => challenge(`A: ${'b'.repeat(length)}`),
+    () => challenge(...Array.from({ length: count }, (_, index) => `A${index}: b`)),
+    () => requestText(`${'A'.repeat(length)} /challenge`, []),
+    () =>
+      requestText(
+        'POST /verify',
+        [`X-Site-Key: ${genuine.siteKey}`, JSON_TYPE],
+        `{"nonce":"${'a'.repeat(length)}"}`,
+      ),
+    () => requestText('GET /challenge', [`${'A'.repeat(length)}: b`]),
+  ])
+}
+
+/** Bytes that a trusted proxy never sends before a client's bytes; sometimes a valid header. */
+export function badProxyInput(random: Random, genuine: Genuine): BadInput {
+  const { parts, ending } = badInput(random, genuine)
+  const header = proxyHeader(random)
+  const [first = '', ...rest] = parts
+  return { family: 'proxy header', parts: [header + first, ...rest], ending }
+}
+
+function proxyHeader(random: Random): string {
+  const source = `127.${random.between(1, 200)}.${random.below(256)}.${random.below(256)}`
+  const header = (more: V2Options) => v2Header({ source, ...more }).toString('latin1')
+  const right = header({})
+  if (random.chance(0.5)) return right
+  return oneOf(random, [
+    () => right + right,
+    () => mutated(random, right),
+    () =>
+      header({
+        version: random.below(16),
+        command: random.below(16),
+        family: random.below(256),
+        extensions: random.bytes(random.below(100)),
+      }),
+    () => header({ length: random.below(65_536) }),
+    () => mutated(random, `PROXY TCP4 ${source} 127.0.0.1 1 2\r\n`),
+    () => right.slice(0, random.below(right.length)),
+  ])
+}
+
+const ADMIN_PATHS = words(
+  '/ /healthz /readyz /metrics /dashboard /dashboard/app.js /dashboard/data.json /grafana.json',
+  '/dashboard/data.json?range=30m&site=x /dashboard/data.json?range=constructor',
+  '/dashboard/data.json?range=24h&site=__proto__ /dashboard/data.json?site=%',
+  '/dashboard/data.json?range=%ff //metrics /metrics/ /%6detrics * http://a/metrics',
+)
+
+export function badAdminInput(random: Random): BadInput {
+  const line = `${random.pick(METHODS)} ${random.pick(ADMIN_PATHS)} ${random.pick(VERSIONS)}`
+  const host = random.pick(['', ...words('localhost 127.0.0.1 [::1] evil.example \xff localhost:99999 [::1')])
+  const header = `${random.pick(HEADER_NAMES)}: ${random.pick(HEADER_VALUES)}`
+  const nearly = `${[line, `Host: ${host}`, ...(random.chance(0.2) ? [header] : [])].join('\r\n')}\r\n\r\n`
+  const text = oneOf(random, [
+    () => nearly,
+    () => nearly,
+    () => mutated(random, nearly),
+    () => grammatical(random),
+    () => oddRequest(random),
+  ])
+  return { family: 'admin', parts: [text], ending: endingOf(random, WAITS) }
+}

@@ -1,0 +1,309 @@
+/**
+ * A million inputs that none of our clients sends: no answer of powgate is a 5xx, no process ends, no memory is kept.
+ *
+ * Overload protection is off (POWGATE_OVERLOAD_MS=0). Otherwise most of such a flood would be refused unread with 503, and
+ * would test nothing. Cases 2, 9 and 10 send odd requests to services that shed load.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Client, FINGERPRINT, HONEST_ENVIRONMENT } from '../../../harness/client.ts'
+import { FREE } from '../../../harness/load/traffic.ts'
+import { freePort } from '../../../harness/ports.ts'
+import { childPids } from '../../../harness/processes.ts'
+import { v2Header } from '../../../harness/proxy-header.ts'
+import { RawConnection } from '../../../harness/raw-http.ts'
+import { type StoreKind, type TestService, type TestSite, UNLIMITED } from '../../../harness/service.ts'
+import { challengeRequest, untilReady } from '../../../proxy/observer.ts'
+import type { Genuine } from '../bad-bodies.ts'
+import { type Seen, sendAll } from '../bad-input-lanes.ts'
+import {
+  type BadInput,
+  badAdminInput,
+  badInput,
+  badProxyInput,
+  mustBeAnswered,
+  randomOf,
+} from '../bad-inputs.ts'
+import { KeptMemory, SettledMemory } from '../memory.ts'
+import { TokenMint } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+import { Lanes } from '../wire.ts'
+
+const INPUTS = 1_200_000
+/** Greatest share of inputs for which no connection could be made. */
+const UNDELIVERED_MAX = 0.01
+/** Share of a part's inputs before memory is compared. One-time allocations need this, with a relay 180,000 inputs. */
+const WARM_UP = 0.45
+const LANES = 400
+/** Share of a bounded run's time; the rest is for starting and stopping. */
+const SENDING_SHARE = 0.6
+/** The admin port accepts 128 connections. */
+const ADMIN_LANES = 32
+const ADMIN_SHARE = 0.03
+const CLIENTS = 250
+
+const NO_LIMITS = {
+  ...UNLIMITED,
+  // This case does not check the usual deadline, which a busy machine may miss.
+  POWGATE_STORE_DEADLINE_MS: '5000',
+} as const
+
+interface Part {
+  readonly name: string
+  readonly kind: StoreKind
+  readonly hasProxyHeaders: boolean
+}
+
+/** Each part, and its admin port, has inputs of its own. */
+const PART_NUMBERS = 2 ** 24
+const ADMIN_NUMBERS_FROM = 2 ** 23
+
+const PARTS: readonly Part[] = [
+  { name: 'redis', kind: 'redis', hasProxyHeaders: false },
+  { name: 'embedded', kind: 'embedded', hasProxyHeaders: false },
+  { name: 'PROXY protocol', kind: 'embedded', hasProxyHeaders: true },
+]
+
+export const badInputs: TortureCase = {
+  number: 1,
+  name: 'bad-inputs',
+  aim: 'no 5xx while the store is healthy, no worker exit, memory of a worker within 5 % after warm-up; honest requests are served',
+  fullSize:
+    '1,200,000 inputs: 400,000 on each store, 400,000 behind PROXY protocol headers; 3 % of them on the admin port',
+  async run(run) {
+    for (const part of PARTS) await underPart(run.part(part.name), part)
+  },
+}
+
+const clientAddress = (index: number) => `127.40.1.${index % CLIENTS}`
+/** Addresses of the trusted proxies, in parts with proxies. */
+const proxyAddress = (index: number) => `127.41.1.${index % CLIENTS}`
+
+async function underPart(run: Run, part: Part): Promise<void> {
+  const adminPort = await freePort()
+  const kept = new KeptMemory(run)
+  const service = await run.service(part.kind, {
+    ...NO_LIMITS,
+    POWGATE_ADMIN_PORT: String(adminPort),
+    LOG_LEVEL: 'error',
+    ...kept.env,
+    ...(part.hasProxyHeaders
+      ? { POWGATE_PROXY_PROTOCOL: 'on', POWGATE_TRUSTED_PROXIES: '127.41.0.0/16' }
+      : {}),
+  })
+  const site = await service.createSite({ difficulty: FREE })
+  await untilReady(service.url, site)
+  const workers = childPids(service.pid)
+  const memory = new SettledMemory(kept, service)
+  const honest = new HonestClients(run, service, site, part)
+  const judge = new Judge(run)
+  const mint = await TokenMint.open(service.url, site, run.random.fork())
+
+  const total = Math.round(INPUTS / PARTS.length)
+  const numbersFrom = PARTS.indexOf(part) * PART_NUMBERS
+  let index = 0
+  let [visitorInputs, adminInputs] = [0, 0]
+  let undelivered = 0
+  run.defer(() => {
+    index = total // sends nothing more, however the case ends
+  })
+  const startedAtMs = performance.now()
+  const endsAtMs = startedAtMs + run.seconds(Number.POSITIVE_INFINITY, SENDING_SHARE / PARTS.length) * 1000
+  const isOver = () => index >= total || performance.now() > endsAtMs
+  const sendUntil = (end: () => boolean) => {
+    const next = (isAdmin: boolean) => () => {
+      if (isOver() || end()) return undefined
+      if (index % 50_000 === 0) run.progress(`${index} inputs`)
+      index++
+      // Each port has numbers of its own, so that the inputs do not depend on which port is faster.
+      const number = isAdmin ? ADMIN_NUMBERS_FROM + adminInputs++ : visitorInputs++
+      const random = randomOf(run.seed, numbersFrom + number)
+      const from = part.hasProxyHeaders && !isAdmin ? proxyAddress(number) : clientAddress(number)
+      const make = part.hasProxyHeaders ? badProxyInput : badInput
+      const input = isAdmin ? badAdminInput(random) : make(random, genuineFrom(from, site, mint))
+      return { index: number, input, from }
+    }
+    const seen = (what: Seen) => judge.see(what)
+    const admin = async () => {
+      let sent = 0
+      const nextAdmin = () => (sent++ < index * ADMIN_SHARE ? next(true)() : undefined)
+      while (!isOver() && !end()) {
+        undelivered += await sendAll({ port: adminPort, lanes: ADMIN_LANES, next: nextAdmin, seen })
+        sent--
+        await sleep(20)
+      }
+    }
+    const visitors = async () => {
+      undelivered += await sendAll({ port: service.port, lanes: LANES, next: next(false), seen })
+    }
+    return Promise.all([visitors(), admin()])
+  }
+  if (run.isFull) {
+    await honest.during(sendUntil(() => index >= total * WARM_UP))
+    await memory.settle()
+  }
+  await honest.during(sendUntil(() => false))
+  const seconds = (performance.now() - startedAtMs) / 1000
+
+  run.size(`${index.toLocaleString('en-US')} inputs (${Math.round(index / seconds)} a second)`)
+  judge.report()
+  run.figure('inputs that could not be delivered', undelivered)
+  const isDelivered = undelivered < UNDELIVERED_MAX * index
+  run.check(isDelivered, `${undelivered} of ${index} inputs could not be delivered`)
+  honest.report()
+  // A bounded run is too short for the warm-up.
+  if (run.isFull) await memory.judge(run)
+  await checkCounters(run, adminPort)
+  const left = childPids(service.pid)
+  run.check(left.join() === workers.join(), `the workers were ${workers}, they are ${left}`)
+  await service.stop()
+  const hasErrors = /"level":"(error|fatal)"/.test(service.output)
+  run.check(!hasErrors, `errors in the log:\n${service.output.slice(-2000)}`)
+}
+
+/** Solutions and tokens that the service would accept. Any counter solves the challenges. */
+function genuineFrom(from: string, site: TestSite, mint: TokenMint): Genuine {
+  return {
+    ...site,
+    token: () => mint.mint(),
+    solution: random => ({
+      nonce: mint.nonce(site.siteKey, from),
+      counter: random.below(2 ** 31),
+      solveTimeMs: random.below(5000),
+      fingerprintHash: FINGERPRINT,
+      environment: HONEST_ENVIRONMENT,
+    }),
+  }
+}
+
+/** Checks what the service itself has counted, including answers that no client awaited. */
+async function checkCounters(run: Run, adminPort: number): Promise<void> {
+  const metrics = await (await fetch(`http://127.0.0.1:${adminPort}/metrics`)).text()
+  const sumOf = (pattern: RegExp) =>
+    [...metrics.matchAll(pattern)].reduce((sum, [, count]) => sum + Number(count), 0)
+  const answers = sumOf(/^powgate_requests_total\{.*\} (\d+)$/gm)
+  const errors = sumOf(/^powgate_requests_total\{.*status="5\d\d".*\} (\d+)$/gm)
+  const faults = sumOf(/^powgate_faults_total\{.*\} (\d+)$/gm)
+  run.figure("answers by the service's own count", answers)
+  run.check(answers > 0, 'the service has counted no answer')
+  const which = metrics.split('\n').filter(line => /^powgate_requests_total\{.*status="5/.test(line))
+  run.check(errors + faults === 0, `the service has counted ${errors} 5xx, ${faults} faults: ${which}`)
+}
+
+/** Finds what is wrong with an answer. */
+class Judge {
+  readonly #run: Run
+  readonly #statuses = new Map<string, number>()
+  #silent = 0
+
+  constructor(run: Run) {
+    this.#run = run
+  }
+
+  see({ index, input, received, isClosed }: Seen): void {
+    if (received === '') {
+      this.#silent++
+      if (mustBeAnswered(input)) this.#note('no answer', index, input, received)
+    }
+    for (const [, status] of received.matchAll(STATUS_LINE)) {
+      this.#statuses.set(status!, (this.#statuses.get(status!) ?? 0) + 1)
+      if (status! >= '500' && !isVersionRefusal(status!, received))
+        this.#note(`an answer with ${status}`, index, input, received)
+    }
+    if (received !== '' && !received.startsWith('HTTP/1.1 ') && !isClosed)
+      this.#note('an answer that is not HTTP/1.1', index, input, received)
+  }
+
+  #note(what: string, index: number, { family, parts }: BadInput, received: string): void {
+    const [answer, input] = [JSON.stringify(received).slice(0, 300), JSON.stringify(parts).slice(0, 3000)]
+    this.#run.check(false, `input ${index} (${family}): ${what}: ${answer} to ${input}`)
+  }
+
+  report(): void {
+    const statuses = [...this.#statuses].sort().map(([status, count]) => `${count} x ${status}`)
+    this.#run.check(this.#statuses.size > 0, 'nothing was answered')
+    this.#run.figure('answers', [...statuses, `${this.#silent} x none`].join(', '))
+  }
+}
+
+const STATUS_LINE = /HTTP\/1\.1 (\d{3}) /g
+
+/** uWebSockets.js' own answer to a request line that it cannot parse: powgate has received no request. */
+function isVersionRefusal(status: string, received: string): boolean {
+  return status === '505' && received.includes('uWebSockets/20 Server')
+}
+
+/** Ordinary visitors and backends, who must get right answers all the time. */
+class HonestClients {
+  readonly #run: Run
+  readonly #part: Part
+  readonly #service: TestService
+  readonly #site: TestSite
+  readonly #failures: string[] = []
+  readonly #client: Client
+  #requests = 0
+  #redeemed = 0
+
+  constructor(run: Run, service: TestService, site: TestSite, part: Part) {
+    this.#run = run
+    this.#service = service
+    this.#site = site
+    this.#part = part
+    this.#client = new Client(service.url)
+  }
+
+  async during(sending: Promise<unknown>): Promise<void> {
+    const lanes = new Lanes(this.#run, [])
+    const connection = await this.#connect()
+    lanes.start(() => this.#challenge(connection))
+    lanes.start(() => this.#visit())
+    await sending
+    await lanes.stop()
+    connection.close()
+  }
+
+  report(): void {
+    this.#run.figure('honest requests meanwhile', this.#requests)
+    this.#run.check(this.#redeemed > 0, 'no honest visit came to its end')
+    this.#run.none('honest requests that failed', this.#failures)
+  }
+
+  /** In parts with proxies, as through a proxy. */
+  async #connect(): Promise<RawConnection> {
+    const { hasProxyHeaders } = this.#part
+    const from = hasProxyHeaders ? proxyAddress(7) : '127.0.0.7'
+    const connection = await RawConnection.open(this.#service.port, from)
+    if (hasProxyHeaders) await connection.send(v2Header({ source: '203.0.113.7' }))
+    return connection
+  }
+
+  async #challenge(connection: RawConnection): Promise<void> {
+    try {
+      const answer = await connection.request(challengeRequest(this.#site.siteKey))
+      this.#note(answer?.status === 200, `/challenge: ${answer?.status} ${answer?.body}`)
+    } catch (error) {
+      this.#note(false, `/challenge: ${(error as Error).message}`)
+    }
+    await sleep(10)
+  }
+
+  async #visit(): Promise<void> {
+    try {
+      const token = await this.#client.token(this.#site.siteKey)
+      const { json, text } = await this.#client.verifyToken(this.#site.apiKey, {
+        token,
+        expectedIp: '127.0.0.1',
+      })
+      this.#note(json?.success === true, `/verify-token: ${text}`)
+      if (json?.success === true) this.#redeemed++
+    } catch (error) {
+      this.#note(false, (error as Error).message)
+    }
+    await sleep(1000)
+  }
+
+  #note(isRight: boolean, problem: string): void {
+    this.#requests++
+    if (!isRight) this.#failures.push(problem)
+  }
+}

@@ -1,0 +1,287 @@
+/**
+ * Requests that servers parse in different ways, sent directly to powgate and through nginx and HAProxy. The case checks what
+ * is refused, by which server, and whether any request is ever answered as another one.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BEHIND, FrontProxy, PROXY_ADDRESS } from '../../../harness/proxies.ts'
+import { RawConnection } from '../../../harness/raw-http.ts'
+import { type TestService, type TestSite, UNLIMITED_CHALLENGES } from '../../../harness/service.ts'
+import { challengeRequest, NonceObserver, untilReady } from '../../../proxy/observer.ts'
+import { type Fate, type Row, SECTIONS, WAYS, type Way } from '../conformance-rows.ts'
+import { EASY } from '../redemptions.ts'
+import { type Run, SHEDS_AS_SHIPPED, type TortureCase } from '../run.ts'
+
+const ATTACKER = '127.9.1.1'
+const VICTIM = '127.9.1.2'
+
+/** After this time without a byte, no answer is expected. If one was expected, the request is repeated with a longer wait. */
+const PATIENCE_MS = 400
+const MORE_PATIENCE_MS = [1500, 5000] as const
+
+const WAITS = /(^|, )waits$/
+
+const ALL: readonly Row[] = SECTIONS.flatMap(({ rows }) => rows)
+
+export const httpConformance: TortureCase = {
+  number: 2,
+  name: 'http-conformance',
+  aim: 'each request is answered as the table says, alone and behind each proxy; no request is answered as another',
+  fullSize: `${ALL.length} requests, each by ${WAYS.length} ways, a victim on the same proxy after each`,
+  async run(run) {
+    const service = await run.service('embedded', {
+      ...BEHIND.nginx,
+      ...UNLIMITED_CHALLENGES,
+      ...(run.isFull ? SHEDS_AS_SHIPPED : {}),
+      POWGATE_STORE_DEADLINE_MS: '5000',
+    })
+    const site = await service.createSite({ difficulty: EASY })
+    await untilReady(service.url, site)
+    await Promise.all(WAYS.map(way => byWay(run.part(NAMES[way]), way, service, site)))
+    run.size(`${ALL.length} requests each ${Object.values(NAMES).join(', ')}`)
+  },
+}
+
+const NAMES: Readonly<Record<Way, string>> = {
+  visitor: 'from a visitor',
+  trusted: 'from a trusted proxy',
+  nginx: 'through nginx',
+  haproxy: 'through HAProxy',
+}
+
+async function byWay(run: Run, way: Way, service: TestService, site: TestSite): Promise<void> {
+  const proxy = way === 'nginx' || way === 'haproxy' ? await FrontProxy.start(way, service) : undefined
+  run.defer(() => proxy?.stop())
+  const port = (proxy ?? service).port
+  const observer = await NonceObserver.create(service.url, site)
+  const isFor = (address: string) => (body: string) => {
+    const nonce = /"nonce":"([0-9a-f]{32})"/.exec(body)?.[1]
+    return nonce !== undefined && observer.isBoundTo(nonce, address)
+  }
+  const from = way === 'trusted' ? PROXY_ADDRESS : ATTACKER
+  const target: Target = { port, from, marker: challengeRequest(site.siteKey), isMarker: isFor(from) }
+  const victim = new Victim(port, challengeRequest(site.siteKey), isFor(VICTIM))
+  run.defer(() => victim.close())
+  const askVictim = async ({ about }: Row) => {
+    if (proxy === undefined) return
+    const wrong = await victim.ask()
+    run.check(wrong === '', () => `after ${about} a victim got ${wrong}`)
+  }
+  const look = async (row: Row) => {
+    const { about, bytes, fates } = row
+    const fate = await patientFate(run, row, target, fates[way], askVictim)
+    const sent = () => JSON.stringify(bytes).slice(0, 300)
+    run.check(fate === fates[way], () => `${about}: ${fate}, not ${fates[way]}: ${sent()}`)
+  }
+  // Through a proxy one after the other, so that the victim's request gets the connection that the attack has just used.
+  if (proxy !== undefined) for (const row of ALL) await look(row)
+  else await Promise.all(ALL.map(look)) // each on a connection of its own
+}
+
+/** Repeats the request with a longer wait only if nothing came, because an answer might have come later. */
+async function patientFate(
+  run: Run,
+  row: Row,
+  target: Target,
+  expected: string,
+  afterEach: (row: Row) => Promise<void>,
+): Promise<string> {
+  const once = async (patienceMs: number) => {
+    const fate = await fateOf(row, target, patienceMs)
+    await afterEach(row)
+    return fate
+  }
+  let fate = await once(PATIENCE_MS)
+  for (const patienceMs of MORE_PATIENCE_MS)
+    if (fate !== expected && WAITS.test(fate)) fate = await once(patienceMs)
+  if (run.isFull && WAITS.test(fate)) fate = await once(MORE_PATIENCE_MS[0])
+  return fate
+}
+
+/** Another client of the same proxy. Proxies forward the first request of a connection in another way than later ones. */
+class Victim {
+  readonly #port: number
+  readonly #request: string
+  readonly #isMine: (body: string) => boolean
+  #connection: RawConnection | undefined
+
+  constructor(port: number, request: string, isMine: (body: string) => boolean) {
+    this.#port = port
+    this.#request = request
+    this.#isMine = isMine
+  }
+
+  /** @returns what is wrong; empty if nothing is */
+  async ask(): Promise<string> {
+    const fresh = await RawConnection.open(this.#port, VICTIM)
+    const first = await fresh.request(this.#request)
+    const old = this.#connection
+    // The proxy may have closed an idle connection in the meantime.
+    const isIdle = old !== undefined && !old.isClosed
+    const later = isIdle ? await old.request(this.#request) : undefined
+    const isLaterRight = !isIdle || this.#isRight(later)
+    old?.close()
+    this.#connection = fresh
+    if (!this.#isRight(first)) return JSON.stringify(first)
+    return isLaterRight ? '' : (JSON.stringify(later) ?? 'no answer on the connection that it had')
+  }
+
+  #isRight(answer: { status: number; body: string } | undefined): boolean {
+    return answer?.status === 200 && this.#isMine(answer.body)
+  }
+
+  close(): void {
+    this.#connection?.close()
+  }
+}
+
+interface Target {
+  readonly port: number
+  /** Loopback address to call from. */
+  readonly from: string
+  /** A second request, sent after the row's own on the same connection. */
+  readonly marker: string
+  /** Whether an answer belongs to the marker. */
+  isMarker(body: string): boolean
+}
+
+/** What a strict parser gives: this answer, then the marker's. */
+const ACCEPTED = 'accepted'
+
+/** Most tries of a row: the service ends a connection with one in 64 of its answers without a body, and announces it. */
+const TIMES_MAX = 5
+
+/** @param patienceMs after this time without a byte, no answer is expected */
+async function fateOf(row: Row, target: Target, patienceMs: number): Promise<Fate> {
+  for (let times = 1; ; times++) {
+    const { fate, isLastBare } = await tried(row, target, patienceMs)
+    if (!isLastBare || times === TIMES_MAX) return fate
+  }
+}
+
+/** Sends a request unchanged, byte by byte, and determines what happens to it and to its connection. */
+async function tried(
+  row: Row,
+  target: Target,
+  patienceMs: number,
+): Promise<{ fate: Fate; isLastBare: boolean }> {
+  const connection = new Tape(
+    await RawConnection.open(target.port, target.from),
+    row.bytes.startsWith('HEAD'),
+  )
+  try {
+    const { bytes, firstBytes = bytes.length } = row
+    await connection.send(bytes.slice(0, firstBytes))
+    if (firstBytes < bytes.length) {
+      await connection.until(tape => tape.isClosed, MORE_PATIENCE_MS[0])
+      await connection.send(bytes.slice(firstBytes))
+    }
+    await connection.until(tape => tape.isClosed || tape.answers().length > 0, patienceMs)
+    // A second, wrong answer comes right after the first.
+    await connection.until(tape => tape.isClosed, 30)
+    const own = connection.answers()
+    if (!connection.isClosed) {
+      await connection.send(target.marker)
+      const isDone = (tape: Tape) => tape.isClosed || tape.answers().some(({ body }) => target.isMarker(body))
+      await connection.until(isDone, patienceMs)
+      await connection.until(tape => tape.isClosed, 30)
+    }
+    const all = connection.answers()
+    const markers = all.filter(({ body }) => target.isMarker(body)).length
+    const rest = all.filter(({ body }) => !target.isMarker(body)).map(label)
+    const isInOrder = markers === 1 && target.isMarker(all.at(-1)!.body)
+    const words = [...rest]
+    if (markers > 1 || (markers === 1 && !isInOrder)) words.push('the marker out of order')
+    else if (connection.isClosed && markers === 0) words.push('closed')
+    else if (markers === 0) words.push('waits')
+    if (own.some(({ body }) => target.isMarker(body))) words.push('the marker before it was asked')
+    // If more bytes follow its last request, a connection is closed before the answer has arrived.
+    const isBareLost = all.length === 0 && row.bytes.includes('If-None-Match')
+    const isLastBare = isBareLost || all.some(answer => answer.isLastBare)
+    return { fate: words.length === 0 ? 'ignored' : words.join(', '), isLastBare }
+  } finally {
+    connection.close()
+  }
+}
+
+interface Answer {
+  readonly status: number
+  readonly body: string
+  readonly isLastBare: boolean
+}
+
+function label({ status, body }: Answer): string {
+  if (status === 304) return ACCEPTED
+  if (status === 200 && body.includes('"invalid-input-secret"')) return ACCEPTED
+  if (status === 200 && body.includes('"missing-input-secret"')) return 'accepted without its body'
+  return status === 0 ? 'an answer that is not HTTP/1' : String(status)
+}
+
+/** Everything received on one connection. */
+class Tape {
+  readonly #connection: RawConnection
+  readonly #isHead: boolean
+  #text = ''
+
+  /** @param isHead whether the first answer has no body, whatever its length says */
+  constructor(connection: RawConnection, isHead: boolean) {
+    this.#connection = connection
+    this.#isHead = isHead
+    connection.socket.on('data', chunk => {
+      this.#text += chunk.toString('latin1')
+    })
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isClosed
+  }
+
+  send(bytes: string): Promise<void> {
+    return this.#connection.send(bytes)
+  }
+
+  async until(holds: (tape: Tape) => boolean, ms: number): Promise<void> {
+    const giveUpAt = performance.now() + ms
+    while (!holds(this) && performance.now() < giveUpAt) await sleep(2)
+  }
+
+  answers(): Answer[] {
+    const answers: Answer[] = []
+    let rest = this.#text
+    while (rest !== '') {
+      const end = rest.indexOf('\r\n\r\n')
+      if (!rest.startsWith('HTTP/1.')) {
+        answers.push({ status: 0, body: rest, isLastBare: false })
+        break
+      }
+      if (end < 0) break
+      const head = rest.slice(0, end)
+      const status = Number(head.slice(9, 12))
+      const isBare =
+        status === 304 || status === 204 || status < 200 || (this.#isHead && answers.length === 0)
+      const from = end + 4
+      const body = isBare ? { text: '', end: from } : bodyOf(head, rest, from)
+      if (body === undefined) break
+      rest = rest.slice(body.end)
+      const isLastBare = isBare && /\r\nconnection: close/i.test(head)
+      if (status >= 200) answers.push({ status, body: body.text, isLastBare })
+    }
+    return answers
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+}
+
+/** @returns undefined if the body is incomplete */
+function bodyOf(head: string, text: string, from: number): { text: string; end: number } | undefined {
+  if (/\r\ntransfer-encoding: chunked/i.test(head)) {
+    const end = text.indexOf('\r\n0\r\n\r\n', from)
+    return end < 0 ? undefined : { text: text.slice(from, end), end: end + 7 }
+  }
+  const stated = /\r\ncontent-length: (\d+)/i.exec(head)?.[1]
+  // Without a length, the body lasts until the connection is closed (RFC 9112, 6.3).
+  const end = stated === undefined ? text.length : from + Number(stated)
+  return end > text.length ? undefined : { text: text.slice(from, end), end }
+}

@@ -1,0 +1,162 @@
+/** Races of redemptions while one Redis server takes over from another, in every way that Sentinels and a Cluster support. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { spreadOf } from '../../../harness/measure.ts'
+import type { Random } from '../../../harness/random.ts'
+import { FailoverLoad } from '../failover-load.ts'
+import { clusterFailovers, type Failovers, MARKS_LOST, sentinelFailovers } from '../failovers.ts'
+import type { Call } from '../history.ts'
+import { judgeRedemptions } from '../redemptions.ts'
+import type { Run, TortureCase } from '../run.ts'
+
+const FAILOVERS = 50
+const STRICT = 'min-replicas-to-write 1'
+/** A worker looks at every shard once a second. Until then it may not know of a failover. */
+const LOOK_MS = 2000
+const STEADY_MS = 2000
+
+const TOPOLOGIES: Readonly<Record<string, () => Promise<Failovers>>> = {
+  Sentinels: sentinelFailovers,
+  Cluster: clusterFailovers,
+}
+
+export const failover: TortureCase = {
+  number: 6,
+  name: 'failover',
+  aim: 'no token redeemed twice; what is forgotten is refused as invalid, and only after a failover; no worker goes',
+  fullSize: `${FAILOVERS} failovers each of Sentinels (1 primary, 2 replicas, 3 Sentinels) and of a Cluster (3 primaries, 3 replicas): asked for, killed, frozen, with hosts that miss it, slots moved, half of them with ${STRICT}; two hosts of two workers`,
+  async run(run) {
+    const stages = await Promise.all(
+      Object.entries(TOPOLOGIES).map(([name, start]) =>
+        stageOf(run.part(name), name, start, run.random.fork()),
+      ),
+    )
+    await run.each(stages, onStage)
+  },
+}
+
+interface Cost {
+  readonly degradedMs: number
+  readonly forgotten: number
+  readonly unknown: number
+  /** Tokens tried again after the failover: redeemed in the second before it, and in the last second until its end. */
+  readonly retriedOfBefore: number
+  readonly retriedOfLast: number
+}
+
+interface Stage {
+  readonly run: Run
+  readonly servers: Failovers
+  readonly load: FailoverLoad
+  readonly random: Random
+}
+
+async function stageOf(
+  run: Run,
+  name: string,
+  start: () => Promise<Failovers>,
+  random: Random,
+): Promise<Stage> {
+  const servers = await start()
+  run.defer(() => servers.stop())
+  const load = await FailoverLoad.open(run, name, servers, random.fork())
+  return { run, servers, load, random }
+}
+
+async function onStage(stage: Stage): Promise<void> {
+  const { run, servers, load, random } = stage
+  const pids = load.pids.join()
+  load.resume()
+  await load.untilWell()
+  const kinds = Object.keys(servers.kinds)
+  const costs = new Map<string, Cost[]>()
+  let done = 0
+  let strict = 0
+  // Every second time, primaries accept no writes that reach no replica.
+  const offset = random.below(2)
+  // Each kind as often as the others; a bounded run does as many as fit.
+  let order: string[] = []
+  while (done < FAILOVERS && (done < servers.always || !run.isOver())) {
+    if (order.length === 0) order = [...kinds]
+    const [kind] = order.splice(done < servers.always ? 0 : random.below(order.length), 1)
+    const isStrict = (done + offset) % 2 === 1 && kind !== MARKS_LOST
+    for (const server of servers.servers)
+      await server.ask('config', 'set', 'min-replicas-to-write', isStrict ? 1 : 0)
+    if (isStrict) strict++
+    const cost = await failOver(stage, kind!)
+    await staysWell(stage, `after ${kind}`)
+    const row = isStrict ? `${kind}, ${STRICT}` : kind!
+    costs.set(row, [...(costs.get(row) ?? []), cost])
+    done++
+    run.progress(`${done} failovers, ${load.tokenCount} tokens; ${kind}`)
+  }
+  run.check(load.pids.join() === pids, 'a worker has gone')
+  await load.stop()
+  await servers.stop()
+  report(run, load, costs, `${done} failovers, ${strict} of them with ${STRICT}`)
+}
+
+async function failOver({ load, servers, random }: Stage, kind: string): Promise<Cost> {
+  const from = load.history.calls.length
+  const forgottenBefore = load.forgotten
+  const startedMs = performance.now()
+  await servers.kinds[kind]!(load, random)
+  const failedOverMs = performance.now()
+  await load.untilWell()
+  const retriedOfBefore = await load.retryLatest(startedMs)
+  const retriedOfLast = await load.retryLatest(failedOverMs)
+  const calls = load.history.calls.slice(from)
+  const unknown = calls.filter(({ outcome }) => outcome === 'unknown')
+  const last = unknown.reduce((latest, { endedMs }) => Math.max(latest, endedMs), 0)
+  const first = unknown.reduce((earliest, call) => Math.min(earliest, call.startedMs), last)
+  return {
+    degradedMs: Math.max(0, last - Math.max(first, startedMs)),
+    forgotten: load.forgotten - forgottenBefore,
+    unknown: unknown.length,
+    retriedOfBefore,
+    retriedOfLast,
+  }
+}
+
+/** While nothing happens to Redis, nothing is forgotten. On a busy machine the servers may fail over by themselves. */
+async function staysWell({ run, load, servers }: Stage, when: string): Promise<void> {
+  await sleep(LOOK_MS)
+  const fromMs = performance.now()
+  const primaries = await servers.primaries()
+  await sleep(STEADY_MS)
+  const forgotten = load.forgottenSince(fromMs)
+  if ((await servers.primaries()) !== primaries) return
+  run.none(`${when}: forgotten, though nothing happened`, forgotten)
+}
+
+function report(run: Run, load: FailoverLoad, costs: Map<string, Cost[]>, done: string): void {
+  const { history } = load
+  run.size(`${done}, ${load.tokenCount} tokens, ${history.calls.length} redemptions`)
+  for (const [kind, each] of [...costs].sort()) {
+    const spread = (of: (cost: Cost) => number) => {
+      const { median, max } = spreadOf(each.map(of))
+      return `${Math.round(median)} (at most ${Math.round(max)})`
+    }
+    const ms = spread(({ degradedMs }) => degradedMs)
+    const [unknown, forgotten] = [spread(cost => cost.unknown), spread(cost => cost.forgotten)]
+    run.figure(
+      `${kind}, ${each.length} times`,
+      `without an answer for ${ms} ms, ${unknown} unknown, ${forgotten} tokens forgotten`,
+    )
+  }
+  const sumOf = (of: 'retriedOfBefore' | 'retriedOfLast') =>
+    [...costs.values()].flat().reduce((sum, cost) => sum + cost[of], 0)
+  const ofBefore = sumOf('retriedOfBefore')
+  run.figure('tokens redeemed in the second before a failover and tried again after it', ofBefore)
+  run.figure('in the last second until it was over', sumOf('retriedOfLast'))
+  run.check(ofBefore > 0, 'nothing was redeemed just before a failover')
+  judgeRedemptions(run, history, ['token-used', 'token-forgotten'])
+  const early = [...history.bySubject()].filter(([, calls]) => isUsedByNobody(calls))
+  run.none('tokens that were used though nobody can have', early)
+}
+
+/** Refused as used, although no redemption succeeded and none has an unknown outcome. */
+function isUsedByNobody(calls: readonly Call[]): boolean {
+  const isUsed = calls.some(({ code }) => code === 'token-used')
+  return isUsed && calls.every(({ outcome }) => outcome === 'refused' || outcome === 'failed')
+}

@@ -1,0 +1,323 @@
+/** Ways in which one Redis server takes over from another. */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { evenlySpreadTags, slotOf } from '../../../src/store/redis/connection.ts'
+import { eventually } from '../../harness/eventually.ts'
+import { signalIfThere } from '../../harness/processes.ts'
+import type { Random } from '../../harness/random.ts'
+import type { RedisServer } from '../../harness/redis.ts'
+import { RedisCluster } from '../../harness/redis-cluster.ts'
+import { RedisSentinels } from '../../harness/redis-sentinel.ts'
+import { type FailoverLoad, SHARDS, type Topology } from './failover-load.ts'
+
+/** Causes one failover. Resolves when all servers are in order again. */
+export type Failover = (load: FailoverLoad, random: Random) => Promise<void>
+
+export interface Failovers extends Topology {
+  readonly kinds: Readonly<Record<string, Failover>>
+  /** The first kinds, which every run does in this order. */
+  readonly always: number
+  /** Ports of the servers that take writes. */
+  primaries(): Promise<string>
+  readonly servers: readonly RedisServer[]
+  stop(): Promise<void>
+}
+
+const NEXT_MS = 60_000
+const ZOMBIE_MS_MAX = 2000
+/** After this time a failover has failed: Sentinels give up after their failover-timeout, 3 s, a Cluster after 5 s. */
+const GIVEN_UP_MS = 8000
+
+/** For this kind, a primary must accept writes that reach no replica. */
+export const MARKS_LOST = 'there and back, marks lost, unnoticed'
+
+const yes = () => true
+const no = () => false
+
+/**
+ * Stops hosts while something happens, so that they notice nothing and go on with their old connections.
+ *
+ * @param pids a primary process before its workers, because it would kill workers that hang
+ */
+async function whileStopped(pids: readonly number[], act: () => Promise<void>): Promise<void> {
+  const signal = (name: NodeJS.Signals) => {
+    for (const pid of pids) signalIfThere(pid, name)
+  }
+  signal('SIGSTOP')
+  try {
+    await act()
+  } finally {
+    for (const pid of pids.toReversed()) process.kill(pid, 'SIGCONT')
+  }
+}
+
+/** Stops the last host while a primary is frozen. @param frozen a failover that calls its argument at the thaw */
+async function withHostStopped(
+  load: FailoverLoad,
+  frozen: (onThaw: () => void) => Promise<void>,
+): Promise<void> {
+  let goOn = () => {}
+  const thawed = new Promise<void>(resolve => (goOn = resolve))
+  await Promise.all([whileStopped(load.lastHostPids, () => thawed), frozen(goOn).finally(goOn)])
+}
+
+export async function sentinelFailovers(): Promise<Failovers> {
+  const sentinels = await RedisSentinels.start({ downAfterMs: 600 })
+  const another = async (than: RedisServer, ms = NEXT_MS) =>
+    eventually(ms, 'another primary', async () => {
+      const primary = await sentinels.primary()
+      return primary === than ? undefined : primary
+    })
+  /** Repeats the request: Sentinels refuse it until the failover before has ended, and may give up one that they began. */
+  const askedFor = async () => {
+    const primary = await sentinels.primary()
+    for (let isOver = false; !isOver; ) {
+      await eventually(NEXT_MS, 'a failover is begun', () => sentinels.failover().then(yes, no))
+      isOver = await another(primary, GIVEN_UP_MS).then(yes, no)
+    }
+  }
+  const follow = async (server: RedisServer, random: Random) => {
+    await sleep(random.below(ZOMBIE_MS_MAX))
+    // Without this, the Sentinels would do it after about ten seconds.
+    const primary = await sentinels.primary()
+    await server.ask('replicaof', '127.0.0.1', primary.port).catch(() => {})
+  }
+  const frozen = async (random: Random, onThaw: () => void) => {
+    const primary = await sentinels.primary()
+    primary.freeze()
+    try {
+      await another(primary)
+      await sleep(random.below(500))
+    } finally {
+      primary.thaw()
+      onThaw()
+    }
+    await follow(primary, random)
+    await sentinels.untilWhole()
+  }
+  return {
+    url: sentinels.url,
+    isCluster: false,
+    always: 3,
+    primaryFor: () => sentinels.primary(),
+    primaries: async () => String((await sentinels.primary()).port),
+    servers: sentinels.servers,
+    stop: () => sentinels.stop(),
+    kinds: {
+      'SENTINEL FAILOVER': async () => {
+        await askedFor()
+        await sentinels.untilWhole()
+      },
+      'primary killed': async (_, random) => {
+        const primary = await sentinels.primary()
+        await primary.kill()
+        const next = await another(primary)
+        await sleep(random.below(500))
+        await primary.boot(['--replicaof', '127.0.0.1', String(next.port)])
+        await sentinels.untilWhole()
+      },
+      'primary frozen, then thawed': (_, random) => frozen(random, () => {}),
+      'primary frozen, and a host with it': (load, random) =>
+        withHostStopped(load, goOn => frozen(random, goOn)),
+      'SENTINEL FAILOVER while a host is stopped': async load => {
+        await whileStopped(load.lastHostPids, askedFor)
+        await sentinels.untilWhole()
+      },
+    },
+  }
+}
+
+export async function clusterFailovers(): Promise<Failovers> {
+  const cluster = await RedisCluster.start({ replicas: 1, nodeTimeoutMs: 1500 })
+  const primaryFor = (tag: string) => cluster.primaryOf(slotOf(`{${tag}}`))
+  /** Waits until one of these servers is a connected replica. */
+  const follows = (servers: readonly RedisServer[], ms: number) =>
+    eventually(ms, `${servers.map(({ port }) => port)}: one follows`, async () => {
+      for (const server of servers) if ((await rolesOf(server)).includes('master_link_status:up')) return true
+      return false
+    })
+  const followsAgain = (...servers: RedisServer[]) => follows(servers, NEXT_MS)
+  /**
+   * After two failovers at once, each server may follow the other: then one is told to take over. Or one stays a primary
+   * without slots, which no node makes a replica again: then it is told to follow the other.
+   */
+  const settles = async (one: RedisServer, other: RedisServer) => {
+    for (let count = 0; count < TRIES; count++) {
+      if (await follows([one, other], GIVEN_UP_MS).then(yes, no)) return
+      const [isOne, isOther] = await Promise.all([one, other].map(each => cluster.ownsSlots(each).catch(no)))
+      if (isOne && !isOther) await cluster.makeReplica(other, one).catch(() => {})
+      else if (isOther && !isOne) await cluster.makeReplica(one, other).catch(() => {})
+      else await one.ask('cluster', 'failover', 'takeover').catch(() => {})
+    }
+    await follows([one, other], NEXT_MS).catch(async error => {
+      throw new Error(`${error.message}: ${await Promise.all([one, other].map(rolesOf))}`)
+    })
+  }
+  // Right after a failover, some nodes do not know yet which server follows which.
+  const pair = (load: FailoverLoad, random: Random) => {
+    const tag = load.tagOf(random.below(load.sites.length))
+    const both = async () => {
+      const primary = await primaryFor(tag)
+      return { primary, heir: await cluster.replicaOf(primary) }
+    }
+    return eventually(NEXT_MS, 'a primary and its replica', () => both().catch(() => undefined))
+  }
+  const isPrimary = async (server: RedisServer) => (await rolesOf(server)).includes('role:master')
+  const takesOver = (heir: RedisServer, ms = NEXT_MS) =>
+    eventually(ms, 'the heir takes over', () => isPrimary(heir))
+  const asked =
+    (...how: string[]): Failover =>
+    async (load, random) => {
+      const { primary, heir } = await pair(load, random)
+      // The other nodes vote for no second failover of a primary within two node timeouts, and the asking node gets no
+      // answer.
+      for (let isOver = false; !isOver; ) {
+        await heir.ask('cluster', 'failover', ...how).catch(() => {})
+        isOver = await takesOver(heir, GIVEN_UP_MS).then(yes, no)
+      }
+      await settles(primary, heir)
+    }
+  const frozen = async (load: FailoverLoad, random: Random, onThaw: () => void) => {
+    const { primary, heir } = await pair(load, random)
+    primary.freeze()
+    try {
+      await takesOver(heir)
+      await sleep(random.below(500))
+    } finally {
+      primary.thaw()
+      onThaw()
+    }
+    await settles(primary, heir)
+  }
+  return {
+    url: cluster.url,
+    isCluster: true,
+    always: 4,
+    primaryFor,
+    primaries: async () => String((await cluster.primaries()).map(({ port }) => port)),
+    servers: cluster.servers,
+    stop: () => cluster.stop(),
+    kinds: {
+      [MARKS_LOST]: (load, random) => thereAndBack(load, random, { pair, takesOver, followsAgain, settles }),
+      'all slots with keys moved, then others by redis-cli': () => moveSlots(cluster),
+      'CLUSTER FAILOVER': asked(),
+      'primary killed': async (load, random) => {
+        const { primary, heir } = await pair(load, random)
+        await primary.kill()
+        await takesOver(heir)
+        await sleep(random.below(500))
+        await primary.boot()
+        await settles(primary, heir)
+      },
+      'CLUSTER FAILOVER FORCE': asked('force'),
+      'CLUSTER FAILOVER TAKEOVER': asked('takeover'),
+      'primary frozen, then thawed': (load, random) => frozen(load, random, () => {}),
+      'primary frozen, and a host with it': (load, random) =>
+        withHostStopped(load, goOn => frozen(load, random, goOn)),
+    },
+  }
+}
+
+/** To the next primary: key by key what the load uses, then a hundred slots at once. */
+async function moveSlots(cluster: RedisCluster): Promise<void> {
+  const primaries = await cluster.primaries()
+  for (const tag of [...evenlySpreadTags(SHARDS), 'sites', 'load']) {
+    const slot = slotOf(`{${tag}}`)
+    const at = primaries.indexOf(await cluster.primaryOf(slot))
+    await cluster.migrate(slot, primaries[(at + 1) % primaries.length]!, () => sleep(10))
+  }
+  const [from, to] = primaries as [RedisServer, RedisServer]
+  await from.cli(
+    ...['--cluster', 'reshard', `127.0.0.1:${from.port}`, '--cluster-yes', '--cluster-slots', '100'],
+    ...['--cluster-from', String(await from.ask('cluster', 'myid'))],
+    ...['--cluster-to', String(await to.ask('cluster', 'myid'))],
+  )
+}
+
+const rolesOf = async (server: RedisServer) => String(await server.ask('info', 'replication').catch(() => ''))
+
+const TOKENS_LOST = 20
+/** On a busy machine the servers may change roles once more, before the redemption records are looked for. */
+const TRIES = 3
+
+interface ClusterActs {
+  pair(load: FailoverLoad, random: Random): Promise<{ primary: RedisServer; heir: RedisServer }>
+  takesOver(heir: RedisServer): Promise<unknown>
+  followsAgain(...servers: RedisServer[]): Promise<unknown>
+  settles(one: RedisServer, other: RedisServer): Promise<unknown>
+}
+
+/**
+ * The worst known case. Tokens are redeemed on a primary without connected replicas, and its replica takes over. The old
+ * primary follows the new one, loses the redemption records, and takes over again. No worker notices: all are stopped
+ * meanwhile, and a Cluster cuts no connection when roles change.
+ */
+async function thereAndBack(load: FailoverLoad, random: Random, acts: ClusterActs): Promise<void> {
+  const kept: string[] = []
+  while (kept.length < TRIES) {
+    const roles = await lostThereAndBack(load, random, acts)
+    if (roles === undefined) return
+    kept.push(roles)
+  }
+  load.run.check(
+    false,
+    `there and back: in ${TRIES} tries the primary lost no redemption: ${kept.join('; ')}`,
+  )
+}
+
+/** Returns undefined if the primary lost redemption records, else the roles of both servers. */
+async function lostThereAndBack(
+  load: FailoverLoad,
+  random: Random,
+  acts: ClusterActs,
+): Promise<string | undefined> {
+  await load.pause()
+  const { primary, heir } = await acts.pair(load, random)
+  const tokens: number[] = []
+  for (let site = 0; site < load.sites.length; site++) {
+    await load.learnEpoch(site)
+    for (let count = 0; count < TOKENS_LOST; count++) tokens.push(load.mint(site))
+  }
+  const command = new Redis(heir.clientOptions)
+  await command.ping()
+  heir.freeze()
+  await primary.ask('client', 'kill', 'type', 'replica')
+  const calls = await Promise.all(tokens.map(token => load.redeem(token, 0)))
+  const redeemed = tokens.filter((_, index) => calls[index]!.outcome === 'ok')
+  const marks = redeemed.map(token => load.markOf(token))
+  load.run.check(redeemed.length > 0, `there and back: of ${tokens.length} tokens none was redeemed`)
+  // The heir reads this command first, before it can fetch the missing writes from the primary.
+  const takeover = command.call('cluster', 'failover', 'takeover')
+  const again: Promise<unknown>[] = []
+  let roles: string | undefined
+  await whileStopped(load.pids, async () => {
+    await sleep(20)
+    heir.thaw()
+    await takeover
+    await acts.followsAgain(primary)
+    await primary.ask('cluster', 'failover', 'takeover')
+    await acts.takesOver(primary)
+    if ((await absent(primary, marks)) === 0)
+      roles = `primary ${await rolesOf(primary)}, heir ${await rolesOf(heir)}`
+    for (const [index, token] of tokens.entries()) again.push(load.redeem(token, index % 2))
+    await sleep(50)
+  })
+  await Promise.all(again)
+  command.disconnect()
+  load.resume()
+  // Sometimes the heir takes over once more.
+  await acts.settles(heir, primary)
+  return roles
+}
+
+/** How many of these keys the server lacks; keys in other servers' slots do not count. */
+async function absent(server: RedisServer, keys: readonly string[]): Promise<number> {
+  const client = new Redis(server.clientOptions)
+  try {
+    const replies = (await client.pipeline(keys.map(key => ['exists', key])).exec()) ?? []
+    return replies.filter(([error, found]) => error === null && found === 0).length
+  } finally {
+    client.disconnect()
+  }
+}

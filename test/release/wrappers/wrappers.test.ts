@@ -1,0 +1,174 @@
+/**
+ * React, Vue and Svelte in Chromium with a running service: third-party wrappers with the scripts of /compat/, and the
+ * element itself. Vendors' npm packages for backends redeem the tokens.
+ */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import https from 'node:https'
+import { createRequire } from 'node:module'
+import { connect } from 'node:net'
+import { afterEach, before, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { build, type Plugin } from 'esbuild'
+import type { Page } from 'playwright-core'
+import { eventually } from '../../harness/eventually.ts'
+import { installNpmPackages } from '../../harness/packages.ts'
+import { UNLIMITED } from '../../harness/service.ts'
+import { closePage, startStage, visit } from '../../harness/widget.ts'
+
+const FOLDER = fileURLToPath(new URL('.', import.meta.url))
+const need = createRequire(`${FOLDER}package.json`)
+const { browser, service, site, gateway, pages } = await startStage(UNLIMITED)
+/** For the page's clock: a token that lives five minutes has expired by then. */
+const EXPIRED_MS = 350_000
+
+before(() => {
+  installNpmPackages(FOLDER)
+})
+
+afterEach(async () => {
+  for (const context of browser.contexts()) await context.close()
+})
+
+interface Wrapper {
+  readonly name: string
+  readonly app: string
+  readonly field: string
+  /** The script in the page, where the wrapper's own address cannot be set. */
+  readonly script?: string
+}
+
+const WRAPPERS: readonly Wrapper[] = [
+  {
+    name: '@marsidev/react-turnstile',
+    app: 'turnstile-react',
+    field: 'cf-turnstile-response',
+    script: 'id="cf-turnstile-script" src="/compat/turnstile.js?render=explicit"',
+  },
+  {
+    name: 'vue-turnstile',
+    app: 'turnstile-vue',
+    field: 'cf-turnstile-response',
+    script: 'src="/compat/turnstile.js?render=explicit"',
+  },
+  { name: '@hcaptcha/react-hcaptcha', app: 'hcaptcha-react', field: 'h-captcha-response' },
+  { name: '@hcaptcha/vue3-hcaptcha', app: 'hcaptcha-vue', field: 'h-captcha-response' },
+  {
+    name: 'react-google-recaptcha',
+    app: 'recaptcha-react',
+    field: 'g-recaptcha-response',
+    script: 'src="/compat/recaptcha.js?render=explicit"',
+  },
+  { name: 'Svelte', app: 'element-svelte', field: 'powgate-token', script: 'src="/widget.js"' },
+  { name: 'React', app: 'element-react', field: 'powgate-token', script: 'src="/widget.js"' },
+  { name: 'Vue', app: 'element-vue', field: 'powgate-token', script: 'src="/widget.js"' },
+]
+
+/** The address of a vendor is fixed in some packages: what they send goes to the service. */
+https.globalAgent = Object.assign(new https.Agent(), {
+  createConnection: () => connect(service.port, '127.0.0.1'),
+})
+
+/** What a backend makes of a token, by a package for the field's vendor, or by a request of its own: `ok` or a code. */
+type Backend = (response: string) => Promise<string>
+
+const VERIFY_URL = `${service.url}/siteverify`
+
+interface Answer {
+  readonly success: boolean
+  readonly 'error-codes': readonly string[]
+}
+
+const wordOf = (answer: Answer) => (answer.success ? 'ok' : answer['error-codes'][0]!)
+
+async function plainly(response: string): Promise<string> {
+  const body = new URLSearchParams({ secret: site.apiKey, response })
+  const answer = await fetch(VERIFY_URL, { method: 'POST', body })
+  return wordOf((await answer.json()) as Answer)
+}
+
+/** Each takes a token of its own. */
+const BACKENDS: Readonly<Record<string, readonly Backend[]>> = {
+  'powgate-token': [plainly],
+  'cf-turnstile-response': [plainly],
+  'h-captcha-response': [async response => wordOf(await need('hcaptcha').verify(site.apiKey, response))],
+  'g-recaptcha-response': [
+    response => {
+      const backend = new (need('google-recaptcha'))({ secret: site.apiKey, apiUrl: VERIFY_URL })
+      const told = (resolve: (word: string) => void) => (_: unknown, answer: Answer) =>
+        resolve(wordOf(answer))
+      return new Promise(resolve => backend.verify({ response }, told(resolve)))
+    },
+    response => {
+      const backend = new (need('express-recaptcha').RecaptchaV2)(site.siteKey, site.apiKey)
+      backend._api.verify = '/siteverify'
+      const request = { body: { 'g-recaptcha-response': response } }
+      return new Promise(resolve => backend.verify(request, (code: string | null) => resolve(code ?? 'ok')))
+    },
+  ],
+}
+
+const SVELTE: Plugin = {
+  name: 'svelte',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.svelte$/ }, ({ path }) => {
+      const { compile } = need('svelte/compiler')
+      return { contents: compile(readFileSync(path, 'utf8'), { filename: path }).js.code }
+    }),
+}
+
+async function bundled(app: string): Promise<string> {
+  const { outputFiles } = await build({
+    absWorkingDir: FOLDER,
+    entryPoints: [`apps/${app}.js`],
+    bundle: true,
+    write: false,
+    format: 'iife',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    plugins: [SVELTE],
+    logLevel: 'silent',
+  })
+  return outputFiles[0]!.text
+}
+
+/** What the wrapper's call of that name and number brought. */
+async function called(page: Page, name: string, count = 1): Promise<string> {
+  const calls = () =>
+    page.evaluate(`window.calls.filter(([name]) => name === '${name}').map(([, value]) => String(value))`)
+  return eventually(30_000, `${name} ${count}`, async () => ((await calls()) as string[])[count - 1])
+}
+
+for (const { name, app, field, script } of WRAPPERS)
+  test(`${name}: token, expiry, reset, each with a new token, a form with it, redeemed once`, async () => {
+    const host = gateway.origin()
+    pages.add('/app.js', await bundled(app))
+    const own = script === undefined ? '' : `<script ${script.replace('src="', `src="${host}`)}></script>`
+    pages.add(
+      '/form',
+      `<!doctype html><html lang="en" data-host="${host}" data-site-key="${site.siteKey}"><head><title>A form</title>
+<meta charset="utf-8">${own}</head><body><form action="/received" method="post"><input name="name" value="Ada">
+<div id="app"></div><button>Send</button></form><script src="/app.js"></script></body></html>`,
+    )
+    pages.forms.length = 0
+    const prepare = (page: Page) => page.clock.install()
+    const { page, notes } = await visit(browser, `${pages.origin()}/form`, { prepare })
+    const first = await called(page, 'passed')
+    await page.clock.fastForward(EXPIRED_MS)
+    await called(page, 'expired')
+    const second = await called(page, 'passed', 2)
+    await page.evaluate('resetCaptcha()')
+    const token = await called(page, 'passed', 3)
+    assert.equal(new Set([first, second, token]).size, 3)
+    await page.click('text=Send')
+    const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+    assert.equal(fields.get(field), token)
+    assert.equal(fields.has('powgate-token'), field === 'powgate-token')
+    assert.deepEqual(notes.pageErrors, [])
+    for (const [index, redeem] of BACKENDS[field]!.entries()) {
+      const fresh = [token, second][index]!
+      assert.equal(await redeem(fresh), 'ok')
+      assert.equal(await redeem(fresh), 'timeout-or-duplicate')
+    }
+    await closePage(page)
+  })
