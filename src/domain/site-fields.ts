@@ -1,7 +1,7 @@
 /**
- * The settings of a site: each is one row of this table. What follows from a row: its part of the record, the schema of a file
- * of sites, the flags of commands with their help, the lines of `site show` and of the audit log, and its row in docs/sites.md.
- * All of them keep the order of the table. Workers see every change within two seconds, without a restart.
+ * The settings of a site: each is a line of `SiteSettings` and one row of this table. What follows from a row: the schema of a
+ * file of sites, the flags of commands with their help, the lines of `site show` and of the audit log, and its row in
+ * docs/sites.md. All of them keep the order of the table. Workers see every change within two seconds, without a restart.
  */
 
 import { DIFFICULTY_MAX, DIFFICULTY_MIN } from '../protocol/proof.ts'
@@ -21,6 +21,29 @@ import {
 } from './kinds.ts'
 import { SCORE_REASONS, SCORE_WEIGHTS, type ScoreReason } from './score.ts'
 import { baseOf } from './solve-time.ts'
+
+/** The settings of a site that an operator can change. A field that may be absent is optional. */
+export interface SiteSettings {
+  name: string
+  active: boolean
+  plan: 'free' | 'pro'
+  origins: string[]
+  requireOrigin: boolean
+  threshold: number
+  minScore: number
+  difficulty: { base: number; min: number; max: number; solveMs?: number }
+  usualRate?: number
+  ipRules: { allow: string[]; block: string[] }
+  limits?: { challenge?: number; verify?: number; redeem?: number }
+  known: { networks: string[]; limit?: number }
+  failOpen?: { challenge?: boolean; verify?: boolean }
+  scoreWeights?: { [Signal in ScoreReason]?: number }
+}
+
+/** A field without a row, or a row without a field, does not compile. */
+type Group = 'difficulty' | 'ipRules' | 'limits' | 'known' | 'failOpen' | 'scoreWeights'
+type PartOf<Name extends Group> = `${Name}.${keyof NonNullable<SiteSettings[Name]> & string}`
+type FieldName = Exclude<keyof SiteSettings, Group> | { [Name in Group]: PartOf<Name> }[Group]
 
 interface Row {
   readonly kind: Kind<unknown>
@@ -50,26 +73,26 @@ const PER_MINUTE = integer('N', 1, 1_000_000)
 const SHARE = number('N', 0, 1)
 const RANGES = listOf('CIDR', CIDR, 'a list of IP addresses and CIDRs')
 
-function ranges(flag: string, otherwise: string, about: string) {
-  return { kind: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` } as const
+function ranges(flag: string, otherwise: string, about: string): Row {
+  return { kind: RANGES, about, fallback: [], otherwise, plan: 'pro', flag, clear: `no-${flag}` }
 }
 
-function limit(flag: string, about: string) {
+function limit(flag: string, about: string): Row {
   const clear = 'no-limits'
   return { kind: PER_MINUTE, about, otherwise: 'the limit of the service', flag, clear }
 }
 
-const FAIL_OPEN = {
+const FAIL_OPEN: Row = {
   kind: YES_NO,
   about: 'Whether an endpoint answers from memory while Redis is away',
   otherwise: 'as POWGATE_FAIL_OPEN says',
   flag: 'fail-open',
   off: 'fail-closed',
   clear: 'no-fail-policy',
-} as const
+}
 
 /** A name with a dot is that of a field in a group, which is an object of its own in the record. */
-export const SITE_FIELDS = {
+const SITE_FIELDS: Readonly<Record<FieldName, Row>> = {
   name: {
     kind: textOf('NAME', NAME, NAME_CHARACTERS_MAX),
     about: 'What people call the site',
@@ -153,38 +176,21 @@ export const SITE_FIELDS = {
   },
   'failOpen.challenge': FAIL_OPEN,
   'failOpen.verify': FAIL_OPEN,
-  ...(Object.fromEntries(SCORE_REASONS.map(signal => [`scoreWeights.${signal}`, weight(signal)])) as {
-    readonly [Signal in ScoreReason as `scoreWeights.${Signal}`]: ReturnType<typeof weight>
-  }),
-} as const satisfies Readonly<Record<string, Row>>
+  ...(Object.fromEntries(SCORE_REASONS.map(signal => [`scoreWeights.${signal}`, weight(signal)])) as Record<
+    PartOf<'scoreWeights'>,
+    Row
+  >),
+}
 
-function weight(signal: ScoreReason) {
+function weight(signal: ScoreReason): Row {
   return {
     kind: SHARE,
     about: 'What a signal takes off the score; 0 takes the signal out',
     otherwise: String(SCORE_WEIGHTS[signal]),
     flag: 'weight',
     clear: 'no-weights',
-  } as const
+  }
 }
-
-/** What a row contributes to the type of the record: `{ difficulty: { base: number } }`. */
-type Contribution<Name, Row> = Row extends { readonly kind: Kind<infer Value> }
-  ? Row extends { readonly fallback: unknown } | { readonly isRequired: true }
-    ? Name extends `${infer Group}.${infer Part}`
-      ? { [Key in Group]: { [Key in Part]: Value } }
-      : { [Key in Name & string]: Value }
-    : Name extends `${infer Group}.${infer Part}`
-      ? { [Key in Group]?: { [Key in Part]?: Value } }
-      : { [Key in Name & string]?: Value }
-  : never
-type Contributions = { [Name in keyof typeof SITE_FIELDS]: Contribution<Name, (typeof SITE_FIELDS)[Name]> }
-type Together<Union> = (Union extends unknown ? (one: Union) => void : never) extends (all: infer All) => void
-  ? All
-  : never
-
-/** The settings of a site that an operator can change. */
-export interface SiteSettings extends Together<Contributions[keyof Contributions]> {}
 
 export interface SiteField extends Row {
   /** As in files, in the audit log and in `site show`. */
