@@ -157,9 +157,9 @@ function asUsageError(error: NodeJS.ErrnoException, { name, flags }: Command): E
   const value = flags[flag.slice(2)]?.value
   switch (error.code) {
     case 'ERR_PARSE_ARGS_UNKNOWN_OPTION': {
-      const known = [...Object.keys(flags), 'help'].map(known => `--${known}`)
-      const problem = `there is no such flag${didYouMean(flag, known)}`
-      return new UsageError(`${flag}: ${problem}; ${name} has ${known.join(', ')}`)
+      const names = [...Object.keys(flags), 'help'].map(name => `--${name}`)
+      const problem = `there is no such flag${didYouMean(flag, names)}`
+      return new UsageError(`${flag}: ${problem}; ${name} has ${names.join(', ')}`)
     }
     case 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE':
       return new UsageError(

@@ -29,8 +29,8 @@ export class SiteNames {
   async refresh(siteKeys: readonly string[]): Promise<void> {
     if (siteKeys.length === 0) return
     const ageMs = this.#now() - this.#readAtMs
-    const isKnown = siteKeys.every(siteKey => this.#names.has(siteKey))
-    if (ageMs < (isKnown ? FRESH_MS : FRESH_MS / 10)) return
+    const areNamed = siteKeys.every(siteKey => this.#names.has(siteKey))
+    if (ageMs < (areNamed ? FRESH_MS : FRESH_MS / 10)) return
     this.#reading ??= this.#readAll(siteKeys.slice(0, NAMES_MAX)).finally(() => {
       this.#reading = undefined
     })

@@ -94,11 +94,11 @@ export class FingerprintWatch {
   #estimate(at: number, tag: number, siteVisits: number): number {
     const present = this.#present.slots
     const before = this.#before.slots
-    const isKnown = before[at + TAG] === tag
-    const visits = present[at + VISITS]! + (isKnown ? before[at + VISITS]! : 0)
+    const isSame = before[at + TAG] === tag
+    const visits = present[at + VISITS]! + (isSame ? before[at + VISITS]! : 0)
     if (visits < SUSPICIOUS_SHARE * siteVisits) return 1
-    const low = present[at + LOW]! | (isKnown ? before[at + LOW]! : 0)
-    const high = present[at + HIGH]! | (isKnown ? before[at + HIGH]! : 0)
+    const low = present[at + LOW]! | (isSame ? before[at + LOW]! : 0)
+    const high = present[at + HIGH]! | (isSame ? before[at + HIGH]! : 0)
     const clear = Math.max(1, BITS - popCount(low) - popCount(high))
     const seenHere = Math.round(BITS * Math.log(BITS / clear))
     // A few networks in this worker do not mean that each other worker has as many.

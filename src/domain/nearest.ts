@@ -7,21 +7,21 @@ const BEGINNING_MIN = 4
  * The name with the fewest edits, at most a third of the typed letters. Without one, a name that begins with the typed
  * letters, or whose letters the typed ones begin with. Of two that are equally near, the earlier one.
  */
-export function nearest(typed: string, known: readonly string[]): string | undefined {
+export function nearest(typed: string, names: readonly string[]): string | undefined {
   let best: string | undefined
   let least = Math.max(1, Math.floor(typed.length / 3)) + 1
-  for (const name of known) {
+  for (const name of names) {
     const edits = editsBetween(typed, name)
     if (edits >= least) continue
     best = name
     least = edits
   }
-  return best ?? known.find(name => beginsWith(name, typed) || beginsWith(typed, name))
+  return best ?? names.find(name => beginsWith(name, typed) || beginsWith(typed, name))
 }
 
 /** ` (did you mean NAME?)`, or nothing. */
-export function didYouMean(typed: string, known: readonly string[]): string {
-  const name = nearest(typed, known)
+export function didYouMean(typed: string, names: readonly string[]): string {
+  const name = nearest(typed, names)
   return name === undefined ? '' : ` (did you mean ${name}?)`
 }
 

@@ -87,12 +87,12 @@ export function readPage(text: string): Page {
 }
 
 /** @param key undefined: neither looked up nor kept */
-function remembered<Value>(known: Map<string, Value>, key: string | undefined, make: () => Value): Value {
-  const found = key === undefined ? undefined : known.get(key)
+function remembered<Value>(cache: Map<string, Value>, key: string | undefined, make: () => Value): Value {
+  const found = key === undefined ? undefined : cache.get(key)
   if (found !== undefined) return found
   const made = make()
   if (key === undefined) return made
-  if (known.size >= REMEMBERED_MAX) known.clear()
-  known.set(key, made)
+  if (cache.size >= REMEMBERED_MAX) cache.clear()
+  cache.set(key, made)
   return made
 }

@@ -28,21 +28,21 @@ import { CLOCK_SKEW_MS, Endpoint } from './service.ts'
 
 /** The caller according to its credentials. */
 type Caller =
-  | { readonly status: 'known'; readonly apiKey: ApiKeyRecord; readonly site: Site }
+  | { readonly status: 'accepted'; readonly apiKey: ApiKeyRecord; readonly site: Site }
   | { readonly status: 'refused'; readonly reason: Reason }
 
-type KnownCaller = Extract<Caller, { status: 'known' }>
+type AcceptedCaller = Extract<Caller, { status: 'accepted' }>
 
 type Attempt =
   | { readonly verdict: 'refused'; readonly refusal: Refusal }
   | {
       readonly verdict: 'redeemable'
-      readonly caller: KnownCaller
+      readonly caller: AcceptedCaller
       readonly claims: TokenClaims
       readonly claim: string
     }
   /** The caller has a test key: the token is neither read nor redeemed. */
-  | { readonly verdict: 'certain'; readonly caller: KnownCaller; readonly claims: TokenClaims }
+  | { readonly verdict: 'certain'; readonly caller: AcceptedCaller; readonly claims: TokenClaims }
 
 type Redeemable = Extract<Attempt, { verdict: 'redeemable' }>
 
@@ -70,14 +70,14 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
    */
   protected redeem(exchange: Exchange, key: string, keyId: string, asked: Asked): void {
     exchange.apiKeyId = keyId
-    const caller = this.#knownCaller(key, keyId)
+    const caller = this.#cachedCaller(key, keyId)
     if (caller !== undefined) return this.#admit(exchange, caller, asked)
     const kept = this.keep(asked)
     this.#loadCaller(exchange, key, keyId, found => this.#admit(exchange, found, kept))
   }
 
   /** The caller, from the worker's cache; undefined if its API key or site is not cached. */
-  #knownCaller(key: string, keyId: string): Caller | undefined {
+  #cachedCaller(key: string, keyId: string): Caller | undefined {
     const apiKey = this.service.apiKeys.cached(keyId)
     if (apiKey === undefined) return undefined
     if (apiKey === null) return { status: 'refused', reason: 'api-key-unknown' }
@@ -87,13 +87,13 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     const site = this.service.sites.cached(apiKey.siteKey)
     if (site === undefined) return undefined
     if (!site?.record.active) return { status: 'refused', reason: 'api-key-site-inactive' }
-    return { status: 'known', apiKey, site }
+    return { status: 'accepted', apiKey, site }
   }
 
   #loadCaller(exchange: Exchange, key: string, keyId: string, done: (caller: Caller) => void): void {
     const unavailable = () => this.refuse(exchange, 'store-unavailable')
     const judge = () => {
-      const caller = this.#knownCaller(key, keyId)
+      const caller = this.#cachedCaller(key, keyId)
       if (caller === undefined) unavailable()
       else done(caller)
     }
@@ -114,9 +114,9 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   #admit(exchange: Exchange, caller: Caller, asked: Asked): void {
     const { address } = exchange
     if (address === undefined) return exchange.drop()
-    const isKnown = caller.status === 'known'
-    const attempt = isKnown ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
-    const ownLimit = isKnown ? caller.site.record.limits?.redeem : undefined
+    const isAccepted = caller.status === 'accepted'
+    const attempt = isAccepted ? this.#evaluate(exchange, caller, asked) : refused({ reason: caller.reason })
+    const ownLimit = isAccepted ? caller.site.record.limits?.redeem : undefined
     const ownLimits = ownLimit === undefined ? undefined : { address: ownLimit, 'api-key': ownLimit }
     this.service.store.redeemToken(
       this.#request(address, caller, attempt),
@@ -165,7 +165,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     return Math.max(issuedAtMs, nonceExpiresAtMs, this.service.now()) + lifetimes.tokenLifetimeMs
   }
 
-  #evaluate(exchange: Exchange, caller: KnownCaller, asked: Asked): Attempt {
+  #evaluate(exchange: Exchange, caller: AcceptedCaller, asked: Asked): Attempt {
     exchange.siteKey = caller.apiKey.siteKey
     if (caller.site.test === undefined) this.service.keyUses.note(caller.apiKey.id, this.service.now())
     const parsed = this.read(asked, exchange, caller.site)
@@ -188,7 +188,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
   }
 
-  #evaluateTest(exchange: Exchange, caller: KnownCaller, { expectedIp }: Redemption): Attempt {
+  #evaluateTest(exchange: Exchange, caller: AcceptedCaller, { expectedIp }: Redemption): Attempt {
     switch (caller.site.test) {
       case 'passes':
         return {

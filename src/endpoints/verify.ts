@@ -268,8 +268,8 @@ function graded(
     return { refusal: { reason: 'nonce-underpriced' } }
   const isTest = site.test !== undefined
   const signals = isTest ? own : signalsOf(parts, site, address, solved, admitted, nowMs)
-  const known = isTest ? CERTAIN : solved.score
-  const { score, reasons } = signals === own ? known : scoreOf(signals, site.scoreWeights)
+  const ownScore = isTest ? CERTAIN : solved.score
+  const { score, reasons } = signals === own ? ownScore : scoreOf(signals, site.scoreWeights)
   const { nonce, counter } = solution
   const passed = score >= threshold
   const judgement: Judged = { kind: 'judged', site, nonce, passed, score, reasons, signals }

@@ -241,11 +241,12 @@ export class Exchange {
     if (this.#isOver) return
     if (this.#isLast(this.#isHead)) return this.#answerLast(() => this.answer(reply))
     if (this.#mustWait()) return void setImmediate(() => this.answer(reply))
+    // Before the answer, which bears the request's id if a line of the log does.
+    this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
     this.#end()
     corked = this
     corkedReply = reply
     this.#response.cork(Exchange.#writeCorked)
-    this.#host.observer.answered(this, this.#rules.part, reply.status, reply.ending)
   }
 
   /** Answers with a body other than JSON. `answer` is separate, to be faster for the endpoints. */
@@ -254,9 +255,9 @@ export class Exchange {
     const isBare = reply.status === 304 || this.#isHead
     if (this.#isLast(isBare)) return this.#answerLast(() => this.answerContent(reply))
     if (this.#mustWait()) return void setImmediate(() => this.answerContent(reply))
+    this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
     this.#end()
     this.#response.cork(() => this.#writeContent(reply))
-    this.#host.observer.answered(this, this.#rules.part, reply.status, undefined)
   }
 
   /**

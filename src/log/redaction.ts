@@ -66,8 +66,8 @@ const SECRET_CHARACTERS_MIN = 8
 
 /** Like `scrub`, and also removes these secrets, both as they are and as encoded in JSON. */
 export function scrubber(secrets: readonly string[]): (text: string) => string {
-  const known = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
-  const texts = new Set(known.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
+  const withheld = secrets.filter(secret => secret.length >= SECRET_CHARACTERS_MIN)
+  const texts = new Set(withheld.flatMap(secret => [JSON.stringify(secret).slice(1, -1), secret]))
   return text => {
     let scrubbed = scrub(text)
     for (const secret of texts) scrubbed = scrubbed.replaceAll(secret, CENSOR)

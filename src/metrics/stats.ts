@@ -151,8 +151,8 @@ export class Stats {
 
   /** @param siteKey of a site that exists */
   #site(siteKey: string): SiteCounts {
-    const known = this.#sites.get(siteKey)
-    if (known !== undefined) return known
+    const found = this.#sites.get(siteKey)
+    if (found !== undefined) return found
     if (this.#sites.size >= SITES_MAX) return this.#otherSites
     const counts = newSiteCounts()
     this.#sites.set(siteKey, counts)

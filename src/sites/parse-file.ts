@@ -104,10 +104,10 @@ class Problems {
       const name = String(params.missingProperty)
       this.add(inside(path, name), `missing; expected ${properties[name]?.description}`)
     } else if (keyword === 'additionalProperties') {
-      const known = Object.keys(properties)
+      const names = Object.keys(properties)
       const name = String(params.additionalProperty)
-      const problem = `there is no such field${didYouMean(name, known)}`
-      this.add(inside(path, name), `${problem}; expected one of ${known.join(', ')}`)
+      const problem = `there is no such field${didYouMean(name, names)}`
+      this.add(inside(path, name), `${problem}; expected one of ${names.join(', ')}`)
     } else {
       this.add(path, `expected ${description}, got ${gotText(data)}`)
     }

@@ -26,12 +26,12 @@ export async function findTraffic(
 ): Promise<SiteTraffic> {
   const meters = await store.readSiteMeters(siteKey)
   const { repeat, first, timed, late } = meters
-  const isKnown = repeat.slow + first.slow > 0
+  const hasLearned = repeat.slow + first.slow > 0
   const sinceMs = Math.min(repeat.sinceMs, first.sinceMs)
-  const isFirstDay = isKnown && Date.now() < sinceMs + DAY_MS
+  const isFirstDay = hasLearned && Date.now() < sinceMs + DAY_MS
   const inTime = timed !== undefined && timed.slow > 0 ? 1 - (late?.slow ?? 0) / timed.slow : undefined
   return {
-    usualRate: isKnown ? Math.max(siteRates(meters).repeat.usual / 60, expected) : undefined,
+    usualRate: hasLearned ? Math.max(siteRates(meters).repeat.usual / 60, expected) : undefined,
     firstDayUntil: isFirstDay ? sinceMs + DAY_MS : undefined,
     ...(solveMs === undefined
       ? {}

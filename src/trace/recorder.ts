@@ -78,9 +78,9 @@ export class Recorder {
   }
 
   #siteIndex(siteKey: string, line: string): number {
-    const known = this.#sites.get(siteKey)
-    if (known?.line === line) return known.index
-    const index = known?.index ?? this.#sites.size
+    const before = this.#sites.get(siteKey)
+    if (before?.line === line) return before.index
+    const index = before?.index ?? this.#sites.size
     this.#sites.set(siteKey, { index, line })
     this.#add(`s ${siteKey} ${index} ${line}`)
     return index

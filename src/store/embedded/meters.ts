@@ -69,8 +69,8 @@ export class TransactionMeters {
   }
 
   #meter(name: string): Meter {
-    const known = this.#meters.get(name)
-    if (known !== undefined) return known
+    const found = this.#meters.get(name)
+    if (found !== undefined) return found
     const value = this.#windows.getBinaryFast(keyOf(name))
     const isThere = value !== undefined && value.readUInt32BE(0) * 1000 > this.#monotonicMs
     const meter = isThere ? readMeter(value, RECORD_OFFSET, this.#wallMs) : newMeter(this.#wallMs)

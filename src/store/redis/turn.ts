@@ -58,8 +58,8 @@ export class Turn {
   }
 
   #meterNumber(key: string): number {
-    const known = this.#meters.get(key)
-    if (known !== undefined) return known
+    const found = this.#meters.get(key)
+    if (found !== undefined) return found
     const number = this.#meters.size + 1
     this.#meters.set(key, number)
     return number
