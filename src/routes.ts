@@ -26,11 +26,14 @@ const FLOWS: { readonly [Name in EndpointName]: new (service: Service, name: Nam
   siteverify: SiteverifyEndpoint,
 }
 
-/** Where backends look for /siteverify that know only a host: the paths of reCAPTCHA and Turnstile. hCaptcha's is the same. */
-const VENDOR_FLOWS = {
-  '/recaptcha/api/siteverify': SiteverifyEndpoint,
-  '/turnstile/v0/siteverify': TurnstileEndpoint,
-} as const
+/**
+ * Where backends look for /siteverify that know only a host: the paths of reCAPTCHA and Turnstile. hCaptcha's is the same.
+ * Google alone takes GET too, which many of its clients use.
+ */
+const VENDOR_FLOWS = [
+  { path: '/recaptcha/api/siteverify', flow: SiteverifyEndpoint, takesGet: true },
+  { path: '/turnstile/v0/siteverify', flow: TurnstileEndpoint, takesGet: false },
+] as const
 
 const PREFLIGHT_SECONDS = 86_400
 
@@ -48,8 +51,8 @@ export function buildApp(
 ): TemplatedApp {
   const app = App()
   for (const name of ENDPOINT_NAMES) addRoute(app, name, service, host)
-  for (const [path, flow] of Object.entries(VENDOR_FLOWS))
-    addRoute(app, 'siteverify', service, host, path, flow)
+  for (const { path, flow, takesGet } of VENDOR_FLOWS)
+    addRoute(app, 'siteverify', service, host, path, flow, takesGet)
   for (const content of contents) addContent(app, content, host)
   const notFound = refusalReply({ reason: 'not-found' }, 'plain')
   const rules = { isCrossOrigin: false, faultReply: notFound, ambiguousReply: AMBIGUOUS_REPLY }
@@ -114,10 +117,12 @@ function addRoute<Name extends EndpointName>(
   host: ExchangeHost,
   path = `/${name}`,
   flow = FLOWS[name],
+  takesGet = false,
 ): void {
   const endpoint = new flow(service, name)
   const { method, work, isCrossOrigin, errorStyle } = ENDPOINTS[name]
-  const allow = isCrossOrigin ? `${method.toUpperCase()}, OPTIONS` : method.toUpperCase()
+  const alsoTaken = [...(takesGet ? ['GET'] : []), ...(isCrossOrigin ? ['OPTIONS'] : [])]
+  const allow = [method.toUpperCase(), ...alsoTaken].join(', ')
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, errorStyle, [['Allow', allow]])
   const ambiguousReply = refusalReply({ reason: 'length-ambiguous' }, errorStyle)
   const rules = {
@@ -136,7 +141,9 @@ function addRoute<Name extends EndpointName>(
         }
       : (response, request) => new Exchange(response, request, host, rules).begin(step)
   const shedding = { work, reply: endpoint.overloadReply }
-  app[method](path, unlessOverloaded(handle, shedding, host, rules))
+  const handler = unlessOverloaded(handle, shedding, host, rules)
+  app[method](path, handler)
+  if (takesGet) app.get(path, handler)
   // Preflights are not counted among the endpoint's answers.
   if (isCrossOrigin) app.options(path, always(preflightReply(method), host, { ...rules, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))

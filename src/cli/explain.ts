@@ -85,7 +85,8 @@ function noncesOf({ records }: SearchResult): string[] {
 
 function printStory(findings: SearchResult): void {
   const steps = findings.records.map(record => {
-    const { time, title, lines } = stepOf(record)
+    const visit = findings.records.filter(({ nonce }) => nonce === record.nonce)
+    const { time, title, lines } = stepOf(record, visit)
     return { time: momentText(time), title, lines, record }
   })
   const { skipped, isCut, read } = findings
@@ -101,12 +102,12 @@ function tellStory(findings: SearchResult, { kind }: Query): void {
     printLine(`Visitor of ${siteOf(own)}, nonce ${nonce}`, '')
     const missing = missingChallenge(nonce, own)
     if (missing !== undefined) printLine(missing, '')
-    tellSteps(own.map(stepOf))
+    tellSteps(own.map(record => stepOf(record, own)))
   }
   if (others.length > 0) {
     const besides = kind === 'address' ? 'From the same address' : 'Under the same request id'
     printLine(nonces.length === 0 ? `Request to ${siteOf(others)}` : besides, '')
-    tellSteps(others.map(stepOf))
+    tellSteps(others.map(record => stepOf(record)))
   }
   const shown = kind === 'address' ? `its last ${VISITS} visits` : `the first ${records.length}`
   if (isCut) printLine(`More lines match; only ${shown} are shown.`)

@@ -311,6 +311,13 @@ export function isOperatorsOwn(address: Address): boolean {
 
 const LOOPBACK = new AddressSet(['127.0.0.0/8', '::1'])
 
+const LOCALHOST: ReadonlySet<Address | undefined> = new Set(['127.0.0.1', '::1'].map(parseAddress))
+
+/** Whether the addresses are equal, or the two of localhost: browsers and listeners take either by turns. */
+export function isSameClient(one: Address, other: Address): boolean {
+  return one === other || (LOCALHOST.has(one) && LOCALHOST.has(other))
+}
+
 /** @param host an address or a name */
 export function isLoopback(host: string): boolean {
   const address = parseAddress(host)

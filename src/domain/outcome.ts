@@ -5,6 +5,7 @@
  */
 
 import type { SiteverifyCode } from '../protocol/wire.ts'
+import type { Address } from './address.ts'
 import type { Policy } from './limits.ts'
 
 interface Row {
@@ -389,4 +390,6 @@ export interface Refusal {
   readonly detail?: string
   /** The wrong field of the body. */
   readonly field?: string
+  /** For the log: the address that the backend expects, and that of the visitor. */
+  readonly mismatch?: { readonly expected: Address; readonly visitor: Address }
 }

@@ -12,7 +12,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { type Address, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
+import { type Address, isSameClient, limitKey, parseAddress, windowOfRefused } from '../domain/address.ts'
 import type { Redeemed } from '../domain/ending.ts'
 import { challengeLifetimeMs, nonceTerms } from '../domain/nonce.ts'
 import type { Reason, Refusal } from '../domain/outcome.ts'
@@ -56,7 +56,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
   protected abstract read(asked: Asked, exchange: Exchange, site: Site): Parsed<Redemption>
   /** Whether the address that the caller expects is that of the visitor who solved the challenge. */
   protected isOfVisitor(expected: Address, visitor: Address): boolean {
-    return expected === visitor
+    return isSameClient(expected, visitor)
   }
 
   /** The JSON body of a success. */
@@ -183,8 +183,9 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     if (now >= claims.issuedAtMs + claims.lifetimes.tokenLifetimeMs)
       return refused({ reason: 'token-expired' })
     if (claims.siteTag !== caller.site.tag) return refused({ reason: 'token-other-site' })
-    if (expectedIp !== undefined && !this.isOfVisitor(parseAddress(expectedIp)!, claims.address))
-      return refused({ reason: 'token-other-address' })
+    const expected = expectedIp === undefined ? undefined : parseAddress(expectedIp)!
+    if (expected !== undefined && !this.isOfVisitor(expected, claims.address))
+      return refused({ reason: 'token-other-address', mismatch: { expected, visitor: claims.address } })
     return { verdict: 'redeemable', caller, claims, claim: claimOf(caller.apiKey.id, idempotencyKey, token) }
   }
 

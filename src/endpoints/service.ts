@@ -3,7 +3,7 @@
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
-import type { Reason } from '../domain/outcome.ts'
+import type { Reason, Refusal } from '../domain/outcome.ts'
 import type { ApiKeyRecord, Site } from '../domain/site.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { limitedReply, type PolicyList, type Reply, refusalReply, unavailableReply } from '../http/replies.ts'
@@ -57,7 +57,7 @@ export abstract class Endpoint {
   /** @param query of the address, unread by most endpoints */
   abstract handle(exchange: Exchange, query: string): void
 
-  protected refuse(exchange: Exchange, reason: Reason, more: { detail?: string; field?: string } = {}): void {
+  protected refuse(exchange: Exchange, reason: Reason, more: Partial<Refusal> = {}): void {
     if (reason === 'store-unavailable') return this.#unavailable(exchange, undefined)
     exchange.answer(refusalReply({ reason, ...more }, this.#style))
   }

@@ -1,5 +1,5 @@
 /**
- * POST /siteverify: /verify-token for backends that use the field names of the large hosted CAPTCHAs.
+ * POST /siteverify, and GET at reCAPTCHA's path: /verify-token for backends that use the field names of the large hosted CAPTCHAs.
  *
  *   a page? -> body read -> secret -> redemption.ts
  *   400        413          200
@@ -16,6 +16,7 @@ import { pageHostname } from '../domain/page.ts'
 import { apiKeyId, type Site } from '../domain/site.ts'
 import type { TokenClaims } from '../domain/token.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { siteverifyJson } from '../http/replies.ts'
 import type { Parsed } from '../http/schemas.ts'
 import { parseSiteverify, readSiteverify, type SiteverifyFields, secretOf } from '../http/siteverify.ts'
 import type { Redemption } from '../protocol/wire.ts'
@@ -30,12 +31,8 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
     })
   }
 
-  /** Some backends put everything into the query, and send no body (ConfirmEdit of MediaWiki, for reCAPTCHA). */
   #begin(exchange: Exchange, body: Buffer, query: string): void {
-    const isInQuery = body.length === 0 && query !== ''
-    const fields = isInQuery
-      ? readSiteverify(Buffer.from(query), 'application/x-www-form-urlencoded')
-      : readSiteverify(body, exchange.contentType)
+    const fields = readSiteverify(body, exchange.contentType, query)
     if (!fields.ok) return this.refuse(exchange, fields.refusal.reason, fields.refusal)
     const secret = secretOf(fields.body)
     if (secret === undefined) return this.refuse(exchange, 'credentials-missing')
@@ -55,11 +52,12 @@ export class SiteverifyEndpoint extends RedemptionEndpoint<SiteverifyFields> {
   /** Some backends mask IPv6 addresses to the network of one customer before they send them (better-auth: to a /64). */
   protected override isOfVisitor(expected: Address, visitor: Address): boolean {
     const { ipv6PrefixBits } = this.service.settings
-    return limitKey(expected, ipv6PrefixBits) === limitKey(visitor, ipv6PrefixBits)
+    const isOfNetwork = limitKey(expected, ipv6PrefixBits) === limitKey(visitor, ipv6PrefixBits)
+    return isOfNetwork || super.isOfVisitor(expected, visitor)
   }
 
   protected success(claims: TokenClaims, site: Site): string {
-    return JSON.stringify(this.fieldsOf(claims, site))
+    return siteverifyJson(this.fieldsOf(claims, site))
   }
 
   /**

@@ -111,7 +111,7 @@ class Hits {
     else if (
       record.nonce === text ||
       (kind !== 'nonce' && record.requestId === text) ||
-      (kind === 'address' && (record.ip === text || record.visitorIp === text))
+      (kind === 'address' && [record.ip, record.visitorIp, record.expectedIp].includes(text))
     )
       this.#add(line, record)
   }

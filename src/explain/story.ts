@@ -16,9 +16,13 @@ export interface VisitStep {
   readonly record: LogRecord
 }
 
-/** One line of a log as a step. Fields may be missing, since a log may be of another version. */
-export function stepOf(record: LogRecord): VisitStep {
-  const { title, lines } = told(record)
+/**
+ * One line of a log as a step. Fields may be missing, since a log may be of another version.
+ *
+ * @param visit all lines of the visit
+ */
+export function stepOf(record: LogRecord, visit: readonly LogRecord[] = []): VisitStep {
+  const { title, lines } = told(record, visit)
   const worker = number(record, 'worker')
   const where = [
     `request ${text(record, 'requestId') || 'without an id'}`,
@@ -36,7 +40,7 @@ interface Told {
   readonly lines: readonly string[]
 }
 
-function told(record: LogRecord): Told {
+function told(record: LogRecord, visit: readonly LogRecord[]): Told {
   const event = text(record, 'event') as LogEvent
   switch (event) {
     case 'challenge-issued':
@@ -47,7 +51,7 @@ function told(record: LogRecord): Told {
     case 'token-redeemed':
       return { title: 'token redeemed', lines: redemptionLines(record) }
     case 'refused':
-      return refusalTold(record)
+      return refusalTold(record, visit)
     case 'fault':
       return { title: 'an exception in powgate', lines: [errorText(record), OUTCOMES.internal.advice!] }
     default:
@@ -148,7 +152,16 @@ function redemptionLines(record: LogRecord): string[] {
   ]
 }
 
-function refusalTold(record: LogRecord): Told {
+/** Both addresses of a mismatch. A nonce has only a hash of its address, which the line of its challenge tells. */
+function mismatchText(record: LogRecord, visit: readonly LogRecord[]): string {
+  if (record.reason === 'token-other-address' && text(record, 'visitorIp') !== '')
+    return `The backend expects ${text(record, 'expectedIp')}; ${text(record, 'visitorIp')} solved the challenge.`
+  const challenge = visit.find(({ event }) => event === 'challenge-issued')
+  if (record.reason !== 'nonce-other-address' || challenge === undefined) return ''
+  return `${text(challenge, 'ip')} asked for the challenge; ${text(record, 'ip')} sent the solution.`
+}
+
+function refusalTold(record: LogRecord, visit: readonly LogRecord[]): Told {
   const reason = text(record, 'reason')
   const endpoint = text(record, 'endpoint')
   const { meaning, advice = '' }: ReasonWords = OUTCOMES[reason as Reason] ?? UNKNOWN
@@ -160,6 +173,7 @@ function refusalTold(record: LogRecord): Told {
     title: `refused at /${endpoint}: ${number(record, 'status')} ${answer}`,
     lines: [
       meaning,
+      mismatchText(record, visit),
       advice,
       limit === undefined ? '' : textOf(limit),
       apiKeyId === '' ? '' : `API key ${apiKeyId}`,

@@ -156,10 +156,9 @@ export class Exchange {
     return this.origin === '' && this.#fetchSite === 'same-origin'
   }
 
-  /** Whether a page sent this request, to another origin or by POST. No backend sends Origin or Sec-Fetch-Site. */
+  /** Whether a page sent this request. No backend sends Origin or Sec-Fetch-Site; `none` is a person's own navigation. */
   get isOfPage(): boolean {
-    if (this.origin !== '') return true
-    return this.#fetchSite !== '' && this.#fetchSite !== 'same-origin' && this.#fetchSite !== 'none'
+    return this.origin !== '' || (this.#fetchSite !== '' && this.#fetchSite !== 'none')
   }
 
   /** Identifies this request in the log, and in its answer if the id was used before. */

@@ -38,9 +38,14 @@ export function refusalReply(refusal: Refusal, style: ErrorStyle, headers: Heade
   return {
     status,
     ending: { kind: 'refused', refusal },
-    body: JSON.stringify(refusalBody(refusal, style)),
+    body: (style === 'siteverify' ? siteverifyJson : JSON.stringify)(refusalBody(refusal, style)),
     headers: status === 401 ? [...UNAUTHORIZED_HEADERS, ...headers] : headers,
   }
+}
+
+/** With a space after each colon, as Google has it: some clients look for `"success": true` in the text. */
+export function siteverifyJson(answer: object): string {
+  return JSON.stringify(answer, null, 1).replace(/\n */g, ' ')
 }
 
 export function refusalBody({ reason, detail, field }: Refusal, style: ErrorStyle): object {

@@ -56,7 +56,21 @@ export type SiteverifyFields = Readonly<Record<string, unknown>>
 const URLENCODED_TYPE = /^application\/x-www-form-urlencoded[ \t]*(?:;|$)/i
 const MULTIPART_TYPE = /^multipart\/form-data[ \t]*;/i
 
-export function readSiteverify(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> {
+/**
+ * Fields of the body, and those of the query that the body lacks. Some backends put everything into the query (ConfirmEdit of
+ * MediaWiki, the recaptcha gem of Ruby), and axios with `params` sends `{}` besides.
+ */
+export function readSiteverify(body: Buffer, contentType: string, query: string): Parsed<SiteverifyFields> {
+  if (query === '') return readBody(body, contentType)
+  const inQuery = formFields(parseUrlencoded(Buffer.from(query)))
+  if (body.length === 0 || !inQuery.ok) return inQuery
+  const inBody = readBody(body, contentType)
+  if (!inBody.ok) return inBody
+  const given = Object.entries(inBody.body).filter(([, value]) => !isLeftOut(value))
+  return { ok: true, body: Object.assign(Object.create(null), inQuery.body, Object.fromEntries(given)) }
+}
+
+function readBody(bytes: Buffer, contentType: string): Parsed<SiteverifyFields> {
   if (URLENCODED_TYPE.test(contentType)) return formFields(parseUrlencoded(bytes))
   if (MULTIPART_TYPE.test(contentType)) return formFields(parseMultipart(bytes, contentType))
   if (!isJsonType(contentType)) return refused({ reason: 'content-type' })

@@ -132,18 +132,17 @@ export class EventLog {
     })
   }
 
-  #refused(exchange: ObservedExchange, part: Part, { refusal: { reason, policy } }: Refused): void {
+  #refused(exchange: ObservedExchange, part: Part, { refusal: { reason, policy, mismatch } }: Refused): void {
     const { status, code, kind } = OUTCOMES[reason]
     if (reason === 'internal') return // `faulted` has told of it
     const level = kind === 'routine' ? 'debug' : 'info'
     if (!this.#log.isLevelEnabled(level) || !this.#tells(this.#refusals[kind], reason)) return
-    this.#write(
-      exchange,
-      'refused',
-      'refused',
-      { endpoint: part, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
-      level,
-    )
+    const about = {
+      ...{ endpoint: part, status, code, reason, policy, apiKeyId: exchange.apiKeyId || undefined },
+      expectedIp: mismatch && this.#addressText(mismatch.expected),
+      visitorIp: mismatch && this.#addressText(mismatch.visitor),
+    }
+    this.#write(exchange, 'refused', 'refused', about, level)
   }
 
   faulted(part: Part, error: unknown, exchange: ObservedExchange): void {

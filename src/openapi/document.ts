@@ -203,7 +203,7 @@ const OPERATIONS: Readonly<Record<EndpointName, Operation>> = {
     operationId: 'siteverify',
     summary: 'Redeem a token, once, with the field names of the large hosted CAPTCHAs',
     description:
-      'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`. Also served at /recaptcha/api/siteverify, and at /turnstile/v0/siteverify, where a success has an empty list `error-codes` too.',
+      'The same as POST /verify-token, with the same limits and the same single use. Every verdict is 200, as it is there: look at `success`. Also served at /recaptcha/api/siteverify, which takes GET with a query too, and at /turnstile/v0/siteverify, where a success has an empty list `error-codes` too.',
     security: [],
     requestBody: {
       'application/x-www-form-urlencoded': SITEVERIFY_CONTENT,

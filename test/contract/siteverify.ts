@@ -93,17 +93,21 @@ export function siteverifyTests(subject: Subject): void {
     })
   }
 
-  test('/siteverify takes its parameters from the query of a POST without a body, and from there alone', async () => {
+  test('/siteverify merges the fields of query and body, and the body comes first', async () => {
     const { apiKey: secret } = subject.site
     const from = freshAddress()
-    const inQuery = async (fields: Fields, body = '', headers = {}) =>
+    const inQuery = async (fields: Fields, body: string | object = '', headers = {}) =>
       subject.client.siteverify(body, { from, headers, path: `/siteverify?${new URLSearchParams(fields)}` })
     const response = await freshToken()
     assertNotSiteverified(await inQuery({ response }), 'missing-input-secret')
     const type = { 'Content-Type': URLENCODED }
-    assertNotSiteverified(await inQuery({ secret, response }, 'a=b', type), 'missing-input-secret')
+    assertNotSiteverified(await inQuery({ secret, response }, { response: 'x' }), 'invalid-input-response')
+    assertNotSiteverified(await inQuery({ secret, response }, 'secret=x', type), 'invalid-input-secret')
     assertSiteverified(await inQuery({ secret, response }, '', type))
-    assertNotSiteverified(await inQuery({ secret, response }), 'timeout-or-duplicate')
+    for (const body of ['a=b', 'response=', `secret=${secret}`])
+      assertNotSiteverified(await inQuery({ secret, response }, body, type), 'timeout-or-duplicate')
+    for (const body of [{}, { response: null }, { secret }])
+      assertNotSiteverified(await inQuery({ secret, response }, body), 'timeout-or-duplicate')
     const twice = { path: `/siteverify?secret=${secret}&secret=${secret}` }
     assertNotSiteverified(await subject.client.siteverify('', twice), 'bad-request')
   })
@@ -118,10 +122,28 @@ export function siteverifyTests(subject: Subject): void {
       assert.equal(json.success, true)
       assert.deepEqual(json['error-codes'], path.startsWith('/turnstile') ? [] : undefined)
       assertNotSiteverified(await askThere(fields), 'timeout-or-duplicate')
-      const { status, headers } = await call(subject.url + path)
-      assert.deepEqual([status, headers.allow], [405, 'POST'])
+      const takesGet = path.startsWith('/recaptcha')
+      const { status, headers } = await call(subject.url + path, { method: takesGet ? 'PUT' : 'GET' })
+      assert.deepEqual([status, headers.allow], [405, takesGet ? 'POST, GET' : 'POST'])
     })
   }
+
+  test('GET /recaptcha/api/siteverify: redeems by its query, once, and refuses what a page sends', async () => {
+    const fields = { secret: subject.site.apiKey, response: await freshToken() }
+    const get = (headers = {}) => {
+      const url = `${subject.url}/recaptcha/api/siteverify?${new URLSearchParams(fields)}`
+      return call(url, { from: freshAddress(), headers })
+    }
+    for (const site of ['cross-site', 'same-site', 'same-origin']) {
+      const { status, json } = await get({ 'Sec-Fetch-Site': site })
+      assert.deepEqual([status, json['error-codes']], [400, ['bad-request']])
+    }
+    const answer = await get()
+    assertSiteverified(answer)
+    assert.equal(answer.headers['cache-control'], 'no-store')
+    assert.match(answer.text, /"success": true,/) // as Perl's Captcha::reCAPTCHA looks for it
+    assertNotSiteverified(await get(), 'timeout-or-duplicate')
+  })
 
   test('/siteverify: a token redeemed at one endpoint is used at the other', async () => {
     const { apiKey: secret } = subject.site

@@ -8,7 +8,14 @@ import { createApiKey, revokeApiKey } from '../../src/sites/sites.ts'
 import { eventually } from '../harness/eventually.ts'
 import { type Answer, call, freshAddress } from '../harness/http.ts'
 import { words } from '../harness/values.ts'
-import { assertNotRedeemed, assertOneOf, assertRedeemed, assertUnauthorized } from './answers.ts'
+import {
+  assertNotRedeemed,
+  assertNotSiteverified,
+  assertOneOf,
+  assertRedeemed,
+  assertSiteverified,
+  assertUnauthorized,
+} from './answers.ts'
 import { claimsOf, keyring, neighbour, type Subject } from './support.ts'
 
 /** JSON text of a wrong value; undefined leaves the field out. */
@@ -99,6 +106,19 @@ export function verifyTokenTests(subject: Subject): void {
     for (const expectedIp of ['192.0.2.1', '::1', `::${visitor.from}`, freshAddress()])
       assertNotRedeemed(await redeem({ token, expectedIp }), 400, 'ip-mismatch')
     assertRedeemed(await redeem({ token, expectedIp: visitor.from }))
+  })
+
+  test('expectedIp and remoteip: the two addresses of localhost are one, and no other address is', async () => {
+    const { siteKey, apiKey } = subject.site
+    const token = await subject.client.token(siteKey, { from: '127.0.0.1' })
+    for (const other of ['127.0.0.2', '::2', '::']) {
+      assertNotRedeemed(await redeem({ token, expectedIp: other }), 400, 'ip-mismatch')
+      const asked = { secret: apiKey, response: token, remoteip: other }
+      assertNotSiteverified(await subject.client.siteverify(asked), 'remoteip-mismatch')
+    }
+    const both = { secret: apiKey, response: token, remoteip: '::1', idempotency_key: 'k' }
+    assertSiteverified(await subject.client.siteverify(both))
+    assertRedeemed(await redeem({ token, expectedIp: '::1', idempotencyKey: 'k' }))
   })
 
   for (const [field, values] of Object.entries(WRONG)) {

@@ -53,7 +53,7 @@ function storyOf(text: string): string {
 describe('on the log of a service', () => {
   let service: TestService
   let log: string
-  const visitor = freshAddress()
+  const [visitor, other] = [freshAddress(), freshAddress()]
   let siteKey: string
   let apiKey: string
   let token: string
@@ -62,6 +62,7 @@ describe('on the log of a service', () => {
   let limitedRequest: string
   let hardNonce: string
   let movedRequest: string
+  let mismatched: string
 
   before(async () => {
     service = await TestService.start('embedded', {
@@ -88,6 +89,8 @@ describe('on the log of a service', () => {
 
     const moved = await client.solved(siteKey, { from: freshAddress() })
     movedRequest = idOf(await client.verify(siteKey, moved, { from: freshAddress() }))
+    const stolen = await client.token(siteKey, { from: other })
+    mismatched = idOf(await client.verifyToken(apiKey, { token: stolen, expectedIp: '192.0.2.7' }))
     await client.challenge(UNKNOWN_SITE)
     await eventually(PATIENCE_MS, 'the last line', () => service.output.includes(UNKNOWN_SITE))
     log = file('service.log', service.output)
@@ -175,8 +178,14 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     )
     assert.match(
       await explain(movedRequest, log),
-      /challenge issued\n[\s\S]*refused at \/verify: 403 ip-mismatch \(nonce-other-address\)\n {4}The challenge was requested from another address/,
+      /challenge issued\n[\s\S]*refused at \/verify: 403 ip-mismatch \(nonce-other-address\)\n {4}The challenge was requested from another address.*\n {4}127\.\S+ asked for the challenge; 127\.\S+ sent the solution\.\n/,
     )
+  })
+
+  test('a mismatch of expectedIp tells both addresses, and either one leads to it', async () => {
+    const told = `    The backend expects 192.0.2.7; ${other} solved the challenge.\n`
+    for (const query of [mismatched, other, '192.0.2.7'])
+      assert.ok((await explain(query, log)).includes(told), query)
   })
 
   test('several logs, compressed or not, are one; without the challenge the nonce itself tells of it', async () => {
