@@ -38,6 +38,12 @@ const NEEDED = [
   { program: 'php', package: 'php-cli', suite: 'rest' },
   { program: '/usr/share/mediawiki/index.php', package: 'mediawiki', suite: 'release' },
   { program: '/var/lib/dpkg/info/php-sqlite3.list', package: 'php-sqlite3', suite: 'release' },
+  {
+    program: '/usr/share/perl5/Captcha/reCAPTCHA.pm',
+    package: 'libcaptcha-recaptcha-perl',
+    suite: 'release',
+  },
+  { program: '/usr/lib/ruby/vendor_ruby/recaptcha.rb', package: 'ruby-recaptcha', suite: 'release' },
   { program: 'ruby', package: 'ruby', suite: 'rest' },
   { program: 'go', package: 'golang-go', suite: 'rest' },
   { program: 'buildah', package: 'buildah', suite: 'root' },

@@ -43,6 +43,21 @@ const OTHER_VARIABLES: ReadonlySet<string> = new Set([
   'POWGATE_ACTOR',
 ])
 
+/**
+ * Variables that Kubernetes gives every pod for each Service of its namespace, after `<NAME>_`. A Service named powgate has
+ * powgate's own prefix.
+ */
+const SERVICE_LINKS = [
+  [/^\w+_SERVICE_HOST$/, /^[\d.]+$|^[\da-f:]+$/i],
+  [/^\w+_SERVICE_PORT(_\w+)?$/, /^\d+$/],
+  [/^\w+_PORT(_\d+_(TCP|UDP|SCTP))?$/, /^(tcp|udp|sctp):\/\//],
+  [/^\w+_PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)$/, /^(tcp|udp|sctp|\d+|[\da-f.:]+)$/i],
+] as const
+
+function isServiceLink(name: string, value: string): boolean {
+  return SERVICE_LINKS.some(([ofName, ofValue]) => ofName.test(name) && ofValue.test(value))
+}
+
 /** Ends the name of a variable that gives the path of a file with a secret setting. */
 const FILE_SUFFIX = '_FILE'
 
@@ -64,7 +79,7 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
         values[name] = value
         delete values[name + FILE_SUFFIX]
       } else if (isSecretFile(name)) readSecret(name, value, values, problems)
-      else if (name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && source === env)
+      else if (source === env && isUnknown(name, value))
         problems.push(`${name}: there is no such setting${didYouMean(name, Object.keys(SETTINGS))}`)
     }
     for (const name of Object.keys(source)) {
@@ -73,6 +88,10 @@ export function gatherSettings(env: Environment): { values: SettingValues; probl
     }
   }
   return { values, problems }
+}
+
+function isUnknown(name: string, value: string): boolean {
+  return name.startsWith('POWGATE_') && !OTHER_VARIABLES.has(name) && !isServiceLink(name, value)
 }
 
 /** The variable that a setting came from: its own, or that of its file. */
@@ -151,7 +170,10 @@ export function parseConfig(values: SettingValues, found: readonly string[] = []
     const value = values[name as SettingName]
     if (value === undefined || setting.accepts(value)) continue
     const got = setting.isSecret ? '' : `, got ${JSON.stringify(value)}`
-    problems.push(`${name}: expected ${setting.expects}${got}`)
+    const hint = isServiceLink(name, value)
+      ? ', which Kubernetes sets for a Service of that name: set enableServiceLinks: false in the pod'
+      : ''
+    problems.push(`${name}: expected ${setting.expects}${got}${hint}`)
   }
 
   const named = (name: SettingName) => variableOf(values, name)

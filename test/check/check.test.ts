@@ -153,6 +153,16 @@ const BROKEN: Readonly<Record<string, readonly [Settings | (() => Settings), ...
     { POWGATE_SECRETS: TEST_SECRET, POWGATE_SECRETS_FILE: fileOf('twice', TEST_SECRET) },
     /^POWGATE_SECRETS_FILE: POWGATE_SECRETS is set too/,
   ],
+  'variables of Kubernetes that are none, or that clash with a setting': [
+    {
+      ...{ POWGATE_ADMIN_PORT: 'tcp://10.43.7.2:9090', POWGATE_PORT: '8080', POWGATE_SERVICE_HOST: 'here' },
+      ...{ POWGATE_PORT_80_TCP_PROTO: 'quic' },
+    },
+    /^POWGATE_PORT: there is no such setting/,
+    /^POWGATE_SERVICE_HOST: there is no such setting/,
+    /^POWGATE_PORT_80_TCP_PROTO: there is no such setting/,
+    /^POWGATE_ADMIN_PORT: .*got "tcp:.*, which Kubernetes sets .*enableServiceLinks: false/,
+  ],
   'a file of settings that is not there': [
     { POWGATE_CONFIG_FILE: join(dir, 'none') },
     /^POWGATE_CONFIG_FILE: cannot read /,
@@ -250,6 +260,22 @@ describe('good configurations', () => {
     const text = await powgate.with(env).text('check')
     assert.match(text, /^note: nobody is trusted: .* set POWGATE_TRUSTED_PROXIES$/m)
     assert.match(text, /^It would start\.$/m)
+  })
+
+  test('the variables that Kubernetes makes of Services are ignored', async () => {
+    const ofServices = ['POWGATE', 'POWGATE_ADMIN', 'POWGATE_METRICS_V6'].flatMap((name, index) => [
+      [`${name}_SERVICE_HOST`, ['10.43.7.1', '10.43.7.2', 'fd00:43::7'][index]],
+      [`${name}_SERVICE_PORT`, '80'],
+      [`${name}_SERVICE_PORT_HTTP_ALT`, '80'],
+      ...(name === 'POWGATE_ADMIN' ? [] : [[`${name}_PORT`, 'tcp://10.43.7.1:80']]), // a setting
+      [`${name}_PORT_80_TCP`, 'tcp://[fd00:43::7]:80'],
+      [`${name}_PORT_80_TCP_PROTO`, 'tcp'],
+      [`${name}_PORT_80_TCP_PORT`, '80'],
+      [`${name}_PORT_80_TCP_ADDR`, 'fd00:43::7'],
+      [`${name}_PORT_53_UDP_PROTO`, 'udp'],
+    ])
+    const env = { PORT: String(await freePort()), ...Object.fromEntries(ofServices) }
+    assert.match(await powgate.with(env).text('check'), /^It would start/m)
   })
 
   test('before the first start: says what would be made, and makes nothing', async () => {

@@ -60,6 +60,7 @@ test('the objects fit each other, the settings and the metrics', () => {
   const [container] = template.spec.containers
   const ports = container.ports.map(({ name }: { name: string }) => name)
   const { selector, podMetricsEndpoints } = one('PodMonitor').spec
+  assert.equal(template.spec.enableServiceLinks, false) // the Service's name is powgate's prefix
   assert.deepEqual(selector.matchLabels, template.metadata.labels)
   assert.ok(ports.includes(podMetricsEndpoints[0].port))
   const { scaleTargetRef, metrics } = one('HorizontalPodAutoscaler').spec

@@ -1,14 +1,17 @@
 /** Backends that nobody here wrote, each through its own code: only their settings name powgate's address and keys. */
 
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import type { Solution } from '../../../src/protocol/wire.ts'
 import { Client, HONEST_ENVIRONMENT } from '../../harness/client.ts'
 import { installNpmPackages } from '../../harness/packages.ts'
 import { TestService, type TestSite, UNLIMITED } from '../../harness/service.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
+const run = promisify(execFile)
 const PROXY = '127.255.255.254'
 const HOSTS = ['shop.example', 'www.shop.example']
 
@@ -126,3 +129,36 @@ test('@nestlab/google-recaptcha: a token of its action and of a score high enoug
   }
   await app.close()
 })
+
+/** By the settings that docs/integrate.md names. Each prints `true` or `false` for the token in its arguments. */
+const DEBIAN: Readonly<Record<string, readonly [command: string, ...args: string[]]>> = {
+  'the recaptcha gem of Ruby, which asks by GET': [
+    'ruby',
+    '-e',
+    `require 'recaptcha'
+    Recaptcha.configure { |c| c.verify_url, c.secret_key = ARGV[0], ARGV[1] }
+    include Recaptcha::Verify
+    def request = Struct.new(:remote_ip).new(ARGV[3])
+    puts verify_recaptcha(response: ARGV[2])`,
+  ],
+  "Perl's Captcha::reCAPTCHA, which looks for a text in the answer": [
+    'perl',
+    '-MCaptcha::reCAPTCHA',
+    '-e',
+    `my ($url, @asked) = @ARGV;
+    my $post = \\&Captcha::reCAPTCHA::_post_request;
+    { no warnings 'redefine'; *Captcha::reCAPTCHA::_post_request = sub { $post->($_[0], $url, $_[2]) } }
+    print Captcha::reCAPTCHA->new->check_answer_v2(@asked)->{is_valid} ? 'true' : 'false'`,
+  ],
+}
+
+for (const [name, [command, ...args]] of Object.entries(DEBIAN))
+  test(`${name}: a token passes from its address, once`, async () => {
+    const url = `${service.url}/recaptcha/api/siteverify`
+    const token = await tokenFrom('203.0.113.7', 'shop.example')
+    const passes = async (address: string) =>
+      (await run(command, [...args, url, site.apiKey, token, address])).stdout.trim()
+    assert.equal(await passes('203.0.113.8'), 'false')
+    assert.equal(await passes('203.0.113.7'), 'true')
+    assert.equal(await passes('203.0.113.7'), 'false')
+  })
