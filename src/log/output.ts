@@ -1,6 +1,6 @@
 /**
- * Writes log lines to standard output, and never lets the service wait for it. A full disk, a quota or a pipe that nobody
- * reads makes a write fail. Lines then wait here, as many as fit, and the rest is lost and counted. Writing is tried again until it works.
+ * Writes log lines to standard output, and never lets the service wait for it. A full disk, a quota, or a reader that pauses
+ * makes a write fail. Lines then wait here, as many as fit, and the rest is lost and counted. Writing is tried again until it works.
  */
 
 import { closeSync, constants, fstatSync, openSync, writeSync } from 'node:fs'
@@ -8,8 +8,8 @@ import type { DestinationStream } from 'pino'
 
 const [STDOUT, STDERR] = [1, 2]
 const RETRY_MS = 1000
-/** A pipe is full for as long as its reader is busy. */
-const RETRY_PIPE_MS = 20
+/** A pipe or a socket is full for as long as its reader is busy. */
+const RETRY_FULL_MS = 20
 /** About half a megabyte. */
 const WAITING_MAX = 1000
 
@@ -18,14 +18,14 @@ export class LogOutput implements DestinationStream {
   linesLost = 0
   /** Called when writing works again and lines were lost meanwhile. */
   onWorksAgain: ((lost: number, cause: string) => void) | undefined
-  readonly #fd: number
+  readonly #target: Target
   /** In their order; the first may lack the bytes that were written before the error. */
   #waiting: Buffer[] = []
   #lostNow = 0
   #cause = ''
 
   constructor(fd = STDOUT) {
-    this.#fd = withoutWaiting(fd)
+    this.#target = withoutWaiting(fd)
     process.on('exit', () => this.#writeWaiting())
   }
 
@@ -38,10 +38,11 @@ export class LogOutput implements DestinationStream {
   #writeWaiting(): void {
     let written = 0
     try {
+      this.#target.unblock()
       for (; written < this.#waiting.length; written++) {
         let rest = this.#waiting[written]!
         while (rest.length > 0) {
-          rest = rest.subarray(writeSync(this.#fd, rest))
+          rest = rest.subarray(writeSync(this.#target.fd, rest))
           this.#waiting[written] = rest
         }
       }
@@ -53,11 +54,11 @@ export class LogOutput implements DestinationStream {
   }
 
   #failed({ code = 'an error' }: NodeJS.ErrnoException): void {
-    const isPipeFull = code === 'EAGAIN'
-    if (this.#cause === '' && !isPipeFull)
+    const isFull = code === 'EAGAIN'
+    if (this.#cause === '' && !isFull)
       tellStderr(`the log cannot be written (${code}): its lines wait, then are lost\n`)
     this.#cause = code
-    setTimeout(() => this.#writeWaiting(), isPipeFull ? RETRY_PIPE_MS : RETRY_MS).unref()
+    setTimeout(() => this.#writeWaiting(), isFull ? RETRY_FULL_MS : RETRY_MS).unref()
   }
 
   #works(): void {
@@ -73,22 +74,38 @@ export class LogOutput implements DestinationStream {
   }
 }
 
+interface Target {
+  readonly fd: number
+  /** Called before each write. */
+  readonly unblock: () => void
+}
+
+interface WithHandle {
+  readonly _handle?: { setBlocking?(isBlocking: boolean): void }
+}
+
 /**
- * The same open file, but a write to a full pipe fails at once. Other processes keep their own way of writing to the pipe.
- * Where that is not allowed, or for sockets, a write waits for the reader.
+ * The same open file, but a write fails at once where it would wait for the reader. A pipe is opened anew, so that other
+ * processes keep their own way of writing. A socket cannot be opened, and each fork makes it wait again, in all processes
+ * that share it. So a socket or a terminal is switched before each write: one system call.
  */
-function withoutWaiting(fd: number): number {
+function withoutWaiting(fd: number): Target {
   try {
-    const isPipe = fstatSync(fd).isFIFO()
-    return isPipe ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : fd
+    if (fstatSync(fd).isFIFO()) {
+      const own = openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
+      return { fd: own, unblock: () => {} }
+    }
   } catch {
-    return fd
+    // Another user's pipe: it is switched too.
   }
+  const stream: unknown = fd === STDERR ? process.stderr : process.stdout
+  return { fd, unblock: () => (stream as WithHandle)._handle?.setBlocking?.(false) }
 }
 
 function tellStderr(line: string): void {
-  const fd = withoutWaiting(STDERR)
+  const { fd, unblock } = withoutWaiting(STDERR)
   try {
+    unblock()
     writeSync(fd, line)
   } catch {
     // It may go to the same full disk.

@@ -4,6 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
 import { hostname } from 'node:os'
 import { describe, test } from 'node:test'
 import {
@@ -14,9 +15,13 @@ import {
 } from '../../src/log/event-log.ts'
 import { Client, HONEST_ENVIRONMENT } from '../harness/client.ts'
 import { eventually } from '../harness/eventually.ts'
-import { type Answer, freshAddress } from '../harness/http.ts'
+import { type Answer, call, closeIdleConnections, freshAddress } from '../harness/http.ts'
+import { PrometheusText } from '../harness/metrics.ts'
+import { freePort } from '../harness/ports.ts'
+import { leftovers, listeningPids } from '../harness/processes.ts'
 import { type RawAnswer, RawConnection } from '../harness/raw-http.ts'
 import { TestService, UNLIMITED_REDEMPTIONS } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
 import { words } from '../harness/values.ts'
 
 const EVENTS = words(
@@ -396,3 +401,53 @@ async function rawGet(port: number, path: string, headers: string): Promise<RawA
   const answer = connection.request(`GET ${path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`)
   return answer.finally(() => connection.close())
 }
+
+describe('a reader of the log that pauses', () => {
+  const main = new URL('../../dist/main.js', import.meta.url).pathname
+  /** Node.js gives a child a Unix stream socket, as the journal of systemd does. */
+  const KINDS: Readonly<Record<string, readonly string[]>> = {
+    'a socket': [process.execPath, main],
+    'a pipe': ['sh', '-c', `${process.execPath} ${main} | cat`],
+    'a terminal': ['script', '-qfc', `exec ${process.execPath} ${main}`, '/dev/null'],
+  }
+  for (const [kind, [command = '', ...args]] of Object.entries(KINDS))
+    test(`${kind}: every request is answered, lines are lost and counted, and SIGTERM ends the service`, async () => {
+      const [port, adminPort] = [await freePort(), await freePort()]
+      const { PATH, HOME } = process.env
+      const env = {
+        ...{ PATH, HOME, HOST: '127.0.0.1', PORT: String(port), POWGATE_ADMIN_PORT: String(adminPort) },
+        ...{ POWGATE_WORKERS: '2', POWGATE_DATA_DIR: temporaryDir('paused'), LOG_LEVEL: 'trace' },
+        ...{ POWGATE_LOG_FORMAT: 'json', POWGATE_OVERLOAD_MS: '0' },
+      }
+      const child = spawn(command, args, { env }) // nobody reads what it writes
+      const signal = (name: NodeJS.Signals) => listeningPids(adminPort).map(pid => process.kill(pid, name))
+      const stop = async () => {
+        signal('SIGKILL')
+        child.kill('SIGKILL')
+      }
+      leftovers.add({ stop })
+      const admin = (path: string) => call(`http://127.0.0.1:${adminPort}${path}`)
+      const isReady = async () => (await admin('/readyz').catch(() => undefined))?.status === 200
+      const ask = async (count: number) => {
+        for (let done = 0; done < count; done++)
+          assert.equal((await call(`http://127.0.0.1:${port}/challenge`)).status, 400)
+      }
+      const lost = async () =>
+        new PrometheusText((await admin('/metrics')).text).samples('powgate_log_lines_lost_total')[0]!.value
+      await eventually(PATIENCE_MS, 'ready', isReady)
+      const untilLost = async (before: number) => {
+        await ask(500)
+        return (await lost()) > before
+      }
+      await eventually(PATIENCE_MS, 'lost lines', () => untilLost(0))
+      closeIdleConnections()
+      process.kill(listeningPids(port)[0]!, 'SIGKILL') // the fork of another makes sockets wait again
+      await eventually(PATIENCE_MS, 'the new worker', async () => listeningPids(port).length === 2)
+      const before = await lost()
+      await eventually(PATIENCE_MS, 'more lost lines', () => untilLost(before))
+      assert.equal((await admin('/healthz')).status, 200)
+      closeIdleConnections()
+      signal('SIGTERM')
+      await eventually(5000, 'the end', async () => listeningPids(adminPort).length === 0)
+    })
+})
