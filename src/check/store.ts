@@ -5,10 +5,8 @@ import { existsSync, statfsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Config } from '../config/config.ts'
 import { limitKey, parseAddress } from '../domain/address.ts'
-import { isWide } from '../domain/client-address.ts'
 import { meterNames } from '../domain/meters.ts'
-import { isExpired, type SiteRecord } from '../domain/site.ts'
-import { completed } from '../domain/site-fields.ts'
+import { isExpired, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { tryJoin } from '../process/hosts.ts'
 import { createStore, openSiteStore } from '../store/open.ts'
 import type { RequestStore, SiteStore } from '../store/store.ts'
@@ -30,8 +28,6 @@ const PATIENT_MS = 2000
 /** Number of trials, so many that most shards of a Cluster are used. */
 const ROUNDS = 32
 const KEPT_MS = 1000
-/** A carrier has a /32. */
-const KNOWN_V6_BYTES = 4
 
 /**
  * @param isShardsSet whether the number of shards is set, or the store's holds
@@ -125,12 +121,7 @@ async function countSites(store: SiteStore, findings: CheckResults): Promise<rea
   const valid = keys.filter(key => key.revokedAt === null && !isExpired(key, Date.now())).length
   findings.facts.push(['sites', `${active} active, ${sites.length - active} disabled`])
   findings.facts.push(['API keys', `${valid} valid, ${keys.length - valid} not`])
-  for (const site of sites) {
-    for (const range of completed(site).known.networks.filter(range => isWide(range, KNOWN_V6_BYTES)))
-      findings.warnings.push(
-        `site ${site.siteKey}: the known network ${range} is wide: whatever comes from it makes no challenge harder`,
-      )
-  }
+  findings.warnings.push(...sites.flatMap(siteWarnings))
   if (sites.length === 0)
     findings.warnings.push('there are no sites: create one with site create --name NAME')
   return sites

@@ -1,7 +1,7 @@
 /** `powgate site ...` */
 
 import { integer } from '../domain/kinds.ts'
-import { apiKeyId, SITE_DEFAULTS, type SiteRecord } from '../domain/site.ts'
+import { apiKeyId, SITE_DEFAULTS, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
 import { lengthMs, UsageError } from '../sites/rules.ts'
 import { authorOfCommand, createSite, findSite, raiseSite, updateSite } from '../sites/sites.ts'
@@ -100,6 +100,7 @@ async function runCreate(input: Input): Promise<void> {
     '',
   )
   printFields([['API key', apiKey], ...siteFields(site)])
+  printWarnings(site)
   printLine(
     '',
     'The site key goes into the page, the API key into the backend. Try both against the service:',
@@ -182,4 +183,9 @@ function printChanged(input: Input, site: SiteRecord, store: string, line: strin
   }
   printLine(`${line} in ${store}.`, '')
   printFields(siteFields(site))
+  printWarnings(site)
+}
+
+function printWarnings(site: SiteRecord): void {
+  for (const warning of siteWarnings(site)) printLine('', `warning: ${warning}`)
 }

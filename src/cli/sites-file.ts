@@ -5,7 +5,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
-import { type ApiKeyRecord, newSiteKey, revisionOf } from '../domain/site.ts'
+import { type ApiKeyRecord, newSiteKey, revisionOf, siteWarnings } from '../domain/site.ts'
 import { type ApplyPlan, type FileContent, type PlannedChange, planApply, sitesFile } from '../sites/file.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError, authorOfCommand, findSite, written } from '../sites/sites.ts'
@@ -134,7 +134,10 @@ function printPlan({ changes, unchanged, missingKeys }: WholePlan, isDry: boolea
     printLine(`There is nothing to change in ${store}: ${sites} as the file says.`)
     return
   }
-  for (const change of changes) printChange(change, isDry)
+  for (const change of changes) {
+    printChange(change, isDry)
+    for (const warning of siteWarnings(change.after)) printLine(`    warning: ${warning}`)
+  }
   for (const { id, siteKey } of missingKeys)
     printLine(`API key ${id} of ${siteKey}: ${isDry ? 'would be ' : ''}added`)
   const counts = Object.entries(DONE)

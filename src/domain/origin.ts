@@ -1,21 +1,52 @@
-/** Allowed origins (RFC 6454 serialisation: scheme, host, port), with patterns for subdomains. */
+/** Allowed origins (RFC 6454 serialisation: scheme, host, port), with patterns for subdomains, parts of names, and ports. */
 
-const PATTERN = /^(https?):\/\/(\*\.)?([a-z0-9.-]+|\[[0-9a-f:.]+\])(?::(\d{1,5}))?$/
+import { isLoopback } from './address.ts'
 
-/** Whether a text can be in a site's list: `https://example.com`, `https://*.example.com` or `http://localhost:3000`. */
+/** Web views of apps: Capacitor, Ionic, Tauri, Wails, Electron. */
+const NATIVE_SCHEMES = 'capacitor|ionic|tauri|wails|app|electron'
+const PATTERN = new RegExp(
+  `^(https?|${NATIVE_SCHEMES})://(\\*\\.)?([a-z0-9.*-]+|\\[[0-9a-f:.]+\\])(?::(\\d{1,5}|\\*))?$`,
+)
+const LOOPBACK_NAME = /(^|\.)localhost$/
+
+/**
+ * Whether a text can be in a site's list. One `*` may stand for any subdomains (`https://*.example.com`), or for a part of
+ * one label (`https://shop-*.example.com`), and one for the port of a loopback name (`http://localhost:*`).
+ */
 export function isOriginPattern(text: string): boolean {
-  const match = PATTERN.exec(text)
-  if (match === null) return false
-  const [, scheme, wildcard, host, port] = match
-  if (wildcard !== undefined && (host!.startsWith('[') || !host!.includes('.'))) return false
-  try {
-    // Browsers leave out a default port, so an entry with one would never match.
-    return (
-      new URL(`${scheme}://${host}${port === undefined ? '' : `:${port}`}`).origin === text.replace('*.', '')
-    )
-  } catch {
-    return false
-  }
+  const [, scheme = '', subdomains = '', host, port = ''] = PATTERN.exec(text) ?? []
+  if (host === undefined) return false
+  const name = subdomains + host
+  const zone = zoneOf(name)
+  if (name.split('*').length > 2) return false
+  if (zone !== undefined && !zone.includes('.') && zone !== 'localhost') return false
+  if (port === '*' && !LOOPBACK_NAME.test(host) && !isLoopback(host.replace(/[[\]]/g, ''))) return false
+  // Browsers leave out a default port, so an entry with one would never match.
+  const origin = `${scheme.startsWith('http') ? scheme : 'https'}://${name.replace('*', 'x')}`
+  const exact = /\d/.test(port) ? `${origin}:${port}` : origin
+  return URL.canParse(exact) && new URL(exact).origin === exact
+}
+
+/** What follows the label with the `*`; undefined without one. */
+function zoneOf(name: string): string | undefined {
+  return /\*[^.]*\.?(.*)/.exec(name)?.[1]
+}
+
+/** Suffixes below which anybody gets a name. A short list; publicsuffix.org has all. */
+const PUBLIC_SUFFIXES: ReadonlySet<string> = new Set(
+  `vercel.app now.sh netlify.app pages.dev workers.dev github.io gitlab.io herokuapp.com web.app firebaseapp.com appspot.com
+  a.run.app onrender.com fly.dev up.railway.app azurewebsites.net azurestaticapps.net azureedge.net cloudfront.net
+  s3.amazonaws.com amplifyapp.com awsapprunner.com deno.dev surge.sh glitch.me repl.co replit.app replit.dev ngrok.io
+  ngrok.app ngrok.dev ngrok-free.app trycloudflare.com loca.lt blogspot.com wordpress.com myshopify.com webflow.io
+  framer.app wixsite.com lovable.app app.github.dev gitpod.io csb.app stackblitz.io duckdns.org nip.io sslip.io co.uk
+  org.uk com.au co.nz co.jp com.br co.in co.za com.cn`.split(/\s+/),
+)
+
+/** The public suffix below which strangers get names that a pattern matches; undefined if there is none. */
+export function publicSuffixOf(pattern: string): string | undefined {
+  const [, , subdomains = '', host = ''] = PATTERN.exec(pattern) ?? []
+  const zone = zoneOf(subdomains + host)
+  return zone !== undefined && PUBLIC_SUFFIXES.has(zone) ? zone : undefined
 }
 
 export class OriginList {
@@ -24,41 +55,35 @@ export class OriginList {
   /** The hosts of the exact origins. */
   readonly hostnames: readonly string[]
   readonly #exact: ReadonlySet<string>
-  /** `https://*.example.com` as scheme prefix and host suffix: `https://` and `.example.com`. */
-  readonly #wildcards: readonly { prefix: string; suffix: string }[]
+  readonly #patterns: readonly RegExp[]
 
   /** @param patterns texts that have passed `isOriginPattern` */
   constructor(patterns: readonly string[]) {
     this.#exact = new Set(patterns.filter(pattern => !pattern.includes('*')))
     this.hostnames = [...this.#exact].map(origin => new URL(origin).hostname)
     this.onlyHostname = patterns.length === 1 ? this.hostnames[0] : undefined
-    this.#wildcards = patterns
-      .filter(pattern => pattern.includes('*'))
-      .map(pattern => {
-        const [prefix = '', suffix = ''] = pattern.split('*')
-        return { prefix, suffix }
-      })
+    this.#patterns = patterns.filter(pattern => pattern.includes('*')).map(matcherOf)
   }
 
   /** @param origin the request's Origin header, empty if absent */
   allows(origin: string, requireOrigin: boolean): boolean {
     if (origin === '') return !requireOrigin
-    if (this.#exact.size === 0 && this.#wildcards.length === 0) return true
-    return (
-      this.#exact.has(origin) ||
-      this.#wildcards.some(({ prefix, suffix }) => isSubdomain(origin, prefix, suffix))
-    )
+    if (this.#exact.size === 0 && this.#patterns.length === 0) return true
+    return this.#exact.has(origin) || this.#patterns.some(pattern => pattern.test(origin))
   }
 }
 
 /** The host of an origin, without its port; undefined for an origin of no web page, such as `null`. */
 export function hostnameOf(origin: string): string | undefined {
   const match = PATTERN.exec(origin)
-  return match === null || match[2] !== undefined ? undefined : match[3]
+  return match === null || origin.includes('*') ? undefined : match[3]
 }
 
-function isSubdomain(origin: string, prefix: string, suffix: string): boolean {
-  if (!origin.startsWith(prefix) || !origin.endsWith(suffix)) return false
-  const labels = origin.slice(prefix.length, origin.length - suffix.length)
-  return /^[a-z0-9-]+(\.[a-z0-9-]+)*$/.test(labels)
+/** @param pattern with a `*`, as `isOriginPattern` takes it */
+function matcherOf(pattern: string): RegExp {
+  const [, scheme, subdomains, host = '', port] = PATTERN.exec(pattern)!
+  const below = subdomains === undefined ? '' : '([a-z0-9-]+\\.)+'
+  const name = host.replace(/[.[\]]/g, '\\$&').replace('*', '[a-z0-9-]+')
+  const anyPort = port === '*' ? '(:\\d{1,5})?' : port === undefined ? '' : `:${port}`
+  return new RegExp(`^${scheme}://${below}${name}${anyPort}$`)
 }

@@ -2,9 +2,10 @@
 
 import { createHash, hash } from 'node:crypto'
 import { AddressSet } from './address.ts'
+import { isWide } from './client-address.ts'
 import { equalInConstantTime } from './keyring.ts'
 import { meterNames } from './meters.ts'
-import { OriginList } from './origin.ts'
+import { OriginList, publicSuffixOf } from './origin.ts'
 import { SCORE_WEIGHTS, type ScoreWeights } from './score.ts'
 import { completed, inEffect, laterFields, type SiteSettings, withLater } from './site-fields.ts'
 
@@ -95,6 +96,26 @@ export function compileSite(stored: SiteRecord): Site {
     meterNames: meterNames(record.siteKey, record.difficulty.solveMs !== undefined),
     test: undefined,
   }
+}
+
+/** A carrier has a /32. */
+const KNOWN_V6_BYTES = 4
+
+/** What works, and may be a mistake. */
+export function siteWarnings(site: SiteRecord): string[] {
+  const { known, origins } = completed(site)
+  const wide = known.networks.filter(range => isWide(range, KNOWN_V6_BYTES))
+  return [
+    ...wide.map(
+      range => `the known network ${range} is wide: whatever comes from it makes no challenge harder`,
+    ),
+    ...origins.flatMap(pattern => {
+      const suffix = publicSuffixOf(pattern)
+      return suffix === undefined
+        ? []
+        : [`anybody can get a name below ${suffix} that matches ${pattern}, and use the site key there`]
+    }),
+  ].map(text => `site ${site.siteKey}: ${text}`)
 }
 
 /** 0 once the time of the raise is over, with no further write. */

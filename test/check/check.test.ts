@@ -289,7 +289,8 @@ describe('good configurations', () => {
 
   test('beside the running service: its scripts run, its ports are its own, its sites are counted', async () => {
     const wide = ['10.0.0.0/15', '2001:db8::/31']
-    await service.createSite({ known: { networks: ['10.2.0.0/16', '2001:db9::/32', ...wide] } })
+    const origins = ['https://*.vercel.app', 'https://*.shop.example']
+    await service.createSite({ known: { networks: ['10.2.0.0/16', '2001:db9::/32', ...wide] }, origins })
     const report = JSON.parse(await new Powgate(service.env).text('check --json'))
     assert.equal(report.ok, true)
     assert.deepEqual(report.problems, [])
@@ -297,6 +298,9 @@ describe('good configurations', () => {
       (text: string) => / known network (\S+) is wide/.exec(text)?.[1] ?? [],
     )
     assert.deepEqual(warned, wide)
+    const claimable = report.warnings.filter((text: string) => text.includes('anybody can get a name'))
+    assert.equal(claimable.length, 1)
+    assert.match(claimable[0], /below vercel\.app that matches https:\/\/\*\.vercel\.app/)
     assert.match(report.facts.scripts, /^run: /)
     assert.match(report.facts.sites, /^3 active, 0 disabled$/)
     assert.match(report.facts.secrets, /^1 from the environment; the first signs, with key id \d+$/)

@@ -8,7 +8,7 @@ import { type AddressCounts, climbOf, difficultyOf } from '../../src/domain/diff
 import { FingerprintWatch } from '../../src/domain/fingerprints.ts'
 import { equalInConstantTime } from '../../src/domain/keyring.ts'
 import { NO_TRAFFIC, type Traffic } from '../../src/domain/meters.ts'
-import { isOriginPattern, OriginList } from '../../src/domain/origin.ts'
+import { isOriginPattern, OriginList, publicSuffixOf } from '../../src/domain/origin.ts'
 import { SCORE_WEIGHTS, type ScoreSignals, scoreOf } from '../../src/domain/score.ts'
 import {
   apiKeyId,
@@ -219,7 +219,12 @@ test('a fingerprint that is common because the device is popular is not suspicio
 })
 
 test('origins: exact, wildcards, none', () => {
-  const list = new OriginList(['https://example.com', 'https://*.shop.example', 'http://localhost:3000'])
+  const patterns = words(
+    'https://example.com https://*.shop.example http://localhost:3000 https://shop-*.vercel.app http://127.0.0.1:*',
+    'https://www.pr-*-eu.example.com http://[::1]:* http://*.localhost:3000 capacitor://localhost',
+  )
+  for (const pattern of patterns) assert.ok(isOriginPattern(pattern), pattern)
+  const list = new OriginList(patterns)
   const rows: [origin: string, allowed: boolean][] = [
     ['https://example.com', true],
     ['http://example.com', false],
@@ -232,6 +237,26 @@ test('origins: exact, wildcards, none', () => {
     ['https://evilshop.example', false],
     ['https://.shop.example', false],
     ['http://localhost:3000', true],
+    ['https://shop-git-main.vercel.app', true],
+    ['https://shop-.vercel.app', false],
+    ['https://myshop-1.vercel.app', false],
+    ['https://shop-a.b.vercel.app', false],
+    ['https://shop-1.vercel.app.evil.example', false],
+    ['http://shop-1.vercel.app', false],
+    ['https://www.pr-7-eu.example.com', true],
+    ['https://pr-7-eu.example.com', false],
+    ['http://127.0.0.1', true],
+    ['http://127.0.0.1:5173', true],
+    ['http://127.0.0.1:x', false],
+    ['http://127.0.0.1:5173.evil.example', false],
+    ['http://127.0.0.10:80', false],
+    ['http://[::1]:4200', true],
+    ['http://a.b.localhost:3000', true],
+    ['http://a.localhost:3001', false],
+    ['http://localhost:3000', true],
+    ['http://localhost:3001', false],
+    ['capacitor://localhost', true],
+    ['ionic://localhost', false],
     ['null', false],
     ['', true],
   ]
@@ -242,14 +267,35 @@ test('origins: exact, wildcards, none', () => {
 
 test('origins: what can be written into a list', () => {
   for (const good of words(
-    'https://example.com https://*.example.com http://localhost:3000 http://[::1]:8080',
+    'https://example.com https://*.example.com http://localhost:3000 http://[::1]:8080 http://*.localhost:*',
+    'https://*-shop.netlify.app https://a*b.example.com https://localhost:* app://bundle tauri://localhost',
+    'capacitor://app.example.com http://shop-*.localhost',
   ))
     assert.ok(isOriginPattern(good), good)
   const bad = words(
     'example.com https://example.com/ https://example.com:443 https://* https://*.com*',
-    'ftp://a.b https://EXAMPLE.com * https://example.com:99999',
+    'ftp://a.b https://EXAMPLE.com * https://example.com:99999 https://shop-*.com https://shop-* https://*',
+    'https://a-*.b-*.example.com https://*.b-*.example.com https://example.com:* https://*.example.com:*',
+    'http://10.0.0.1:* http://10.*.0.1 http://127.*.0.1:80 http://localhost.evil.example:* http://localhost:*1',
+    'http://localhost:80 file://x javascript://x capacitor:// htps://localhost http://[*::1] https://**.example.com',
   )
   for (const pattern of ['https://a b.com', ...bad]) assert.ok(!isOriginPattern(pattern), pattern)
+})
+
+test('origins: a pattern below a suffix of a host, where anybody gets a name, is told', () => {
+  const suffixes = {
+    'https://*.vercel.app': 'vercel.app',
+    'https://shop-*.netlify.app': 'netlify.app',
+    'https://*.co.uk': 'co.uk',
+    'https://shop.vercel.app': undefined,
+    'https://*.shop.pages.dev': undefined,
+    'https://*.example.com': undefined,
+    'http://*.localhost:*': undefined,
+  }
+  for (const [pattern, suffix] of Object.entries(suffixes)) {
+    assert.ok(isOriginPattern(pattern))
+    assert.equal(publicSuffixOf(pattern), suffix, pattern)
+  }
 })
 
 test('texts of another length are never equal', () => {
