@@ -36,6 +36,8 @@ const VENDOR_FLOWS = [
 ] as const
 
 const PREFLIGHT_SECONDS = 86_400
+/** Any header: tracing agents add theirs to every fetch. `*` leaves out Authorization, and browsers before 2019 read it as a name. */
+const ALLOWED_HEADERS = 'X-Site-Key, Content-Type, Authorization, *'
 
 const AMBIGUOUS_REPLY = refusalReply({ reason: 'length-ambiguous' }, 'plain')
 const CONTENT_SHEDDING: Shedding = {
@@ -150,8 +152,8 @@ function addRoute<Name extends EndpointName>(
 }
 
 function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost): void {
-  const { path, methods } = content
-  const allow = methods.map(method => method.toUpperCase()).join(', ')
+  const { path, methods, isCrossOrigin = false } = content
+  const allow = [...methods, ...(isCrossOrigin ? ['options'] : [])].join(', ').toUpperCase()
   const wrongMethod = refusalReply({ reason: 'method-not-allowed' }, 'plain', [['Allow', allow]])
   const rules: ExchangeRules = {
     part: 'content',
@@ -167,13 +169,15 @@ function addContent(app: TemplatedApp, content: ContentRoute, host: ExchangeHost
     const isGet = method === 'get'
     app[method](path, isGet ? unlessOverloaded(handle, CONTENT_SHEDDING, host, rules) : seenBy(host, handle))
   }
+  if (isCrossOrigin)
+    app.options(path, always(preflightReply('get'), host, { ...rules, isCrossOrigin, part: 'other' }))
   app.any(path, always(wrongMethod, host, rules))
 }
 
 function preflightReply(method: 'get' | 'post'): Reply {
   const headers: HeaderList = [
     ['Access-Control-Allow-Methods', method.toUpperCase()],
-    ['Access-Control-Allow-Headers', 'X-Site-Key, Content-Type'],
+    ['Access-Control-Allow-Headers', ALLOWED_HEADERS],
     ['Access-Control-Max-Age', String(PREFLIGHT_SECONDS)],
   ]
   return { status: 200, body: '{}', headers }

@@ -149,6 +149,7 @@ export function widgetRoutes({ folder, files }: Widget): ContentRoute[] {
   return ['/widget.js', `${PREFIX}*`, `${COMPAT_PREFIX}*`, ...Object.keys(VENDOR_PATHS)].map(path => ({
     path,
     methods: ['get', 'head'],
+    isCrossOrigin: true,
     handle,
   }))
 }

@@ -12,6 +12,8 @@ export interface ContentRoute {
   readonly path: string
   /** Other methods get 405. */
   readonly methods: readonly ('get' | 'head' | 'post')[]
+  /** Whether pages of any origin may fetch it (CORS). */
+  readonly isCrossOrigin?: boolean
   handle(exchange: Exchange, asked: ContentRequest): void
 }
 

@@ -47,6 +47,7 @@ export function openapiRoute(version: string): ContentRoute {
   return {
     path: '/openapi.json',
     methods: ['get', 'head'],
+    isCrossOrigin: true,
     handle: (exchange, asked) => file.answer(exchange, asked, CACHE_CONTROL),
   }
 }

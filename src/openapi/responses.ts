@@ -142,7 +142,10 @@ export const HEADERS: Readonly<Record<string, Node>> = {
     'Retry-After, RateLimit, RateLimit-Policy, X-Request-Id',
   ),
   'Access-Control-Allow-Methods': header('Methods that scripts may use.', 'POST'),
-  'Access-Control-Allow-Headers': header('Headers that scripts may send.', 'X-Site-Key, Content-Type'),
+  'Access-Control-Allow-Headers': header(
+    'Headers that scripts may send.',
+    'X-Site-Key, Content-Type, Authorization, *',
+  ),
   'Access-Control-Max-Age': {
     description: 'Seconds that the answer to a preflight may be kept.',
     required: true,

@@ -51,6 +51,9 @@ export interface WorkerListener {
   unreachable(error: Error): void
 }
 
+/** uWebSockets.js reads it when it is loaded. Its own 4,096 are less than a parent domain's cookies may have. */
+const HEADER_BYTES = 'UWS_HTTP_MAX_HEADERS_SIZE'
+
 /** Time beyond `drainMs` before a worker is killed. */
 const KILL_GRACE_MS = 2000
 /** Wait after a worker's end, for messages that it has sent and that are not read yet. */
@@ -82,7 +85,7 @@ export class WorkerProcess {
   constructor(order: WorkerOrder, listener: WorkerListener) {
     this.order = order
     this.#listener = listener
-    this.#worker = cluster.fork()
+    this.#worker = cluster.fork({ [HEADER_BYTES]: process.env[HEADER_BYTES] ?? '16384' })
     this.#worker.on('message', (message: WorkerMessage) => this.#onMessage(message))
     this.#worker.on('exit', (code, signal) => this.#onExit(code, signal))
     this.#worker.on('error', error => {

@@ -228,7 +228,8 @@ export function corsTests(subject: Subject): void {
       assert.equal(answer.headers['access-control-allow-origin'], '*')
       assert.ok(wordsOf(answer.headers['access-control-allow-methods']).includes(method.toLowerCase()))
       const allowed = wordsOf(answer.headers['access-control-allow-headers'])
-      for (const name of ['x-site-key', 'content-type']) assert.ok(allowed.includes(name))
+      for (const name of ['x-site-key', 'content-type', 'authorization', '*'])
+        assert.ok(allowed.includes(name))
       assert.equal(answer.headers['access-control-allow-credentials'], undefined)
     })
   }

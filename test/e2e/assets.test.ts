@@ -188,11 +188,41 @@ test('HEAD leaves the connection usable, whatever the answer', async () => {
 
 test('other methods: 405 with Allow', async () => {
   for (const path of ['/widget.js', `/widget/${named('worker.js').fileName}`]) {
-    for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+    for (const method of ['POST', 'PUT', 'DELETE']) {
       const { status, headers } = await call(service.url + path, { method })
-      assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], `${method} ${path}`)
+      assert.deepEqual([status, headers.allow], [405, 'GET, HEAD, OPTIONS'], `${method} ${path}`)
     }
   }
+})
+
+test('a preflight allows any header, for pages whose tracing agent adds its own to every fetch', async () => {
+  for (const path of [
+    '/widget.js',
+    '/widget/worker.js',
+    '/compat/recaptcha.js',
+    '/recaptcha/api.js',
+    '/challenge',
+  ]) {
+    const headers = {
+      ...{ Origin: 'https://shop.example', 'Access-Control-Request-Method': 'GET' },
+      'Access-Control-Request-Headers': 'baggage,sentry-trace,traceparent',
+    }
+    const { status, headers: sent } = await call(service.url + path, { method: 'OPTIONS', headers })
+    assert.deepEqual([status, sent['access-control-allow-origin']], [200, '*'], path)
+    assert.match(sent['access-control-allow-headers'] as string, /(^|, )\*$/)
+  }
+})
+
+test('cookies of a parent domain, up to 15,000 bytes, keep nobody from the widget; 17,000 give 431', async () => {
+  for (const path of ['/widget.js', '/widget/frame.html', '/challenge'])
+    for (const [bytes, expected] of [
+      [4000, path === '/challenge' ? 400 : 200],
+      [15_000, path === '/challenge' ? 400 : 200],
+      [17_000, 431],
+    ] as const) {
+      const { status } = await get(path, { Cookie: `session=${'x'.repeat(bytes)}` })
+      assert.equal(status, expected, `${bytes} bytes at ${path}`)
+    }
 })
 
 test('the frame and the worker bring policies of their own, the other files none', async () => {

@@ -58,7 +58,13 @@ const posted = (path: string, ...more: readonly string[]) =>
 /** By how many milliseconds one visitor's requests follow each other, and which these are, in turn. */
 const HOSTILE: readonly (readonly [pauseMs: number, requests: readonly string[]])[] = [
   // powgate answers 431 and closes the connection, while the proxy still sends the body.
-  [500, [posted(`/x?${'a'.repeat(5000)}`), posted('/x', ...Array<string>(120).fill('A: b'))]],
+  [
+    500,
+    [
+      posted('/x', ...Array<string>(3).fill(`A: ${'a'.repeat(6000)}`)),
+      posted('/x', ...Array<string>(120).fill('A: b')),
+    ],
+  ],
   [500, [lines('GET /challenge HTTP/1.1', 'Host: a', 'X-A: \x01')]], // never answered
   [20, SECTIONS.flatMap(({ rows }) => rows.map(({ bytes }) => bytes))],
 ]

@@ -221,7 +221,7 @@ const HEADERS: readonly Row[] = [
   row('95 lines', get(...Array.from({ length: 92 }, (_, index) => `A${index}: b`)), 'ok'),
   row('120 lines', get(...Array.from({ length: 117 }, (_, index) => `A${index}: b`)), '431! | 431 | 400!'),
   header('a header block of 3,900 bytes', [`A: ${'b'.repeat(3800)}`], 'ok'),
-  header('a header block of 6,000 bytes', [`A: ${'b'.repeat(5900)}`], '431! | 431 | 431!'),
+  header('a header block of 6,000 bytes', [`A: ${'b'.repeat(5900)}`], 'ok'),
   header('a header block of 40,000 bytes', [`A: ${'b'.repeat(39_900)}`], '431! | 400! | 400!'),
   row('no Host', lines(GET, NOT_MODIFIED), '400!'),
   row('no header at all', lines(GET), 'waits | 400! | 400!'),
@@ -285,7 +285,7 @@ const REQUEST_LINES: readonly Row[] = [
   line('`/../` above the root', 'GET /../openapi.json HTTP/1.1', '404 | 400! | 404'),
   line('bytes above 127 in the path', 'GET /\xff\xfe HTTP/1.1', '404 | 404 | 400!'),
   line('a path of 3,000 bytes', `GET /${'a'.repeat(3000)} HTTP/1.1`, '404'),
-  line('a path of 9,000 bytes', `GET /${'a'.repeat(9000)} HTTP/1.1`, '431! | 414! | 431!'),
+  line('a path of 9,000 bytes', `GET /${'a'.repeat(9000)} HTTP/1.1`, '404 | 414! | 404'),
   row('HTTP/0.9', 'GET /openapi.json\r\n', 'waits | an answer that is not HTTP/1, closed | 400!'),
   line('HTTP/1.0', 'GET /openapi.json HTTP/1.0', '505! | ok! | 505!'),
   row(
