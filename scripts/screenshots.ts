@@ -70,7 +70,7 @@ try {
   await demo.fill('#name', 'Ada')
   await demo.fill('#message', 'Is this table still for sale?')
   await demo.locator('#message').blur()
-  await demo.locator('pow-gate[state=verified]').waitFor()
+  await demo.locator('pow-gate:state(verified)').waitFor()
   await demo.locator('#form').screenshot({ path: `${images}widget.png` })
 
   const url = `http://127.0.0.1:${adminPort}/dashboard`

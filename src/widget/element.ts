@@ -3,22 +3,36 @@
  * renewal. flow.ts obtains the token, view.ts shows the state.
  */
 
+import { adviseOnForm, tellFailure } from './advice.ts'
+import { bare, nowMs } from './dom.ts'
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
-import type { PowGateElement as Declared, PowGateEventMap } from './powgate.d.ts'
+import type { PowGateElement as Declared, PowGateEventMap, PowGateProperties } from './powgate.d.ts'
+import { defineProperties, reflect, takeOverProperties } from './properties.ts'
 import { type PowGateError, throwIfAborted, type WaitReason } from './service.ts'
 import { type Auto, autoOf, baseOf, targetOf } from './settings.ts'
 import { DEFAULT_LANGUAGE, type Language, languageCode, loadLanguage, type TextKey } from './texts.ts'
 import { type State, View } from './view.ts'
 
 interface Verification {
-  readonly promise: Promise<string>
-  readonly controller: AbortController
+  promise: Promise<string>
+  controller: AbortController
+  /** Begins anew, because the element was moved: the solver's frame in its shadow tree did not survive that. */
+  isMoved: boolean
+}
+
+/** Undefined in older browsers, and where a script of the page forbids it. */
+function internalsOf(element: HTMLElement): ElementInternals | undefined {
+  try {
+    return element.attachInternals()
+  } catch {
+    return undefined
+  }
 }
 
 /** powgate.d.ts declares what integrators may rely on; the compiler checks this class against that declaration. */
-class PowGateElement extends HTMLElement implements Declared {
+class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGateProperties> {
   static readonly formAssociated = true
   static readonly observedAttributes = [
     'site-key',
@@ -31,6 +45,7 @@ class PowGateElement extends HTMLElement implements Declared {
     'name',
   ]
 
+  readonly #internals = internalsOf(this)
   readonly #view: View
   readonly #form: FormLink
   #language: Language = DEFAULT_LANGUAGE
@@ -59,10 +74,14 @@ class PowGateElement extends HTMLElement implements Declared {
     super()
     const root = this.attachShadow({ mode: 'open', delegatesFocus: true })
     this.#view = new View(root, () => (this.#state === 'working' ? this.cancel() : this.#startQuietly()))
-    this.#form = new FormLink(this, this.#view.box, {
+    this.#form = new FormLink(this, this.#internals, this.#view.box, {
       onUse: () => {
         this.#held.expireIfDue()
         this.#startIf('focus')
+      },
+      onComplaint: () => {
+        const isStarted = this.#state !== 'idle' && this.#state !== 'expired'
+        if (!isStarted && autoOf(this) !== 'off') this.#startQuietly()
       },
       onSubmit: () => {
         this.#isBySend = this.#verification === undefined
@@ -99,6 +118,10 @@ class PowGateElement extends HTMLElement implements Declared {
     return this.#form.form
   }
 
+  set form(id: string | null) {
+    reflect(this, 'form', id)
+  }
+
   /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string> {
     this.#held.expireIfDue()
@@ -123,16 +146,22 @@ class PowGateElement extends HTMLElement implements Declared {
 
   connectedCallback(): void {
     this.#isAttached = true
-    document.addEventListener('visibilitychange', this.#onVisible)
+    takeOverProperties(this)
+    bare(document).addEventListener('visibilitychange', this.#onVisible)
     addEventListener('pageshow', this.#onPageShow)
     this.#form.attach()
     this.#held.resume()
-    this.setAttribute('state', this.#state)
+    if (this.#verification !== undefined) {
+      this.#verification.isMoved = true
+      this.#verification.controller.abort()
+    }
+    this.#showState()
     this.#render()
     // Frameworks set attributes right after they insert the element; by then those attributes are there.
     setTimeout(() => {
       void this.#speak()
-      if (document.querySelectorAll('pow-gate').length > 1) {
+      if (this.#isAttached && autoOf(this) !== 'off') adviseOnForm(this)
+      if (bare(document).querySelectorAll('pow-gate').length > 1) {
         this.#isInView = false
         this.#viewport.observe(this)
       }
@@ -140,10 +169,27 @@ class PowGateElement extends HTMLElement implements Declared {
     })
   }
 
+  /** By `moveBefore`: everything that runs goes on. */
+  connectedMoveCallback(): void {
+    this.#form.attach()
+  }
+
+  /** For style sheets: `pow-gate:state(verified)`, or an attribute where browsers lack that. */
+  #showState(): void {
+    try {
+      const { states } = this.#internals!
+      states.clear()
+      states.add(this.#state)
+    } catch {
+      this.setAttribute('state', this.#state)
+    }
+  }
+
   /** Uses the language of the page around the element, or else the visitor's. */
   async #speak(): Promise<void> {
-    const nearest = this.closest<HTMLElement>('[lang]')?.lang ?? document.documentElement.lang
-    const code = languageCode([nearest, ...(navigator.languages ?? [])])
+    const nearest = this.closest('[lang]') ?? bare(document).documentElement
+    const lang = bare(nearest).getAttribute('lang') ?? ''
+    const code = languageCode([lang, ...(navigator.languages ?? [])])
     this.#wantedLanguage = code
     const language = await loadLanguage(code, baseOf(this))
     if (this.#wantedLanguage !== code) return
@@ -154,12 +200,13 @@ class PowGateElement extends HTMLElement implements Declared {
 
   disconnectedCallback(): void {
     this.#isAttached = false
-    document.removeEventListener('visibilitychange', this.#onVisible)
+    bare(document).removeEventListener('visibilitychange', this.#onVisible)
     removeEventListener('pageshow', this.#onPageShow)
     this.#form.detach()
     this.#viewport.disconnect()
     this.#held.pause()
-    this.cancel()
+    // Later, because scripts move elements and forms: then the element is back within the same task.
+    setTimeout(() => this.#isAttached || this.cancel())
   }
 
   attributeChangedCallback(name: string, before: string | null, after: string | null): void {
@@ -186,7 +233,7 @@ class PowGateElement extends HTMLElement implements Declared {
   }
 
   readonly #onVisible = () => {
-    if (document.hidden) return
+    if (bare(document).hidden) return
     this.#held.expireIfDue()
     if (autoOf(this) === 'off') return
     if (this.#held.isRenewalDue || this.#state === 'expired') this.#startQuietly()
@@ -200,7 +247,7 @@ class PowGateElement extends HTMLElement implements Declared {
 
   /** Starts a verification if this occasion is the one that the attributes name, and none was started. */
   #startIf(occasion: Auto): void {
-    const isHidden = document.hidden // the page is not visible, and may never be
+    const isHidden = bare(document).hidden // the page is not visible, and may never be
     if (this.#state !== 'idle' || isHidden) return
     const auto = autoOf(this)
     if ((auto === 'load' && !this.#isInView ? 'focus' : auto) === occasion) this.#startQuietly()
@@ -214,24 +261,25 @@ class PowGateElement extends HTMLElement implements Declared {
 
   /** Also renews: then the state stays `verified` until the old token expires. */
   #verify(): Promise<string> {
-    const controller = new AbortController()
     // Runs after `#verification` is set, because handlers of the first event may cancel the verification or call execute().
-    const promise = Promise.resolve().then(() => this.#run(controller.signal))
-    const verification = { controller, promise }
+    const promise: Promise<string> = Promise.resolve().then(() => this.#run(verification))
+    const verification: Verification = { controller: new AbortController(), promise, isMoved: false }
     this.#verification = verification
-    return verification.promise
+    return promise
   }
 
-  async #run(signal: AbortSignal): Promise<string> {
-    throwIfAborted(signal)
-    this.#error = undefined
-    this.#waiting = undefined
-    if (this.#held.passed === undefined) this.#enter('working')
-    this.#view.progress(0)
+  async #run(verification: Verification): Promise<string> {
+    const { signal } = verification.controller
     try {
+      throwIfAborted(signal)
+      this.#error = undefined
+      this.#waiting = undefined
+      if (this.#held.passed === undefined) this.#enter('working')
+      this.#view.progress(0)
       const passed = await obtainToken({
         ...targetOf(this),
         signal,
+        frameParent: this.shadowRoot!,
         onProgress: share => {
           if (signal.aborted) return
           this.#view.progress(share)
@@ -244,6 +292,10 @@ class PowGateElement extends HTMLElement implements Declared {
       this.#pass(passed)
       return passed.token
     } catch (error) {
+      if (verification.isMoved && this.#verification === verification) {
+        Object.assign(verification, { controller: new AbortController(), isMoved: false })
+        return this.#run(verification)
+      }
       if (!signal.aborted) {
         this.#verification = undefined
         this.#fail(error as PowGateError)
@@ -253,7 +305,7 @@ class PowGateElement extends HTMLElement implements Declared {
   }
 
   #wait(reason: WaitReason | undefined, ms: number): void {
-    this.#waiting = reason === undefined ? undefined : { reason, untilMs: performance.now() + ms }
+    this.#waiting = reason === undefined ? undefined : { reason, untilMs: nowMs() + ms }
     this.#render()
   }
 
@@ -273,14 +325,12 @@ class PowGateElement extends HTMLElement implements Declared {
   }
 
   #renew(): void {
-    if (!document.hidden && autoOf(this) !== 'off') this.#startQuietly()
+    if (!bare(document).hidden && autoOf(this) !== 'off') this.#startQuietly()
   }
 
   #fail(error: PowGateError): void {
     this.#error = error
-    // A visitor who fails is no mistake of the page, hence no error on its console.
-    const level = error.text === 'rejected' ? 'info' : 'error'
-    console[level](`pow-gate: ${error.message} (${error.code}) at ${location.origin}`, this)
+    tellFailure(this, error)
     // After a failed renewal the old token stays, because it is still valid.
     if (this.#held.passed === undefined) this.#enter('failed')
     const { code, message, status } = error
@@ -290,11 +340,11 @@ class PowGateElement extends HTMLElement implements Declared {
   #enter(state: State): void {
     const isNew = state !== this.#state
     this.#state = state
-    if (isNew) this.#sinceMs = performance.now()
+    if (isNew) this.#sinceMs = nowMs()
     clearInterval(this.#tick)
     if (state === 'working') this.#tick = setInterval(() => this.#render(), 1000)
     else this.#waiting = undefined
-    this.setAttribute('state', state)
+    this.#showState()
     this.#render()
     if (isNew) this.#tell('statechange', { state })
   }
@@ -304,11 +354,11 @@ class PowGateElement extends HTMLElement implements Declared {
     const error = state === 'failed' ? this.#error : undefined
     const isWorking = state === 'working'
     const waiting = isWorking ? this.#waiting : undefined
-    const nowMs = performance.now()
-    const seconds = Math.ceil(((waiting?.untilMs ?? 0) - nowMs) / 1000)
+    const now = nowMs()
+    const seconds = Math.ceil(((waiting?.untilMs ?? 0) - now) / 1000)
     const why = error?.text === 'setup' ? error.code : error?.seconds ? `${error.seconds} s` : ''
     const hasButton = !isWorking && state !== 'verified'
-    const workedSeconds = isWorking ? Math.floor((nowMs - this.#sinceMs) / 1000) : 0
+    const workedSeconds = isWorking ? Math.floor((now - this.#sinceMs) / 1000) : 0
     const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
     const isSlow = workedSeconds >= 10
     const key = waiting?.reason ?? error?.text ?? (isSlow ? 'slow' : (state as TextKey))
@@ -324,7 +374,8 @@ class PowGateElement extends HTMLElement implements Declared {
     })
     // "Please wait" would be wrong where a verification starts only on a click.
     const complaint = error?.text ?? (hasButton && autoOf(this) === 'off' ? 'press' : 'required')
-    this.#form.set(this.#held.passed?.token, this.#text(complaint).replace('{b}', this.#text('start')))
+    const words = this.#text(complaint).replace('{b}', this.#text('start'))
+    this.#form.set(this.#held.passed?.token, words, this.#isDisabled)
   }
 
   /** The attribute `text-KEY`, or the language's own text. */
@@ -336,6 +387,8 @@ class PowGateElement extends HTMLElement implements Declared {
     this.dispatchEvent(new CustomEvent(type, { detail }))
   }
 }
+
+defineProperties(PowGateElement.prototype)
 
 /** Loading the script twice does no harm. */
 if (customElements.get('pow-gate') === undefined) customElements.define('pow-gate', PowGateElement)

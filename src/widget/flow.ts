@@ -1,10 +1,11 @@
 /** Obtains a token: challenge, proof, verification, and another round where a fresh challenge helps. */
 
 import type { Challenge, Solution } from '../protocol/wire.ts'
-import { distrust, openWorkplace } from './modes.ts'
+import { nowMs } from './dom.ts'
+import { distrust, openWorkplace, type PageSettings } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { environmentFlags, fingerprintHash } from './signals.ts'
-import type { ModeSettings, Solved, Workplace } from './solver/job.ts'
+import type { Solved, Workplace } from './solver/job.ts'
 
 /** Challenges requested in one verification. */
 const ROUNDS_MAX = 4
@@ -15,7 +16,7 @@ const ROUNDS_MAX = 4
  */
 const AGAIN_CODES = ['expired-nonce', 'ip-mismatch', 'nonce-used', 'invalid-nonce', 'solver']
 
-interface FlowSettings extends ServiceSettings, ModeSettings {
+interface FlowSettings extends ServiceSettings, PageSettings {
   /** @param share 0 to 1: the probability that a solver is done by now, since the actual progress is unknown */
   readonly onProgress: (share: number) => void
   readonly page: Pick<Solution, 'action' | 'cdata'>
@@ -98,7 +99,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     })
     const { nonce, difficulty } = challenge
     const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
-    const beganMs = performance.now()
+    const beganMs = nowMs()
     const expected = 2 ** difficulty
     // Opening may have failed for lack of a network that is back by now.
     opening = opening.catch(() => openWorkplace(settings))
@@ -112,7 +113,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       if (!(error instanceof PowGateError)) distrust(workplace.mode)
       throw solverError(error)
     })
-    const solveTimeMs = Math.round(performance.now() - beganMs)
+    const solveTimeMs = Math.round(nowMs() - beganMs)
     close()
     const solution: Solution = {
       nonce,

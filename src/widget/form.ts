@@ -3,9 +3,13 @@
  * early is repeated as soon as the token is there.
  */
 
+import { bare, listen } from './dom.ts'
+
 interface FormHooks {
   /** The visitor uses the form. */
   readonly onUse: () => void
+  /** The browser complains to the visitor that there is no token. */
+  readonly onComplaint: () => void
   /** The form is being submitted without a token. Returns what to wait for, or undefined to let the browser complain. */
   readonly onSubmit: () => Promise<unknown> | undefined
   /** A submission that waits for the token is late, or was sent again. */
@@ -15,88 +19,126 @@ interface FormHooks {
 }
 
 const FIELD = 'powgate-token'
+/** Marks the field, so that a copy of the element, as of a page cache, finds the field that was copied with it. */
+const MARK = 'data-powgate'
 /** A wait that people notice. */
 const LATE_MS = 600
+/** After a submission, the same token is not sent again for so long: the second click of a double click would be refused. */
+const RESENT_MS = 2000
+/** The same if the page's script has taken the submission over. Perhaps the script found a mistake, and nothing was sent. */
+const TAKEN_OVER_MS = 700
 
-/** A click or key that submits the form, unless a handler of the page prevents it. */
+/** What submits the form, unless a handler of the page prevents it. */
 interface Submitting {
-  readonly event: Event
+  /** A click or key; undefined for a script. */
+  readonly event?: Event
   readonly submitter: HTMLButtonElement | null
+}
+
+/** A call of `requestSubmit` by the page, while the browser checks the form. */
+let requested: Submitting | undefined
+
+/** Browsers tell such a call (Ctrl+Enter, Material Web's button) only by `invalid`, as they tell a mere check. */
+function noteRequests(form: HTMLFormElement): void {
+  const { requestSubmit } = bare(form)
+  if (requestSubmit === undefined) return
+  const value = (submitter: HTMLButtonElement | null = null) => {
+    requested = { submitter }
+    try {
+      requestSubmit(submitter)
+    } finally {
+      requested = undefined
+    }
+  }
+  Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
 }
 
 type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 
 export class FormLink {
   readonly #host: HTMLElement
+  /** Undefined in browsers without form-associated elements. */
   readonly #internals: ElementInternals | undefined
   /** Where browsers show their complaint; inside the shadow tree. */
   readonly #anchor: HTMLElement
   readonly #hooks: FormHooks
-  /** Only for browsers without form-associated elements. */
-  #input: HTMLInputElement | undefined
-  #hasToken = false
+  #field = bare(document).createElement('input')
+  #token: string | undefined
+  /** The token that the form was sent with a moment ago. */
+  #sent: string | undefined
   #submitting: Submitting | undefined
   #isWaiting = false
-  #detach: () => void = () => {}
+  #ears: (() => void)[] = []
 
-  constructor(host: HTMLElement, anchor: HTMLElement, hooks: FormHooks) {
+  constructor(
+    host: HTMLElement,
+    internals: ElementInternals | undefined,
+    anchor: HTMLElement,
+    hooks: FormHooks,
+  ) {
     this.#host = host
+    this.#internals = internals
     this.#anchor = anchor
     this.#hooks = hooks
-    this.#internals = host.attachInternals?.()
+    anchor.addEventListener('focus', hooks.onComplaint)
+    Object.assign(this.#field, { type: 'hidden', autocomplete: 'off' }).setAttribute(MARK, '')
     host.addEventListener('invalid', event => {
+      const { event: cause, submitter } = requested ?? this.#submitting ?? {}
       // A page that calls checkValidity() in a handler submits nothing: then the event is still being dispatched.
-      const { event: cause, submitter } = this.#submitting ?? {}
-      if (cause === undefined || cause.defaultPrevented || cause.eventPhase !== Event.NONE) return
-      if (this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
+      const isSent = cause ? !cause.defaultPrevented && cause.eventPhase === 0 : submitter !== undefined
+      if (isSent && this.#goOnLater(submitter ?? null, this.#areOthersValid())) event.preventDefault()
     })
   }
 
   get form(): HTMLFormElement | null {
-    return this.#internals === undefined ? this.#host.closest('form') : this.#internals.form
+    if (this.#internals !== undefined) return this.#internals.form
+    const id = this.#host.getAttribute('form')
+    const root = bare(this.#host.getRootNode()) as Document
+    return id === null ? this.#host.closest('form') : (root.getElementById(id) as HTMLFormElement | null)
   }
 
   /** @param complaint what the browser shows if the form is sent without a token */
-  set(token: string | undefined, complaint: string): void {
-    this.#hasToken = token !== undefined
-    const name = this.#host.getAttribute('name') || FIELD
-    if (this.#internals === undefined) this.#setInput(name, token)
-    else {
-      const data = token === undefined ? null : new FormData()
-      data?.append(name, token!)
-      this.#internals.setFormValue(data)
-      this.#internals.setValidity(this.#hasToken ? {} : { valueMissing: true }, complaint, this.#anchor)
-    }
+  set(token: string | undefined, complaint: string, isDisabled: boolean): void {
+    this.#token = token
+    this.#internals?.setValidity(token ? {} : { valueMissing: true }, complaint, this.#anchor)
+    const [host, field] = [this.#host, this.#field]
+    // A field in the page, because many libraries read fields by their names. It comes with the token, since before that
+    // a framework may still compare the page with what its server has sent.
+    if (!token || !this.#name || this.form === null) return field.remove()
+    Object.assign(field, { name: this.#name, value: token, disabled: isDisabled })
+    const id = host.getAttribute('form')
+    if (id !== null) field.setAttribute('form', id)
+    if (field.parentNode !== host) host.append(field)
   }
 
-  #setInput(name: string, token: string | undefined): void {
-    if (this.#input === undefined) {
-      this.#input = document.createElement('input')
-      this.#input.type = 'hidden'
-      this.#host.append(this.#input)
-    }
-    this.#input.name = name
-    this.#input.value = token ?? ''
+  get #name(): string {
+    return this.#host.getAttribute('name') ?? FIELD
   }
 
   /** Listens at the root, which may be a shadow root: a control may belong to a form without being inside it. */
   attach(): void {
-    this.#detach()
+    this.detach()
+    this.#field = this.#host.querySelector(`:scope>[${MARK}]`) ?? this.#field
     const { form } = this
+    if (form !== null) noteRequests(form)
     const root = this.#host.getRootNode()
-    const abort = new AbortController()
-    const on = (type: string, listener: (event: Event, control: Control) => void) =>
-      root.addEventListener(
+    const on = (type: string, listener: (event: Event, control: Control) => void) => {
+      const ear = listen(
+        root,
         type,
         event => {
           const [target] = event.composedPath()
           const control =
-            target instanceof Element ? target.closest<Control>('button,input,select,textarea,form') : null
+            target instanceof Element
+              ? bare(target).closest<Control>('button,input,select,textarea,form')
+              : null
           const isOurs = control !== null && (control === form || control.form === form)
           if (form === null || isOurs) listener(event, control ?? this.#host)
         },
-        { capture: true, signal: abort.signal },
+        true,
       )
+      this.#ears.push(ear)
+    }
     on('focusin', this.#hooks.onUse)
     on('click', (event, control) => {
       this.#hooks.onUse()
@@ -108,21 +150,39 @@ export class FormLink {
       if (isEnter) this.#noteSubmitting({ event, submitter: null })
     })
     on('submit', event => this.#onSubmit(event as SubmitEvent))
-    this.#detach = () => abort.abort()
-    if (form?.contains(document.activeElement)) this.#hooks.onUse()
+    on('formdata', event => {
+      const { formData } = event as FormDataEvent
+      // A script that replaces parts of the page may have removed the field.
+      if (this.#token && this.#name && !this.#field.disabled && !formData.has(this.#name))
+        formData.append(this.#name, this.#token)
+    })
+    if (form !== null && bare(form).contains(bare(document).activeElement)) this.#hooks.onUse()
   }
 
   detach(): void {
-    this.#detach()
+    for (const stop of this.#ears.splice(0)) stop()
   }
 
-  /** There is no token only if nothing was validated, or if this browser does not know that the element is invalid. */
   #onSubmit(event: SubmitEvent): void {
     const submitter = event.submitter as HTMLButtonElement | null
-    if (event.target !== this.form || this.#hasToken || submitter?.formNoValidate) return
-    if (!this.#goOnLater(submitter, true)) return
-    event.preventDefault()
-    event.stopImmediatePropagation()
+    if (event.target !== this.form || event.defaultPrevented) return
+    if (this.#token !== undefined) {
+      if (this.#token === this.#sent) stop(event)
+      else this.#noteSent(event, this.#token)
+      return
+    }
+    // There is no token only if nothing was validated, or if this browser does not know that the element is invalid.
+    if (!submitter?.formNoValidate && this.#goOnLater(submitter, true)) stop(event)
+  }
+
+  #noteSent(event: Event, token: string): void {
+    this.#sent = token
+    setTimeout(() => {
+      const forget = () => {
+        this.#sent = undefined
+      }
+      setTimeout(forget, event.defaultPrevented ? TAKEN_OVER_MS : RESENT_MS)
+    })
   }
 
   #noteSubmitting(noted: Submitting): void {
@@ -133,7 +193,9 @@ export class FormLink {
   }
 
   #areOthersValid(): boolean {
-    const controls = [...(this.form?.elements ?? [])] as (Element & { validity?: ValidityState })[]
+    const { form } = this
+    if (form === null) return true
+    const controls = [...bare(form).elements] as (Element & { validity?: ValidityState })[]
     return controls.every(control => control === this.#host || control.validity?.valid !== false)
   }
 
@@ -152,27 +214,38 @@ export class FormLink {
     }
     this.#isWaiting = true
     const late = setTimeout(this.#hooks.onLate, LATE_MS)
-    const { activeElement } = document
-    const boxes = () => this.form?.getClientRects().length
+    const page = bare(document)
+    const { activeElement } = page
+    const { form } = this
+    const boxes = () => form && bare(form).getClientRects().length
     const shown = boxes()
     verification
       .then(() => {
         // Who closes a dialog or goes back a step, takes the form for not sent.
-        if (this.#hasToken && !boxes() === !shown) this.#submit(submitter)
+        if (this.#token && form && this.form === form && !boxes() === !shown) submit(form, submitter)
       })
-      .catch(() => this.#hooks.onFail(document.activeElement === activeElement))
+      .catch(() => this.#hooks.onFail(page.activeElement === activeElement))
       .finally(() => {
         clearTimeout(late)
         this.#isWaiting = false
       })
     return true
   }
+}
 
-  #submit(submitter: HTMLButtonElement | null): void {
-    const { form } = this
-    // The button may have been replaced in the meantime, and older browsers have only click().
-    const present = submitter?.form === form ? submitter : null
-    if (form?.requestSubmit) form.requestSubmit(present)
-    else present?.click()
-  }
+function stop(event: Event): void {
+  event.preventDefault()
+  event.stopImmediatePropagation()
+}
+
+function submit(form: HTMLFormElement, submitter: HTMLButtonElement | null): void {
+  // The button may have been replaced in the meantime, and older browsers have only click().
+  const present = submitter?.form === form ? submitter : null
+  const isDisabled = present?.disabled
+  // The page may have disabled the button, against a second click. Then the browser would leave out the button's value.
+  if (present) present.disabled = false
+  const { requestSubmit } = bare(form)
+  if (requestSubmit) requestSubmit(present)
+  else present?.click()
+  if (isDisabled) present!.disabled = true
 }

@@ -8,6 +8,7 @@
  *   page    the page's own thread, in short slices
  */
 
+import { bare } from './dom.ts'
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
 import type { Mode, ModeSettings, Workplace } from './solver/job.ts'
@@ -20,16 +21,21 @@ import {
   WorkerPool,
 } from './solver/pool.ts'
 
-type Opener = (settings: ModeSettings) => Promise<Workplace>
+export interface PageSettings extends ModeSettings {
+  /** The shadow tree of the element, where the mode `frame` puts its frame. */
+  readonly frameParent: ShadowRoot
+}
+
+type Opener = (settings: PageSettings) => Promise<Workplace>
 
 const OPENERS: Readonly<Record<Mode, Opener>> = {
   worker: ({ base, codeBase, workerSrc, threads }) => {
     const url = workerSrc ? workerUrl(workerSrc) : codeUrl(codeBase, ASSET_NAMES.workerJs)
     return openPool('worker', threads, starter(url), fetchKernel(base))
   },
-  frame: async ({ base, threads }) => {
+  frame: async ({ base, threads, frameParent }) => {
     const kernel = fetchKernel(base)
-    const { startWorker, close } = await openFrame(base)
+    const { startWorker, close } = await openFrame(base, frameParent)
     return openPool('frame', threads, startWorker, kernel, close)
   },
   blob: async ({ base, codeBase, threads }) => {
@@ -55,7 +61,7 @@ function codeUrl(codeBase: string | undefined, name: string): string {
 
 /** Allows only a file with the worker's own name: `worker-src` is markup, and could name any script of the page's origin. */
 function workerUrl(workerSrc: string): string {
-  const { href } = new URL(workerSrc, document.baseURI)
+  const { href } = new URL(workerSrc, bare(document).baseURI)
   if (/^http[^?#]*\/(powgate-|widget\/)worker[.\da-f]*\.js([?#]|$)/.test(href)) return href
   throw new Error('worker-src: expected powgate-worker.js')
 }
@@ -69,7 +75,7 @@ export function distrust(mode: Mode): void {
 }
 
 /** @throws Error if even the page's own thread cannot be used, because its script could not be loaded */
-export async function openWorkplace(settings: ModeSettings): Promise<Workplace> {
+export async function openWorkplace(settings: PageSettings): Promise<Workplace> {
   for (const mode of modesFor(settings)) {
     try {
       return await OPENERS[mode](settings)
@@ -96,6 +102,8 @@ function modesFor({ base, codeBase, workerSrc, mode }: ModeSettings): Mode[] {
 
 const blobUrl = (script: string) => URL.createObjectURL(new Blob([script], { type: 'text/javascript' }))
 
+const PROBE_MS_MAX = 3000
+
 /** Checks that the page allows workers made of blobs, before anything is loaded for one. Throws ModeBlockedError. */
 async function probeBlobWorker(): Promise<void> {
   const url = blobUrl('postMessage(0)')
@@ -103,6 +111,8 @@ async function probeBlobWorker(): Promise<void> {
   try {
     await new Promise<unknown>((resolve, reject) => {
       worker.onmessage = resolve
+      // Some pages replace Worker by a class that does nothing.
+      setTimeout(reject, PROBE_MS_MAX, new Error('a worker says nothing'))
       worker.onerror = event => {
         event.preventDefault()
         reject(new ModeBlockedError('blob workers are forbidden'))
@@ -185,8 +195,9 @@ function loadPage(url: string): Promise<typeof import('./page.ts')> {
       // Not `modulepreload`, whose integrity WebKit ignores (WebKitGTK 2.50).
       const { nonce } = pinnedScript
       const attributes = { type: 'module', src: trusted(url), integrity: ASSET_PINS.pageJs, nonce }
-      const script = Object.assign(document.createElement('script'), attributes, { onload, onerror })
-      document.documentElement.append(script)
+      const page = bare(document)
+      const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
+      page.documentElement.append(script)
       script.remove() // the script loads all the same, and renewals leave no elements behind
     } else onload()
   })

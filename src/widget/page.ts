@@ -1,6 +1,7 @@
 /** Entry for pages where neither workers nor frames may run: solves on the page's own thread, in short slices. */
 
 import { rangeStart } from '../protocol/proof.ts'
+import { nowMs } from './dom.ts'
 import { slowTraits } from './signals.ts'
 import type { OnProgress, Puzzle, Solved } from './solver/job.ts'
 import { chooseSolver } from './solver/solvers.ts'
@@ -22,9 +23,9 @@ export async function solveInSlices(
   const start = rangeStart(0, 1)
   const channel = new MessageChannel() // one for each solve: several elements may be solving
   let slice = FIRST_SLICE
-  let toldMs = performance.now()
+  let toldMs = nowMs()
   for (let tries = 0; ; ) {
-    const beganMs = performance.now()
+    const beganMs = nowMs()
     const counter = search(start + tries, slice)
     if (counter >= 0) {
       tries = counter - start + 1
@@ -38,7 +39,7 @@ export async function solveInSlices(
       onProgress(tries)
     }
     // At most twice the slice before: the compiler makes the loop faster only after some slices.
-    const wanted = (slice * SLICE_MS) / Math.max(0.1, performance.now() - beganMs)
+    const wanted = (slice * SLICE_MS) / Math.max(0.1, nowMs() - beganMs)
     slice = Math.max(FIRST_SLICE, Math.min(2 * slice, Math.floor(wanted)))
     await turn(channel)
     if (signal.aborted) throw signal.reason

@@ -41,12 +41,30 @@ export interface PowGateEventMap {
   progress: CustomEvent<{ share: number }>
 }
 
-export interface PowGateElement extends HTMLElement {
+/** The attributes of these names. */
+export interface PowGateProperties {
+  siteKey: string
+  endpoint: string
+  auto: string
+  theme: string
+  invisible: boolean
+  name: string
+  disabled: boolean
+  action: string
+  cdata: string
+  workerSrc: string
+  solver: string
+  threads: string
+}
+
+export interface PowGateElement extends HTMLElement, PowGateProperties {
   readonly state: PowGateState
   readonly token: string | null
   readonly expiresAt: number | null
   readonly error: PowGateError | null
-  readonly form: HTMLFormElement | null
+  get form(): HTMLFormElement | null
+  /** Sets the attribute, the id of a form elsewhere in the page. */
+  set form(id: string | null)
   /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string>
   /** Drops the token, for instance after it was sent; with `auto="load"` a new verification starts. */
@@ -103,6 +121,8 @@ export type PowGateAttributes = {
   action?: string
   cdata?: string
   lang?: string
+  /** Id of the form, if the element stands elsewhere. */
+  form?: string
   /** A copy of the worker file on the page's own origin, named `powgate-worker.js`. */
   'worker-src'?: string
   /** The only mode to solve in, besides the page's own thread as the last resort. */

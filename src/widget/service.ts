@@ -1,6 +1,7 @@
 /** The two calls of the service that a browser makes, with retries and the waits that the service asks for. */
 
 import type { Challenge, Solution, VerificationResult } from '../protocol/wire.ts'
+import { listen } from './dom.ts'
 
 /** Tries of one call, the first included. */
 const TRIES_MAX = 5
@@ -43,11 +44,18 @@ export interface ServiceSettings {
   readonly onWait: (reason: WaitReason | undefined, ms: number) => void
 }
 
+let challenges = 0
+/**
+ * A cache between, told to keep everything, gives out a challenge that was used. So each challenge of a page has an address of
+ * its own; but the first, because browsers remember an address' preflight from page to page.
+ */
+const challengePath = () => (challenges++ === 0 ? '/challenge' : `/challenge?${Math.random()}`)
+
 export const getChallenge = (settings: ServiceSettings): Promise<Challenge> =>
-  call<Challenge>(settings, '/challenge', {}, answer => typeof answer.nonce === 'string')
+  call<Challenge>(settings, challengePath, {}, answer => typeof answer.nonce === 'string')
 
 export const postSolution = (settings: ServiceSettings, solution: Solution): Promise<VerificationResult> =>
-  call<VerificationResult>(settings, '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
+  call(settings, () => '/verify', { method: 'POST', body: JSON.stringify(solution) }, isResult)
 
 /** Checks that the expiry is later than the issue time, with which a token starts. */
 function isResult({ passed, token, expiresAt }: VerificationResult): boolean {
@@ -61,12 +69,12 @@ type Attempt<Answer> =
 
 async function call<Answer>(
   settings: ServiceSettings,
-  path: string,
+  path: () => string,
   init: RequestInit,
   isAnswer: (body: Answer) => boolean,
 ): Promise<Answer> {
   for (let tries = 1; ; tries++) {
-    const attempt = await once(settings, path, init, isAnswer)
+    const attempt = await once(settings, path(), init, isAnswer)
     if ('answer' in attempt) return attempt.answer
     const { error, reason, retryAfterMs = 0 } = attempt
     if (retryAfterMs > WAIT_MS_MAX) error.seconds = Math.ceil(retryAfterMs / 1000)
@@ -101,6 +109,7 @@ async function once<Answer>(
       headers,
       credentials: 'omit',
       cache: 'no-store',
+      referrerPolicy: 'no-referrer',
       signal: limited.signal,
     })
     const body = await response.json().catch(() => undefined)
@@ -155,7 +164,10 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
 }
 
 function untilOnline(signal: AbortSignal): Promise<void> {
-  return settleOn(signal, resume => addEventListener('online', resume, { once: true, signal }))
+  let stop = () => {}
+  return settleOn(signal, resume => {
+    stop = listen(window, 'online', resume)
+  }).finally(stop)
 }
 
 function settleOn(signal: AbortSignal, arrange: (resume: () => void) => void): Promise<void> {

@@ -1,6 +1,7 @@
 /** The element's attributes, checked. */
 
 import type { Solution } from '../protocol/wire.ts'
+import { bare } from './dom.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
@@ -9,8 +10,8 @@ export type Auto = 'load' | 'focus' | 'submit' | 'off'
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
 const MODES: readonly string[] = ['worker', 'frame', 'blob', 'page'] satisfies Mode[]
 
-/** This script's element; null in a module. Called through the getter, which `<img name="currentScript">` does not shadow. */
-const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
+/** This script's element; null in a module. */
+const script = bare(document).currentScript as HTMLScriptElement | null
 
 /** The script element, if its `integrity` pins this build: then scripts that run with the page's rights are pinned too. */
 export const pinnedScript = script?.integrity ? script : undefined
@@ -47,14 +48,18 @@ interface Target {
 /** @throws PowGateError whose message tells the integrator which attribute is wrong, and what was expected */
 export function targetOf(element: Element): Target {
   const siteKey = element.getAttribute('site-key')
-  if (!siteKey) throw setupError('site-key-missing', 'the attribute site-key is missing')
+  if (!siteKey) {
+    const wrong = ['sitekey', 'data-sitekey', 'data-site-key'].find(name => element.hasAttribute(name))
+    const hint = wrong ? `: write site-key in place of ${wrong}` : ''
+    throw setupError('site-key-missing', `the attribute site-key is missing${hint}`)
+  }
   if (!SITE_KEY.test(siteKey)) {
     // Only its start, because it may be an API key, which is secret.
     const start = siteKey.slice(0, 6)
-    throw setupError(
-      'site-key-malformed',
-      `site-key: expected site_ and 22 letters or digits, not "${start}..."`,
-    )
+    const what = siteKey.startsWith('sk_')
+      ? 'this is an API key, a secret that every visitor can read now. Revoke it (powgate key revoke), and use the key that starts with site_'
+      : `expected site_ and 22 letters or digits, not "${start}..."`
+    throw setupError('site-key-malformed', `site-key: ${what}`)
   }
   const endpoint = addressOf(element.getAttribute('endpoint') ?? scriptEndpoint)
   const mode = element.getAttribute('solver')
@@ -87,17 +92,21 @@ export function baseOf(element: Element): string | undefined {
   }
 }
 
+/** An address without its scheme, which browsers would take for a path: `captcha.example.com`, `localhost:8080`. */
+const HOST = /^([\w-]+\.)+[a-z]{2,}(:\d+)?(\/|$)|^[\w.-]+:\d/i
+
 function addressOf(text: string | undefined): string {
   if (text === undefined) {
     throw setupError('endpoint-missing', 'the attribute endpoint is missing, the address of the service')
   }
   try {
-    const { protocol, href } = new URL(text, document.baseURI)
-    if (/^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
+    const { protocol, href } = new URL(text, bare(document).baseURI)
+    if (!HOST.test(text) && /^https?:$/.test(protocol)) return href.replace(/[?#].*/, '').replace(/\/+$/, '')
   } catch {
     // Handled below, like addresses of other protocols.
   }
-  throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"`)
+  const hint = HOST.test(text) ? `: write https://${text}` : ''
+  throw setupError('endpoint-malformed', `endpoint: expected an http or https address, not "${text}"${hint}`)
 }
 
 const setupError = (code: string, message: string) => new PowGateError(code, 'setup', message)

@@ -54,7 +54,8 @@ export function environmentFlags(renderer: string | undefined): Required<Environ
     // Phones have no plugins.
     noPlugins: !isMobile && plugins?.length === 0,
     notificationDenied: isNotificationDenied(),
-    zeroScreen: screen.width === 0 || screen.height === 0,
+    // A page's own `var screen` may hide it.
+    zeroScreen: screen?.width === 0 || screen?.height === 0,
     noLanguages: !(languages?.length > 0),
   }
 }
@@ -80,7 +81,7 @@ export function fingerprintHash({ renderer, timeZone }: Traits): string {
     hardwareConcurrency,
     deviceMemory,
     maxTouchPoints,
-    [screen.width, screen.height, screen.colorDepth, devicePixelRatio],
+    [screen?.width, screen?.height, screen?.colorDepth, devicePixelRatio],
     timeZone ?? timeZoneName(),
     renderer,
   ]

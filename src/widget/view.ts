@@ -1,5 +1,7 @@
 /** How the element looks: builds its shadow tree and shows a state in it. Built without markup, for Trusted Types. */
 
+import { adviseOnEndTag } from './advice.ts'
+import { bare } from './dom.ts'
 import type { Language } from './texts.ts'
 
 /**
@@ -32,7 +34,7 @@ transform-origin:center;transition:stroke-dashoffset .2s}
 button{flex:none;margin-inline-start:auto;font:inherit;font-weight:600;min-block-size:2.25em;padding:.3em .8em;cursor:pointer;color:var(--powgate-button-color,var(--_on));
 background:var(--powgate-accent,var(--_main));border:1px solid transparent;border-radius:calc(var(--powgate-radius,.5em)*.7)}
 button:focus-visible{outline:2px solid var(--powgate-accent,var(--_main));outline-offset:2px}
-button[hidden]{display:none}button:disabled{opacity:.6;cursor:default}
+button[hidden],iframe{display:none}button:disabled{opacity:.6;cursor:default}
 @media (prefers-reduced-motion:reduce){.working svg{animation:none}.ring{transition:none}}
 @media (forced-colors:active){.track{display:none}.box .ring,.mark{stroke:CanvasText}button{border-color:ButtonText}}
 `
@@ -86,7 +88,10 @@ export class View {
     const main = make('span', 'main')
     main.append(this.#icon, body)
     this.box.append(main, this.#button)
-    root.append(this.box)
+    // Shows what a page without an end tag has put into the element: the rest of its form.
+    const slot = bare(document).createElement('slot')
+    slot.addEventListener('slotchange', () => adviseOnEndTag(root.host))
+    root.append(this.box, slot)
   }
 
   setLanguage({ code, direction }: Language): void {
@@ -143,7 +148,7 @@ export class View {
 }
 
 function make<Tag extends 'div' | 'span' | 'button'>(tag: Tag, name: string): HTMLElementTagNameMap[Tag] {
-  const element = document.createElement(tag)
+  const element = bare(document).createElement(tag)
   element.className = name
   element.setAttribute('part', name)
   return element
@@ -154,7 +159,7 @@ function shape(
   name: string,
   attributes: Record<string, string | number> = {},
 ) {
-  const element = document.createElementNS(SVG, tag)
+  const element = bare(document).createElementNS(SVG, tag)
   for (const [attribute, value] of Object.entries({ class: name, part: name, ...attributes })) {
     element.setAttribute(attribute, String(value))
   }
@@ -172,7 +177,7 @@ function addStyles(root: ShadowRoot): void {
     }
     root.adoptedStyleSheets = [sheet]
   } catch {
-    const element = document.createElement('style')
+    const element = bare(document).createElement('style')
     element.textContent = STYLES
     root.append(element)
   }

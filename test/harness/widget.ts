@@ -83,7 +83,7 @@ export async function untilState(
   selector = 'pow-gate',
   ms = 20_000,
 ): Promise<void> {
-  await page.locator(`${selector}[state=${state}]`).first().waitFor({ state: 'attached', timeout: ms })
+  await page.locator(`${selector}:state(${state})`).first().waitFor({ state: 'attached', timeout: ms })
 }
 
 const PATIENCE_MS = 1000

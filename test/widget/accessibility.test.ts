@@ -79,8 +79,8 @@ const notPassed = { status: 200, body: { token: null, passed: false, expiresAt: 
 
 /** States after the load of the page: name, attributes, fault, and what shows that it is there. */
 const LOADED: readonly [name: string, attributes: string, fault: Fault | undefined, shown: string][] = [
-  ['failed', '', { path: '/verify', answer: notPassed }, 'pow-gate[state=failed]'],
-  ['setup', 'site-key="site_0000000000000000000000"', undefined, 'pow-gate[state=failed]'],
+  ['failed', '', { path: '/verify', answer: notPassed }, 'pow-gate:state(failed)'],
+  ['setup', 'site-key="site_0000000000000000000000"', undefined, 'pow-gate:state(failed)'],
   ['busy', '', { path: '/challenge', answer: limited }, 'pow-gate .detail:not(:empty)'],
 ]
 

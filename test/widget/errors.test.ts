@@ -31,7 +31,7 @@ async function open(attributes = '', fault?: Fault, options: VisitOptions = {}) 
 /** Lets the page's clock pass each wait that the element tells, until it has failed. */
 async function untilFailed(page: Page): Promise<void> {
   const waits = page.locator('pow-gate .detail:text-matches(" s$")')
-  const failed = page.locator('pow-gate[state=failed]')
+  const failed = page.locator('pow-gate:state(failed)')
   for (;;) {
     await waits.or(failed).first().waitFor({ state: 'attached' })
     if ((await failed.count()) > 0) return

@@ -44,16 +44,17 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   const files: BuiltFile[] = []
   const add = (name: string, content: Uint8Array | string) =>
     files.push(builtFile(name, Buffer.from(content)))
-  const addScript = async (name: string, entry: string, format: 'iife' | 'esm') => {
+  const addScript = async (name: string, entry: string, format: 'iife' | 'esm') =>
     add(name, await bundle(entry, format, files))
-  }
   add('simd.wasm', buildKernel('simd'))
   add('scalar.wasm', buildKernel('scalar'))
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
   add('frame.html', frameHtml(files.find(({ name }) => name === 'worker.js')!.fileName))
   // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
-  await addScript('widget.js', 'element.ts', 'iife')
+  const widget = await bundle('element.ts', 'iife', files)
+  // On a server, where frameworks render pages, an import does nothing.
+  add('widget.js', `globalThis.document&&${Buffer.from(widget).toString().replace('"use strict";', '')}`)
   for (const vendor of COMPAT) await addScript(`compat-${vendor}.js`, `compat/${vendor}.ts`, 'iife')
   for (const file of readdirSync(TEXTS).sort()) {
     // A visitor loads at most one, by its stable name, so the script need not contain the hash of each.

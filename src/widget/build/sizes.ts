@@ -2,8 +2,11 @@
 
 import type { WidgetManifest } from '../../http/assets.ts'
 
-/** 14 KiB: about what a server may send before it waits for the first acknowledgement (RFC 6928). */
-export const VISIT_BYTES_MAX = 14_336
+/** Of widget.js. 14 KiB: about what a server may send before it waits for the first acknowledgement (RFC 6928). */
+export const WIDGET_BYTES_MAX = 14_336
+
+/** Of all files of a visit, most of which load while the challenge is on its way. */
+export const VISIT_BYTES_MAX = 18_432
 
 /** Of each script that replaces a vendor's: those are loaded besides the widget. */
 export const COMPAT_BYTES_MAX = 4096

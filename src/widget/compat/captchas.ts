@@ -3,11 +3,14 @@
  * options and containers -> <pow-gate> elements, fields and callbacks.
  */
 
+import { bare } from '../dom.ts'
 import type { PowGateElement } from '../powgate.d.ts'
 import { normalized, type Options, optionsOf, type Values, warnOfUnmapped, warnOnce } from './options.ts'
 
-/** This script's element; null in a module. Called through the getter, which `<img name="currentScript">` does not shadow. */
-const script = Reflect.get(Document.prototype, 'currentScript', document) as HTMLScriptElement | null
+export const page = bare(document)
+
+/** This script's element; null in a module. */
+const script = page.currentScript as HTMLScriptElement | null
 const ADDRESS =
   /(https?:[^\s?#]*?)\/(?:(?:compat\/|widget\/compat-)[\w.]+|(?:1|turnstile\/v0|recaptcha)\/(?:api|enterprise))\.js(\?[^\s#:)]*)?/
 /** A stack trace comes first, because an injected `<base>` changes what `src` says. */
@@ -17,7 +20,7 @@ export const query = new URLSearchParams(ADDRESS.exec(script?.src ?? '')?.[2] ??
 
 /** The page's markup is complete. */
 const domReady = new Promise<unknown>(resolve => {
-  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', resolve)
+  if (page.readyState === 'loading') page.addEventListener('DOMContentLoaded', resolve)
   else setTimeout(resolve) // when the rest of this script has run
 })
 
@@ -68,17 +71,12 @@ export class Captchas {
 
   /** A script that a page loads again uses the widgets of the first: its own would double them. */
   static of(vendor: Vendor): Captchas {
-    const page = window as unknown as Record<symbol, Captchas | undefined>
-    return (page[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
+    const all = window as unknown as Record<symbol, Captchas | undefined>
+    return (all[Symbol.for(`powgate ${vendor.fields[0]}`)] ??= new Captchas(vendor))
   }
 
   constructor(vendor: Vendor) {
     this.#vendor = vendor
-    // Some pages put the container into its form only later.
-    document.addEventListener('formdata', ({ formData, target }) => {
-      const isOurs = [...this.#all.values()].some(({ gate }) => gate.form === target)
-      if (isOurs) formData.delete(OWN_FIELD)
-    })
   }
 
   /** Renders the page's containers unless its script address says `render=explicit`, then calls the function `onload`. */
@@ -86,7 +84,7 @@ export class Captchas {
     void service.domReady.then(() => {
       if (!renders) return
       // Each by itself: an exception of one is told on the console, and the others are rendered.
-      for (const container of document.querySelectorAll(this.#vendor.selector))
+      for (const container of page.querySelectorAll(this.#vendor.selector))
         queueMicrotask(() => this.render(container))
     })
     const name = query.get('onload')
@@ -169,7 +167,7 @@ export class Captchas {
     const button = container.matches('button,input') ? container : undefined
     const isManual = button !== undefined || this.#vendor.isManual(options)
     const isInvisible = button !== undefined || this.#vendor.isInvisible(options)
-    const box = document.createElement('div')
+    const box = page.createElement('div')
     const gate = gateOf(options, isManual, isInvisible)
     this.#describe(gate, options)
     const captcha = {
@@ -211,8 +209,8 @@ export class Captchas {
     const { fields, fieldTag } = this.#vendor
     const names = options.responsefieldname ? [String(options.responsefieldname)] : fields
     return names.map(name => {
-      const field = document.createElement(fieldTag)
-      const isTaken = document.getElementById(name) !== null
+      const field = page.createElement(fieldTag)
+      const isTaken = page.getElementById(name) !== null
       Object.assign(field, { name, id: isTaken ? `${name}-${id}` : name, autocomplete: 'off' })
       field.style.display = 'none' // not an attribute `style`, which policies forbid
       return field
@@ -252,13 +250,11 @@ export class Captchas {
   }
 }
 
-/** The element's own field: the vendor's field carries the token instead. */
-const OWN_FIELD = 'powgate-token'
-
 function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowGateElement {
-  const gate = document.createElement('pow-gate')
+  const gate = page.createElement('pow-gate')
   const set = (name: string, value: unknown) => gate.setAttribute(name, String(value))
   set('site-key', options.sitekey ?? '')
+  set('name', '') // the vendor's field carries the token
   if (isManual) set('auto', 'off')
   if (isInvisible) set('invisible', '')
   if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
@@ -287,10 +283,10 @@ function isNative(found: { readonly name: string }): boolean {
 function elementOf(where: unknown): Element | null {
   if (where instanceof Element) return where
   if (typeof where !== 'string') return null
-  const byId = document.getElementById(where)
+  const byId = page.getElementById(where)
   if (byId !== null) return byId
   try {
-    return document.querySelector(where)
+    return page.querySelector(where)
   } catch {
     return null // not a selector
   }

@@ -1,6 +1,6 @@
 /** /compat/recaptcha.js: the global `grecaptcha`, containers of the class `g-recaptcha`, and `execute(key, {action})`. */
 
-import { type Captcha, Captchas, query, service, type Vendor } from './captchas.ts'
+import { type Captcha, Captchas, page, query, service, type Vendor } from './captchas.ts'
 import { type Options, type Values, warnOfUnmapped } from './options.ts'
 
 const isInvisible = ({ size }: Options) => size === 'invisible'
@@ -22,15 +22,17 @@ const keyed = new Captchas(vendor)
 /** Version 3: one invisible widget for each site key. */
 const ofKeys = new Map<string, { readonly captcha: Captcha; last: Promise<unknown> }>()
 
+/** Outside of every form, at the end of the page. The vendor's script adds it too where a page names none. */
+const addContainer = () => page.body.appendChild(page.createElement('div'))
+
 /** Each call gets a token of its own, so calls at the same time wait for each other. */
 async function executeKey(sitekey: string, values?: Values | null): Promise<string> {
   warnOfUnmapped(values)
-  await service.ready // an element outside the form, at the end of the page
+  await service.ready
   let ofKey = ofKeys.get(sitekey)
   if (ofKey === undefined) {
-    const container = document.body.appendChild(document.createElement('div'))
     const options = { sitekey, size: 'invisible', 'response-field': false }
-    ofKey = { captcha: keyed.render(container, options)!, last: Promise.resolve() }
+    ofKey = { captcha: keyed.render(addContainer(), options)!, last: Promise.resolve() }
     ofKeys.set(sitekey, ofKey)
   }
   const { captcha, last } = ofKey
@@ -52,7 +54,10 @@ function execute(which?: unknown, values?: Values | null): Promise<string> {
 const grecaptcha = {
   ready: (callback: () => void) => void service.ready.then(callback, () => {}),
   render: (where: unknown, values?: Values | null) => {
-    const captcha = captchas.render(where, values)
+    const isAlone = typeof where === 'object' && where !== null && !(where instanceof Element)
+    const captcha = isAlone
+      ? captchas.render(addContainer(), where as Values)
+      : captchas.render(where, values)
     return captcha === undefined ? undefined : Number(captcha.id)
   },
   execute,

@@ -1,5 +1,6 @@
 /** The page's side of the frame: adds the hidden frame to the page, and has it start workers. */
 
+import { bare, listen } from '../dom.ts'
 import { START_WORKER } from './job.ts'
 import { ModeBlockedError, type PoolWorker } from './pool.ts'
 
@@ -14,14 +15,18 @@ interface Frame {
   readonly close: () => void
 }
 
-export async function openFrame(base: string): Promise<Frame> {
-  const frame = document.createElement('iframe')
+/** @param parent the element's shadow tree: style sheets and scripts of the page do not find the frame there */
+export async function openFrame(base: string, parent: ShadowRoot): Promise<Frame> {
+  const frame = bare(document).createElement('iframe')
   frame.hidden = true
+  frame.referrerPolicy = 'no-referrer'
   frame.title = 'powgate'
   frame.src = base + ASSET_NAMES.frameHtml
   const { origin } = new URL(base)
+  // Outside of the document nothing loads.
+  const place = parent.isConnected ? parent : bare(document).documentElement
   try {
-    await untilReady(frame, origin)
+    await untilReady(frame, origin, place)
   } catch (error) {
     frame.remove()
     throw error
@@ -37,29 +42,23 @@ export async function openFrame(base: string): Promise<Frame> {
 }
 
 /** Adds the frame to the page; rejects as soon as the frame is known not to work. */
-function untilReady(frame: HTMLIFrameElement, origin: string): Promise<void> {
-  const over = new AbortController()
-  const { signal } = over
+function untilReady(frame: HTMLIFrameElement, origin: string, place: ParentNode): Promise<void> {
+  const ears: (() => void)[] = []
   return new Promise<void>((resolve, reject) => {
     const failAfter = (ms: number, message: string) => setTimeout(() => reject(new Error(message)), ms)
     failAfter(READY_MS_MAX, 'the frame did not load')
     frame.onload = () => failAfter(SILENT_MS_MAX, 'the frame says nothing')
-    addEventListener(
-      'message',
-      ({ source, origin: sender }) => {
-        if (source === frame.contentWindow && sender === origin) resolve()
-      },
-      { signal },
-    )
-    document.addEventListener(
-      'securitypolicyviolation',
-      ({ blockedURI }) => {
-        // Browsers give either the whole address or the origin alone.
-        if (blockedURI !== '' && frame.src.startsWith(blockedURI))
-          reject(new ModeBlockedError('the page does not allow the frame'))
-      },
-      { signal },
-    )
-    document.documentElement.append(frame)
-  }).finally(() => over.abort())
+    const onMessage = ({ source, origin: sender }: MessageEvent) => {
+      if (source === frame.contentWindow && sender === origin) resolve()
+    }
+    const onViolation = ({ blockedURI }: SecurityPolicyViolationEvent) => {
+      // Browsers give either the whole address or the origin alone.
+      if (blockedURI !== '' && frame.src.startsWith(blockedURI))
+        reject(new ModeBlockedError('the page does not allow the frame'))
+    }
+    ears.push(listen(window, 'message', onMessage), listen(document, 'securitypolicyviolation', onViolation))
+    place.append(frame)
+  }).finally(() => {
+    for (const stop of ears) stop()
+  })
 }

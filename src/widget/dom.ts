@@ -1,0 +1,33 @@
+/** How the widget reaches a page that others wrote. */
+
+/**
+ * The same object with the members of its prototypes only. Fields, forms and images hide members of their form or document:
+ * after `<form name="hidden">`, `document.hidden` is that form.
+ */
+export function bare<Target extends EventTarget>(target: Target): Target {
+  const prototype = Object.getPrototypeOf(target)
+  return new Proxy(target, {
+    get: (_, name) => {
+      const member = Reflect.get(prototype, name, target)
+      return typeof member === 'function' ? member.bind(target) : member
+    },
+  })
+}
+
+/**
+ * Listens until the returned function is called. Not with a `signal`: zone.js before 0.14.3 shares one listener among all
+ * of a target, and an abort would remove it.
+ */
+export function listen<Heard extends Event>(
+  target: EventTarget,
+  type: string,
+  listener: (event: Heard) => void,
+  capture = false,
+): () => void {
+  const { addEventListener, removeEventListener } = bare(target)
+  addEventListener(type, listener as EventListener, capture)
+  return () => removeEventListener(type, listener as EventListener, capture)
+}
+
+/** Milliseconds since the page was opened. Not by `performance`, which a page's own `var performance` replaces. */
+export const nowMs = () => new CustomEvent('').timeStamp

@@ -1,0 +1,41 @@
+/**
+ * Attributes as properties: frameworks set a property where an element has one of that name, and throw where the property can
+ * only be read.
+ */
+
+const PROPERTIES = new Map(
+  'site-key endpoint auto theme invisible name disabled action cdata worker-src solver threads'
+    .split(' ')
+    .map(attribute => [attribute.replace(/-./, ([, letter]) => letter!.toUpperCase()), attribute]),
+)
+
+export function reflect(element: Element, attribute: string, value: unknown): void {
+  if (value === false || value === null || value === undefined) element.removeAttribute(attribute)
+  else element.setAttribute(attribute, value === true ? '' : `${value}`)
+}
+
+export function defineProperties(prototype: HTMLElement): void {
+  for (const [property, attribute] of PROPERTIES) {
+    const isFlag = attribute === 'invisible' || attribute === 'disabled'
+    Object.defineProperty(prototype, property, {
+      configurable: true,
+      enumerable: true,
+      get(this: Element) {
+        return isFlag ? this.hasAttribute(attribute) : (this.getAttribute(attribute) ?? '')
+      },
+      set(this: Element, value: unknown) {
+        reflect(this, attribute, value)
+      },
+    })
+  }
+}
+
+/** Properties that were set before the script was there hide those of the class. */
+export function takeOverProperties(element: HTMLElement): void {
+  for (const property of Object.keys(element)) {
+    if (property !== 'form' && !PROPERTIES.has(property)) continue
+    const value = Reflect.get(element, property)
+    Reflect.deleteProperty(element, property)
+    Reflect.set(element, property, value)
+  }
+}
