@@ -48,7 +48,6 @@ export interface PowGateProperties {
   auto: string
   theme: string
   invisible: boolean
-  name: string
   disabled: boolean
   action: string
   cdata: string

@@ -1,10 +1,10 @@
 /**
  * Attributes as properties: frameworks set a property where an element has one of that name, and throw where the property can
- * only be read.
+ * only be read. There is no `name`: libraries that send fields by their names would send the element beside its field.
  */
 
 const PROPERTIES = new Map(
-  'site-key endpoint auto theme invisible name disabled action cdata worker-src solver threads'
+  'site-key endpoint auto theme invisible disabled action cdata worker-src solver threads'
     .split(' ')
     .map(attribute => [attribute.replace(/-./, ([, letter]) => letter!.toUpperCase()), attribute]),
 )

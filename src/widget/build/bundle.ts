@@ -31,8 +31,8 @@ const SOURCES = new URL('../', import.meta.url)
 /** One file a language. */
 const TEXTS = new URL('texts/', SOURCES)
 const HASH_LENGTH = 10
-/** Vendors whose scripts can be replaced by one of ours: /compat/<vendor>.js. */
-const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha']
+/** Scripts that replace a vendor's, and the one that redirects to them: /compat/<name>.js. */
+const COMPAT = ['turnstile', 'hcaptcha', 'recaptcha', 'redirect']
 
 /**
  * Builds in the order of dependencies, because each script contains the names of the files before it. So a changed file also

@@ -1,0 +1,26 @@
+/**
+ * /compat/redirect.js: loads the vendors' scripts from this service where a package has a vendor's address in its code. It
+ * must run before that code. It sees scripts that code adds, not those in the page's markup.
+ */
+
+import { bare } from '../dom.ts'
+
+const { src } = bare(document).currentScript as HTMLScriptElement
+/** The service's address, with a slash at its end. */
+const service = new URL('..', src).href
+const VENDORS =
+  /^(https?:)?\/\/(www\.(google\.com|recaptcha\.net)|(js\.)?hcaptcha\.com|challenges\.cloudflare\.com)\/(?=(1|turnstile\/v0|recaptcha)\/(api|enterprise)\.js)/
+
+const moved = (url: unknown) => (VENDORS.test(`${url}`) ? `${url}`.replace(VENDORS, service) : url)
+
+const scripts = HTMLScriptElement.prototype
+const property = Object.getOwnPropertyDescriptor(scripts, 'src')!
+Object.defineProperty(scripts, 'src', {
+  ...property,
+  set(this: HTMLScriptElement, url: unknown) {
+    property.set!.call(this, moved(url))
+  },
+})
+scripts.setAttribute = function (name, value) {
+  Element.prototype.setAttribute.call(this, name, name === 'src' ? (moved(value) as string) : value)
+}

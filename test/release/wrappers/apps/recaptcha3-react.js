@@ -1,0 +1,17 @@
+import { createElement, StrictMode, useState } from 'react'
+import { createRoot } from 'react-dom/client'
+import { GoogleReCaptchaProvider, useGoogleReCaptcha } from 'react-google-recaptcha-v3'
+import { app, note, siteKey } from './page.js'
+
+function Form() {
+  const { executeRecaptcha } = useGoogleReCaptcha()
+  window.execute = executeRecaptcha && (() => executeRecaptcha('login').then(note('passed'), note('failed')))
+  return null
+}
+function App() {
+  const [isShown, show] = useState(true)
+  window.show = show
+  const provider = createElement(GoogleReCaptchaProvider, { reCaptchaKey: siteKey }, createElement(Form))
+  return isShown ? provider : null
+}
+createRoot(app).render(createElement(StrictMode, null, createElement(App)))
