@@ -1,4 +1,4 @@
-// Next.js: app/contact/route.js. Next.js tells no address, so the proxy before it must set X-Real-IP, over what visitors send.
+// Next.js: app/contact/route.js
 import { Powgate, PowgateError } from 'powgate-client'
 
 let gate
@@ -9,12 +9,20 @@ const wordsOf = ({ code }) =>
     ? 'We could not check that you are a person. Please allow JavaScript, wait for the word Verified, and send the form again.'
     : `refused: ${code}`
 
+/**
+ * The visitor's address: the last in the header, which the proxy nearest to Next.js wrote. Without a proxy Next.js writes it,
+ * unless the visitor did. Behind several proxies, let the first write a header of its own over what visitors send, and take that.
+ */
+const addressOf = ({ headers }) => headers.get('x-forwarded-for')?.split(',').at(-1).trim()
+
 export async function POST(request) {
   // Not at the top: `next build` runs that, where the key is not there.
   gate ??= new Powgate({ url: process.env.POWGATE_URL, apiKey: process.env.POWGATE_API_KEY })
   const form = await request.formData()
+  const ip = addressOf(request)
+  if (!ip) return new Response('There is no address to check.', { status: 403 })
   try {
-    const result = await gate.verify(form.get('powgate-token'), { ip: request.headers.get('x-real-ip') })
+    const result = await gate.verify(form.get('powgate-token'), { ip })
     if (!result.ok) return new Response(wordsOf(result), { status: 403 })
   } catch (error) {
     if (!(error instanceof PowgateError)) throw error

@@ -260,7 +260,7 @@ function server(args: string, contentType: string, encode: (token: string) => st
     }
     const answer = await call(`${servers.get(key)!.url}/contact`, {
       method: 'POST',
-      headers: { 'Content-Type': contentType, 'X-Real-IP': ip },
+      headers: { 'Content-Type': contentType },
       body: encode(token),
       from: ip,
     })

@@ -63,6 +63,9 @@ const WRAPPERS: readonly Wrapper[] = [
   { name: 'Svelte', app: 'element-svelte', field: 'powgate-token', script: 'src="/widget.js"' },
   { name: 'React', app: 'element-react', field: 'powgate-token', script: 'src="/widget.js"' },
   { name: 'Vue', app: 'element-vue', field: 'powgate-token', script: 'src="/widget.js"' },
+  { name: 'powgate-page/svelte', app: 'page-svelte', field: 'powgate-token' },
+  { name: 'powgate-page/react', app: 'page-react', field: 'powgate-token' },
+  { name: 'powgate-page/vue', app: 'page-vue', field: 'powgate-token' },
 ]
 
 /** The address of a vendor is fixed in some packages: what they send goes to the service. */
@@ -127,6 +130,7 @@ async function bundled(app: string): Promise<string> {
     format: 'iife',
     define: { 'process.env.NODE_ENV': '"production"' },
     plugins: [SVELTE],
+    nodePaths: [`${FOLDER}node_modules`],
     logLevel: 'silent',
   })
   return outputFiles[0]!.text

@@ -1,0 +1,1 @@
+export { default as PowGate } from './PowGate.svelte'

@@ -1,0 +1,181 @@
+/**
+ * The package client/page as npm packs it: its types, and its React component in a production build of Next.js. The recipe for
+ * Playwright.
+ */
+
+import assert from 'node:assert/strict'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { before, test } from 'node:test'
+import { promisify } from 'node:util'
+import type { Page } from 'playwright-core'
+import { eventually } from '../harness/eventually.ts'
+import { installNpmPackages } from '../harness/packages.ts'
+import { freePort } from '../harness/ports.ts'
+import { leftovers } from '../harness/processes.ts'
+import { UNLIMITED } from '../harness/service.ts'
+import { temporaryDir } from '../harness/temporary.ts'
+import { assertQuiet, formPage, startStage, visit } from '../harness/widget.ts'
+
+const run = promisify(execFile)
+const ROOT = new URL('../../', import.meta.url).pathname
+const PEERS = new URL('.', import.meta.url).pathname
+const NEXT = join(PEERS, 'node_modules/next/dist/bin/next')
+installNpmPackages(PEERS)
+const { browser, site, gateway, pages } = await startStage({ ...UNLIMITED, POWGATE_TEST_KEYS: 'on' })
+
+/** A project that has installed the package. */
+const project = temporaryDir('page')
+const packed = join(project, 'node_modules/powgate-page')
+
+async function install(): Promise<void> {
+  const folder = join(ROOT, 'client/page')
+  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', project], { cwd: folder })
+  mkdirSync(packed, { recursive: true })
+  const [{ filename }] = JSON.parse(stdout.slice(stdout.indexOf('[')))
+  await run('tar', ['xzf', join(project, filename), '-C', packed, '--strip-components=1'])
+  for (const name of ['next', 'react', 'react-dom', '@types', 'csstype', '@playwright'])
+    symlinkSync(join(PEERS, 'node_modules', name), join(project, 'node_modules', name))
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+}
+
+test('publint finds nothing, and the package depends on nothing that has to be installed with it', async () => {
+  const { publint } = await import('publint')
+  const { messages } = await publint({ pkgDir: packed, strict: true })
+  assert.deepEqual(messages, [])
+  const { dependencies, peerDependenciesMeta } = JSON.parse(
+    readFileSync(join(packed, 'package.json'), 'utf8'),
+  )
+  assert.equal(dependencies, undefined)
+  for (const { optional } of Object.values<{ optional: boolean }>(peerDependenciesMeta))
+    assert.equal(optional, true)
+})
+
+/** Lines that must compile, and lines that must not. */
+const TYPES = `import { useRef } from 'react'
+import { PowGate, type PowGateElement } from 'powgate-page/react'
+export function Good() {
+  const gate = useRef<PowGateElement>(null)
+  const own = useRef<PowGateElement>(null)
+  void gate.current?.execute()
+  return <form>
+    <PowGate ref={gate} siteKey="site_" endpoint="https://x.example" auto="focus" textIdle="Hello" className="a" onVerified={({ token }) => token.length} />
+    <pow-gate ref={own} site-key="site_" form="contact" id="a" invisible onverified={event => event.detail.token} />
+  </form>
+}
+// @ts-expect-error the site key is missing
+export const noKey = <PowGate endpoint="https://x.example" />
+// @ts-expect-error no such moment
+export const wrong = <PowGate siteKey="site_" endpoint="https://x.example" auto="never" />
+`
+
+test('types: the component, and the element in JSX with ref, form and events', () => {
+  writeFileSync(join(project, 'types.tsx'), TYPES)
+  const options =
+    '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler --jsx react-jsx'
+  const args = [
+    join(ROOT, 'node_modules/typescript/bin/tsc'),
+    ...options.split(' '),
+    '--types',
+    'react',
+    'types.tsx',
+  ]
+  const told = (() => {
+    try {
+      return execFileSync(process.execPath, args, { cwd: project, encoding: 'utf8' })
+    } catch (error) {
+      return String((error as { stdout: unknown }).stdout)
+    }
+  })()
+  assert.equal(told, '')
+})
+
+const form = (imports: string, more = '') => `${imports}
+import { useState } from 'react'
+import { PowGate } from 'powgate-page/react'
+export default function Contact() {
+  const [told, tell] = useState('')
+  const [count, press] = useState(0)
+  return <form action="${pages.origin()}/received" method="post">
+    <input name="name" defaultValue="" />
+    <PowGate siteKey="${site.siteKey}" endpoint="${gateway.origin()}" onVerified={({ token }) => tell(token)} ${more} />
+    <output>{told}</output>
+    <button type="button" onClick={() => press(count + 1)}>Hydrated {count}</button>
+    <button>Send</button>
+  </form>
+}
+`
+const LAYOUT = `export default function Layout({ children }) {
+  return <html lang="en"><head><script async src="${gateway.origin()}/widget.js" /></head><body>{children}</body></html>
+}
+`
+
+let origin = ''
+before(async () => {
+  await install()
+  const shop = join(project, 'shop')
+  for (const folder of ['app/new', 'pages']) mkdirSync(join(shop, folder), { recursive: true })
+  writeFileSync(join(shop, 'app/layout.jsx'), LAYOUT)
+  writeFileSync(join(shop, 'app/new/page.jsx'), form("'use client'"))
+  writeFileSync(join(shop, 'pages/old.jsx'), form('', 'auto="focus"'))
+  // Its bundler follows the links of \`node_modules\` only below this root. StrictMode is on as it is by default.
+  writeFileSync(
+    join(shop, 'next.config.js'),
+    "export default { turbopack: { root: '/' }, reactStrictMode: true }",
+  )
+  const { PATH, HOME } = process.env
+  const env = { PATH, HOME, NEXT_TELEMETRY_DISABLED: '1' }
+  await run(process.execPath, [NEXT, 'build', 'shop'], { cwd: project, env })
+  const port = String(await freePort())
+  const args = [NEXT, 'start', 'shop', '-H', '127.0.0.1', '-p', port]
+  const server = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'ignore', 'inherit'] })
+  leftovers.add({ stop: async () => void server.kill() })
+  origin = `http://127.0.0.1:${port}`
+  await eventually(60_000, 'Next.js answers', () => fetch(origin).catch(() => undefined))
+})
+
+async function send(page: Page): Promise<void> {
+  await page.click('text=Send')
+  const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
+  assert.equal(fields.get('name'), 'Ada')
+  assert.equal(fields.getAll('powgate-token').length, 1)
+}
+
+for (const path of ['/new', '/old'])
+  test(`Next.js, ${path}: hydrated late, onVerified is called, typed text stays, the form has the token`, async () => {
+    pages.forms.length = 0
+    const prepare = (page: Page) =>
+      page.route('**/_next/static/**', async route => {
+        await new Promise(resolve => setTimeout(resolve, 3000))
+        await route.continue()
+      })
+    // Scripts of the page come late; with the App Router the widget is there long before them, because its layout has the tag.
+    const { page, notes } = await visit(browser, 'about:blank', { prepare })
+    await page.goto(origin + path, { waitUntil: 'commit' })
+    await page.fill('input[name=name]', 'Ada')
+    await page.locator('pow-gate:state(verified)').waitFor()
+    await page.locator('output:not(:empty)').waitFor()
+    await page.click('text=Hydrated 0')
+    await page.locator('text=Hydrated 1').waitFor()
+    assert.equal(await page.inputValue('input[name=name]'), 'Ada')
+    assertQuiet(notes)
+    await send(page)
+  })
+
+test('the recipe for Playwright: with the test keys, one visitor sends the form and one is refused', async () => {
+  const page = formPage('site-key="site_TestAlwaysPasses000000"', {
+    script: `<script src="${gateway.origin()}/widget.js"></script>`,
+  })
+  pages.add('/contact', page)
+  pages.add('/received', '<!doctype html><html lang="en"><title>Received</title>thank you')
+  cpSync(join(ROOT, 'client/recipes/playwright.spec.js'), join(project, 'playwright.spec.js'))
+  const launchOptions = { executablePath: '/usr/bin/chromium' }
+  const config = { use: { launchOptions }, reporter: 'line' }
+  writeFileSync(join(project, 'playwright.config.js'), `export default ${JSON.stringify(config)}`)
+  const cli = join(PEERS, 'node_modules/@playwright/test/cli.js')
+  const { PATH, HOME } = process.env
+  const env = { PATH, HOME, PAGE_URL: `${pages.origin()}/contact` }
+  const { stdout } = await run(process.execPath, [cli, 'test'], { cwd: project, env })
+  assert.match(stdout, /2 passed/)
+})

@@ -1,0 +1,11 @@
+import { createElement, createRef, StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { PowGate } from '../../../client/page/react.js'
+import { app, host, note, siteKey } from './page.js'
+
+const passed = note('passed')
+const ref = createRef()
+window.resetCaptcha = () => ref.current.reset()
+const handlers = { onVerified: ({ token }) => passed(token), onExpired: note('expired') }
+const gate = createElement(PowGate, { ref, siteKey, endpoint: host, ...handlers })
+createRoot(app).render(createElement(StrictMode, null, gate))

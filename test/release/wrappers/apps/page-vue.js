@@ -1,0 +1,9 @@
+import { createApp, h, ref } from 'vue'
+import { PowGate } from '../../../client/page/vue.js'
+import { app, host, note, siteKey } from './page.js'
+
+const passed = note('passed')
+const gate = ref()
+window.resetCaptcha = () => gate.value.reset()
+const handlers = { onVerified: ({ token }) => passed(token), onExpired: note('expired') }
+createApp({ render: () => h(PowGate, { ref: gate, siteKey, endpoint: host, ...handlers }) }).mount(app)
