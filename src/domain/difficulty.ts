@@ -54,11 +54,9 @@ export function climbOf(
   traffic: Traffic,
   policy: DifficultyPolicy = DEFAULT_POLICY,
 ): Climb {
-  return {
-    requests: requestBits(address, policy),
-    failures: failureBits(address, policy),
-    ...trafficClimb(address.accepted, traffic, policy),
-  }
+  const { networks, site, network, isRepeat } = trafficClimb(address.accepted, traffic, policy)
+  const [requests, failures] = [requestBits(address, policy), failureBits(address, policy)]
+  return { requests, failures, networks, site, network, isRepeat }
 }
 
 export function difficultyOf({ base, min, max }: DifficultyBounds, climb: Climb): number {

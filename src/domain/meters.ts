@@ -276,10 +276,10 @@ export function trafficOf(
   const ageMs = all.atMs - all.sinceMs
   const { repeat, first } = siteRates(site)
   return {
-    networks: networks.map((meter, index) => ({
-      prefixBits: levels[index]!.prefixBits,
-      ...rounded(ratesOf(meter, ageMs, networkFastMs)),
-    })),
+    networks: networks.map((meter, index) => {
+      const { recent, usual, days } = rounded(ratesOf(meter, ageMs, networkFastMs))
+      return { prefixBits: levels[index]!.prefixBits, recent, usual, days }
+    }),
     all: rounded(ratesOf(all, ageMs, networkFastMs)),
     siteRepeat: rounded(repeat),
     siteFirst: rounded(first),

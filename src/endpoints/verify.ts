@@ -311,7 +311,8 @@ function signalsOf(
   const addressFailures = isOthers ? 1 : failures
   if (fingerprintAddresses === signals.fingerprintAddresses && addressFailures === signals.addressFailures)
     return signals
-  return { ...signals, fingerprintAddresses, addressFailures }
+  const { environment, solveTimeMs, elapsedMs, difficulty } = signals
+  return { environment, solveTimeMs, elapsedMs, difficulty, fingerprintAddresses, addressFailures }
 }
 
 function refused(reason: Reason): Attempt {

@@ -92,13 +92,14 @@ export class BridgedStore implements RequestStore {
     const decision = this.#admit(request, request.failed ? LogKind.failedVerification : LogKind.verification)
     if (decision.status !== 'admitted') return decision
     const { failures, accepted } = decision
-    const about = { status: 'admitted', failures, accepted, meters: undefined } as const
     const { spend } = request
-    if (spend === undefined) return { ...about, nonce: 'untouched' }
+    if (spend === undefined)
+      return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'untouched' }
     const now = Date.now()
-    if (this.#usedNonces.get(spend.nonce, now) !== undefined) return { ...about, nonce: 'used' }
+    if (this.#usedNonces.get(spend.nonce, now) !== undefined)
+      return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'used' }
     if (!this.#usedNonces.set(spend.nonce, true, spend.expiresAtMs, now)) return UNAVAILABLE
-    return { ...about, nonce: 'spent' }
+    return { status: 'admitted', failures, accepted, meters: undefined, nonce: 'spent' }
   }
 
   /** Unavailable if the worker has never reached the store, or its memory is full. */

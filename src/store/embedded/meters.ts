@@ -34,7 +34,7 @@ const reusedValue = Buffer.allocUnsafeSlow(RECORD_OFFSET + METER_BYTES)
 export class TransactionMeters {
   readonly #windows: Windows
   /** By the names of the shared ones, and the hexadecimal keys of networks. */
-  readonly #meters = new Map<string, Meter>()
+  #meters = new Map<string, Meter>()
   #monotonicMs = 0
   #wallMs = 0
   /** Networks that have no meter get none, so that meters alone never fill the files. */
@@ -45,7 +45,7 @@ export class TransactionMeters {
   }
 
   begin(monotonicMs: number, wallMs: number): void {
-    this.#meters.clear()
+    this.#meters = new Map() // not cleared, for the reason in requests.ts
     this.#monotonicMs = monotonicMs
     this.#wallMs = wallMs
   }

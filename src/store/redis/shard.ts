@@ -86,8 +86,11 @@ export class Shard {
   #place: Place | undefined
   readonly #serverClock = new ServerClock()
   #turn = new Turn()
-  /** Those whose operations have no answer yet, in the order of their start. */
-  readonly #flights = new Set<Flight>()
+  /**
+   * Those whose operations have no answer yet, in the order of their start. Not a set: V8 links the table of a set that changes to
+   * the next one, and once a table is old, it keeps all later ones alive, with the requests that they held.
+   */
+  readonly #flights: Flight[] = []
   /** The flights that wait for a connection. */
   #held: Flight[] = []
   #probeTimer: NodeJS.Timeout | undefined
@@ -155,11 +158,11 @@ export class Shard {
     if (turn.settles.length === 0) return
     this.#turn = new Turn()
     const flight: Flight = { turn, startedAtMs: performance.now(), place: undefined }
-    if (this.#flights.size >= FLIGHTS_MAX) {
+    if (this.#flights.length >= FLIGHTS_MAX) {
       settleAll(turn, undefined)
       return
     }
-    this.#flights.add(flight)
+    this.#flights.push(flight)
     this.#armDeadline(this.#options.deadlineMs)
     this.#launch(flight)
   }
@@ -211,7 +214,7 @@ export class Shard {
 
   #landed(flight: Flight, reply: unknown): void {
     this.#heardAtMs = performance.now()
-    if (!this.#flights.has(flight)) return
+    if (!this.#flights.includes(flight)) return
     if (!isReplyTo(flight.turn, reply)) {
       this.#failed(flight, new Error('a reply of unexpected length'))
       return
@@ -222,7 +225,7 @@ export class Shard {
   }
 
   #failed(flight: Flight, error: unknown): void {
-    if (!this.#flights.has(flight)) return
+    if (!this.#flights.includes(flight)) return
     const message = error instanceof Error ? error.message : String(error)
     if (DID_NOT_RUN.test(message)) {
       this.#hold(flight, message)
@@ -233,7 +236,7 @@ export class Shard {
   }
 
   #land(flight: Flight, reply: Buffer | undefined): void {
-    this.#flights.delete(flight)
+    this.#flights.splice(this.#flights.indexOf(flight), 1)
     const { turn } = flight
     this.#options.onCall?.(turn.settles.length, (performance.now() - turn.startedAtMs) / 1000)
     settleAll(turn, reply)
@@ -263,7 +266,8 @@ export class Shard {
     const wasUp = this.isUp
     this.isUp = false
     this.#place = undefined
-    for (const flight of this.#flights) this.#land(flight, undefined)
+    for (let flight = this.#flights[0]; flight !== undefined; flight = this.#flights[0])
+      this.#land(flight, undefined)
     const waiting = this.#turn
     this.#turn = new Turn()
     settleAll(waiting, undefined)
@@ -370,6 +374,6 @@ export class Shard {
     if (!wasUp) this.#options.onChange()
     const held = this.#held
     this.#held = []
-    for (const flight of held) if (this.#flights.has(flight)) this.#launch(flight)
+    for (const flight of held) if (this.#flights.includes(flight)) this.#launch(flight)
   }
 }
