@@ -6,7 +6,7 @@ import { get, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { dirname } from 'node:path'
 import { type Config, ConfigError, type Environment, gatherSettings, loadConfig } from '../config/config.ts'
-import { ListenError, type Place, tryPort } from '../config/ports.ts'
+import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
 import { type AddressSet, isLoopback, parseAddress } from '../domain/address.ts'
@@ -158,10 +158,10 @@ async function checkPorts(
 
 /** Whether the checked service itself listens on this port. Another program there is a problem. */
 async function isHeld(
-  place: Place,
+  place: ListenAddress,
   prefix: '' | 'POWGATE_ADMIN_',
   findings: CheckResults,
-  isOurs: (place: Place) => Promise<boolean>,
+  isOurs: (place: ListenAddress) => Promise<boolean>,
 ): Promise<boolean> {
   const error = await tryPort(place).then(
     () => undefined,
@@ -190,7 +190,7 @@ const ASK_MS = 3000
  * @param proxies addresses from which a connection starts with a PROXY protocol header
  * @returns undefined unless the answer is JSON
  */
-async function ask({ host, port }: Place, path: string, headers = {}, proxies?: AddressSet) {
+async function ask({ host, port }: ListenAddress, path: string, headers = {}, proxies?: AddressSet) {
   try {
     const socket = connect(port, host)
     await once(socket, 'connect')

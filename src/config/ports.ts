@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { Config } from './config.ts'
 
-export type Place = Pick<Config, 'host' | 'port'>
+export type ListenAddress = Pick<Config, 'host' | 'port'>
 
 const [ABOUT_PORT, ABOUT_HOST] = [/^(EADDRINUSE|EACCES)$/, /^(EADDRNOTAVAIL|EAFNOSUPPORT|ENOTFOUND)$/]
 
@@ -12,7 +12,11 @@ export class ListenError extends Error {
   override readonly name = 'ListenError'
 
   /** @param prefix of the variables that name the place */
-  constructor({ host, port }: Place, error?: NodeJS.ErrnoException, prefix: '' | 'POWGATE_ADMIN_' = '') {
+  constructor(
+    { host, port }: ListenAddress,
+    error?: NodeJS.ErrnoException,
+    prefix: '' | 'POWGATE_ADMIN_' = '',
+  ) {
     const { code = '', message = 'the address cannot be used or the port is taken' } = error ?? {}
     const names = ABOUT_PORT.test(code) ? ['PORT'] : ABOUT_HOST.test(code) ? ['HOST'] : ['HOST', 'PORT']
     const variables = names.map(name => prefix + name).join(', ')
@@ -26,7 +30,7 @@ export class ListenError extends Error {
  *
  * @returns the port: a free one if it is 0
  */
-export async function tryPort({ host, port }: Place): Promise<number> {
+export async function tryPort({ host, port }: ListenAddress): Promise<number> {
   const probe = createServer().listen({ host, port, exclusive: true })
   await once(probe, 'listening')
   const { port: taken } = probe.address() as AddressInfo

@@ -252,7 +252,7 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     ending?: Redeemed,
   ): void {
     const body = this.success(claims, caller.site)
-    exchange.answer({ status: 200, ...(ending && { ending }), body, headers: NO_HEADERS })
+    exchange.answer({ status: 200, ending, body, headers: NO_HEADERS })
   }
 }
 

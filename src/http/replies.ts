@@ -13,7 +13,7 @@ export type HeaderList = readonly (readonly [name: string, value: string])[]
 export interface Reply {
   readonly status: number
   /** undefined if there is nothing to tell of. */
-  readonly ending?: Ending
+  readonly ending?: Ending | undefined
   /** JSON. */
   readonly body: string
   readonly headers: HeaderList

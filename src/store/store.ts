@@ -229,11 +229,11 @@ export interface Store {
   /** One line for the log: engine and location, without credentials. */
   readonly description: string
   /** Rejects if it does not answer. */
-  look(): Promise<StoreLook>
+  look(): Promise<StoreStatus>
 }
 
 /** How the store looks from this host. */
-export interface StoreLook {
+export interface StoreStatus {
   /** By which this host's clock is ahead of the store's; of several servers, the one that is furthest off. */
   readonly clockAheadSeconds: number
   /** The policy of a server that may evict keys; undefined if none may, or none says. */

@@ -1,6 +1,6 @@
 /** What a worker notices about its store from one look to the next: its clock, and whether it evicts keys. */
 
-import type { Store, StoreLook } from './store.ts'
+import type { Store, StoreStatus } from './store.ts'
 
 /** The operator is told beyond the first, and again beyond the second, where refusals begin. */
 const APART_SECONDS = [1, 5] as const
@@ -14,7 +14,7 @@ export class StoreWatch {
   evictedKeys = 0
   readonly #store: Pick<Store, 'look'>
   readonly #tell: Tell
-  #last: StoreLook | undefined
+  #last: StoreStatus | undefined
 
   constructor(store: Pick<Store, 'look'>, tell: Tell) {
     this.#store = store
@@ -46,7 +46,7 @@ export class StoreWatch {
   }
 
   /** What a start finds is told by the start. */
-  #tellOfEviction({ evictsBy, evictedKeys }: StoreLook, last: StoreLook): void {
+  #tellOfEviction({ evictsBy, evictedKeys }: StoreStatus, last: StoreStatus): void {
     if (evictedKeys > last.evictedKeys)
       this.#tell(
         'error',

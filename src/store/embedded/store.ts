@@ -1,6 +1,6 @@
 /** The store on LMDB: no server, no set-up. All workers of one machine share the store, whose data survives restarts. */
 
-import type { Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
+import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { openState, type StateEnvironment } from './environment.ts'
 import { EmbeddedRecords } from './records.ts'
 import { type EmbeddedClocks, EmbeddedRequests, SYSTEM_CLOCKS } from './requests.ts'
@@ -71,7 +71,7 @@ export class EmbeddedStore implements Store {
     }
   }
 
-  async look(): Promise<StoreLook> {
+  async look(): Promise<StoreStatus> {
     return { clockAheadSeconds: 0, evictsBy: undefined, evictedKeys: 0 }
   }
 

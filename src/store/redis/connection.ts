@@ -12,7 +12,7 @@ export const CLUSTER_SLOTS = 16384
  * A connection to one server. An epoch that was read over a connection holds for that connection only. Calls go over this
  * connection and no other: redirections of a Cluster come back as errors.
  */
-export type Place = Redis
+export type Server = Redis
 
 /** Calls a command, and resolves with the reply as text. */
 export type Ask = (name: string, ...args: string[]) => Promise<unknown>
@@ -33,15 +33,15 @@ export interface Connection extends Link {
 interface Link {
   readonly isCluster: boolean
   /** The connection for calls of a hash slot; undefined if there is none now, or the slot's server is not known. */
-  placeOf(slot: number): Place | undefined
+  serverOf(slot: number): Server | undefined
   send(command: Command): Promise<unknown>
-  /** Finds out which server of a Cluster has a key now; `placeOf` then returns the connection to that server. */
+  /** Finds out which server of a Cluster has a key now; `serverOf` then returns the connection to that server. */
   locate(key: string): Promise<void>
   /** Calls the listener when calls may succeed again. */
   onReady(listener: () => void): void
-  onLost(listener: (place: Place) => void): void
+  onLost(listener: (server: Server) => void): void
   /** Ends a silent connection; a new one is made. */
-  drop(place: Place): void
+  drop(server: Server): void
   /** Ends a connection attempt for this slot that has taken too long. */
   unstick(slot: number): void
   /** The last connection error since the connection was last ready: one line without credentials. */
@@ -106,8 +106,8 @@ function asker(send: (command: Command) => Promise<unknown>, deadlineMs: number)
 }
 
 /** Asks one server. */
-export function askAt(place: Place, deadlineMs: number): Ask {
-  return asker(command => place.sendCommand(command) as Promise<unknown>, deadlineMs)
+export function askAt(server: Server, deadlineMs: number): Ask {
+  return asker(command => server.sendCommand(command) as Promise<unknown>, deadlineMs)
 }
 
 function connectRedis(target: RedisTarget, patience: number): Link {
@@ -133,12 +133,12 @@ function connectRedis(target: RedisTarget, patience: number): Link {
   })
   return {
     isCluster: false,
-    placeOf: () => (client.status === 'ready' ? client : undefined),
+    serverOf: () => (client.status === 'ready' ? client : undefined),
     send: command => client.sendCommand(command) as Promise<unknown>,
     locate: async () => {},
     onReady: listener => client.on('ready', listener),
     onLost: listener => client.on('close', () => listener(client)),
-    drop: place => place.disconnect(true),
+    drop: server => server.disconnect(true),
     // Not while ioredis asks the Sentinels: those queries have their own deadlines, and must not be interrupted.
     unstick: () => {
       if (client.status !== 'connect' || !isStuck(client.stream)) return
@@ -167,7 +167,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     redisOptions: dataOptions(target, patience),
   })
   const isStuck = stuckCheck(patience)
-  const dropped = new WeakSet<Place>()
+  const dropped = new WeakSet<Server>()
   const nodeOf = (slot: number): Redis | undefined => {
     const key = cluster.slots[slot]?.[0]
     if (key === undefined || cluster.status !== 'ready') return undefined
@@ -175,7 +175,7 @@ function connectCluster(target: RedisTarget, patience: number): Link {
   }
   return {
     isCluster: true,
-    placeOf: slot => {
+    serverOf: slot => {
       const node = nodeOf(slot)
       // A waiting connection connects when its first command is sent.
       return node?.status === 'ready' || node?.status === 'wait' ? node : undefined
@@ -187,9 +187,9 @@ function connectCluster(target: RedisTarget, patience: number): Link {
     onReady: listener => cluster.on('ready', listener),
     onLost: listener => cluster.on('-node', (node: Redis) => listener(node)),
     // Many shards may share this connection, and each `disconnect` adds a listener.
-    drop: place => {
-      if (!dropped.has(place)) place.disconnect()
-      dropped.add(place)
+    drop: server => {
+      if (!dropped.has(server)) server.disconnect()
+      dropped.add(server)
     },
     unstick: slot => {
       const node = nodeOf(slot)

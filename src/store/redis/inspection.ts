@@ -2,7 +2,7 @@
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
 import type { StoreCause } from '../../domain/reason-words.ts'
-import { type StoreListener, type StoreLook, StoreSetupError, type StoreTrouble } from '../store.ts'
+import { type StoreListener, StoreSetupError, type StoreStatus, type StoreTrouble } from '../store.ts'
 import { type Ask, CLUSTER_SLOTS, type Connection } from './connection.ts'
 
 const VERSION_MIN = [6, 2] as const
@@ -187,7 +187,7 @@ function clockAdvice(aheadSeconds: number): string[] {
 }
 
 /** One server. What it refuses to tell counts as well. */
-export async function lookAt(ask: Ask): Promise<StoreLook> {
+export async function lookAt(ask: Ask): Promise<StoreStatus> {
   const { maxmemory_policy: policy } = await infoOf(ask, 'memory')
   const { evicted_keys: evictedKeys = '0' } = await infoOf(ask, 'stats')
   const evictsBy = policy === 'noeviction' ? undefined : policy

@@ -206,7 +206,7 @@ const [PATIENT_MS, OPEN_MS] = [2000, 5000]
 
 /**
  * Sites, API keys and the audit log alone, for commands and the dashboard. No shard is used. A process that has no earlier
- * reply of a shard cannot tell an outage of all workers from a clock that was set (lua/answers.lua). Its call would replace
+ * reply of a shard cannot tell an outage of all workers from a clock that was set (lua/epoch.lua). Its call would replace
  * the shard's epoch.
  *
  * @throws StoreSetupError

@@ -3,7 +3,7 @@
  * visitor's address (an IPv4 /24, an IPv6 /48), or for a redemption by the site:
  *
  *   <prefix>:{<shard>}:epoch            random number that lasts as long as the shard's memory
- *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/answers.lua)
+ *   <prefix>:{<shard>}:look             the Redis process with that memory, and when it was last checked (lua/epoch.lua)
  *   <prefix>:{<shard>}:turns            how many turns have spent a nonce or redeemed a token, as an older copy of the data shows
  *   <prefix>:{<shard>}:l:<address>      address log, used nonces  60 s, or until a minute after the challenges' end
  *   <prefix>:{<shard>}:n:<nonce>        used nonce, only where an address may verify more than 64 times a minute

@@ -39,7 +39,7 @@ const OPERATIONS = load(
   'clock',
   'windows',
   'address-log',
-  'answers',
+  'epoch',
   'meters',
   'admit-challenge-1',
   'admit-solution-2',

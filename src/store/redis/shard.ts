@@ -5,18 +5,18 @@
  *
  *   enqueue ... enqueue -> (end of turn) -> call -> reply -> settle ... settle
  *                                             |
- *                                             +-> the call did not run: held, and sent again once the shard is found
+ *                                             +-> the call did not run: requeued, and sent again once the shard is found
  *                                             +-> deadline, error -> outcome of every operation unknown, shard down
  *
  * A shard is called only over the connection on which its epoch was read. When that connection breaks, or another server
  * serves the slot, a probe with the real script comes first. Every call finds out whether used nonces or redemption records
- * may have been lost (lua/answers.lua). While a shard is down, operations are refused at once, and probes are sent until one
+ * may have been lost (lua/epoch.lua). While a shard is down, operations are refused at once, and probes are sent until one
  * succeeds. Calls that may have run are never sent again.
  */
 
 import { randomInt } from 'node:crypto'
 import type { OnStoreCall } from '../store.ts'
-import { type Connection, type Place, patienceMs, slotOf, withDeadline } from './connection.ts'
+import { type Connection, patienceMs, type Server, slotOf, withDeadline } from './connection.ts'
 import { probeOperation } from './operations.ts'
 import { orByText, TURN } from './scripts.ts'
 import { epochOf, isReplyTo, type Operation, ServerClock, type Settle, settleAll, Turn } from './turn.ts'
@@ -37,28 +37,28 @@ interface ShardOptions {
 }
 
 /** A call under way. */
-interface Flight {
+interface PendingCall {
   readonly turn: Turn
   readonly startedAtMs: number
   /** The connection that the call was last sent over. */
-  place: Place | undefined
+  server: Server | undefined
 }
 
 /** Operations in one call, which occupies Redis for about half a millisecond. */
 const OPERATIONS_MAX = 128
 /** Unanswered calls; more of them would be a queue that only delays refusals. */
-const FLIGHTS_MAX = 256
-/** So soon each worker knows of what others redeemed; see lua/answers.lua. */
+const PENDING_MAX = 256
+/** So soon each worker knows of what others redeemed; see lua/epoch.lua. */
 const PROBE_WHEN_UP_MS = 250
 /** One probe in so many writes, as an append-only file keeps each write: a server that takes none is known within a second. */
 const PROBES_A_WRITE = 4
 const PROBE_WHEN_LOST_MS = 50
 /** While calls wait for the shard to be found. */
-const PROBE_WHEN_HELD_MS = 10
+const PROBE_WHEN_REQUEUED_MS = 10
 const LOCATE_MS_MAX = 2000
 /** Each costs one HMAC for a nonce that seems forged. */
 const FORMER_EPOCHS_MAX = 3
-/** The error of lua/answers.lua for a call whose expected time is not the server's. */
+/** The error of lua/epoch.lua for a call whose expected time is not the server's. */
 const OTHER_TIME = 'OTHERTIME '
 /** Errors of calls that did not run: a Cluster's redirections and temporary refusals, and this one. */
 const DID_NOT_RUN = /^(?:MOVED|ASK|TRYAGAIN|CLUSTERDOWN|OTHERTIME) /
@@ -70,7 +70,7 @@ export class Shard {
   formerEpochs: readonly number[] = []
   isUp = false
   #downSinceMs = performance.now()
-  /** Why the shard is down, or calls are held. */
+  /** Why the shard is down, or calls wait. */
   cause = 'no answer yet'
   readonly keyPrefix: string
   readonly #epochKey: string
@@ -83,19 +83,19 @@ export class Shard {
   readonly #connection: Connection
   readonly #options: ShardOptions
   /** The connection on which the epoch was read. */
-  #place: Place | undefined
-  readonly #serverClock = new ServerClock()
+  #server: Server | undefined
+  readonly #clock = new ServerClock()
   #turn = new Turn()
   /**
    * Those whose operations have no answer yet, in the order of their start. Not a set: V8 links the table of a set that changes to
    * the next one, and once a table is old, it keeps all later ones alive, with the requests that they held.
    */
-  readonly #flights: Flight[] = []
-  /** The flights that wait for a connection. */
-  #held: Flight[] = []
+  readonly #pending: PendingCall[] = []
+  /** The calls that wait for a connection. */
+  #requeued: PendingCall[] = []
   #probeTimer: NodeJS.Timeout | undefined
   /** The connection that was probed last, and when it last answered, or was first probed. */
-  #asked: Place | undefined
+  #asked: Server | undefined
   #heardAtMs = 0
   #isLocating = false
   #isDeadlineArmed = false
@@ -123,13 +123,13 @@ export class Shard {
   }
 
   connectionReady(): void {
-    if (!this.#closed && this.#place === undefined) this.#probe()
+    if (!this.#closed && this.#server === undefined) this.#probe()
   }
 
   /** A server that comes back may have lost its memory: no operation is sent before the epoch is known again. */
-  connectionLost(place: Place): void {
-    if (place === this.#asked) this.#asked = undefined
-    if (place === this.#place) this.#goDown('the connection was lost')
+  connectionLost(server: Server): void {
+    if (server === this.#asked) this.#asked = undefined
+    if (server === this.#server) this.#goDown('the connection was lost')
   }
 
   stop(): void {
@@ -157,53 +157,53 @@ export class Shard {
     const turn = this.#turn
     if (turn.settles.length === 0) return
     this.#turn = new Turn()
-    const flight: Flight = { turn, startedAtMs: performance.now(), place: undefined }
-    if (this.#flights.length >= FLIGHTS_MAX) {
+    const call: PendingCall = { turn, startedAtMs: performance.now(), server: undefined }
+    if (this.#pending.length >= PENDING_MAX) {
       settleAll(turn, undefined)
       return
     }
-    this.#flights.push(flight)
+    this.#pending.push(call)
     this.#armDeadline(this.#options.deadlineMs)
-    this.#launch(flight)
+    this.#send(call)
   }
 
-  #launch(flight: Flight): void {
-    const place = this.#place
-    if (place === undefined || this.#connection.placeOf(this.slot) !== place) {
-      this.#hold(flight, 'it is being looked for')
+  #send(call: PendingCall): void {
+    const server = this.#server
+    if (server === undefined || this.#connection.serverOf(this.slot) !== server) {
+      this.#requeue(call, 'it is being looked for')
       return
     }
-    flight.place = place
-    this.#call(flight.turn, place).then(
-      reply => this.#landed(flight, reply),
-      error => this.#failed(flight, error),
+    call.server = server
+    this.#call(call.turn, server).then(
+      reply => this.#answered(call, reply),
+      error => this.#failed(call, error),
     )
   }
 
   /** Keeps a call that did not run. The call is sent again once the shard is found, if that is before its deadline. */
-  #hold(flight: Flight, cause: string): void {
-    this.#held.push(flight)
+  #requeue(call: PendingCall, cause: string): void {
+    this.#requeued.push(call)
     this.cause = cause
-    if (this.#place === undefined) return
-    this.#place = undefined
+    if (this.#server === undefined) return
+    this.#server = undefined
     this.#probe()
   }
 
-  #call(turn: Turn, place: Place): Promise<unknown> {
-    const { checkedAt } = this.#serverClock
+  #call(turn: Turn, server: Server): Promise<unknown> {
+    const { checkedAt } = this.#clock
     const values = [
       this.#options.clock(),
       String(randomInt(2 ** 32)), // the next epoch, if the present one is over
-      place === this.#place ? checkedAt : '', // holds for the connection over which it was read
-      this.#serverClock.expected(),
-      String(this.#serverClock.turnsSeen),
+      server === this.#server ? checkedAt : '', // holds for the connection over which it was read
+      this.#clock.expected(),
+      String(this.#clock.turnsSeen),
       String(turn.meterCount),
       String(this.#options.shards),
     ]
     return orByText(TURN, async (how, code) => {
       const command = turn.call(how, code, [this.#epochKey, this.#processKey, this.#turnsKey], values)
       try {
-        return await place.sendCommand(command)
+        return await server.sendCommand(command)
       } catch (error) {
         // An error that the server itself sent is a sign of life too.
         if (error instanceof Error && error.name === 'ReplyError') this.#heardAtMs = performance.now()
@@ -212,32 +212,32 @@ export class Shard {
     })
   }
 
-  #landed(flight: Flight, reply: unknown): void {
+  #answered(call: PendingCall, reply: unknown): void {
     this.#heardAtMs = performance.now()
-    if (!this.#flights.includes(flight)) return
-    if (!isReplyTo(flight.turn, reply)) {
-      this.#failed(flight, new Error('a reply of unexpected length'))
+    if (!this.#pending.includes(call)) return
+    if (!isReplyTo(call.turn, reply)) {
+      this.#failed(call, new Error('a reply of unexpected length'))
       return
     }
     // A late reply over an abandoned connection has an outdated epoch.
-    if (flight.place === this.#place) this.#learn(reply, flight.startedAtMs)
-    this.#land(flight, reply)
+    if (call.server === this.#server) this.#learn(reply, call.startedAtMs)
+    this.#settle(call, reply)
   }
 
-  #failed(flight: Flight, error: unknown): void {
-    if (!this.#flights.includes(flight)) return
+  #failed(call: PendingCall, error: unknown): void {
+    if (!this.#pending.includes(call)) return
     const message = error instanceof Error ? error.message : String(error)
     if (DID_NOT_RUN.test(message)) {
-      this.#hold(flight, message)
+      this.#requeue(call, message)
       return
     }
-    this.#land(flight, undefined)
+    this.#settle(call, undefined)
     this.#goDown(message)
   }
 
-  #land(flight: Flight, reply: Buffer | undefined): void {
-    this.#flights.splice(this.#flights.indexOf(flight), 1)
-    const { turn } = flight
+  #settle(call: PendingCall, reply: Buffer | undefined): void {
+    this.#pending.splice(this.#pending.indexOf(call), 1)
+    const { turn } = call
     this.#options.onCall?.(turn.settles.length, (performance.now() - turn.startedAtMs) / 1000)
     settleAll(turn, reply)
   }
@@ -252,22 +252,22 @@ export class Shard {
 
   readonly #checkDeadline = (): void => {
     this.#isDeadlineArmed = false
-    const [oldest] = this.#flights
+    const [oldest] = this.#pending
     if (oldest === undefined) return
     const { deadlineMs } = this.#options
     const restMs = oldest.startedAtMs + deadlineMs - performance.now()
     if (restMs > 0) this.#armDeadline(restMs)
-    else this.#goDown(this.#held.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
+    else this.#goDown(this.#requeued.includes(oldest) ? this.cause : `no answer within ${deadlineMs} ms`)
   }
 
   /** The outcome of every operation under way is unknown from here on. Late replies count only as a sign of life. */
   #goDown(cause: string): void {
-    this.#held = []
+    this.#requeued = []
     const wasUp = this.isUp
     this.isUp = false
-    this.#place = undefined
-    for (let flight = this.#flights[0]; flight !== undefined; flight = this.#flights[0])
-      this.#land(flight, undefined)
+    this.#server = undefined
+    for (let call = this.#pending[0]; call !== undefined; call = this.#pending[0])
+      this.#settle(call, undefined)
     const waiting = this.#turn
     this.#turn = new Turn()
     settleAll(waiting, undefined)
@@ -288,48 +288,52 @@ export class Shard {
 
   /** Runs the real script, now and then with an operation that writes; its answer decides whether the shard is up. */
   readonly #probe = (): void => {
-    const place = this.#connection.placeOf(this.slot)
-    if (this.isUp && place !== undefined && place === this.#place) {
+    const server = this.#connection.serverOf(this.slot)
+    if (this.isUp && server !== undefined && server === this.#server) {
       this.#scheduleProbe(PROBE_WHEN_UP_MS)
       const writes = this.#probes++ % PROBES_A_WRITE === 0
       this.#add(writes ? this.#writingProbe : this.#probeOperation, () => {})
       return
     }
-    this.#scheduleProbe(this.#held.length > 0 ? PROBE_WHEN_HELD_MS : PROBE_WHEN_LOST_MS)
-    if (place === undefined) {
+    this.#scheduleProbe(this.#requeued.length > 0 ? PROBE_WHEN_REQUEUED_MS : PROBE_WHEN_LOST_MS)
+    if (server === undefined) {
       this.#connection.unstick(this.slot)
       this.#locate()
     } else {
       // As with the deadline, the sockets are read before silence is judged.
-      if (place === this.#asked) setImmediate(this.#checkSilence, place)
-      this.#probeAt(place)
+      if (server === this.#asked) setImmediate(this.#checkSilence, server)
+      this.#probeAt(server)
     }
   }
 
   /** Drops the connection to a server that has been silent for too long, which may be gone without having closed it. */
-  readonly #checkSilence = (place: Place): void => {
+  readonly #checkSilence = (server: Server): void => {
     const silentMs = performance.now() - this.#heardAtMs
-    if (this.#place !== undefined || place !== this.#asked || silentMs < patienceMs(this.#options.deadlineMs))
+    if (
+      this.#server !== undefined ||
+      server !== this.#asked ||
+      silentMs < patienceMs(this.#options.deadlineMs)
+    )
       return
     this.#heardAtMs = performance.now()
-    this.#connection.drop(place)
+    this.#connection.drop(server)
   }
 
-  #probeAt(place: Place): void {
-    if (place !== this.#asked) {
-      this.#asked = place
+  #probeAt(server: Server): void {
+    if (server !== this.#asked) {
+      this.#asked = server
       this.#heardAtMs = performance.now()
     }
     const turn = new Turn()
     turn.add(this.#writingProbe, () => {})
     const { deadlineMs } = this.#options
-    this.#call(turn, place).then(
+    this.#call(turn, server).then(
       reply => {
         this.#heardAtMs = performance.now()
         // While probes are answered too late, calls would be too: they would run, and be refused all the same.
         const isLate = this.#heardAtMs - turn.startedAtMs > deadlineMs
         if (isLate) this.cause = `no answer within ${deadlineMs} ms`
-        else if (isReplyTo(turn, reply)) this.#found(place, reply, turn.startedAtMs)
+        else if (isReplyTo(turn, reply)) this.#found(server, reply, turn.startedAtMs)
       },
       error => {
         const message = error instanceof Error ? error.message : String(error)
@@ -337,7 +341,7 @@ export class Shard {
         if (message.startsWith('MOVED ')) this.#locate()
         const isPrompt = performance.now() - turn.startedAtMs <= deadlineMs
         // Refused without delay, so this call was not late: the server's clock was set.
-        if (message.startsWith(OTHER_TIME) && isPrompt) this.#serverClock.forget()
+        if (message.startsWith(OTHER_TIME) && isPrompt) this.#clock.forget()
       },
     )
   }
@@ -361,19 +365,19 @@ export class Shard {
       this.#options.onForgotten()
     }
     this.epoch = epoch
-    this.#serverClock.learn(reply, askedAtMs)
+    this.#clock.learn(reply, askedAtMs)
   }
 
-  #found(place: Place, reply: Buffer, askedAtMs: number): void {
-    if (this.#closed || this.#place !== undefined || this.#connection.placeOf(this.slot) !== place) return
-    this.#place = place
+  #found(server: Server, reply: Buffer, askedAtMs: number): void {
+    if (this.#closed || this.#server !== undefined || this.#connection.serverOf(this.slot) !== server) return
+    this.#server = server
     this.#learn(reply, askedAtMs)
     this.#scheduleProbe(PROBE_WHEN_UP_MS)
     const wasUp = this.isUp
     this.isUp = true
     if (!wasUp) this.#options.onChange()
-    const held = this.#held
-    this.#held = []
-    for (const flight of held) if (this.#flights.includes(flight)) this.#launch(flight)
+    const requeued = this.#requeued
+    this.#requeued = []
+    for (const call of requeued) if (this.#pending.includes(call)) this.#send(call)
   }
 }

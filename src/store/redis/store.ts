@@ -1,7 +1,7 @@
 /** The store on Redis: its connection, its shards, and what is asked of them. */
 
 import { describeTarget, type RedisTarget } from '../../config/redis.ts'
-import type { Store, StoreListener, StoreLook, StoreTrouble } from '../store.ts'
+import type { Store, StoreListener, StoreStatus, StoreTrouble } from '../store.ts'
 import { askAt, type Connection, connect, shardTags } from './connection.ts'
 import { ShardHealth } from './health.ts'
 import { adviceOn, lookAt, troubleOf, untilUsable, versionOf } from './inspection.ts'
@@ -56,8 +56,8 @@ export class RedisStore implements Store {
     connection.onReady(() => {
       for (const shard of this.#shards) shard.connectionReady()
     })
-    connection.onLost(place => {
-      for (const shard of this.#shards) shard.connectionLost(place)
+    connection.onLost(server => {
+      for (const shard of this.#shards) shard.connectionLost(server)
     })
   }
 
@@ -98,12 +98,12 @@ export class RedisStore implements Store {
   }
 
   /** Asks every server that has a shard. */
-  async look(): Promise<StoreLook> {
-    const places = new Set(this.#shards.map(shard => this.#connection.placeOf(shard.slot)))
-    places.delete(undefined)
-    if (places.size === 0) throw new Error(this.health.cause())
+  async look(): Promise<StoreStatus> {
+    const servers = new Set(this.#shards.map(shard => this.#connection.serverOf(shard.slot)))
+    servers.delete(undefined)
+    if (servers.size === 0) throw new Error(this.health.cause())
     const { deadlineMs } = this.#options
-    const looks = await Promise.all([...places].map(place => lookAt(askAt(place!, deadlineMs))))
+    const looks = await Promise.all([...servers].map(server => lookAt(askAt(server!, deadlineMs))))
     const offsets = looks.map(({ clockAheadSeconds }) => clockAheadSeconds)
     return {
       clockAheadSeconds: offsets.reduce((far, next) => (Math.abs(next) > Math.abs(far) ? next : far), 0),

@@ -179,12 +179,12 @@ export function settleAll({ settles, metersOf }: Turn, reply: Buffer | undefined
 
 /** Times in replies are modulo this; see lua/clock.lua. */
 const CLOCK_WRAP_MS = 2 ** 24
-/** So long after a reply a caller can still say what time the server must have; see lua/answers.lua. */
+/** So long after a reply a caller can still say what time the server must have; see lua/epoch.lua. */
 const EXPECTS_MS_MAX = 3_600_000
 
 /**
  * The clock of a shard's server, by its last reply. Each call tells the server what its clock must show, so the server sees
- * whether its clock was set meanwhile; see lua/answers.lua.
+ * whether its clock was set meanwhile; see lua/epoch.lua.
  */
 export class ServerClock {
   /** When the server last checked its process, in milliseconds of its own clock; '' if unknown. */

@@ -1,7 +1,7 @@
 -- Runs every operation of one event-loop turn on one shard, in order. The operations' files come before this one.
 -- KEYS     shard epoch | the Redis process of that epoch, and when it was last checked | number of turns |
 --          meters, that of all traffic first | then the keys of each operation
--- ARGV     clock | new epoch | time of the last check of the process, from the last reply, or '' (see answers.lua) |
+-- ARGV     clock | new epoch | time of the last check of the process, from the last reply, or '' (see epoch.lua) |
 --          expected time: that time plus what has passed since by the caller's clock, and the reply's epoch, or '' |
 --          highest number of turns that the caller was ever answered | number of meters | number of shards |
 --          then each operation: its letter and its fields, big endian
