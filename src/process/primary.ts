@@ -73,6 +73,7 @@ export class Primary {
   start(plan: Plan): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#settled = () => {
+        if (this.#isDraining) return
         const problem = [...this.#workers].find(worker => worker.problem !== undefined)?.problem
         if (problem !== undefined) reject(new Error(problem))
         else if (this.isHealthy()) resolve()

@@ -76,6 +76,7 @@ export class WorkerProcess {
   problem: string | undefined
   readonly #worker: Worker
   readonly #listener: WorkerListener
+  #hasGreeted = false
   #hasGone = false
   /** Each checks whether the condition that it waits for holds. */
   readonly #waiting = new Set<() => void>()
@@ -102,6 +103,7 @@ export class WorkerProcess {
   leave(): void {
     if (this.isLeaving) return
     this.isLeaving = true
+    if (!this.#hasGreeted) return this.kill() // it has no settings yet, and would miss the message
     this.#send({ type: 'drain' })
     const timer = setTimeout(() => this.kill(), this.order.drainMs + KILL_GRACE_MS)
     this.untilGone().then(() => clearTimeout(timer))
@@ -179,6 +181,7 @@ export class WorkerProcess {
     this.silentChecks = 0
     switch (message.type) {
       case 'hello':
+        this.#hasGreeted = true
         this.build = { version: message.version ?? '', node: message.node ?? '', server: message.server }
         this.#send({ type: 'start', index: this.order.index, settings: this.order.settings })
         break

@@ -11,6 +11,8 @@ import type { PrimaryMessage, WorkerMessage } from './worker-process.ts'
 
 const READINESS_MS = 500
 const STATS_MS = 1000
+/** The primary process answers at once. */
+const ORDER_MS = 10_000
 
 type StartOrder = Extract<PrimaryMessage, { type: 'start' }>
 
@@ -55,7 +57,14 @@ export async function runWorker(): Promise<void> {
 
   const build = serverBuild()
   void tell({ type: 'hello', version: VERSION, node: process.version, server: build })
+  const unanswered = setTimeout(() => {
+    process.stderr.write(
+      'no primary process of powgate answers: start it as one process, which forks its own workers (pm2: without -i)\n',
+    )
+    process.exit(1)
+  }, ORDER_MS)
   const { index, settings } = await order
+  clearTimeout(unanswered)
   process.title = `powgate worker ${index}`
   try {
     const config = parseConfig(settings)

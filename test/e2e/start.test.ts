@@ -7,6 +7,7 @@ import { chmodSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'n
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readFirstKeys } from '../../src/sites/first-keys.ts'
 import { noteOutput } from '../harness/canaries.ts'
 import { Client } from '../harness/client.ts'
@@ -69,6 +70,50 @@ test('a misconfigured start lists every problem, each with its variable, and exi
     'POWGATE_SECRETS: needed with REDIS_URL; expected one or more secrets of at least 32 characters, separated by commas',
     '',
   ])
+})
+
+test('SIGTERM at any moment of a start, or while a worker is replaced, ends the service at once', async () => {
+  const end = async ({ child, ended, output }: ReturnType<typeof start>, when: string) => {
+    const startedAtMs = performance.now()
+    child.kill('SIGTERM')
+    const { code } = await ended
+    assert.ok(performance.now() - startedAtMs < 8000, when) // a worker that did not listen took 12 s
+    assert.ok(code === 0 || code === null, when)
+    assert.doesNotMatch(output().split('"stopping')[1] ?? '', /powgate listens/, when)
+  }
+  for (const ms of [200, 600, 900, 1200, 1500]) {
+    const env = {
+      PORT: String(await freePort()),
+      POWGATE_DATA_DIR: temporaryDir('stop'),
+      POWGATE_WORKERS: '2',
+    }
+    const started = start(env)
+    await sleep(ms)
+    await end(started, `${ms} ms after the start`)
+  }
+  const port = await freePort()
+  const started = start({ PORT: String(port), POWGATE_DATA_DIR: temporaryDir('stop'), POWGATE_WORKERS: '2' })
+  await eventually(30_000, 'it listens', () => started.output().includes('powgate listens'))
+  for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) started.child.kill(signal)
+  process.kill(listeningPids(port)[0]!, 'SIGKILL')
+  await eventually(5000, 'the replacement is forked', () => started.output().includes('it is replaced'))
+  await sleep(100)
+  await end(started, 'while a worker is replaced')
+  assert.equal((await started.ended).stderr.includes('Debugger'), false)
+})
+
+test('a cluster manager that starts it as its own worker (pm2 -i) gets one line and exit 1', async () => {
+  const script = `import cluster from 'node:cluster'
+    cluster.setupPrimary({ exec: process.argv[2] })
+    cluster.fork().on('exit', code => process.exit(code))`
+  const manager = join(temporaryDir('manager'), 'manager.mjs')
+  writeFileSync(manager, script)
+  const child = spawn(process.execPath, [manager, MAIN])
+  let stderr = ''
+  child.stderr.on('data', chunk => (stderr += chunk))
+  const [code] = await once(child, 'close')
+  assert.equal(code, 1)
+  assert.match(stderr, /^no primary process of powgate answers: .*pm2: without -i\)\n$/)
 })
 
 test('a start waits for Redis, says so, is not ready meanwhile, and gives up with one clear line', async () => {

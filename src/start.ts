@@ -1,0 +1,113 @@
+/** The primary process checks the configuration, prepares the store, and forks workers; signals end it. */
+
+import './process/supported-platform.ts'
+import cluster from 'node:cluster'
+import { metricsRoute } from './admin/metrics-route.ts'
+import { recordsRoute } from './admin/records-route.ts'
+import { startAdminServer } from './admin/server.ts'
+import { type Config, ConfigError, gatherSettings, localUrl, parseConfig } from './config/config.ts'
+import { ListenError, tryPort } from './config/ports.ts'
+import { secretTexts } from './config/secrets.ts'
+import { dashboard } from './dashboard/start.ts'
+import { createLogger, type Logger, logDestination, logLinesLost } from './log/logger.ts'
+import { Totals } from './metrics/totals.ts'
+import { Hosts } from './process/hosts.ts'
+import { Lifecycle } from './process/lifecycle.ts'
+import { Primary } from './process/primary.ts'
+import { SiteKeeper } from './process/site-keeper.ts'
+import { runWorker } from './process/worker.ts'
+import { prepareStart } from './sites/first-start.ts'
+import { StoreSetupError } from './store/store.ts'
+
+async function runPrimary(): Promise<void> {
+  process.title = 'powgate primary'
+  for (const out of [process.stdout, process.stderr]) out.on('error', () => {}) // a first start's text may meet a full disk
+  try {
+    const { values, problems } = gatherSettings(process.env)
+    const loaded = parseConfig(values, problems)
+    const output = await logDestination(loaded.logFormat)
+    const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
+    const keeper = new SiteKeeper(log)
+    const hosts = new Hosts(log)
+    const totals = new Totals(() => ({
+      logLinesLost: logLinesLost(),
+      sitesLost: keeper.lost,
+      hostsDiffer: hosts.differences.length,
+    }))
+    // Loaded with the embedded store only, because lmdb does not exist for every platform.
+    const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
+    const primary = new Primary(log, totals, () =>
+      endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
+    )
+    const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
+    // Before the store is opened: a start that cannot listen makes no site and prints no key.
+    const claimed = { ...loaded, port: await claimPort(loaded) }
+    // Before the wait for the store: meanwhile the admin port reports that the service is not ready.
+    const routes = [
+      metricsRoute(totals, primary),
+      recordsRoute(keeper),
+      ...dashboard(claimed, totals, primary, hosts),
+    ]
+    await startAdminServer(claimed, primary, routes, log)
+    for (const warning of loaded.warnings) log.warn(warning)
+    const { store, demo } = await prepareStart(claimed, log, totals)
+    const joined = await hosts.join(claimed, values.POWGATE_REDIS_SHARDS !== undefined)
+    const config: Config = { ...joined, demo }
+    await primary.start({ config, settings: values }).catch(error => {
+      throw new StoreSetupError((error as Error).message)
+    })
+    const { host, port, workers } = config
+    if (demo === 'on') log.info(`the demo page is at ${localUrl(config)}/demo`)
+    log.info({ host, port, workers, store }, `powgate listens on ${localUrl(config)}`)
+    lifecycle.started({ config, settings: values })
+  } catch (error) {
+    exitWithProblems(error)
+  }
+}
+
+/** The workers of a primary process that was killed need a moment to end. */
+const CLAIM_MS = 1500
+const CLAIM_RETRY_MS = 100
+
+/**
+ * Finds the port that all workers will share. Workers set SO_REUSEPORT, so only a listener without that option fails when
+ * another service has the port.
+ */
+async function claimPort(config: Config): Promise<number> {
+  const giveUpAt = performance.now() + CLAIM_MS
+  for (;;) {
+    try {
+      return await tryPort(config)
+    } catch (error) {
+      const isTaken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+      if (!isTaken || performance.now() > giveUpAt) throw new ListenError(config, error as Error)
+      await new Promise(resolve => setTimeout(resolve, CLAIM_RETRY_MS))
+    }
+  }
+}
+
+const INSPECTION_PAUSE_MS = 30_000
+let nextInspectionMs = 0
+
+/** Ends the service, whose workers would crash again and again. The next start repairs what it can, or says what to do. */
+function endIfDamaged(primary: Primary, log: Logger, inspect: () => string | undefined): void {
+  // An inspection of large files takes long, and workers may crash for other reasons.
+  if (performance.now() < nextInspectionMs) return
+  const problem = inspect()
+  nextInspectionMs = performance.now() + INSPECTION_PAUSE_MS
+  if (problem === undefined) return
+  log.fatal({ problem }, 'the data are damaged, powgate ends')
+  primary.killAll()
+  process.exit(1)
+}
+
+function exitWithProblems(error: unknown): never {
+  const isExpected = [ConfigError, StoreSetupError, ListenError].some(type => error instanceof type)
+  const { message, stack } = error as Error
+  process.stderr.write(`${isExpected ? message : (stack ?? error)}\n`)
+  process.exit(1)
+}
+
+// Last, so that every constant above is initialised.
+if (cluster.isWorker) await runWorker()
+else await runPrimary()
