@@ -10,6 +10,7 @@ import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
+import type { KnownRecords } from './domain/site.ts'
 import type { Service } from './endpoints/service.ts'
 import { findWidget, widgetRoutes } from './http/assets.ts'
 import type { ContentRoute } from './http/content.ts'
@@ -35,12 +36,22 @@ export interface Server {
   readonly stats: Stats
   /** Why requests would not be answered with the store's help; undefined if they would. */
   trouble(): StoreTrouble | undefined
+  /** Makes records known that the store has lost. */
+  adopt(lost: KnownRecords): void
   /** Stops accepting connections, lets requests finish and connections end, and closes everything. */
   drain(): Promise<void>
 }
 
-/** @throws StoreSetupError or ListenError */
-export async function startServer(config: Config, log: Logger, workerIndex: number): Promise<Server> {
+/**
+ * @param lost records that the store lacks; undefined from a primary process of another version
+ * @throws StoreSetupError or ListenError
+ */
+export async function startServer(
+  config: Config,
+  log: Logger,
+  workerIndex: number,
+  lost?: KnownRecords,
+): Promise<Server> {
   const stats = new Stats({
     logLinesLost,
     storeTrouble: () => store.trouble(),
@@ -62,6 +73,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   const hidden = config.demo === 'on' ? undefined : DEMO_SITE_KEY
   const now = () => performance.now()
   const directory = new SiteDirectory(store.sites, now, config.testKeys, hidden)
+  if (lost !== undefined) directory.adopt(lost)
   const service = composeService(config, store, directory)
   const gate = overloadGate(config, log)
   const host = hostOf(config, log, gate, { stats, eventLog, recorder })
@@ -83,6 +95,7 @@ export async function startServer(config: Config, log: Logger, workerIndex: numb
   return {
     stats,
     trouble: () => store.trouble(),
+    adopt: records => directory.adopt(records),
     drain: async () => {
       await listener.close()
       host.isDraining = true

@@ -39,6 +39,7 @@ async function runPrimary(): Promise<void> {
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
     )
+    keeper.onLost = records => primary.lost(records)
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
     const claimed = { ...loaded, port: await claimPort(loaded) }

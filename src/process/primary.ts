@@ -8,6 +8,7 @@
  */
 
 import type { Config, SettingValues } from '../config/config.ts'
+import type { KnownRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
 import { type WorkerListener, WorkerProcess } from './worker-process.ts'
@@ -58,6 +59,7 @@ export class Primary {
   #slots: Slot[] = []
   /** All running worker processes, draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
+  #lost: KnownRecords = { sites: [], apiKeys: [] }
   #isUnready = false
   #isDraining = false
   #settled: (() => void) | undefined
@@ -102,6 +104,12 @@ export class Primary {
   async askStats(): Promise<void> {
     const ask = ++this.#lastAsk
     await Promise.all([...this.#workers].map(worker => worker.askStats(ask, ASK_STATS_MS)))
+  }
+
+  /** Records that the store lacks from now on: workers serve them, also those that start later. */
+  lost(records: KnownRecords): void {
+    this.#lost = records
+    for (const worker of this.#workers) worker.tellLost()
   }
 
   workersWanted(): number {
@@ -214,7 +222,8 @@ export class Primary {
       gone: (worker, code, signal) => this.#onGone(slot, worker, code, signal),
       unreachable: error => this.#log.warn({ problem: error.message }, 'cannot talk to a worker'),
     }
-    const order = { index: slot.index, settings: decided, drainMs: config.drainMs }
+    const lost = () => this.#lost
+    const order = { index: slot.index, settings: decided, lost, drainMs: config.drainMs }
     const worker = new WorkerProcess(order, listener)
     this.#workers.add(worker)
     return worker

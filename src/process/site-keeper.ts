@@ -23,6 +23,9 @@ export class SiteKeeper {
   #store: { close(): Promise<void> } | undefined
   #directory: SiteDirectory | undefined
   #hadLost = false
+  #lostNow = 0
+  /** Called with the records that Redis lacks, before that is told. */
+  onLost: (records: KnownRecords) => void = () => {}
 
   constructor(log: Logger) {
     this.#log = log
@@ -31,7 +34,7 @@ export class SiteKeeper {
   /** Number of sites and API keys that Redis lacked when they were last read. */
   get lost(): number {
     const { sites, apiKeys } = lostOf(this.#directory)
-    return sites + apiKeys
+    return sites.length + apiKeys.length
   }
 
   /** From now on reads the store of this configuration. What another server had is known on. */
@@ -63,7 +66,7 @@ export class SiteKeeper {
       const directory = directoryOf(store, this.#directory?.known)
       await directory.refresh()
       const { sites, apiKeys } = lostOf(directory)
-      return sites + apiKeys
+      return sites.length + apiKeys.length
     })
   }
 
@@ -86,28 +89,31 @@ export class SiteKeeper {
 
   #tell(): void {
     const lost = lostOf(this.#directory)
-    const hasLost = lost.sites + lost.apiKeys > 0
+    const lostNow = lost.sites.length + lost.apiKeys.length
+    if (lostNow !== this.#lostNow) this.onLost(lost)
+    this.#lostNow = lostNow
+    const hasLost = lostNow > 0
     if (hasLost === this.#hadLost) return
     this.#hadLost = hasLost
     const text = hasLost
-      ? 'the store has lost sites or API keys, or has older copies of them; workers serve what they know, and new workers would refuse them or serve the older ones: restart nothing before they are restored'
+      ? 'the store has lost sites or API keys, or has older copies of them; all workers serve them from memory, and a restart would refuse them or serve the older ones: restart nothing before they are restored'
       : 'the store has all sites and API keys again'
-    this.#log[hasLost ? 'error' : 'info'](hasLost ? { ...lost, ids: this.#lostIds() } : lost, text)
+    const counts = { sites: lost.sites.length, apiKeys: lost.apiKeys.length }
+    this.#log[hasLost ? 'error' : 'info'](hasLost ? { ...counts, ids: this.#lostIds() } : counts, text)
   }
 }
 
 function directoryOf(store: SiteStore, known: KnownRecords = { sites: [], apiKeys: [] }): SiteDirectory {
-  const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
+  const directory = new SiteDirectory(store, () => performance.now(), false)
   directory.adopt(known)
   return directory
 }
 
 /** Without the demo page's, which each start makes anew. */
-function lostOf(directory: SiteDirectory | undefined): { readonly sites: number; readonly apiKeys: number } {
+function lostOf(directory: SiteDirectory | undefined): KnownRecords {
   const { sites, apiKeys } = directory?.lost ?? { sites: [], apiKeys: [] }
-  const count = (records: readonly { readonly siteKey: string }[]) =>
-    records.filter(({ siteKey }) => siteKey !== DEMO_SITE_KEY).length
-  return { sites: count(sites), apiKeys: count(apiKeys) }
+  const isKept = ({ siteKey }: { readonly siteKey: string }) => siteKey !== DEMO_SITE_KEY
+  return { sites: sites.filter(isKept), apiKeys: apiKeys.filter(isKept) }
 }
 
 async function reading<Result>(config: Config, read: (store: SiteStore) => Promise<Result>): Promise<Result> {

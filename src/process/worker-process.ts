@@ -2,6 +2,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
+import type { KnownRecords } from '../domain/site.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
 import type { StoreTrouble } from '../store/store.ts'
@@ -22,7 +23,9 @@ export type WorkerMessage =
 
 export type PrimaryMessage =
   /** The worker's index, 0 to workers - 1 (the same for its successor), and the settings that the primary process decided. */
-  | { readonly type: 'start'; readonly index: number; readonly settings: SettingValues }
+  | ({ readonly type: 'start'; readonly lost: KnownRecords } & Pick<WorkerOrder, 'index' | 'settings'>)
+  /** The store has lost these records: the worker serves them from memory. */
+  | { readonly type: 'lost'; readonly lost: KnownRecords }
   | { readonly type: 'ask-stats'; readonly ask: number }
   | { readonly type: 'drain' }
 
@@ -36,6 +39,8 @@ export interface Build {
 export interface WorkerOrder {
   readonly index: number
   readonly settings: SettingValues
+  /** What the store has lost, as far as the primary process knows by now. */
+  readonly lost: () => KnownRecords
   /** How long the worker may take to end. */
   readonly drainMs: number
 }
@@ -167,6 +172,14 @@ export class WorkerProcess {
     })
   }
 
+  #greet({ index, settings, lost }: WorkerOrder): void {
+    this.#send({ type: 'start', index, settings, lost: lost() })
+  }
+
+  tellLost(): void {
+    if (this.#hasGreeted) this.#send({ type: 'lost', lost: this.order.lost() })
+  }
+
   #changed(): void {
     for (const look of [...this.#waiting]) look()
   }
@@ -183,7 +196,7 @@ export class WorkerProcess {
       case 'hello':
         this.#hasGreeted = true
         this.build = { version: message.version ?? '', node: message.node ?? '', server: message.server }
-        this.#send({ type: 'start', index: this.order.index, settings: this.order.settings })
+        this.#greet(this.order)
         break
       case 'stats':
         this.#listener.stats(this, message.snapshot)

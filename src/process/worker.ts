@@ -38,6 +38,9 @@ export async function runWorker(): Promise<void> {
         case 'start':
           resolve(message)
           break
+        case 'lost':
+          server?.adopt(message.lost)
+          break
         case 'ask-stats':
           void tellStats(message.ask)
           break
@@ -63,7 +66,7 @@ export async function runWorker(): Promise<void> {
     )
     process.exit(1)
   }, ORDER_MS)
-  const { index, settings } = await order
+  const { index, settings, lost } = await order
   clearTimeout(unanswered)
   process.title = `powgate worker ${index}`
   try {
@@ -73,7 +76,7 @@ export async function runWorker(): Promise<void> {
     const log = createLogger(config.logLevel, { worker: index }, secrets, output)
     endOnFault(log)
     if (!build.isKnown) log.warn(build, UNKNOWN_BUILD)
-    server = await startServer(config, log, index)
+    server = await startServer(config, log, index, lost)
   } catch (error) {
     await tell({ type: 'setup-failed', line: error instanceof Error ? error.message : String(error) })
     process.exit(1)

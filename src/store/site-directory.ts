@@ -33,24 +33,15 @@ export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
-  readonly #learnsAll: boolean
   #revision: number | undefined
   #isLoaded = false
 
   /**
    * @param hasTestKeys whether the published test keys are known, which the store never sees
    * @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site
-   * @param learnsAll whether records that are new after the first reading become known before somebody asks for them
    */
-  constructor(
-    store: SiteStore,
-    now: () => number,
-    hasTestKeys: boolean,
-    hiddenSiteKey?: string,
-    learnsAll = false,
-  ) {
+  constructor(store: SiteStore, now: () => number, hasTestKeys: boolean, hiddenSiteKey?: string) {
     this.#store = store
-    this.#learnsAll = learnsAll
     const readSite = async (siteKey: string) => {
       const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -90,11 +81,7 @@ export class SiteDirectory {
       // What was known before the first answer may have changed meanwhile.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshKnown(), this.apiKeys.refreshKnown()])
-      const learns = this.#learnsAll || !this.#isLoaded
-      await Promise.all([
-        this.sites.refresh(changes.siteKeys, learns),
-        this.apiKeys.refresh(changes.apiKeyIds, learns),
-      ])
+      await Promise.all([this.sites.refresh(changes.siteKeys), this.apiKeys.refresh(changes.apiKeyIds)])
       this.#revision = changes.revision
       if (changes.revision === since) break
     }
@@ -183,13 +170,13 @@ export class RecordCache<Thing> {
   }
 
   /**
-   * Reads known records anew, and others if they are to be learned and there is room. Nothing is ever deleted from a store
+   * Reads known records anew, and new ones if there is room. Nothing is ever deleted from a store
    * (sites are disabled, keys revoked). So a missing record was lost with the store's memory, and its last known copy stays in
    * use. A record that cannot be read is tried again with the next call, and holds up no other.
    */
-  async refresh(keys: readonly string[], learns = false): Promise<void> {
+  async refresh(keys: readonly string[]): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
-    let room = learns ? KNOWN_MAX - this.#known.size : 0
+    let room = KNOWN_MAX - this.#known.size
     const wanted = keys.filter(key => this.#known.has(key) || room-- > 0)
     this.#unread = await this.#readAnew([...new Set([...this.#unread, ...wanted])])
   }

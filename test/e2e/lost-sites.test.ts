@@ -67,9 +67,18 @@ async function untilLost(observed: Observed, count: number): Promise<void> {
 test('FLUSHALL under load: served from memory, told, and a roll is refused without a refused request', async context => {
   const service = await start(context)
   const { redis, pid } = service.service
+  const late = await service.service.createSite() // nobody asks for it before it is lost
+  await pause(1500)
   await redis!.ask('flushall')
-  await untilLost(service, 4) // two sites and their API keys, of which a worker has used one each
+  await untilLost(service, 6) // three sites and their API keys, of which a worker has used one each
   await eventually(PATIENCE_MS, 'told', () => linesOf(service, LOST_LINE).length === 1)
+  const client = new Client(service.service.url)
+  const asksAll = async () => {
+    for (let count = 0; count < CONNECTIONS; count++)
+      for (const { siteKey } of [late, service.unused])
+        assert.equal((await client.challenge(siteKey, { from: freshAddress() })).status, 200)
+  }
+  await asksAll()
   await service.load.stop() // what was issued before is refused: its marks are lost
 
   const load = await service.newLoad()
@@ -88,7 +97,7 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.deepEqual(childPids(pid), pids, 'the same workers')
 
   for (const worker of pids) process.kill(worker, 'SIGKILL')
-  assert.equal(await lostOf(service), 4)
+  assert.equal(await lostOf(service), 6)
   await eventually(PATIENCE_MS, 'replaced', () => !childPids(pid).some(child => pids.includes(child)))
   await eventually(
     PATIENCE_MS,
@@ -96,7 +105,8 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
     async () => (await call(`${service.adminUrl}/readyz`)).status === 200,
   )
   await pause(1500) // workers report once a second
-  assert.equal(await lostOf(service), 4, 'though no worker knows them')
+  assert.equal(await lostOf(service), 6)
+  await asksAll() // the primary process has told the new workers
 
   // The way back: what the service knows becomes a file, and the file's sites and keys are written again.
   const powgate = new Powgate({ REDIS_URL: redis!.url, POWGATE_ADMIN_PORT: new URL(service.adminUrl).port })
@@ -109,7 +119,6 @@ test('FLUSHALL under load: served from memory, told, and a roll is refused witho
   assert.equal(JSON.parse(again.out).apiKeysAdded, undefined, 'a second time adds nothing')
   process.kill(pid, 'SIGHUP')
   await eventually(PATIENCE_MS, 'a roll', () => linesOf(service, ROLLED_LINE).length === 1)
-  const client = new Client(service.service.url)
   const { siteKey, apiKey } = service.site
   assert.equal(
     (await client.verifyToken(apiKey, { token: await client.token(siteKey) })).status,
