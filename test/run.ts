@@ -20,6 +20,7 @@ const FAILURE_LINES = 40
 const REST = [
   'check/check.test.ts',
   'cli/try.test.ts',
+  'client/page.test.ts',
   'client/recipes.test.ts',
   'bench',
   'contract/hosts.test.ts',
@@ -43,6 +44,7 @@ const REST = [
   'widget/engines.test.ts',
   'widget/errors.test.ts',
   'widget/markup.test.ts',
+  'widget/pages.test.ts',
   'widget/send-table.test.ts',
   'widget/send.test.ts',
   'widget/solvers.test.ts',

@@ -77,7 +77,7 @@ for (const engine of DRIVEN_ENGINES) {
     }
 
     async function untilState(state: string, element = GATE): Promise<void> {
-      const isIn = () => browser.evaluate(`${element}?.getAttribute('state') === '${state}'`)
+      const isIn = () => browser.evaluate(`${element}?.state === '${state}'`)
       await eventually(60_000, `${engine}: ${state}`, isIn)
     }
 
@@ -115,6 +115,22 @@ for (const engine of DRIVEN_ENGINES) {
       await untilState('working')
       await browser.click(SEND)
       assert.equal(pages.forms.length, 0)
+      await assertPosted()
+    })
+
+    test('a page that others wrote: a script requests the submission, moves the form, and sends it twice', async () => {
+      gateway.fail({ path: '/challenge', delayMs: 1500 })
+      await open({ attributes: 'auto="submit"' })
+      await browser.evaluate('document.forms[0].requestSubmit()')
+      await untilState('working')
+      await browser.evaluate('document.body.prepend(document.forms[0])')
+      await assertPosted()
+
+      await open()
+      await untilState('verified')
+      assert.equal(await browser.evaluate(`${GATE}.matches(':state(verified)')`), true)
+      assert.equal(await browser.evaluate(`${GATE}.querySelector('input').value === ${GATE}.token`), true)
+      await browser.evaluate(`${SEND}.click() ?? ${SEND}.click()`)
       await assertPosted()
     })
 
