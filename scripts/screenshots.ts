@@ -7,12 +7,11 @@
 
 import { mkdirSync } from 'node:fs'
 import { freshFingerprint } from '../test/contract/support.ts'
-import { LOAD_ENV, SiteLoad } from '../test/dashboard/load.ts'
 import { launchBrowser, openPage } from '../test/harness/browser.ts'
-import { Client } from '../test/harness/client.ts'
+import { Client, HONEST_ENVIRONMENT } from '../test/harness/client.ts'
 import { freshAddress } from '../test/harness/http.ts'
 import { freePort } from '../test/harness/ports.ts'
-import { TestService } from '../test/harness/service.ts'
+import { TestService, type TestSite } from '../test/harness/service.ts'
 
 const LOAD_SECONDS = 300
 /** Of the load's rise and fall. */
@@ -20,36 +19,42 @@ const WAVE_MS = 100_000
 const images = new URL('../docs/images/', import.meta.url).pathname
 const adminPort = await freePort()
 const service = await TestService.start('embedded', {
-  ...LOAD_ENV,
+  POWGATE_LIMIT_CHALLENGE_ADDRESS_SITE: '5',
   POWGATE_ADMIN_PORT: String(adminPort),
   POWGATE_DEMO: 'on',
   POWGATE_LIMIT_REDEEM_API_KEY: '10000',
 })
 const client = new Client(service.url)
 
-/** One visitor, from the challenge to the redemption. */
-async function visit({ site }: SiteLoad): Promise<void> {
+const DRIVEN = { ...HONEST_ENVIRONMENT, webdriver: true, swiftShader: true }
+
+/** One visitor, from the challenge to so many redemptions, of which the first succeeds. */
+async function visit({ siteKey, apiKey }: TestSite, redemptions: number, environment = HONEST_ENVIRONMENT) {
   const from = { from: freshAddress() }
-  const solution = await client.solved(site.siteKey, from, { fingerprintHash: freshFingerprint() })
-  const { token } = (await client.verify(site.siteKey, solution, from)).json
-  await client.verifyToken(site.apiKey, { token, expectedIp: from.from }, { from: freshAddress() })
+  const own = { fingerprintHash: freshFingerprint(), environment }
+  const { token } = (await client.verify(siteKey, await client.solved(siteKey, from, own), from)).json
+  for (let count = 0; count < redemptions; count++)
+    await client.verifyToken(apiKey, { token, expectedIp: from.from }, { from: freshAddress() })
 }
 
 /** Visitors of three sites. Most pass, some fail, some are refused, and some never come back with their token. */
 async function load(seconds: number): Promise<void> {
   const sites = await Promise.all(
-    ['shop.example', 'forum.example', 'news.example'].map(name => SiteLoad.create(service, name)),
+    ['shop.example', 'forum.example', 'news.example'].map(name =>
+      service.createSite({ name, difficulty: { base: 16, min: 16, max: 28 } }),
+    ),
   )
   const startedAtMs = performance.now()
   const sinceMs = () => performance.now() - startedAtMs
   const visitors = sites.map(async (site, index) => {
     for (let round = 0; sinceMs() < seconds * 1000; round++) {
-      for (let visits = index; visits < 3; visits++) await visit(site)
-      if (round % 3 === index) await site.failures(1)
-      if (round % 7 === index) await site.passes(1)
-      if (round % 11 === index) await site.refusals(1)
-      if (round % 13 === index) await site.redemptions(1)
-      if (round % 40 === index) await site.limited(2)
+      for (let visits = index; visits < 3; visits++) await visit(site, 1)
+      if (round % 3 === index) await visit(site, 0, DRIVEN)
+      if (round % 7 === index) await visit(site, 0)
+      if (round % 13 === index) await visit(site, 2)
+      const from = freshAddress()
+      if (round % 40 === index)
+        for (let count = 0; count < 7; count++) await client.challenge(site.siteKey, { from })
       const pauseMs = 900 + 700 * Math.sin((sinceMs() / WAVE_MS) * 2 * Math.PI)
       await new Promise(resolve => setTimeout(resolve, pauseMs))
     }

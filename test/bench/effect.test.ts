@@ -1,7 +1,7 @@
 /** The simulator of attackers and people: it decides by the service's rules, repeats itself, and draws what theory says. */
 
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { compareWithService } from '../../bench/effect/against-service.ts'
 import { aimRows } from '../../bench/effect/aims.ts'
@@ -15,25 +15,6 @@ import { baseOf, type DeviceClass } from '../../src/domain/solve-time.ts'
 import { UsageError } from '../harness/command-line.ts'
 
 const ROOT = new URL('../..', import.meta.url)
-const POLICY = 'difficulty policy meters limits score fingerprints nonce address-log'.split(' ')
-
-test('no rule of the policy is written a second time in the simulator', () => {
-  const names = POLICY.flatMap(module => {
-    const text = readFileSync(new URL(`src/domain/${module}.ts`, ROOT), 'utf8')
-    return [...text.matchAll(/^(?:export )?(?:const|function|class) (\w+)/gm)].map(([, name]) => name!)
-  })
-  assert.ok(names.includes('difficultyOf') && names.includes('DEFAULT_POLICY'))
-  const folder = new URL('bench/effect/', ROOT)
-  for (const file of readdirSync(folder).filter(name => name.endsWith('.ts'))) {
-    const text = readFileSync(new URL(file, folder), 'utf8')
-    const defined = [...text.matchAll(/^(?:export )?(?:const|function|class) (\w+)/gm)].map(
-      ([, name]) => name!,
-    )
-    const copied = defined.filter(name => names.includes(name) && !/^(MINUTE_MS|DAY_MS)$/.test(name))
-    assert.deepEqual(copied, [], file)
-  }
-})
-
 const LONE: Scenario = {
   name: 'lone',
   about: 'Visitors who never meet.',

@@ -89,7 +89,7 @@ for (const kind of STORE_KINDS) {
       }
     })
 
-    test('a token is redeemed through /verify-token, once', async () => {
+    test('a form with a token shows what /verify-token answers; the same form again shows token-used', async () => {
       const from = freshAddress()
       const token = await client.token(DEMO_SITE_KEY, { from })
       const fields = { name: 'Ada', message: 'Hello', 'powgate-token': token, 'solve-ms': '123' }
@@ -105,9 +105,7 @@ for (const kind of STORE_KINDS) {
       assert.equal(facts['Solved from'], from)
       assert.equal(facts['Solving took (measured by the page)'], '123 ms')
 
-      const again = await submit(service, fields, { from })
-      assertPage(again, 403)
-      assert.deepEqual([shown(again).accepted, shown(again).code], [false, 'token-used'])
+      assert.equal(shown(await submit(service, fields, { from })).code, 'token-used')
     })
 
     test('a low score passes here, and is told what it is', async () => {
