@@ -322,7 +322,7 @@ describe('good configurations', () => {
     }
   })
 
-  test('with Redis, settings and secrets from files; what would hurt is warned of', async () => {
+  test('check with Redis, and settings and secrets from files, prints a warning for each risk', async () => {
     const redis = await RedisServer.start(['--maxmemory', '100mb', '--maxmemory-policy', 'allkeys-lru'])
     try {
       const secrets = fileOf(

@@ -182,7 +182,7 @@ describe('misuse', () => {
       assert.match(await misuse(...args), expected)
     })
 
-  test('as a process of its own', async () => {
+  test('a wrong KEY_ID in a process of its own exits 2 and suggests the right one', async () => {
     const alone = new Powgate({ POWGATE_DATA_DIR: dataDir }, { isAlone: true })
     assert.match(
       await alone.problem(2, `key update ${API_KEY} --no-expiry`),
@@ -261,7 +261,7 @@ describe('help', () => {
     assert.equal(run.err, await powgate.text('--help'))
   })
 
-  test('a first word alone', async () => {
+  test('powgate key --help lists the commands of key alone', async () => {
     const help = await powgate.text('key --help')
     assert.match(help, /^ {2}key revoke/m)
     assert.doesNotMatch(help, /^ {2}site show/m)

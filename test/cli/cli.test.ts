@@ -194,7 +194,7 @@ for (const kind of STORE_KINDS) {
       assert.match(await powgate.problem(1, `key update ${soon.id} --no-expiry`), /is revoked already$/)
     })
 
-    test('what does not exist', async () => {
+    test('a site or key that does not exist is named, exit code 1', async () => {
       const sites = await powgate.json('site list')
       const keys = await powgate.json('key list')
       const calls = [
@@ -270,7 +270,7 @@ describe('the settings of a service in a file, as a service manager gives them',
   const none = join(dir, 'none')
   const calls = ['site create --name x', 'site list', 'site export', `key create ${UNKNOWN_SITE}`, 'audit']
 
-  test('without them a command says that there is no store, and makes none', async () => {
+  test('without settings a command says that there is no store, and creates none', async () => {
     for (const call of calls) {
       const line = await new Powgate({ POWGATE_DATA_DIR: none }).problem(1, call)
       assert.ok(line.startsWith(`POWGATE_DATA_DIR: there is no ${none}, and only serve makes it: `), line)

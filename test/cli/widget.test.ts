@@ -17,7 +17,7 @@ const { fileName } = manifest.files.find(({ name }) => name === 'widget.js')!
 for (const isFromSource of [true, false]) {
   const powgate = new Powgate({}, { isFromSource })
 
-  test(`as JSON, from the ${isFromSource ? 'source' : 'build'}`, async () => {
+  test(`powgate widget --json, from the ${isFromSource ? 'source' : 'build'}`, async () => {
     assert.deepEqual(await powgate.json('widget --url', `${URL_TEXT}/`, '--site-key', SITE_KEY), {
       url: `${URL_TEXT}/`,
       script: `<script src="${URL_TEXT}/widget.js" async></script>`,
@@ -29,7 +29,7 @@ for (const isFromSource of [true, false]) {
   })
 }
 
-test('as text: the same, and the sizes of the files', async () => {
+test('powgate widget prints the same as text, with the sizes of the files', async () => {
   const powgate = new Powgate({ POWGATE_URL: URL_TEXT, POWGATE_SITE_KEY: SITE_KEY })
   const text = await powgate.text('widget')
   const { script, pinnedScript, element, csp } = await powgate.json('widget')
@@ -41,7 +41,7 @@ test('as text: the same, and the sizes of the files', async () => {
   }
 })
 
-test('without flags: a placeholder, and the default address', async () => {
+test('powgate widget without flags prints a placeholder and the default address', async () => {
   const { script, element } = await new Powgate({}).json('widget')
   assert.equal(script, '<script src="http://127.0.0.1:8080/widget.js" async></script>')
   assert.equal(element, '<pow-gate site-key="site_..."></pow-gate>')
@@ -54,7 +54,7 @@ test('an address below a path, with what HTML would take for its own', async () 
   assert.equal(csp[0], 'script-src https://a.example:8443')
 })
 
-test('values that are wrong', async () => {
+test('a wrong value of a flag is named, with what was expected', async () => {
   const powgate = new Powgate({})
   assert.match(await powgate.problem(2, 'widget --url captcha.example.com'), /^--url: expected http/)
   assert.match(await powgate.problem(2, 'widget --site-key shop'), /^--site-key: expected site_/)

@@ -61,7 +61,7 @@ describe('client for backends', { concurrency: true }, () => {
     return { url: `http://127.0.0.1:${proxy.port}`, proxy }
   }
 
-  test('a good token is accepted, once', async () => {
+  test('a good token is accepted, a second time refused', async () => {
     const ip = freshAddress()
     const token = await client.token(site.siteKey, { from: ip })
     const { issuedAtMs, score } = claimsOf(token)

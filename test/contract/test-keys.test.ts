@@ -157,7 +157,7 @@ describe('test keys that are off', () => {
   before(async () => subject.prepare(await TestService.start('embedded')))
   after(() => subject.service.stop())
 
-  test('are unknown keys like any other, and nothing warns', async () => {
+  test('with POWGATE_TEST_KEYS off, a test key is an unknown key, and the start warns of nothing', async () => {
     for (const site of Object.values(TEST_KEYS)) {
       const visitor = subject.visitor(site)
       assertRefused(await visitor.challenge(), 403, 'site-unknown')

@@ -258,7 +258,7 @@ test('the theme is the system’s until another is chosen, and that lasts', asyn
 })
 
 for (const look of LOOKS) {
-  test(`as it is under load: ${look.name}`, async () => {
+  test(`the dashboard under load has no axe violation and no overflow: ${look.name}`, async () => {
     await lookAt(browser, `${admin}/dashboard`, look, 'live')
   })
 }

@@ -113,7 +113,7 @@ describe('steps', () => {
     assert.ok(seconds.every(length => length >= 0))
   })
 
-  test('the last minute is the last minute', () => {
+  test('history: lastMinute counts the last 60 seconds', () => {
     const history = startHistory()
     for (let add = 1; add <= 30; add++) history.add(timeOf(add), challenges(add * add))
     const { lastMinute } = history.view('24h', null)
@@ -123,7 +123,7 @@ describe('steps', () => {
 })
 
 describe('sites', () => {
-  test('one site has its numbers apart, and a name', () => {
+  test('history of one site has its own numbers and its name', () => {
     const history = startHistory()
     const shop = {
       ...{ 'requests challenge 200 ok': 9, 'requests verify 200 ok': 5, 'requests verify 200 failed': 2 },

@@ -44,7 +44,7 @@ const STATES: readonly [name: string, served: Served, query: string, looks: read
   ]
 
 for (const [state, served, query, looks] of STATES) {
-  test(`without a fault: ${state}`, async () => {
+  test(`the dashboard has no axe violation, no overflow and no console error: ${state}`, async () => {
     for (const look of looks) await lookAt(browser, `${served.url}/dashboard${query}`, look!, state)
   })
 }

@@ -21,7 +21,7 @@ import type { Values } from '../../src/metrics/table.ts'
 import { WELL } from './stage.ts'
 
 describe('numbers', () => {
-  test('as short as a glance allows, and never misleading', () => {
+  test('numbers are shortened to three digits, with a unit', () => {
     const cases: [string, string][] = [
       [exact(1_234_567), '1,234,567'],
       [short(0), '0'],
@@ -96,7 +96,7 @@ describe('problems', () => {
     assert.deepEqual(dataOf({}), [])
   })
 
-  test('each is named, the worst first', () => {
+  test('problems of the dashboard are listed, the worst first', () => {
     const cases: [Partial<ServiceState>, RegExp[]][] = [
       [{ workersRunning: 0, workersWithStore: 0, isReady: false, isHealthy: false }, [/^bad No worker runs/]],
       [

@@ -17,7 +17,7 @@ import {
 import { addresses, seeded } from '../harness/arbitraries.ts'
 import { words } from '../harness/values.ts'
 
-test('parsing and formatting', () => {
+test('addresses are parsed and formatted', () => {
   const rows: [text: string, canonical: string | undefined][] = [
     ['127.0.0.1', '127.0.0.1'],
     ['::ffff:10.1.2.3', '10.1.2.3'],
@@ -105,7 +105,7 @@ test('limit keys: whole IPv4 addresses, prefixes of IPv6', () => {
   assert.equal(key('2001:db8::1', 128), '20010db8000000000000000000000001')
 })
 
-test('ranges: bad texts', () => {
+test('a malformed CIDR is refused', () => {
   const bad = words(
     '/ 1.2.3.4/ 1.2.3.4/33 ::/129 1.2.3.4/-1 1.2.3.4/8/8 a/8 ::ffff:203.0.113.0/24',
     '::ffff:cb00:7100/32 ::ffff:203.0.113.7/95',

@@ -59,7 +59,7 @@ for (const [about, change, expected] of CHANGES) {
   })
 }
 
-test('a new site: all that is set', () => {
+test('the audit log of a new site lists every field that is set', () => {
   const changes = siteChanges(undefined, SITE)
   const set = FIELDS.filter(field => valueIn(SITE, field) !== undefined)
   assert.deepEqual(

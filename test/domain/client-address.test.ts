@@ -82,7 +82,7 @@ function clientByTheBook(peer: string, header: string): string {
   return client
 }
 
-test('the client address behind trusted proxies', () => {
+test('X-Forwarded-For behind trusted proxies gives the client address', () => {
   const rows: [forwardedFor: string, client: string][] = [
     ['', '10.0.0.1'],
     ['198.51.100.1', '198.51.100.1'],
@@ -150,7 +150,7 @@ class CountingSet extends AddressSet {
   }
 }
 
-test('of 400 proxies that stand in a header, 32 are looked at', () => {
+test('of 400 proxies in an X-Forwarded-For, 32 are read', () => {
   const trusted = new CountingSet(['10.0.0.0/8'])
   const header = `203.0.113.9${',10.0.0.2'.repeat(400)}`
   assert.equal(formatAddress(clientAddress(PROXY, header, trusted)), '10.0.0.1')

@@ -59,7 +59,7 @@ test('records stay small: at the contract limits, and at the highest that can be
   assert.ok(window!.length <= 4 + 5 * 258, String(window!.length))
 })
 
-test('a slot is one millisecond up to a limit of 256', () => {
+test('rate limit: a slot is one millisecond up to a limit of 256', () => {
   assert.equal(slotMs(1), 1)
   assert.equal(slotMs(256), 1)
   assert.equal(slotMs(257), 235)

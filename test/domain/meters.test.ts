@@ -242,7 +242,7 @@ test('a meter is read as it was written; zeros are a new one', () => {
   })
 })
 
-test('of a quiet network one proof in four is counted, for four; of a busy one each', () => {
+test('a quiet network counts one proof in four, as four; a busy one counts each', () => {
   const town = quiet()
   const fastAfter = (draws: readonly number[]) => {
     for (const draw of draws) addProof(town.at(address(CARRIER)), { isV4: true, expected: 0 }, 0, draw)
@@ -252,7 +252,7 @@ test('of a quiet network one proof in four is counted, for four; of a busy one e
   assert.deepEqual([fastAfter([8, 12, 16, 20]), fastAfter([1, 2, 3])], [20, 23])
 })
 
-test('on a Cluster a shard counts what it shares with others for all of them', () => {
+test('on a Cluster a shard counts its proofs of shared networks for all shards', () => {
   const town = new Town()
   const meters = town.at(address(CARRIER))
   addProof(meters, { isV4: true, expected: 0 }, 0, 0, 16)

@@ -53,7 +53,7 @@ test('another address is told apart; another site, epoch or secret is forged', (
   assert.equal(read({}, new Keyring([SECRETS[1]!])), 'forged')
 })
 
-test('of a time that is not there yet, another address is not told from a forgery', () => {
+test('a nonce issued in the future, from another address, is forged', () => {
   const other = { ...binding, address: `${binding.address.slice(0, 15)}\x02` }
   for (const [aheadMs, status] of Object.entries({ 0: 'other-address', 1: 'forged' })) {
     const nonce = mintNonce(keyring, { ...terms, issuedAtMs: LATEST_MS + Number(aheadMs) }, binding, 5)

@@ -131,7 +131,7 @@ test('a delay above the target is overload once it has lasted', () => {
   assert.ok(overload.isShedding)
 })
 
-test('of overload by new work, begun work feels nothing', () => {
+test('overload by new challenges: solutions and tokens are still admitted', () => {
   const overload = new Overload(TARGET_MS)
   for (let nowMs = 0; nowMs <= 500; nowMs += 100) overload.looked(nowMs, TARGET_MS + 5)
   overload.turn(600)

@@ -81,7 +81,7 @@ test('leading zero bits of single bits', () => {
   assert.equal(leadingZeroBits(Buffer.alloc(32)), 256)
 })
 
-test('what is not a counter is no proof, even at difficulty 0', () => {
+test('a counter that is no safe integer is refused, even at difficulty 0', () => {
   const nonce = '0'.repeat(32)
   for (const counter of [-1, -0, 0.5, Number.NaN, Number.POSITIVE_INFINITY, COUNTER_MAX + 1, 1e300]) {
     assert.equal(isCounter(counter), false, String(counter))
@@ -90,7 +90,7 @@ test('what is not a counter is no proof, even at difficulty 0', () => {
   for (const counter of [0, 1, COUNTER_MAX]) assert.equal(checkProof(nonce, counter, 0), true)
 })
 
-test('what is not 32 characters long is no nonce', () => {
+test('a nonce that is not 32 characters long is refused', () => {
   assert.equal(checkProof('0'.repeat(31), 0, 0), false)
   assert.equal(checkProof('0'.repeat(33), 0, 0), false)
   assert.ok(isNonceText('0123456789abcdef0123456789abcdef'))

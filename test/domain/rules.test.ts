@@ -298,7 +298,7 @@ test('origins: a pattern below a suffix of a host, where anybody gets a name, is
   }
 })
 
-test('texts of another length are never equal', () => {
+test('equalInConstantTime: texts of another length are never equal', () => {
   assert.ok(equalInConstantTime('secret', 'secret', 6))
   for (const other of ['secre', 'secrets', '', 'Secret']) {
     assert.ok(!equalInConstantTime('secret', other, 6), other)

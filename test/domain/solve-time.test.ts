@@ -69,7 +69,7 @@ test('the mean work is that of the base within 1 % over a million draws', () => 
     assert.ok(Math.abs(work / draws - 1) < 0.01, `${bases[index]}: ${work / draws}`)
 })
 
-test('whoever asks again within a minute, at any worker, gains nothing', () => {
+test('asking again within a minute, at any worker, draws the same difficulty', () => {
   const workers = [macOf(SECRET), macOf(SECRET), macOf(SECRET, OTHER_SECRET)]
   const base = 19.5
   let [first, best] = [0, 0]

@@ -81,7 +81,7 @@ test('every file at its stable address and at the one that never changes, in eve
   }
 })
 
-test('content types', () => {
+test('each file of the widget has its content type', () => {
   const types = manifest.files.map(({ name, contentType }) => [extname(name), contentType])
   assert.deepEqual(Object.fromEntries(types), {
     '.js': 'text/javascript; charset=utf-8',
@@ -119,7 +119,7 @@ test('another hash of a known name gives the present content, for no cache; a qu
   }
 })
 
-test('what is no file of the widget is not found', async () => {
+test('an unknown path below /widget gives 404 not-found', async () => {
   for (const path of words(
     '/widget /widget/ /widget/other.js /widget/other.0123456789.js',
     '/widget/worker.012345678.js /widget/worker.0123456789A.js /widget/worker.js/',
@@ -245,7 +245,7 @@ test('the frame and the worker bring policies of their own, the other files none
   }
 })
 
-test('the files draw on no limit and no store', async () => {
+test('200 requests for widget.js leave the rate limit of /challenge untouched', async () => {
   const site = await service.createSite()
   const from = '127.200.0.1'
   for (let count = 0; count < 200; count++) {
@@ -255,7 +255,7 @@ test('the files draw on no limit and no store', async () => {
   assert.equal((await call(`${service.url}/challenge`, { from, headers })).status, 200)
 })
 
-test('nothing of it reaches /verify-token', async () => {
+test('/verify-token sends no CORS, ETag or Vary header', async () => {
   const { status, headers } = await call(`${service.url}/verify-token`, {
     method: 'OPTIONS',
     headers: { Origin: 'https://a.example', 'If-None-Match': '*', 'Accept-Encoding': 'br' },

@@ -148,7 +148,7 @@ describe('a first start', () => {
     assert.ok(!service.output.includes('sk_'))
   })
 
-  test('everything in the page is escaped', async () => {
+  test('HTML in a submitted form is escaped in the page', async () => {
     const from = freshAddress()
     const token = await new Client(service.url).token(DEMO_SITE_KEY, { from })
     const fields = { name: `<script>"'&`, message: '<b>', 'powgate-token': token }
@@ -159,7 +159,7 @@ describe('a first start', () => {
     assert.ok(accepted.text.includes('href="../demo/demo.css"') && accepted.text.includes('href="../demo"'))
   })
 
-  test('forms that are none', async () => {
+  test('a submitted form without a usable token is refused with its code', async () => {
     for (const [body, headers, status, code] of [
       ['', {}, 400, 'no-token'],
       ['powgate-token=', {}, 400, 'no-token'],
@@ -191,7 +191,7 @@ describe('a first start', () => {
     assert.equal((await submit(service, 'powgate-token=abc', { from: freshAddress() })).status, 403)
   })
 
-  test('methods', async () => {
+  test('a wrong method on the demo gives 405 with Allow', async () => {
     for (const [path, allow] of [
       ['/demo', 'GET, HEAD'],
       ['/demo/demo.css', 'GET, HEAD'],
@@ -224,7 +224,7 @@ describe('a first start', () => {
 })
 
 describe('starts', () => {
-  test('off: not there, and no site for it', async () => {
+  test('POWGATE_DEMO=off: no demo page, and no site for it', async () => {
     const service = await TestService.start('embedded', { POWGATE_DEMO: 'off' })
     for (const path of DEMO_PATHS) {
       assert.equal((await call(service.url + path)).json.code, 'not-found', path)
@@ -235,14 +235,14 @@ describe('starts', () => {
     await service.stop()
   })
 
-  test('auto on Redis: not there', async () => {
+  test('POWGATE_DEMO=auto on Redis: no demo page', async () => {
     const service = await TestService.start('redis')
     assert.equal((await call(`${service.url}/demo`)).status, 404)
     assert.match(service.output, /there are no sites yet/)
     await service.stop()
   })
 
-  test('on, again and again, with one worker: one site, one API key, which goes on working', async () => {
+  test('POWGATE_DEMO=on, restarted twice: one site and one API key, which goes on working', async () => {
     const service = await TestService.start('redis', { POWGATE_DEMO: 'on', POWGATE_WORKERS: '1' })
     const client = new Client(service.url)
     const from = freshAddress()

@@ -299,7 +299,7 @@ describe('on logs of any kind', () => {
     assert.equal(byRequest.records.length, planted)
   })
 
-  test('of an address the last ten visits, in whatever order the logs of its hosts are given', async () => {
+  test('explain ADDRESS prints its last ten visits, in whatever order the logs are given', async () => {
     const [first, second] = ['web1', 'web2'].map((hostname, host) => {
       const lines = Array.from({ length: 3000 }, (_, i) => {
         const nonce = (i >> 1).toString(16).padStart(32, '0')

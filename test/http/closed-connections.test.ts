@@ -120,7 +120,7 @@ describe('a body that is too large', () => {
   })
   after(() => service.stop())
 
-  test('is taken and thrown away, and the connection goes on', async () => {
+  test('a body that is too large is read and dropped: 413, and the connection stays open', async () => {
     const connection = await RawConnection.open(service.port, freshAddress())
     for (const bytes of [8193, 100_000, 1_000_000]) {
       const answer = await connection.request(post(`Content-Length: ${bytes}`), 'x'.repeat(bytes))
@@ -131,7 +131,7 @@ describe('a body that is too large', () => {
     connection.close()
   })
 
-  test('is not taken without end', async () => {
+  test('a body that does not end is cut off', async () => {
     const connection = await RawConnection.open(service.port, freshAddress())
     await connection.send(post('Transfer-Encoding: chunked'))
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
@@ -142,7 +142,7 @@ describe('a body that is too large', () => {
     assert.equal(await connection.answer(), undefined, 'the connection is closed')
   })
 
-  test('is answered through nginx, of any size that nginx passes on', async () => {
+  test('a body that is too large gives 413 through nginx, of any size that nginx passes on', async () => {
     const proxy = await FrontProxy.start('nginx', service)
     await Promise.all(
       Array.from({ length: 40 }, async (_, index) => {

@@ -41,11 +41,11 @@ const PREFERENCES: readonly [acceptEncoding: string, coding: Coding][] = [
   [',,;;,', 'identity'],
 ]
 
-test('the coding with the greatest weight, the shortest of equals', () => {
+test('Accept-Encoding: the greatest weight wins, of equals the shortest file', () => {
   for (const [header, coding] of PREFERENCES) assert.equal(preferredCoding(header, CODINGS), coding, header)
 })
 
-test('only codings that there are', () => {
+test('Accept-Encoding: a coding that the file does not have is not chosen', () => {
   assert.equal(preferredCoding('br, gzip', ['gzip', 'identity']), 'gzip')
   assert.equal(preferredCoding('*', ['identity']), 'identity')
 })
@@ -67,7 +67,7 @@ const MATCHES: readonly [ifNoneMatch: string, isMatch: boolean][] = [
   ['"x*"', false],
 ]
 
-test('an entity tag in a list, by weak comparison', () => {
+test('If-None-Match: an entity tag is found in a list, by weak comparison', () => {
   for (const [header, isMatch] of MATCHES) assert.equal(matchesEtag(header, '"a,b"'), isMatch, header)
 })
 

@@ -81,7 +81,7 @@ async function answersTo(port: number, bytes: string, { quietMs, withinMs } = UN
 
 const countOf = async (port: number, requests: string) => (await answersTo(port, requests)).answers.length
 
-test('of pipelined requests 64 are answered, then the connection is closed, on every route and method', async () => {
+test('64 pipelined requests are answered, then the connection is closed, on every route and method', async () => {
   for (const request of REQUESTS) {
     const answers = await countOf(service.port, withHost(request).repeat(PIPELINED))
     assert.ok(answers <= ANSWERED_MAX, `${answers} answers to ${request}`)
@@ -91,7 +91,7 @@ test('of pipelined requests 64 are answered, then the connection is closed, on e
   }
 })
 
-test('whoever pipelines and reads nothing is closed too, and all others are served', async () => {
+test('a client that pipelines and reads no answer is disconnected, and all others are served', async () => {
   const sockets = REQUESTS.map(request => {
     const socket = connect(service.port, '127.0.0.1').on('error', () => {})
     socket.pause().write(withHost(request).repeat(PIPELINED))

@@ -6,7 +6,7 @@ import { StoreSetupError } from '../../src/store/store.ts'
 
 const FITS = { version: '22.11.0', system: 'linux', processor: 'x64', glibc: '2.36', hasServer24: false }
 
-test('platforms with binaries and tests are accepted', () => {
+test('supported platforms are accepted', () => {
   for (const version of ['20.12.0', '20.19.5', '22.0.0', '22.21.1'])
     assert.equal(unsupported({ ...FITS, version }), undefined)
   assert.equal(unsupported({ ...FITS, processor: 'arm64', glibc: '2.28' }), undefined)

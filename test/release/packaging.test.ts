@@ -89,7 +89,7 @@ describe('packed and installed as a global command', () => {
     await run('npm', ['link', ...quiet], { cwd: installed, env })
   })
 
-  test('it is of the versions that the lock file names, and they are for this Node.js', () => {
+  test('the package installs the versions of the lock file, with binaries for this Node.js', () => {
     assert.doesNotMatch(warnings, /EBADENGINE/)
     type Package = { version: string; dev?: true; optional?: true }
     const packagesOf = (path: string): [path: string, Package][] =>
@@ -117,7 +117,7 @@ describe('packed and installed as a global command', () => {
     assert.deepEqual(strange, [])
   })
 
-  test('its notices and its bill of materials name all that is shipped', async () => {
+  test('notices and bill of materials name all packages that are shipped', async () => {
     const notices = readFileSync(join(installed, 'dist/THIRD_PARTY_NOTICES'), 'utf8')
     const { stdout } = await run(
       'npm',
@@ -147,7 +147,7 @@ describe('packed and installed as a global command', () => {
       assert.ok(notices.includes(inside), inside)
   })
 
-  test('it tells its version and its help from any directory', async () => {
+  test('powgate --version and --help work from any directory', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const options = { cwd: elsewhere, env: environment({}) }
     assert.ok(

@@ -21,7 +21,7 @@ describe('a first start', () => {
     return store.readAudit({ limit: 100 }).finally(() => store.close())
   }
 
-  test('its audit log names the service and why; a second start makes nothing, and says nothing', async () => {
+  test('a first start is in the audit log; a second start creates and prints nothing', async () => {
     const first = await entries()
     const siteKey = /site key +(site_\w{22})/.exec(service.output)![1]!
     const { apiKey } = readFirstKeys(service.dataDir)!

@@ -173,7 +173,7 @@ test('all mistakes of a policy are listed, each with its name and what was expec
   })
 })
 
-test('a file that is no trace', async () => {
+test('a file that is no trace is refused in one line', async () => {
   const policy = file('any.json', {})
   const refused = (path: string, why: RegExp) => assert.rejects(replay(policy, [path]), why)
   const [first, ...lines] = readFileSync(TRACES[0]!, 'utf8').split('\n')

@@ -11,7 +11,7 @@ import { configOf } from './examples.ts'
 
 const textOf = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
 
-test('compose.yaml', () => {
+test('compose.yaml: the settings, networks, volumes and secrets that it names are there', () => {
   const { services, ...defined } = parse(textOf('compose.yaml'))
   /** What the commands in its first lines write. */
   const made = [...textOf('compose.yaml').matchAll(/^# .*> (secrets\/\S+)$/gm)].map(([, path]) => path)

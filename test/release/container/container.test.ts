@@ -134,7 +134,7 @@ test('the image is small, and holds nothing that installs or that its user may w
   assert.equal(runIsolated('find', join(rootfs, 'app'), ...writable), '')
 })
 
-test('it runs as user 1000 without capabilities, may write to /data alone, and listens to everybody', () => {
+test('the container runs as user 1000 without capabilities, writes to /data alone, and listens on all addresses', () => {
   for (const line of ['Uid:(\\s+1000){4}', 'Gid:(\\s+1000){4}', 'Groups:\\s*', 'NoNewPrivs:\\s+1'])
     assert.match(told('status'), new RegExp(`^${line}$`, 'm'))
   for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
@@ -146,7 +146,7 @@ test('it runs as user 1000 without capabilities, may write to /data alone, and l
   assert.match(told('net/tcp'), /: 00000000:1F90 \S+ 0A /) // 0.0.0.0:8080
 })
 
-test('it has licenses, its own and those of others, and names its HTTP server', () => {
+test('the image has licenses, its own and those of others, and names its HTTP server', () => {
   for (const [file, words] of [
     ['LICENSE', 'MIT'],
     ['dist/THIRD_PARTY_NOTICES', 'BoringSSL'],

@@ -172,7 +172,7 @@ for (const { mode, field, element, script } of MODES)
     const edit = (visitor: Visitor, wpTextbox1: string, token: string) =>
       visitor.send(EDIT, { wpTextbox1, wpSave: 'Save', [field]: token })
 
-    test("its pages have the site key and load powgate's script", async () => {
+    test("pages with a form have the site key and load powgate's script", async () => {
       for (const path of [ACCOUNT, EDIT]) {
         const { text } = await new Visitor(wiki).open(path)
         assert.match(text, new RegExp(`class="${element}" data-sitekey="${site.siteKey}"`), path)
