@@ -16,6 +16,7 @@ import { SERVE_COMMAND } from './serve.ts'
 import { SITE_COMMANDS } from './site.ts'
 import { SITES_FILE_COMMANDS } from './sites-file.ts'
 import { SOLVE_COMMAND } from './solve.ts'
+import { STORE_COMMANDS } from './store.ts'
 import { TRY_COMMAND } from './try.ts'
 import { WIDGET_COMMAND } from './widget.ts'
 
@@ -38,6 +39,7 @@ const PRINTING: readonly CommandEntry[] = [
   ...SITES_FILE_COMMANDS,
   ...KEY_COMMANDS,
   AUDIT_COMMAND,
+  ...STORE_COMMANDS,
   HOSTS_COMMAND,
   EXPLAIN_COMMAND,
   TRY_COMMAND,

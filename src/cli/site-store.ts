@@ -1,7 +1,7 @@
 /** Opens the store for one command, and closes it afterwards. */
 
 import { resolve } from 'node:path'
-import type { Config } from '../config/config.ts'
+import type { Config, SettingValues } from '../config/config.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { type SiteStore, StoreSetupError } from '../store/store.ts'
@@ -50,12 +50,18 @@ async function openStore(env: NodeJS.ProcessEnv) {
   }
 }
 
-/** @throws AdminError with a line for each wrong setting */
-export async function settingsOf(env: NodeJS.ProcessEnv): Promise<Config> {
+/**
+ * @param change what the command sets itself
+ * @throws AdminError with a line for each wrong setting
+ */
+export async function settingsOf(
+  env: NodeJS.ProcessEnv,
+  change = (values: SettingValues) => values,
+): Promise<Config> {
   const { ConfigError, gatherSettings, parseConfig } = await import('../config/config.ts')
   try {
     const { values, problems } = gatherSettings(env)
-    return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...values }, problems)
+    return parseConfig({ POWGATE_SECRETS: UNUSED_SECRET, ...change(values) }, problems)
   } catch (error) {
     throw error instanceof ConfigError ? new AdminError(error.message) : error
   }

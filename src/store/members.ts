@@ -3,7 +3,7 @@
  * `k/<API key id>`, and numbers the changes: the last one is its revision.
  */
 
-import type { RecordChange } from '../domain/audit.ts'
+import type { AuditEntry, AuditQuery, RecordChange } from '../domain/audit.ts'
 import type { ApiKeyRecord, SiteRecord } from '../domain/site.ts'
 import type { SiteChanges } from './store.ts'
 
@@ -15,7 +15,39 @@ export type Change = readonly [member: string, revision: number]
 /** In one answer, so that none takes long; further ones come with the next call. */
 const CHANGES_MAX = 1000
 
+/** All sites and API keys, as a copy has them. */
+export interface SitesImage {
+  readonly revision: number
+  /** In the order of their last changes. */
+  readonly records: readonly { readonly member: string; readonly revision: number; readonly json: string }[]
+  /** Oldest first. */
+  readonly audit: readonly AuditEntry[]
+  /** When API keys were last used. */
+  readonly uses: ReadonlyMap<string, number>
+}
+
+/** More than a store has of anything. */
+const ALL = 1e9
+
 export abstract class Members {
+  async image(): Promise<SitesImage> {
+    const [sites, apiKeys] = await Promise.all([
+      this.listMembers<SiteRecord>('s/'),
+      this.listMembers<ApiKeyRecord>('k/'),
+    ])
+    const json = new Map<string, string>([
+      ...sites.map(site => [`s/${site.siteKey}`, JSON.stringify(site)] as const),
+      ...apiKeys.map(key => [`k/${key.id}`, JSON.stringify(key)] as const),
+    ])
+    const changes = (await this.changesAfter(0, ALL)).filter(([member]) => json.has(member))
+    return {
+      revision: await this.revision(),
+      records: changes.map(([member, revision]) => ({ member, revision, json: json.get(member)! })),
+      audit: await this.readAudit({ limit: ALL }),
+      uses: await this.readUses(apiKeys.map(({ id }) => id)),
+    }
+  }
+
   readSite(siteKey: string): Promise<SiteRecord | undefined> {
     return this.readMember<SiteRecord>(`s/${siteKey}`)
   }
@@ -43,6 +75,10 @@ export abstract class Members {
     return { revision: reached, isReplaced, siteKeys: keysOf('s/'), apiKeyIds: keysOf('k/') }
   }
 
+  /** Only while no service uses the store. A copy that is cut off leaves the audit log incomplete, or records missing. */
+  abstract replaceAll(image: SitesImage): Promise<void>
+  abstract readAudit(query: AuditQuery): Promise<AuditEntry[]>
+  abstract readUses(ids: readonly string[]): Promise<Map<string, number>>
   protected abstract readMember<Stored>(member: string): Promise<Stored | undefined>
   protected abstract listMembers<Stored>(kind: MemberKind): Promise<Stored[]>
   /** 0 before the first change. */

@@ -94,8 +94,16 @@ export function openState(dataDir: string) {
   })
 }
 
+const metaOf = ({ root }: LockedFile) => root.openDB<number, string>('meta', {})
+
+/** For processes that open the state from now on. */
+export function setEpoch({ file }: Pick<StateEnvironment, 'file'>, epoch: number): void {
+  const meta = file.hold(() => metaOf(file))
+  file.write(() => meta.putSync('epoch', epoch))
+}
+
 function epochOf(file: LockedFile): number {
-  const meta = file.root.openDB<number, string>('meta', {})
+  const meta = metaOf(file)
   return file.write(() => {
     const present = meta.get('epoch')
     if (present !== undefined) return present
@@ -125,6 +133,11 @@ export function discardStaleState(dataDir: string, bootId = machineBootId()): vo
   rmSync(path, { recursive: true, force: true })
   mkdirSync(path, { recursive: true, mode: 0o700 })
   writeFileSync(bootFile(dataDir), bootId + LAYOUT_MARK)
+}
+
+/** Lets the next start discard the state. */
+export function forgetBoot(dataDir: string): void {
+  rmSync(bootFile(dataDir), { force: true })
 }
 
 /** False on a machine without boot ids, which may have been rebooted since. */

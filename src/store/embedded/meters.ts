@@ -80,7 +80,7 @@ export class TransactionMeters {
 }
 
 /** @param name of a shared meter, or a key from `networkKeys` */
-function keyOf(name: string): Buffer {
+export function keyOf(name: string): Buffer {
   const isShared = name.charCodeAt(1) === COLON
   const key = keys.ofLength(isShared ? name.length : name.length + 2)
   if (isShared) writeText(key, 0, name)
@@ -90,6 +90,14 @@ function keyOf(name: string): Buffer {
     key[name.length + 1] = METER
   }
   return key
+}
+
+/**
+ * The network whose meter lies at a key; undefined for any other key. Names of networks have an even length. So has no key of an
+ * address that ends like this one: what follows the address there is a site key.
+ */
+export function networkOf(key: string): string | undefined {
+  return /^a(..)+m$/.test(key) ? key.slice(1, -1) : undefined
 }
 
 function valueWith(meter: Meter, deadFromMs: number): Buffer {

@@ -59,6 +59,11 @@ export async function ownDataDir(dataDir: string, onWaiting: (line: string) => v
   process.on('exit', () => orNothing(() => rmSync(file, { force: true })))
 }
 
+/** Whether a service runs on the directory, or was killed within the last ten seconds. */
+export function hasOwner(dataDir: string): boolean {
+  return ownersIn(dataDir).some(isRenewed)
+}
+
 function hasForeignOwner(dataDir: string): boolean {
   return ownersIn(dataDir).some(file => {
     const owner = orNothing(() => readFileSync(file, 'utf8')) ?? ''

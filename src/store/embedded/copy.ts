@@ -1,0 +1,144 @@
+/** The embedded store as an end of `powgate store copy`. Its records run on the monotonic clock, a copy on the wall clock. */
+
+import { resolve } from 'node:path'
+import { type CopyEnd, inChunks, type StateEntry, shifted } from '../copy.ts'
+import {
+  discardStaleState,
+  forgetBoot,
+  isStateOfThisBoot,
+  openState,
+  prepareDataDir,
+  type StateEnvironment,
+  setEpoch,
+} from './environment.ts'
+import { checkSites } from './inspection.ts'
+import { keyOf as meterKey, networkOf } from './meters.ts'
+import { hasOwner } from './owner.ts'
+import { EmbeddedRecords } from './records.ts'
+import { SYSTEM_CLOCKS } from './requests.ts'
+
+const CHUNK = 1000
+/** Seconds before a record of windows; the same by two clocks before the claim of a mark. */
+const [RECORD_OFFSET, CLAIM_OFFSET] = [4, 8]
+/** The kinds of windows here, and in a copy. */
+const KINDS = { a: 'l', c: 'c', k: 'k' } as const
+const KINDS_HERE = { l: 'a', c: 'c', k: 'k' } as const
+
+export class EmbeddedEnd implements CopyEnd {
+  readonly place: string
+  readonly shards = 1
+  readonly sites: EmbeddedRecords
+  readonly #dataDir: string
+  #opened: StateEnvironment | undefined
+
+  /**
+   * @param isTarget whether the directory is made if there is none
+   * @throws StoreSetupError
+   */
+  constructor(dataDir: string, isTarget: boolean) {
+    prepareDataDir(dataDir, isTarget)
+    checkSites(dataDir)
+    this.#dataDir = dataDir
+    this.place = resolve(dataDir)
+    this.sites = new EmbeddedRecords(dataDir)
+  }
+
+  async usedBy(): Promise<string | undefined> {
+    return hasOwner(this.#dataDir) ? 'a service' : undefined
+  }
+
+  async epochs(): Promise<readonly number[] | undefined> {
+    return isStateOfThisBoot(this.#dataDir) ? [this.#state().epoch] : undefined
+  }
+
+  async *entries(): AsyncIterable<readonly StateEntry[]> {
+    const { windows, marks } = this.#state()
+    for (const chunk of inChunks(windows.getRange({}), CHUNK))
+      yield chunk.map(({ key, value }) => entryOfWindow(key, value)).filter(isKept)
+    for (const chunk of inChunks(marks.getRange({}), CHUNK))
+      yield chunk.map(({ key, value }) => entryOfMark(key, value)).filter(isKept)
+  }
+
+  async write(entries: readonly StateEntry[]): Promise<void> {
+    const { file, windows, marks } = this.#state()
+    file.write(() => {
+      for (const { name, value, restMs } of entries) {
+        const [kind, rest] = [name[0]!, name.slice(2)]
+        const [wall, monotonic] = [SYSTEM_CLOCKS.wallMs(), SYSTEM_CLOCKS.monotonicMs()]
+        if (kind === 'r' || kind === 'n') {
+          const key = Buffer.concat([Buffer.from(kind), Buffer.from(rest, 'hex')])
+          marks.putSync(key, Buffer.concat([seconds(wall + restMs), seconds(monotonic + restMs), value]))
+        } else {
+          const isNetwork = kind === 'm' && rest !== 'all' && !rest.includes(':')
+          const key =
+            kind === 'm'
+              ? meterKey(isNetwork ? rest : name)
+              : Buffer.from(KINDS_HERE[kind as keyof typeof KINDS_HERE] + rest)
+          const record = shifted(name, value, monotonic - wall)
+          windows.putSync(key, Buffer.concat([seconds(monotonic + restMs), record]))
+        }
+      }
+    })
+  }
+
+  async clear(): Promise<void> {
+    const { file, windows, marks } = this.#state()
+    file.write(() => {
+      windows.clearSync()
+      marks.clearSync()
+    })
+  }
+
+  async adopt([epoch]: readonly number[]): Promise<void> {
+    setEpoch(this.#state(), epoch!)
+  }
+
+  async retire(): Promise<void> {
+    forgetBoot(this.#dataDir)
+  }
+
+  async close(): Promise<void> {
+    await this.sites.close()
+    await this.#opened?.file.close()
+  }
+
+  #state(): StateEnvironment {
+    if (this.#opened === undefined) discardStaleState(this.#dataDir)
+    this.#opened ??= openState(this.#dataDir)
+    return this.#opened
+  }
+}
+
+const isKept = ({ restMs }: StateEntry) => restMs > 0
+
+function entryOfWindow(key: Buffer, value: Buffer): StateEntry {
+  const [wall, monotonic] = [SYSTEM_CLOCKS.wallMs(), SYSTEM_CLOCKS.monotonicMs()]
+  const text = key.toString('latin1')
+  const network = networkOf(text)
+  const kind = KINDS[text[0] as keyof typeof KINDS]
+  const name =
+    network === undefined ? (kind === undefined ? text : `${kind}:${text.slice(1)}`) : `m:${network}`
+  return {
+    shard: 0,
+    name,
+    value: shifted(name, value.subarray(RECORD_OFFSET), wall - monotonic),
+    restMs: value.readUInt32BE(0) * 1000 - monotonic,
+  }
+}
+
+function entryOfMark(key: Buffer, value: Buffer): StateEntry {
+  const wallMs = value.readUInt32BE(0) * 1000 - SYSTEM_CLOCKS.wallMs()
+  const monotonicMs = value.readUInt32BE(4) * 1000 - SYSTEM_CLOCKS.monotonicMs()
+  return {
+    shard: 0,
+    name: `${String.fromCharCode(key[0]!)}:${key.toString('hex', 1)}`,
+    value: Buffer.from(value.subarray(CLAIM_OFFSET)),
+    restMs: Math.max(wallMs, monotonicMs),
+  }
+}
+
+function seconds(ms: number): Buffer {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(Math.ceil(ms / 1000))
+  return bytes
+}

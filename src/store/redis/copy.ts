@@ -1,0 +1,157 @@
+/** Redis as an end of `powgate store copy`. On a Cluster the shards stay as they are: both ends must have as many. */
+
+import { describeTarget, type RedisTarget } from '../../config/redis.ts'
+import type { CopyEnd, StateEntry } from '../copy.ts'
+import { type Connection, connect, shardTags, slotOf } from './connection.ts'
+import { untilUsable } from './inspection.ts'
+import { Command } from './ioredis.ts'
+import { RedisRecords } from './records.ts'
+
+const SCAN_COUNT = '1000'
+const [CALL_MS, OPEN_MS] = [10_000, 5000]
+/**
+ * A service that starts trusts the memory if the clock was noted at most 30 s before or after (lua/answers.lua). Noted so far
+ * ahead, there are 55 s to start it, and no step of the clock goes unnoticed that takes the minute of margin from a record.
+ */
+const NOTED_AHEAD_MS = 25_000
+/** What is under way; not the epoch and what belongs to it. */
+const UNDER_WAY = /^[lncmkr]:/
+
+/** @throws StoreSetupError */
+export async function openRedisEnd(target: RedisTarget, prefix: string, shards: number): Promise<RedisEnd> {
+  const connection = connect(target, CALL_MS)
+  const sites = new RedisRecords(connection, prefix, shards)
+  try {
+    await untilUsable(connection, { target, openMs: OPEN_MS }, () => sites.changesSince(undefined))
+    const noted = await sites.noteHost('')
+    const place = `${describeTarget(target)} (database ${target.db}, prefix ${prefix})`
+    return new RedisEnd(place, connection, sites, prefix, noted.shards ?? shards)
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+class RedisEnd implements CopyEnd {
+  readonly place: string
+  readonly sites: RedisRecords
+  readonly #connection: Connection
+  /** What the keys of each shard start with. */
+  readonly #starts: readonly string[]
+
+  constructor(place: string, connection: Connection, sites: RedisRecords, prefix: string, shards: number) {
+    this.place = place
+    this.sites = sites
+    this.#connection = connection
+    this.#starts = shardTags(connection, shards).map(tag => `${prefix}:{${tag}}:`)
+  }
+
+  get shards(): number {
+    return this.#starts.length
+  }
+
+  async usedBy(): Promise<string | undefined> {
+    const { living } = await this.sites.noteHost('')
+    return living.length === 0 ? undefined : [...new Set(living.map(({ name }) => name))].join(', ')
+  }
+
+  async epochs(): Promise<readonly number[] | undefined> {
+    const epochs: number[] = []
+    for (const start of this.#starts) {
+      const [epoch, look] = (await this.#connection.ask('mget', `${start}epoch`, `${start}look`)) as string[]
+      // A restart, a change of role or an eviction may have lost some of it: as in lua/answers.lua.
+      const { process, evicted } = await this.#process(start)
+      const [noted, , notedEvicted = ''] = look?.split(' ') ?? []
+      if (!epoch || noted !== process || notedEvicted !== evicted) return undefined
+      epochs.push(Number(epoch))
+    }
+    return epochs
+  }
+
+  async *entries(): AsyncIterable<readonly StateEntry[]> {
+    for (const [shard, start] of this.#starts.entries()) {
+      for await (const keys of this.#scan(start)) {
+        const entries = keys.map(async key => {
+          const [value, restMs] = await Promise.all([
+            this.#connection.askBytes('get', key) as Promise<Buffer | null>,
+            this.#connection.ask('pttl', key) as Promise<number>,
+          ])
+          return { shard, name: key.slice(start.length), value: value ?? Buffer.alloc(0), restMs }
+        })
+        yield (await Promise.all(entries)).filter(({ restMs }) => restMs > 0)
+      }
+    }
+  }
+
+  async write(entries: readonly StateEntry[]): Promise<void> {
+    const sets = entries.map(({ shard, name, value, restMs }) => {
+      const key = this.#starts[shard]! + name
+      return this.#connection.send(new Command('set', [key, value, 'PX', String(Math.ceil(restMs))]))
+    })
+    await Promise.all(sets)
+  }
+
+  async clear(): Promise<void> {
+    for (const start of this.#starts)
+      for await (const keys of this.#scan(start))
+        await Promise.all(keys.map(key => this.#connection.ask('del', key)))
+  }
+
+  async adopt(epochs: readonly number[]): Promise<void> {
+    const { ask } = this.#connection
+    for (const [shard, start] of this.#starts.entries()) {
+      const { process, evicted, wallMs } = await this.#process(start)
+      await ask('set', `${start}epoch`, String(epochs[shard]))
+      await ask('set', `${start}turns`, '1')
+      const noted = [process, String(wallMs + NOTED_AHEAD_MS), ...(evicted === '' ? [] : [evicted])]
+      await ask('set', `${start}look`, noted.join(' '))
+    }
+  }
+
+  async retire(): Promise<void> {
+    for (const start of this.#starts) await this.#connection.ask('del', `${start}epoch`)
+  }
+
+  async close(): Promise<void> {
+    this.#connection.close()
+  }
+
+  /** The keys of what is under way in a shard, some at a time; a key may come twice. */
+  async *#scan(start: string): AsyncIterable<readonly string[]> {
+    let cursor = '0'
+    do {
+      const args = ['scan', cursor, 'MATCH', `${start}*`, 'COUNT', SCAN_COUNT] as const
+      const [next, keys] = (await this.#askServer(start, ...args)) as [string, string[]]
+      cursor = next
+      const wanted = keys.filter(key => UNDER_WAY.test(key.slice(start.length)))
+      if (wanted.length > 0) yield wanted
+    } while (cursor !== '0')
+  }
+
+  /** What lua/answers.lua notes of the server of a shard. */
+  async #process(start: string) {
+    const info = async (section: string) => String(await this.#askServer(start, 'info', section))
+    const [server, replication, stats, memory] = await Promise.all(
+      ['server', 'replication', 'stats', 'memory'].map(info),
+    )
+    const [seconds, micros] = (await this.#askServer(start, 'time')) as [string, string]
+    const field = (text: string | undefined, name: string) =>
+      new RegExp(`^${name}:(\\w+)`, 'm').exec(text ?? '')?.[1] ?? ''
+    const evicted = field(stats, 'evicted_keys') || '0'
+    const evictsNever = evicted === '0' && field(memory, 'maxmemory_policy') === 'noeviction'
+    return {
+      process: field(server, 'run_id') + field(replication, 'master_replid2'),
+      evicted: evictsNever ? '' : evicted,
+      wallMs: Number(seconds) * 1000 + Math.floor(Number(micros) / 1000),
+    }
+  }
+
+  /** Asks the server that has the shard. */
+  async #askServer(start: string, name: string, ...args: string[]): Promise<unknown> {
+    const key = `${start}epoch`
+    await this.#connection.locate(key)
+    const place = this.#connection.placeOf(slotOf(key))
+    if (place === undefined) throw new Error('the server of a shard is away')
+    return place.sendCommand(new Command(name, args, { replyEncoding: 'utf8' }))
+  }
+}
