@@ -8,9 +8,8 @@
  * rotated names.
  */
 
-import { isConstant, VARYING_WORD } from '../solver/block.ts'
+import { isConstant, MEMORY, VARYING_WORD } from '../solver/block.ts'
 import { INITIAL_STATE, ROUND_CONSTANTS } from '../solver/sha256.ts'
-import { MEMORY } from '../solver/solvers.ts'
 import {
   assemble,
   type Code,

@@ -15,7 +15,7 @@
  */
 
 import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, proofInput } from '../../protocol/proof.ts'
-import { blocksOf, digestWords, INITIAL_STATE, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
+import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round, sigma0, sigma1 } from './sha256.ts'
 
 /** Tries the counters start to start + count - 1 in order. Returns the first that meets the difficulty, or -1. */
 export type Search = (start: number, count: number) => number
@@ -46,19 +46,33 @@ function constantWords(): boolean[] {
   return constant
 }
 
+/** Layout of the kernel's memory, in bytes. A block comes first. */
+export const MEMORY = {
+  state: 0,
+  roundInputs: 32,
+  scheduleSums: 288,
+  roundConstants: 544,
+  digits: 1024,
+} as const
+
 export class Block {
   /** State after round 11, a to h, without word 11, which is still to be added to a and to e. */
-  readonly state = new Int32Array(8)
+  readonly state: Int32Array
   /** By round: what is added besides the varying schedule word. If the schedule word is constant, the whole input. */
-  readonly roundInputs = new Int32Array(64)
+  readonly roundInputs: Int32Array
   /** By schedule word: the sum of its constant terms. */
-  readonly scheduleSums = new Int32Array(64)
+  readonly scheduleSums: Int32Array
+
+  constructor(memory = new ArrayBuffer(MEMORY.roundConstants)) {
+    this.state = new Int32Array(memory, MEMORY.state, 8)
+    this.roundInputs = new Int32Array(memory, MEMORY.roundInputs, 64)
+    this.scheduleSums = new Int32Array(memory, MEMORY.scheduleSums, 64)
+  }
 
   /** @param start the block's first counter, a multiple of 10,000 of 16 digits */
   set(nonce: string, start: number): void {
-    const [words] = blocksOf(new TextEncoder().encode(proofInput(nonce, start)))
     const { state, roundInputs, scheduleSums } = this
-    scheduleSums.set(words!)
+    scheduleSums.set(paddedWords(proofInput(nonce, start)))
     scheduleSums[VARYING_WORD] = 0
     const sums = (t: number) => (isConstant[t] ? scheduleSums[t]! : 0)
     for (let t = 16; t < 64; t++) {
@@ -104,8 +118,6 @@ export function searchBlocks(
 ): Search {
   const mask = difficultyMask(difficulty)
   const isProof = (counter: number) => (digestWords(proofInput(nonce, counter))[0]! & mask) === 0
-  let entered = -1
-  let scan: BlockScan
   return (start, count) => {
     const end = Math.min(start + count, COUNTER_MAX + 1)
     for (let counter = start; counter < end; ) {
@@ -118,11 +130,7 @@ export function searchBlocks(
         counter++
         continue
       }
-      if (entered !== blockStart) {
-        scan = enter(blockStart)
-        entered = blockStart
-      }
-      const found = scan!(from, from + scanned)
+      const found = enter(blockStart)(from, from + scanned)
       if (found >= 0) return blockStart + found
       counter += scanned
     }

@@ -27,58 +27,60 @@ export const sigma1 = (word: number): number => rotateRight(word, 17) ^ rotateRi
  * @param state a to h
  * @param input the round's constant and message word, added
  */
-export function round(state: Int32Array | number[], input: number): void {
-  const [a, b, c, d, e, f, g, h] = state as [number, number, number, number, number, number, number, number]
+export function round(state: Int32Array, input: number): void {
+  const [a, b, c, , e, f, g, h] = state as unknown as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
   const choice = (e & f) ^ (~e & g)
-  const first = (h + (rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25)) + choice + input) | 0
+  const first = h + (rotateRight(e, 6) ^ rotateRight(e, 11) ^ rotateRight(e, 25)) + choice + input
   const majority = (a & b) ^ (a & c) ^ (b & c)
-  const second = ((rotateRight(a, 2) ^ rotateRight(a, 13) ^ rotateRight(a, 22)) + majority) | 0
-  state[7] = g
-  state[6] = f
-  state[5] = e
-  state[4] = (d + first) | 0
-  state[3] = c
-  state[2] = b
-  state[1] = a
-  state[0] = (first + second) | 0
+  state.copyWithin(1, 0) // a becomes b, b becomes c ...
+  state[4]! += first
+  state[0] = first + (rotateRight(a, 2) ^ rotateRight(a, 13) ^ rotateRight(a, 22)) + majority
 }
-
-/** The message's 64-byte blocks as 16 big-endian words each (5.1.1, 5.2.1). */
-export function blocksOf(message: Uint8Array): Int32Array[] {
-  const { length } = message
-  const words = new Int32Array(((length + 8) >> 6) * 16 + 16)
-  for (let index = 0; index < length; index++) words[index >> 2]! |= message[index]! << bitOffset(index)
-  words[length >> 2]! |= 0x80 << bitOffset(length)
-  words[words.length - 1] = length * 8
-  const blocks: Int32Array[] = []
-  for (let start = 0; start < words.length; start += 16) blocks.push(words.subarray(start, start + 16))
-  return blocks
-}
-
-const bitOffset = (byte: number): number => 24 - (byte & 3) * 8
 
 const encoder = new TextEncoder()
 
+/** A text's UTF-8 bytes, padded to whole blocks (5.1.1), as big-endian words: 16 for each block. */
+export function paddedWords(text: string): Int32Array {
+  const bytes = encoder.encode(text)
+  const { length } = bytes
+  const words = new Int32Array(((length + 8) >> 6) * 16 + 16)
+  const put = (byte: number, at: number) => {
+    words[at >> 2]! |= byte << (24 - (at & 3) * 8)
+  }
+  bytes.forEach(put)
+  put(0x80, length)
+  words[words.length - 1] = length * 8
+  return words
+}
+
 /** The digest of a text's UTF-8 bytes as eight words. */
-export function digestWords(text: string): number[] {
-  let hash = [...INITIAL_STATE]
+export function digestWords(text: string): Int32Array {
+  const words = paddedWords(text)
+  const hash = Int32Array.from(INITIAL_STATE)
   const schedule = new Int32Array(64)
-  for (const block of blocksOf(encoder.encode(text))) {
-    schedule.set(block)
+  for (let start = 0; start < words.length; start += 16) {
+    schedule.set(words.subarray(start, start + 16))
     for (let t = 16; t < 64; t++) {
       schedule[t] =
         sigma1(schedule[t - 2]!) + schedule[t - 7]! + sigma0(schedule[t - 15]!) + schedule[t - 16]!
     }
-    const state = [...hash]
+    const state = hash.slice()
     for (let t = 0; t < 64; t++) round(state, ROUND_CONSTANTS[t]! + schedule[t]!)
-    hash = hash.map((word, index) => (word + state[index]!) | 0)
+    for (let index = 0; index < 8; index++) hash[index]! += state[index]!
   }
   return hash
 }
 
 /** SHA-256 of a text's UTF-8 bytes, 64 lowercase hexadecimal characters. */
 export function sha256Hex(text: string): string {
-  return digestWords(text)
-    .map(word => (word >>> 0).toString(16).padStart(8, '0'))
-    .join('')
+  return Array.from(digestWords(text), word => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }

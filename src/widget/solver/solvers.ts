@@ -8,6 +8,7 @@ import {
   difficultyMask,
   digitWords,
   isConstant,
+  MEMORY,
   type Solver,
   searchBlocks,
   VARYING_WORD,
@@ -72,15 +73,6 @@ function firstWord({ state, roundInputs, scheduleSums }: Block, varying: number)
   return (a + INITIAL_STATE[0]!) | 0
 }
 
-/** Layout of the kernel's memory, in bytes. */
-export const MEMORY = {
-  state: 0,
-  roundInputs: 32,
-  scheduleSums: 288,
-  roundConstants: 544,
-  digits: 1024,
-} as const
-
 /** Lanes of the SIMD kernel; the scalar one takes any number. */
 const LANES = 4
 
@@ -99,16 +91,13 @@ export function wasmSolver(bytes: BufferSource): Solver {
   return (nonce, difficulty) => {
     const { exports } = new WebAssembly.Instance(module)
     const { memory, scan } = exports as unknown as KernelExports
-    const view = (at: number, length: number) => new Int32Array(memory.buffer, at, length)
-    view(MEMORY.digits, 10_000).set(digitWords())
-    view(MEMORY.roundConstants, 64).set(ROUND_CONSTANTS)
-    const block = new Block()
+    const words = new Int32Array(memory.buffer)
+    words.set(digitWords(), MEMORY.digits / 4)
+    words.set(ROUND_CONSTANTS, MEMORY.roundConstants / 4)
+    const block = new Block(memory.buffer)
     const mask = difficultyMask(difficulty)
     const enter = (start: number) => {
       block.set(nonce, start)
-      view(MEMORY.state, 8).set(block.state)
-      view(MEMORY.roundInputs, 64).set(block.roundInputs)
-      view(MEMORY.scheduleSums, 64).set(block.scheduleSums)
       return (from: number, to: number) => scan(from, to, mask)
     }
     return searchBlocks(nonce, difficulty, enter, LANES)
