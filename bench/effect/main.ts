@@ -32,6 +32,7 @@ const OPTIONS = {
   scenario: text('FILE', 'One scenario of your own, a JSON file as bench/effect/scenario.ts describes it.'),
   seed: integer(1, 1, 2 ** 32 - 1, 'Equal seeds give equal figures to the last digit'),
   speed: number(undefined, 0.01, 100, "How fast people's devices are; without it 1, p95 also for 1/2 and 2"),
+  gpus: number(0, 0, 1, "Share of people's devices whose GPU helps from 20 bits on"),
   base: number(undefined, 16, 28, 'Bits of all sites, fractions too; without it, the default'),
   before: text('REV', 'Beside it the policy of a Git revision, by its own bench/effect/service.ts.'),
   againstService: toggle('Instead: five minutes of requests to the built service, each decision compared.'),
@@ -82,10 +83,10 @@ async function check(seed: number): Promise<number> {
   return differences.length === 0 ? 0 : 1
 }
 
-async function tellAims({ seed, speeds: [speed], base }: EffectOptions): Promise<number> {
+async function tellAims({ seed, speeds: [speed], base, gpus }: EffectOptions): Promise<number> {
   const rows = await aimRows((scenario, index) => {
     tell(scenario.name)
-    return simulate(scenario, { seed: seed + index, speed: speed! })
+    return simulate(scenario, { seed: seed + index, speed: speed!, gpus })
   }, base)
   process.stdout.write(`${renderTable(AIM_COLUMNS, rows)}\n`)
   return 0
@@ -104,7 +105,8 @@ async function run(options: EffectOptions): Promise<number> {
       const results: Result[] = []
       for (const speed of options.speeds) {
         const startedAtMs = performance.now()
-        const result = await simulate(scenario, { seed: options.seed, speed, policy: policies[policy] })
+        const { seed, gpus } = options
+        const result = await simulate(scenario, { seed, speed, gpus, policy: policies[policy] })
         results.push(result)
         const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1)
         tell(`${scenario.name}, ${policy}, x${speed}: ${result.measure.visits.length} visits in ${seconds} s`)

@@ -13,6 +13,8 @@ const ROUNDS_MAX = 4
 const BACK_OFF_MS = 1000
 const JITTER_MS = 500
 const WAIT_MS_MAX = 120_000
+/** As in src/widget: a GPU helps with challenges of so many bits. */
+const GPU_BITS_MIN = 20
 /** As in src/widget: of a token's life, when the next one is fetched while the page stays open. */
 const RENEW_AT = 0.8
 const TOKEN_MS = 300_000
@@ -26,6 +28,8 @@ export interface World {
   readonly measure: Measure
   /** Multiplies the speed of all devices of people. */
   readonly speed: number
+  /** Share of people's devices whose GPU helps, 0 to 1. */
+  readonly gpus: number
   /** The worker that a visit's connection leads to. */
   readonly anyWorker: () => number
 }
@@ -37,6 +41,8 @@ export class Visitor {
   readonly #address: Address
   readonly #worker: number
   readonly #hashesPerMs: number
+  /** 0 without a GPU. */
+  readonly #gpuHashesPerMs: number
   readonly #fingerprint: string
   readonly #beganMs: number
   #rounds = 0
@@ -50,7 +56,7 @@ export class Visitor {
   #hasToken = false
 
   constructor(world: World, people: People, address: Address) {
-    const { draw, timeline, speed } = world
+    const { draw, timeline, speed, gpus } = world
     const { devices } = POPULATIONS
     const known = devices.find(({ name }) => name === people.device)
     this.#world = world
@@ -59,6 +65,9 @@ export class Visitor {
     this.#address = address
     this.#worker = world.anyWorker()
     this.#hashesPerMs = draw.logNormal(this.#device.medianMhs * 1000, this.#device.sigma) * speed
+    // Without GPUs nothing is drawn, so that figures stay the same to the last digit.
+    const hasGpu = gpus > 0 && draw.share() < gpus
+    this.#gpuHashesPerMs = hasGpu ? POPULATIONS.gpuMhs[this.#device.name]! * 1000 * speed : 0
     this.#fingerprint = fingerprintOf('person', draw.below(MODELS))
     this.#beganMs = timeline.nowMs
     const { staysMinutes } = people
@@ -82,9 +91,17 @@ export class Visitor {
     const tripsMs = 2 * POPULATIONS.roundTripMs
     this.#bits = answer.bits
     this.#baseMs ??= tripsMs + luckyMs * 2 ** service.base
-    const solveTimeMs = luckyMs * 2 ** answer.bits
+    const solveTimeMs = this.#solveTimeMs(luckyMs * 2 ** answer.bits, answer.bits)
     const solution = { challenge: answer, isRight: true, fingerprint: this.#fingerprint }
     timeline.after(tripsMs + solveTimeMs, () => this.#send(solution, 1))
+  }
+
+  /** @param threadsMs what the threads would take alone */
+  #solveTimeMs(threadsMs: number, bits: number): number {
+    const { gpuStartMs } = POPULATIONS
+    if (bits < GPU_BITS_MIN || threadsMs <= gpuStartMs) return threadsMs
+    const share = this.#hashesPerMs / (this.#hashesPerMs + this.#gpuHashesPerMs)
+    return gpuStartMs + (threadsMs - gpuStartMs) * share
   }
 
   #send(solution: Solution, tries: number): void {

@@ -65,6 +65,9 @@ export interface Populations {
   readonly source: string
   readonly patienceSeconds: number
   readonly roundTripMs: number
+  /** From the challenge until a GPU helps, and million hashes a second of a GPU, by class of device. */
+  readonly gpuStartMs: number
+  readonly gpuMhs: Readonly<Record<string, number>>
   readonly devices: readonly DeviceClass[]
 }
 

@@ -16,6 +16,8 @@ export interface Options {
   readonly seed: number
   /** Of people's devices, as a multiple of populations.json. */
   readonly speed: number
+  /** Share of people's devices with a GPU that helps, 0 to 1; 0 if not given. */
+  readonly gpus?: number
   /** This tree's if not given. */
   readonly policy?: PolicyMaker | undefined
 }
@@ -28,14 +30,15 @@ export interface Result {
 
 export async function simulate(
   scenario: Scenario,
-  { seed, speed, policy: Maker = Service }: Options,
+  { seed, speed, gpus = 0, policy: Maker = Service }: Options,
 ): Promise<Result> {
   const timeline = new Timeline()
   const draw = new Draw(seed)
   const { people, attacks = [], minutes, base, shards, solveMs } = scenario
   const service = new Maker(timeline, WORKERS, base, shards, solveMs)
   const measure = new Measure()
-  const world: World = { timeline, service, draw, measure, speed, anyWorker: () => draw.below(WORKERS) }
+  const anyWorker = () => draw.below(WORKERS)
+  const world: World = { timeline, service, draw, measure, speed, gpus, anyWorker }
   const addressesOf = new Map<string | undefined, Addresses>()
   people.forEach((group, index) => {
     const addresses = new Addresses(group.addresses, index + 1)

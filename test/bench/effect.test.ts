@@ -70,6 +70,14 @@ test('a seed gives the same figures again, another seed others', async () => {
   assert.notEqual(await run(7), await run(8))
 })
 
+test('with GPUs people wait less from 20 bits on, and as long below', async () => {
+  const p95 = async (base: number, gpus: number) =>
+    (await simulate({ ...LONE, minutes: 30, base }, { seed: 1, speed: 1, gpus })).figures.all.p95!
+  const ratio = async (base: number) => (await p95(base, 1)) / (await p95(base, 0))
+  assert.ok(Math.abs((await ratio(19)) - 1) < 0.15)
+  assert.ok((await ratio(22)) < 0.6)
+})
+
 test('a revision decides by its own rules, beside those of this tree', async () => {
   const policy = await policyOf('HEAD')
   const scenario = { ...LONE, minutes: 5 }
