@@ -43,6 +43,7 @@ const REST = [
   'widget/element.test.ts',
   'widget/engines.test.ts',
   'widget/errors.test.ts',
+  'widget/gpu.test.ts',
   'widget/markup.test.ts',
   'widget/pages.test.ts',
   'widget/send-table.test.ts',

@@ -26,9 +26,11 @@ export const DIFFICULTY_MAX = 28
 export const BLOCK_SIZE = 10_000
 /** The first counter of 16 digits. */
 export const FIRST_COUNTER = 1e15
-/** Counters in a range: no thread reaches the end. 80 ranges lie below COUNTER_MAX, enough for up to 12 threads. */
+/** Counters in a range: no thread reaches the end. 80 ranges lie below COUNTER_MAX: those of up to 12 threads, then a GPU's. */
 const RANGE_SIZE = 1e14
 const RANGES = 80
+/** The first counter of the visitor's GPU. */
+export const GPU_START = FIRST_COUNTER + 78 * RANGE_SIZE
 
 /** Largest counter: 2^53 - 1, the last integer that JSON and JavaScript carry exactly (16 digits). */
 export const COUNTER_MAX = Number.MAX_SAFE_INTEGER
@@ -60,13 +62,15 @@ export function rangeStart(index: number, threads: number): number {
 }
 
 /**
- * Hashes of all threads until the counter was found, if the other threads were as fast as the one that found the counter.
+ * Hashes of all threads until the counter was found, if the other threads were as fast as the one that found the counter. Of a
+ * counter that a GPU found, the hashes of the GPU alone.
  *
  * @returns undefined for a counter that no widget tries
  */
 export function triesOf(counter: number): number | undefined {
   const range = Math.floor((counter - FIRST_COUNTER) / RANGE_SIZE)
   if (range < 0 || range >= RANGES) return undefined
+  if (counter >= GPU_START) return counter - GPU_START + 1
   const threads = Math.floor((1 + Math.sqrt(1 + 8 * range)) / 2)
   return threads * (counter - FIRST_COUNTER - range * RANGE_SIZE + 1)
 }

@@ -3,6 +3,6 @@
  * values `sha256-...`, of the files that were built before it.
  */
 declare const ASSET_NAMES: Readonly<
-  Record<'simdWasm' | 'scalarWasm' | 'workerJs' | 'pageJs' | 'frameHtml' | 'widgetJs', string>
+  Record<'simdWasm' | 'scalarWasm' | 'workerJs' | 'pageJs' | 'gpuJs' | 'frameHtml' | 'widgetJs', string>
 >
-declare const ASSET_PINS: Readonly<Record<'workerJs' | 'pageJs', string>>
+declare const ASSET_PINS: Readonly<Record<'workerJs' | 'pageJs' | 'gpuJs', string>>

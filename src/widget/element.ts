@@ -40,6 +40,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     'worker-src',
     'solver',
     'threads',
+    'gpu',
     'auto',
     'lang',
     'name',

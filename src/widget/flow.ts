@@ -2,7 +2,7 @@
 
 import type { Challenge, Solution } from '../protocol/wire.ts'
 import { nowMs } from './dom.ts'
-import { distrust, openWorkplace, type PageSettings } from './modes.ts'
+import { distrust, openWorkplace, type PageSettings, searchOnGpu } from './modes.ts'
 import { getChallenge, PowGateError, postSolution, type ServiceSettings, throwIfAborted } from './service.ts'
 import { environmentFlags, fingerprintHash } from './signals.ts'
 import type { Solved, Workplace } from './solver/job.ts'
@@ -81,7 +81,9 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
   // Workers start while the challenge is on its way.
   let opening = openWorkplace(settings)
   opening.catch(() => {}) // handled where the workplace is needed
+  let isOver = false
   const close = () => {
+    isOver = true
     leave()
     opening.then(
       workplace => workplace.close(),
@@ -98,6 +100,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
       },
     })
     const { nonce, difficulty } = challenge
+    const puzzle = { nonce, difficulty }
     const outlived = failAfter(usableMs(challenge), new PowGateError(OUTLIVED, 'rejected', 'too slow'))
     const beganMs = nowMs()
     const expected = 2 ** difficulty
@@ -108,7 +111,12 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const workplace = await untilAborted(Promise.race([opening, late]), signal).catch(error => {
       throw solverError(error)
     })
-    const solving = workplace.solve({ nonce, difficulty }, tries => onWork(tries / expected))
+    let gpuTries = 0
+    const gpuCounter = searchOnGpu(settings, puzzle, tries => {
+      gpuTries = tries
+      return !isOver
+    })
+    const solving = workplace.solve(puzzle, tries => onWork((tries + gpuTries) / expected), gpuCounter)
     const solved = await untilAborted(Promise.race([solving, outlived]), signal).catch(error => {
       if (!(error instanceof PowGateError)) distrust(workplace.mode)
       throw solverError(error)
@@ -128,6 +136,7 @@ async function oneRound(settings: FlowSettings, onWork: (share: number) => void)
     const { token, expiresAt } = result
     // The lifetime counts from the issue time, with which the token starts, because the visitor's clock may be wrong.
     const lifetimeMs = expiresAt - Number.parseInt(token, 10)
+    solved.tries += gpuTries
     return { token, expiresAt, lifetimeMs, solveTimeMs, difficulty, mode: workplace.mode, solved }
   } finally {
     signal.removeEventListener('abort', close)

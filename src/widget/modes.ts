@@ -11,7 +11,7 @@
 import { bare } from './dom.ts'
 import { pinnedScript } from './settings.ts'
 import { openFrame } from './solver/frame-host.ts'
-import type { Mode, ModeSettings, Workplace } from './solver/job.ts'
+import type { Mode, ModeSettings, Puzzle, Workplace } from './solver/job.ts'
 import {
   fetchKernel,
   ModeBlockedError,
@@ -142,7 +142,7 @@ async function openPool(
     close()
     throw error
   }
-  return { mode, close, solve: (puzzle, onProgress) => pool.solve(puzzle, onProgress) }
+  return { mode, close, solve: (...order) => pool.solve(...order) }
 }
 
 /** Starts workers of one script. */
@@ -174,19 +174,51 @@ async function openPage({ base, codeBase, mode }: ModeSettings): Promise<Workpla
   const mayCompile = mode !== 'page' && typeof Worker === 'undefined'
   const kernel = mayCompile ? fetchKernel(base) : Promise.resolve(undefined)
   const closed = new AbortController()
-  const { solveInSlices } = await loadPage(codeUrl(codeBase, ASSET_NAMES.pageJs) + MODULE_KEY)
+  const url = codeUrl(codeBase, ASSET_NAMES.pageJs)
+  const { solveInSlices } = await loadModule<typeof import('./page.ts')>(url, ASSET_PINS.pageJs)
   return {
     mode: 'page',
-    solve: async (puzzle, onProgress) => solveInSlices(puzzle, await kernel, onProgress, closed.signal),
+    solve: async (puzzle, ...rest) => solveInSlices(puzzle, await kernel, ...rest, closed.signal),
     close: () => closed.abort(),
   }
+}
+
+/** Fewer bits are solved before a GPU has started, on most devices. */
+const GPU_BITS_MIN = 20
+/** The GPU starts only where the threads take longer. */
+const GPU_AFTER_MS = 100
+
+/**
+ * Lets the visitor's GPU search beside the threads, which never wait for it. The promise resolves with the counter, and never
+ * settles if there is no GPU or it fails.
+ *
+ * @param goesOn called with the number of tries so far; false ends the search
+ */
+export function searchOnGpu(
+  { codeBase, gpu }: ModeSettings,
+  puzzle: Puzzle,
+  goesOn: (tries: number) => boolean,
+): Promise<number> {
+  const load = () => loadModule<typeof import('./gpu.ts')>(codeBase + ASSET_NAMES.gpuJs, ASSET_PINS.gpuJs)
+  return new Promise(resolve => {
+    if (puzzle.difficulty < GPU_BITS_MIN || gpu === 'off' || !codeBase || !navigator.gpu) return
+    setTimeout(
+      () =>
+        goesOn(0) &&
+        load()
+          .then(({ search }) => search(puzzle, gpu, goesOn))
+          .then(resolve, () => {}),
+      GPU_AFTER_MS,
+    )
+  })
 }
 
 /** Browsers check a module's integrity only when they load it. So the address is one that no markup can have loaded before. */
 const MODULE_KEY = `#${Math.random()}`
 
 /** If the build is pinned, a script element with `integrity` loads the module first; `import` then uses the loaded module. */
-function loadPage(url: string): Promise<typeof import('./page.ts')> {
+function loadModule<Module>(address: string, integrity: string): Promise<Module> {
+  const url = address + MODULE_KEY
   return new Promise((resolve, reject) => {
     const onerror = () => reject(new Error('the script did not load'))
     const onload = () => import(url).then(resolve, reject)
@@ -194,7 +226,7 @@ function loadPage(url: string): Promise<typeof import('./page.ts')> {
     if (pinnedScript) {
       // Not `modulepreload`, whose integrity WebKit ignores (WebKitGTK 2.50).
       const { nonce } = pinnedScript
-      const attributes = { type: 'module', src: trusted(url), integrity: ASSET_PINS.pageJs, nonce }
+      const attributes = { type: 'module', src: trusted(url), integrity, nonce }
       const page = bare(document)
       const script = Object.assign(page.createElement('script'), attributes, { onload, onerror })
       page.documentElement.append(script)

@@ -16,24 +16,29 @@ export async function solveInSlices(
   { nonce, difficulty }: Puzzle,
   kernel: ArrayBuffer | undefined,
   onProgress: OnProgress,
+  gpuCounter: Promise<number>,
   signal: AbortSignal,
 ): Promise<Solved> {
   const { solver, kind } = chooseSolver(kernel)
   const search = solver(nonce, difficulty)
   const start = rangeStart(0, 1)
+  let gpuFound = -1
+  gpuCounter.then(counter => {
+    gpuFound = counter
+  })
   const channel = new MessageChannel() // one for each solve: several elements may be solving
   let slice = FIRST_SLICE
   let toldMs = nowMs()
   for (let tries = 0; ; ) {
     const beganMs = nowMs()
     const counter = search(start + tries, slice)
-    if (counter >= 0) {
-      tries = counter - start + 1
+    tries = counter < 0 ? tries + slice : counter - start + 1
+    if (counter >= 0 || gpuFound >= 0) {
       await turn(channel)
       channel.port1.close()
-      return { counter, tries, threads: 1, solver: kind, ...slowTraits() }
+      const found = counter < 0 ? ({ counter: gpuFound, solver: 'gpu' } as const) : { counter, solver: kind }
+      return { ...found, tries, threads: 1, ...slowTraits() }
     }
-    tries += slice
     if (beganMs - toldMs >= PROGRESS_MS) {
       toldMs = beganMs
       onProgress(tries)

@@ -10,9 +10,9 @@ export interface PowGateVerified {
   difficulty: number
   solveTimeMs: number
   mode: 'worker' | 'frame' | 'blob' | 'page'
-  solver: 'wasm' | 'script'
+  solver: 'wasm' | 'script' | 'gpu'
   threads: number
-  /** Hashes computed by all threads together; an estimate. */
+  /** Hashes computed by all threads and the GPU together; an estimate. */
   tries: number
 }
 
@@ -128,6 +128,8 @@ export type PowGateAttributes = {
   solver?: 'worker' | 'frame' | 'blob' | 'page'
   /** The most threads to solve with. */
   threads?: number | string
+  /** `off` leaves the visitor's GPU alone; `on` uses it for hard challenges even if `threads` is set. */
+  gpu?: 'on' | 'off' | 'software'
 } & { [Key in PowGateTextKey as `text-${Key}`]?: string }
 
 declare global {

@@ -41,6 +41,7 @@ interface Target {
   readonly workerSrc: string | undefined
   readonly mode: Mode | undefined
   readonly threads: number
+  readonly gpu: string
   /** Sent with the solution. */
   readonly page: Pick<Solution, 'action' | 'cdata'>
 }
@@ -78,6 +79,8 @@ export function targetOf(element: Element): Target {
     },
     mode: (mode ?? undefined) as Mode | undefined,
     threads: Math.floor(Number(element.getAttribute('threads'))) || Number.POSITIVE_INFINITY,
+    // A page that limits the threads spares its visitors' devices.
+    gpu: element.getAttribute('gpu') ?? (element.hasAttribute('threads') ? 'off' : ''),
   }
 }
 

@@ -5,7 +5,14 @@ import { test } from 'node:test'
 import { limitKey, parseAddress } from '../../src/domain/address.ts'
 import { Keyring } from '../../src/domain/keyring.ts'
 import { baseOf, boundsOf, DEVICE_CLASSES, drawOf, wholeBits } from '../../src/domain/solve-time.ts'
-import { BLOCK_SIZE, COUNTER_MAX, FIRST_COUNTER, rangeStart, triesOf } from '../../src/protocol/proof.ts'
+import {
+  BLOCK_SIZE,
+  COUNTER_MAX,
+  FIRST_COUNTER,
+  GPU_START,
+  rangeStart,
+  triesOf,
+} from '../../src/protocol/proof.ts'
 
 const SECRET = 'a test secret of more than thirty-two characters'
 const OTHER_SECRET = 'another test secret of more than thirty-two characters'
@@ -104,5 +111,8 @@ test('a counter tells the tries of all threads together, whatever their number',
       for (const own of [1, 77_777, 2 ** 36]) assert.equal(triesOf(start + own - 1), own * threads)
     }
   }
+  // The GPU's own range, which no thread has.
+  assert.ok(rangeStart(11, 12) + 1e14 <= GPU_START)
+  for (const own of [1, 77_777, 2 ** 36]) assert.equal(triesOf(GPU_START + own - 1), own)
   for (const counter of [0, FIRST_COUNTER - 1, COUNTER_MAX]) assert.equal(triesOf(counter), undefined)
 })

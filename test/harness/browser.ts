@@ -17,6 +17,16 @@ const QUIET = [
   '--disable-sync',
 ]
 
+/** WebGPU without a card, by SwiftShader. */
+export const WEBGPU_IN_SOFTWARE = [
+  '--enable-unsafe-webgpu',
+  '--use-webgpu-adapter=swiftshader',
+  '--enable-features=Vulkan',
+  '--use-vulkan=swiftshader',
+  '--use-angle=swiftshader',
+  '--ignore-gpu-blocklist',
+]
+
 export interface BrowserOptions {
   /** Names that resolve to 127.0.0.1; `*` stands for any characters. A page of such an origin is no secure context. */
   readonly hosts?: readonly string[]

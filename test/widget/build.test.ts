@@ -61,7 +61,7 @@ test('widget.js is a script as well as a module; the others are what loads them'
     execFileSync(process.execPath, ['--check', file], { stdio: 'pipe' })
   }
   for (const name of ['widget.js', 'worker.js']) assert.ok(new Script(text(name)), name)
-  for (const name of ['widget.js', 'page.js']) check(name, 'mjs')
+  for (const name of ['widget.js', 'page.js', 'gpu.js']) check(name, 'mjs')
   assert.doesNotMatch(text('widget.js'), /import\.meta/)
 })
 

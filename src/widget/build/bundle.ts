@@ -50,6 +50,7 @@ export async function bundleWidget(): Promise<BuiltFile[]> {
   add('scalar.wasm', buildKernel('scalar'))
   await addScript('worker.js', 'worker.ts', 'iife')
   await addScript('page.js', 'page.ts', 'esm')
+  await addScript('gpu.js', 'gpu.ts', 'esm')
   add('frame.html', frameHtml(files.find(({ name }) => name === 'worker.js')!.fileName))
   // Not a module, so the same file works in <script>, with type="module" and without, and in an import.
   const widget = await bundle('element.ts', 'iife', files)

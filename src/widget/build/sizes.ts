@@ -11,6 +11,9 @@ export const VISIT_BYTES_MAX = 18_432
 /** Of each script that replaces a vendor's: those are loaded besides the widget. */
 export const COMPAT_BYTES_MAX = 4096
 
+/** Of the script that is loaded for hard challenges. */
+export const GPU_BYTES_MAX = 3072
+
 /** The files of a visit, by mode, without the texts of one language. A browser loads at most one kernel. */
 export const VISITS: Readonly<Record<string, readonly string[]>> = {
   'in the frame': ['widget.js', 'frame.html', 'worker.js', 'simd.wasm'],

@@ -17,7 +17,7 @@ export type WorkerOrder =
       readonly start: number
     }
 
-export type SolverKind = 'wasm' | 'script'
+export type SolverKind = 'wasm' | 'script' | 'gpu'
 
 /** From a worker to the pool. */
 export type WorkerReport =
@@ -39,7 +39,8 @@ export interface Puzzle {
 export interface Solved extends Traits {
   readonly counter: number
   /** Hashes by all threads together; an estimate, which assumes that the other threads are as fast as the one that found it. */
-  readonly tries: number
+  tries: number
+  /** Besides the GPU. */
   readonly threads: number
   readonly solver: SolverKind
 }
@@ -73,12 +74,15 @@ export interface ModeSettings {
   readonly mode: Mode | undefined
   /** The most to use. */
   readonly threads: number
+  /** `off` for none; `software` for tests: also one in software, which is slower than the threads. */
+  readonly gpu: string
 }
 
 /** An opened mode, in which one puzzle is solved. */
 export interface Workplace {
   readonly mode: Mode
-  solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved>
+  /** @param gpuCounter resolves with a counter that the GPU found; it may never settle, and never rejects */
+  solve(puzzle: Puzzle, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
   /** Ends everything that still runs. */
   close(): void
 }

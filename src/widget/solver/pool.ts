@@ -55,7 +55,7 @@ const START_MS_MAX = 8000
 /** An answer waits no longer than this for the traits. */
 const TRAITS_WAIT_MS = 300
 
-type Found = Extract<WorkerReport, { kind: 'found' }>
+type Found = Pick<Solved, 'counter' | 'solver' | 'tries'>
 
 /** For one puzzle: the workers end with its answer. */
 export class WorkerPool {
@@ -124,27 +124,29 @@ export class WorkerPool {
   }
 
   /** Rejects if all workers fail. Never settles if the pool is closed meanwhile. */
-  async solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved> {
+  async solve(puzzle: Puzzle, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved> {
     await this.#kernel
     const threads = this.#workers.length
     const tries = new Array<number>(threads).fill(0)
+    const sum = () => tries.reduce((total, count) => total + count)
     const answer = new Promise<Found>((resolve, reject) => {
+      gpuCounter.then(counter => resolve({ counter, solver: 'gpu', tries: sum() }))
       this.#onFailure = reject
       this.#onTries = (index, report) => {
         tries[index] = report.tries
-        onProgress(tries.reduce((sum, count) => sum + count))
-        if (report.kind === 'found') resolve(report)
+        onProgress(sum())
+        if (report.kind === 'found') resolve({ ...report, tries: report.tries * threads })
       }
     })
     this.#workers.forEach((worker, index) => {
       order(worker, { ...puzzle, kind: 'solve', start: rangeStart(index, threads) })
     })
     try {
-      const { counter, solver, tries: own } = await answer
+      const { counter, solver, tries } = await answer
       this.#stop(1) // the first worker may still be reading the traits
       const late = new Promise<undefined>(resolve => setTimeout(resolve, TRAITS_WAIT_MS))
       const { renderer, timeZone } = (await Promise.race([this.#traits, late])) ?? {}
-      return { counter, solver, threads, tries: own * threads, renderer, timeZone }
+      return { counter, solver, threads, tries, renderer, timeZone }
     } finally {
       this.close()
     }

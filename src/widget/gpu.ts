@@ -1,0 +1,154 @@
+/**
+ * Entry for hard challenges: searches on the visitor's GPU, through WebGPU, beside the threads. This runs in the page, because
+ * only the page knows whether it is hidden, and all its elements share one device. The page waits for the GPU without blocking.
+ */
+
+import { GPU_START, proofInput } from '../protocol/proof.ts'
+import { difficultyMask } from './solver/block.ts'
+import type { Puzzle } from './solver/job.ts'
+import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
+import {
+  COMMON_COUNTERS,
+  COMMON_ROUNDS,
+  COUNTERS_PER_GROUP,
+  NOT_FOUND,
+  PUZZLE,
+  shaderText,
+} from './solver/shader.ts'
+
+/** A dispatch this short leaves the GPU time to draw each frame of 16 ms. */
+const DISPATCH_MS = 10
+/** A dispatch is at most so many times as long as the one before. */
+const GROWTH_MAX = 4
+/** A device that is open keeps some cards from sleeping. */
+const IDLE_MS = 10_000
+
+/** Of GPUBufferUsage and GPUMapMode. */
+const [MAP_READ, COPY_SRC, COPY_DST, STORAGE, READ] = [0x1, 0x4, 0x8, 0x80, 0x1]
+
+interface Gpu {
+  readonly device: GPUDevice
+  readonly pipeline: GPUComputePipeline
+  /** Workgroups of the next dispatch. */
+  groups: number
+  /** The least time that a dispatch took so far: in some browsers, much of it is waiting for the answer. */
+  latencyMs: number
+}
+
+/** One for all elements of the page. */
+let opened: Promise<Gpu> | undefined
+let searches = 0
+
+/**
+ * Resolves with a counter that meets the difficulty.
+ *
+ * @param kind `software` also allows an adapter that computes on the processor, for tests: the threads are faster
+ * @param goesOn called with the number of tries so far; false ends the search
+ * @param start a multiple of COUNTERS_PER_GROUP
+ * @throws Error if there is no GPU, the device is lost, the GPU finds a wrong counter, or the search ends
+ */
+export async function search(
+  puzzle: Puzzle,
+  kind: string,
+  goesOn: (tries: number) => boolean,
+  start = GPU_START,
+): Promise<number> {
+  opened ??= open(kind === 'software')
+  searches++
+  try {
+    return await searchOn(await opened, puzzle, goesOn, start)
+  } finally {
+    searches--
+    setTimeout(closeIfIdle, IDLE_MS)
+  }
+}
+
+function closeIfIdle(): void {
+  if (searches > 0) return
+  opened?.then(
+    ({ device }) => device.destroy(),
+    () => {},
+  )
+  opened = undefined
+}
+
+/** Nothing is read of the adapter but whether it is one in software. */
+async function open(allowsSoftware: boolean): Promise<Gpu> {
+  const { gpu } = navigator
+  const adapter = (await gpu.requestAdapter({ powerPreference: 'low-power' })) ?? (await gpu.requestAdapter())
+  if (adapter === null) throw new Error('no GPU')
+  // Browsers of before 2025 have it in the adapter itself.
+  const { isFallbackAdapter = adapter.info.isFallbackAdapter } = adapter as { isFallbackAdapter?: boolean }
+  if (isFallbackAdapter && !allowsSoftware) throw new Error('no GPU but in software')
+  const device = await adapter.requestDevice()
+  const module = device.createShaderModule({ code: shaderText() })
+  const pipeline = await device.createComputePipelineAsync({ layout: 'auto', compute: { module } })
+  return { device, pipeline, groups: 1, latencyMs: Number.POSITIVE_INFINITY }
+}
+
+async function searchOn(
+  gpu: Gpu,
+  { nonce, difficulty }: Puzzle,
+  goesOn: (tries: number) => boolean,
+  start: number,
+): Promise<number> {
+  const mask = difficultyMask(difficulty)
+  const dispatch = dispatcher(gpu, nonce, mask)
+  for (let next = start; ; ) {
+    while (document.hidden) await untilShownOrHidden()
+    if (!goesOn(next - start)) throw new Error('the search is over')
+    const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)
+    const groups = Math.min(gpu.groups, left / COUNTERS_PER_GROUP)
+    const beganMs = performance.now()
+    const found = await dispatch(next, groups)
+    const dispatchMs = performance.now() - beganMs
+    if (found !== NOT_FOUND) {
+      const counter = next + found
+      if (digestWords(proofInput(nonce, counter))[0]! & mask) throw new Error('a wrong counter')
+      goesOn(counter - start + 1)
+      return counter
+    }
+    next += groups * COUNTERS_PER_GROUP
+    gpu.latencyMs = Math.min(gpu.latencyMs, dispatchMs)
+    const wanted = Math.floor((groups * DISPATCH_MS) / (dispatchMs - gpu.latencyMs))
+    gpu.groups = Math.max(1, Math.min(GROWTH_MAX * groups, wanted))
+  }
+}
+
+const untilShownOrHidden = () =>
+  new Promise(resolve => document.addEventListener('visibilitychange', resolve, { once: true }))
+
+/** Returns the offset of the first counter that has all bits of the mask clear in its digest's first word, or NOT_FOUND. */
+type Dispatch = (start: number, groups: number) => Promise<number>
+
+function dispatcher({ device, pipeline }: Gpu, nonce: string, mask: number): Dispatch {
+  const words = new Int32Array(PUZZLE.size)
+  const size = words.byteLength
+  const buffer = device.createBuffer({ size, usage: STORAGE | COPY_DST | COPY_SRC })
+  const answer = device.createBuffer({ size: 4, usage: MAP_READ | COPY_DST })
+  const layout = pipeline.getBindGroupLayout(0)
+  const group = device.createBindGroup({ layout, entries: [{ binding: 0, resource: { buffer } }] })
+  return async (start, groups) => {
+    const input = paddedWords(proofInput(nonce, start)).subarray(0, COMMON_ROUNDS)
+    const state = Int32Array.from(INITIAL_STATE)
+    input.forEach((word, t) => {
+      round(state, ROUND_CONSTANTS[t]! + word)
+    })
+    words.set(state, PUZZLE.state)
+    words.set(input, PUZZLE.input)
+    words.set([mask, start % COMMON_COUNTERS, NOT_FOUND], PUZZLE.mask)
+    device.queue.writeBuffer(buffer, 0, words)
+    const encoder = device.createCommandEncoder()
+    const pass = encoder.beginComputePass()
+    pass.setPipeline(pipeline)
+    pass.setBindGroup(0, group)
+    pass.dispatchWorkgroups(groups)
+    pass.end()
+    encoder.copyBufferToBuffer(buffer, 4 * PUZZLE.found, answer, 0, 4)
+    device.queue.submit([encoder.finish()])
+    await answer.mapAsync(READ)
+    const [found] = new Uint32Array(answer.getMappedRange())
+    answer.unmap()
+    return found!
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * The visitor's GPU beside the threads, in Chromium with WebGPU in software (SwiftShader). This GPU is slower than a thread, so
+ * nothing is said of speed. Where it has to win, JavaScript has no compiler, and the challenge is one that the GPU solves soon.
+ */
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { beforeEach, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { checkProof } from '../../src/domain/pow.ts'
+import type { WidgetManifest } from '../../src/http/assets.ts'
+import { GPU_START } from '../../src/protocol/proof.ts'
+import { buildKernel } from '../../src/widget/kernel/kernel.ts'
+import { wasmSolver } from '../../src/widget/solver/solvers.ts'
+import { openBrowser, startRenderer, WEBGPU_IN_SOFTWARE } from '../harness/browser.ts'
+import { Client } from '../harness/client.ts'
+import { eventually } from '../harness/eventually.ts'
+import { UNLIMITED } from '../harness/service.ts'
+import {
+  addWidgetPage,
+  assertQuiet,
+  closePage,
+  formPage,
+  startStage,
+  strictPages,
+  untilState,
+  VERIFIED,
+  type Verified,
+  visit,
+} from '../harness/widget.ts'
+
+const stage = await startStage(UNLIMITED)
+const { service, gateway, pages } = stage
+/** Threads and GPU. */
+const both = await openBrowser({ flags: WEBGPU_IN_SOFTWARE })
+/** With threads that are a hundred times slower. */
+const gpuFirst = await openBrowser({ flags: [...WEBGPU_IN_SOFTWARE, '--js-flags=--jitless'] })
+for (const browser of [both, gpuFirst]) await startRenderer(browser)
+
+const siteOf = (bits: number) => service.createSite({ difficulty: { base: bits, min: bits, max: bits } })
+const [site19, site20, site22] = [await siteOf(19), await siteOf(20), await siteOf(22)]
+
+const DIST = new URL('../../dist/widget/', import.meta.url)
+const manifest: WidgetManifest = JSON.parse(readFileSync(new URL('manifest.json', DIST), 'utf8'))
+const fileOf = (name: string) => manifest.files.find(file => file.name === name)!.fileName
+const GPU_FILE = `/widget/${fileOf('gpu.js')}`
+const gpuFiles = () => gateway.requests.filter(asked => asked.includes(GPU_FILE)).length
+
+let lastAddress = 0
+beforeEach(() => {
+  gateway.recover()
+  gateway.clientAddress = `198.51.100.${++lastAddress}`
+})
+
+const solver = wasmSolver(buildKernel('simd'))
+
+/** Gives the next page a challenge of 20 bits whose first counter the GPU finds within some dispatches. */
+async function favourGpu(): Promise<void> {
+  const client = new Client(gateway.origin())
+  for (;;) {
+    const { json } = await client.challenge(site20.siteKey)
+    if (solver(json.nonce, json.difficulty)(GPU_START, 50_000) < 0) continue
+    gateway.fail({ path: '/challenge', answer: { status: 200, body: json } })
+    return
+  }
+}
+
+/** In the page, before the widget: counts what is asked of WebGPU, and lets a test break it. */
+const WATCH = `{
+  window.asked = { adapters: 0, devices: 0, dispatches: 0, sinceMs: Infinity }
+  window.tasks = []
+  new PerformanceObserver(list => tasks.push(...list.getEntries())).observe({ type: 'longtask' })
+  const watch = (type, name, around) => {
+    const real = type.prototype[name]
+    type.prototype[name] = function (...given) { return around(() => real.apply(this, given), this) }
+  }
+  watch(GPU, 'requestAdapter', real => {
+    if (asked.adapters++ === 0) asked.sinceMs = performance.now()
+    return real()
+  })
+  watch(GPUAdapter, 'requestDevice', async real => { asked.devices++; return window.device = await real() })
+  watch(GPUQueue, 'submit', real => { asked.dispatches++; real() })
+}`
+type Asked = Record<'adapters' | 'devices' | 'dispatches', number>
+const askedOf = (page: Page) => page.evaluate('window.asked') as Promise<Asked>
+
+interface Options {
+  readonly browser?: typeof both
+  readonly key?: string
+  readonly policy?: string
+  /** Runs in the page before the widget, after WATCH. */
+  readonly script?: string
+}
+
+async function open(attributes: string, { browser = both, key, policy = '', script = '' }: Options = {}) {
+  await addWidgetPage(stage, { key: key ?? site20.siteKey, attributes, policy })
+  return visit(browser, `${pages.origin()}/form`, {
+    prepare: page => page.addInitScript(WATCH + script),
+  })
+}
+
+/** The page of an element that comes to be verified. */
+async function verifiedOn(attributes: string, options: Options = {}) {
+  const { page, notes } = await open(attributes, options)
+  await untilState(page, 'verified', 'pow-gate', 60_000)
+  return { page, notes, detail: (await page.evaluate(VERIFIED)) as Verified & { solveTimeMs: number } }
+}
+
+interface Search {
+  readonly nonce: string
+  readonly difficulty: number
+  readonly start?: number
+}
+
+/** Searches with the GPU alone. */
+function searchAlone(page: Page, searches: readonly Search[]): Promise<number[]> {
+  return page.evaluate(
+    async ([url, list]) => {
+      const { search } = await import(url)
+      const found: number[] = []
+      for (const { nonce, difficulty, start } of list) {
+        found.push(await search({ nonce, difficulty }, 'software', () => true, start))
+      }
+      return found
+    },
+    [`${gateway.origin()}${GPU_FILE}`, searches] as const,
+  )
+}
+
+async function blankPage() {
+  pages.add('/blank', '<!doctype html><title>Blank</title>')
+  return (await visit(both, `${pages.origin()}/blank`)).page
+}
+
+test('the GPU alone finds the golden counters of all solvers, with every difficulty from 16 to 24', async () => {
+  const { sixteenDigits } = JSON.parse(
+    readFileSync(new URL('../vectors/proof.json', import.meta.url), 'utf8'),
+  ) as { sixteenDigits: { nonce: string; start: number; counter: number; zeroBits: number }[] }
+  const searches = sixteenDigits.map(({ nonce, start, zeroBits }) => {
+    return { nonce, difficulty: zeroBits, start: start - (start % 6400) }
+  })
+  for (let bits = 16; bits <= 24; bits++) assert.ok(searches.some(({ difficulty }) => difficulty === bits))
+  const found = await searchAlone(await blankPage(), searches)
+  assert.deepEqual(
+    found,
+    sixteenDigits.map(({ counter }) => counter),
+  )
+})
+
+test('the GPU alone goes on where the first eight digits change', async () => {
+  const nonce = '7'.repeat(32)
+  const start = 8.8e15 + 1e8 - 6400
+  const [found] = await searchAlone(await blankPage(), [{ nonce, difficulty: 17, start }])
+  let expected = start
+  while (!checkProof(nonce, expected, 17)) expected++
+  assert.ok(expected > start + 6400)
+  assert.equal(found, expected)
+})
+
+for (const [mode, , attributes, policy] of strictPages(gateway.origin())) {
+  test(`mode ${mode}: the GPU joins and wins, on a page that allows just what the mode needs`, async () => {
+    await favourGpu()
+    const { detail, notes, page } = await verifiedOn(`${attributes} gpu="software"`, {
+      browser: gpuFirst,
+      policy,
+    })
+    assert.deepEqual([detail.mode, detail.solver], [mode, 'gpu'])
+    assert.ok(detail.tries > 0 && detail.threads >= 1)
+    assertQuiet(notes)
+    assert.deepEqual(pages.reports, [])
+    assert.equal((await askedOf(page)).devices, 1)
+    const { dispatches } = await askedOf(page)
+    await page.waitForTimeout(200)
+    assert.equal((await askedOf(page)).dispatches, dispatches, 'the GPU stops with the answer')
+  })
+}
+
+test('a token that the GPU earned has the full score', async () => {
+  await favourGpu()
+  const { detail } = await verifiedOn('gpu="software"', { browser: gpuFirst })
+  assert.equal(detail.solver, 'gpu')
+  const answer = await fetch(`${service.url}/verify-token`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${site20.apiKey}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ token: detail.token }),
+  })
+  const { success, score } = (await answer.json()) as { success: boolean; score: number }
+  assert.deepEqual({ success, score }, { success: true, score: 1 })
+})
+
+test('threads and GPU together: whoever is first, and both stop', async () => {
+  for (let round = 0; round < 4; round++) {
+    const { page, notes, detail } = await verifiedOn('threads="1" gpu="software"', { key: site22.siteKey })
+    assert.ok(detail.tries > 0)
+    assertQuiet(notes)
+    const { dispatches } = await askedOf(page)
+    await page.waitForTimeout(100)
+    assert.ok((await askedOf(page)).dispatches <= dispatches + 1)
+    await closePage(page)
+  }
+})
+
+test('the page stays responsive with a GPU at 22 bits: no task of 50 ms since it was asked for', async () => {
+  let best = Number.POSITIVE_INFINITY
+  for (let attempt = 0; attempt < 20 && best >= 50; attempt++) {
+    const { page } = await verifiedOn('threads="1" gpu="software"', { key: site22.siteKey })
+    const longestMs = await page.evaluate(
+      'Math.max(0, ...tasks.filter(task => task.startTime >= asked.sinceMs).map(task => task.duration))',
+    )
+    if ((await askedOf(page)).dispatches > 0) best = Math.min(best, longestMs as number)
+    await closePage(page)
+  }
+  assert.ok(best < 50)
+})
+
+test('ten elements open one device', async () => {
+  const element = `<pow-gate site-key="${site20.siteKey}" threads="1" gpu="software"></pow-gate>`
+  const script = `<script src="${gateway.origin()}/widget.js"></script>${element.repeat(9)}`
+  pages.add('/ten', formPage(`site-key="${site20.siteKey}" threads="1" gpu="software"`, { script }))
+  const { page } = await visit(both, `${pages.origin()}/ten`, {
+    prepare: opened => opened.addInitScript(WATCH),
+  })
+  await page.evaluate("for (const gate of document.querySelectorAll('pow-gate')) gate.execute()")
+  await eventually(120_000, 'ten tokens', async () => {
+    return (await page.locator('pow-gate[state=verified]').count()) === 10
+  })
+  const { adapters, devices } = await askedOf(page)
+  assert.deepEqual({ adapters, devices }, { adapters: 1, devices: 1 })
+})
+
+test('the GPU pauses while the page is hidden', async () => {
+  const { page } = await open('threads="1" gpu="software"', { key: (await siteOf(28)).siteKey })
+  await eventually(20_000, 'dispatches', async () => (await askedOf(page)).dispatches > 3)
+  const show = (isHidden: boolean) =>
+    page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} })
+      document.dispatchEvent(new Event('visibilitychange'))`)
+  await show(true)
+  await page.waitForTimeout(200)
+  const { dispatches } = await askedOf(page)
+  await page.waitForTimeout(300)
+  assert.equal((await askedOf(page)).dispatches, dispatches)
+  await show(false)
+  await eventually(5000, 'more dispatches', async () => (await askedOf(page)).dispatches > dispatches)
+})
+
+const BROKEN: Readonly<Record<string, string>> = {
+  'there is no adapter': `watch(GPU, 'requestAdapter', async () => null)`,
+  'the driver takes long to start': `watch(GPU, 'requestAdapter', () => new Promise(() => {}))`,
+  'the device is lost at once': `watch(GPUAdapter, 'requestDevice', async real => {
+    const device = await real(); device.destroy(); return device })`,
+  'the device is lost during a search': `watch(GPUQueue, 'submit', real => {
+    real(); if (asked.dispatches === 3) device.destroy() })`,
+  'the GPU finds wrong counters': `watch(GPUBuffer, 'getMappedRange', () => new Uint32Array([5]).buffer)`,
+}
+
+for (const [what, script] of Object.entries(BROKEN)) {
+  test(`the threads go on alone if ${what}`, async () => {
+    const broken = WATCH.replace(/\}$/, `${script}}`)
+    const { page, notes, detail } = await verifiedOn('threads="1" gpu="software"', {
+      key: site22.siteKey,
+      script: broken,
+    })
+    assert.equal(detail.solver, 'wasm')
+    assert.deepEqual([notes.pageErrors, notes.violations], [[], []])
+    await closePage(page)
+  })
+}
+
+test('an adapter in software is not used unless a test allows it', async () => {
+  const { page, detail } = await verifiedOn('threads="1" gpu="on"', { key: site22.siteKey })
+  assert.equal(detail.solver, 'wasm')
+  assert.equal((await askedOf(page)).devices, 0)
+})
+
+test('the file is fetched only for hard challenges, and not if the page limits the GPU or the threads', async () => {
+  const cases = [
+    ['solver="page" gpu="software"', site19.siteKey, 0],
+    ['gpu="off"', site22.siteKey, 0],
+    ['threads="1"', site22.siteKey, 0],
+    ['threads="1" gpu="software"', site22.siteKey, 1],
+  ] as const
+  for (const [attributes, key, files] of cases) {
+    const { page, detail } = await verifiedOn(attributes, { key })
+    if (detail.solveTimeMs > 1000) assert.equal(gpuFiles(), files, attributes)
+    assert.ok(gpuFiles() <= files, attributes)
+    await closePage(page)
+  }
+})
+
+test('pinned: works, and a file of another build does not run', async () => {
+  const attributes = `site-key="${site22.siteKey}" threads="1" gpu="software"`
+  const pinned = `<script src="${gateway.origin()}/widget/${fileOf('widget.js')}" integrity="${manifest.integrity}" crossorigin></script>`
+  pages.add('/pinned', formPage(attributes, { script: pinned }))
+  const run = async () => {
+    const { page } = await visit(both, `${pages.origin()}/pinned`, {
+      prepare: opened => opened.addInitScript(WATCH),
+    })
+    await untilState(page, 'verified', 'pow-gate', 60_000)
+    return page
+  }
+  assert.equal((await askedOf(await run())).devices, 1)
+  const body = `window.isForeign = true;${readFileSync(new URL(fileOf('gpu.js'), DIST), 'utf8')}`
+  gateway.fail({
+    path: GPU_FILE,
+    times: 100,
+    answer: { status: 200, headers: { 'Content-Type': 'text/javascript' }, body },
+  })
+  const page = await run()
+  assert.ok(gpuFiles() > 0)
+  assert.equal(await page.evaluate('window.isForeign'), undefined)
+})
