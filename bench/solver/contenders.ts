@@ -35,6 +35,13 @@ export interface PoolResult {
   readonly totalMs: number
 }
 
+/** The GPU's search, without threads. */
+export interface GpuRun {
+  /** From the first use of WebGPU on the page until the answer of the first dispatch. */
+  readonly startMs: number
+  readonly hashesPerSecond: number
+}
+
 /** What the page offers to the bench, as `globalThis.bench`. */
 export interface BenchPage {
   /** As the widget decides it. */
@@ -46,4 +53,5 @@ export interface BenchPage {
   ): Promise<number>
   find(contender: ContenderName, nonce: string, bits: number): Promise<number>
   solve(puzzle: { nonce: string; difficulty: number }, threads: number): Promise<PoolResult>
+  gpu(nonce: string, ms: number): Promise<GpuRun>
 }

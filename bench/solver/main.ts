@@ -4,15 +4,15 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { bundleWidget } from '../../src/widget/build/bundle.ts'
-import { launchBrowser } from '../../test/harness/browser.ts'
+import { launchBrowser, WEBGPU_IN_SOFTWARE } from '../../test/harness/browser.ts'
 import { PageServer } from '../../test/harness/browser-pages.ts'
-import { filter, tell, toggle, tool, type Values } from '../../test/harness/command-line.ts'
+import { filter, ToolError, tell, text, toggle, tool, type Values } from '../../test/harness/command-line.ts'
 import { installPeers } from '../peers.ts'
 import { OUTPUT, publish } from '../report/publish.ts'
 import { machine } from '../report/report.ts'
 import { CONTENDER_NAMES, CONTENDERS, type ContenderName } from './contenders.ts'
-import { figuresOf, reportOf, type SolverFigures } from './report.ts'
-import { checkAll, measureRates, measureSolves, type Sizes, widgetThreads } from './runs.ts'
+import { figuresOf, gpuFigures, reportOf, type SolverFigures } from './report.ts'
+import { checkAll, measureGpu, measureRates, measureSolves, type Sizes, widgetThreads } from './runs.ts'
 import { measureSlow, SLOW, SLOW_QUICK, slowReport } from './slow.ts'
 
 const FULL: Sizes = {
@@ -39,6 +39,7 @@ const OPTIONS = {
     'Only solvers whose name holds it, such as powgate or cap.',
   ),
   quick: toggle('Small sizes: whether it works, not how fast it is.'),
+  gpu: text('KIND', 'Also the GPU, through WebGPU: card, or software where there is no card.'),
   slow: toggle(
     'Instead: the whole widget, with 1, 1/4 and 1/16 of a core for the browser. Needs root, for a cgroup.',
   ),
@@ -65,16 +66,29 @@ async function main(options: Values<typeof OPTIONS>): Promise<number> {
     publish(slowReport(rows), rows, options)
     return 0
   }
+  if (options.gpu !== undefined && !(options.gpu in GPU_FLAGS))
+    throw new ToolError(`--gpu: expected one of ${Object.keys(GPU_FLAGS).join(', ')}`)
   installPeers(tell)
-  const figures = await bench(options.filter, options.quick ? QUICK : FULL)
+  const figures = await bench(options.filter, options.quick ? QUICK : FULL, options.gpu)
   publish(reportOf(figures), figures, options)
   return 0
 }
 
-async function bench(contenders: readonly ContenderName[], sizes: Sizes): Promise<SolverFigures> {
+/** Of Chromium on Linux, where WebGPU is off by default. */
+const GPU_FLAGS: Readonly<Record<string, readonly string[]>> = {
+  card: ['--enable-unsafe-webgpu', '--enable-features=Vulkan', '--ignore-gpu-blocklist'],
+  software: WEBGPU_IN_SOFTWARE,
+}
+
+async function bench(
+  contenders: readonly ContenderName[],
+  sizes: Sizes,
+  gpu: string | undefined,
+): Promise<SolverFigures> {
   const { loadAverage } = machine()
   const site = await startSite()
-  const browser = await launchBrowser().catch(async error => {
+  const flags = gpu === undefined ? [] : GPU_FLAGS[gpu]!
+  const browser = await launchBrowser({ flags }).catch(async error => {
     await site.stop()
     throw error
   })
@@ -87,7 +101,9 @@ async function bench(contenders: readonly ContenderName[], sizes: Sizes): Promis
     tell('all solvers find the right counters')
     const rates = await measureRates(page, contenders, sizes, threads === 1 ? [1] : [1, threads], tell)
     const solves = contenders.includes('simd') ? await measureSolves(page, sizes, threads, tell) : []
-    return figuresOf({ chromium: browser.version(), loadAverage, sizes }, rates, solves)
+    const ofGpu =
+      gpu === undefined ? undefined : gpuFigures(gpu, await measureGpu(browser, site.origin(), sizes))
+    return figuresOf({ chromium: browser.version(), loadAverage, sizes }, rates, solves, ofGpu)
   } finally {
     await browser.close()
     await site.stop()
@@ -111,6 +127,7 @@ async function startSite(): Promise<PageServer> {
   const widget = await bundleWidget()
   const built = (name: string) => widget.find(file => file.name === name)!.content
   site.add('/widget-worker.js', built('worker.js'))
+  site.add('/gpu.js', built('gpu.js'))
   site.add('/simd.wasm', built('simd.wasm'))
   site.add('/scalar.wasm', built('scalar.wasm'))
   site.add('/cap.wasm', readFileSync(CAP_WASM))

@@ -5,7 +5,7 @@ import { type Spread, spreadOf } from '../../test/harness/measure.ts'
 import { disturbanceNote, type Measured } from '../disturbance.ts'
 import { wantedVersions } from '../peers.ts'
 import { aimsText, left, machine, type Report, right, spreadText, table, text } from '../report/report.ts'
-import { CONTENDERS, type ContenderName } from './contenders.ts'
+import { CONTENDERS, type ContenderName, type GpuRun } from './contenders.ts'
 import type { Rate, Sizes, Solves } from './runs.ts'
 
 export interface Surroundings {
@@ -55,6 +55,14 @@ export interface SolverFigures {
   readonly rates: readonly RateRow[]
   readonly solves: readonly SolveRow[]
   readonly aims: readonly Aim[]
+  /** Only if asked for. */
+  readonly gpu?: GpuFigures | undefined
+}
+
+export interface GpuFigures {
+  readonly kind: string
+  readonly startMs: Spread
+  readonly hashesPerSecond: Spread
 }
 
 /** On one thread. */
@@ -67,6 +75,7 @@ export function figuresOf(
   where: Pick<Surroundings, 'chromium' | 'loadAverage' | 'sizes'>,
   rates: readonly Rate[],
   solves: readonly Solves[],
+  gpu?: GpuFigures,
 ): SolverFigures {
   const rows = rates.map(rate => rateRow(rate, rates))
   const aims = AIMS.flatMap(({ contender, timesCapMin }) => {
@@ -75,7 +84,12 @@ export function figuresOf(
     return [{ about: CONTENDERS[contender].label, timesCapMin, timesCap, isMet: timesCap >= timesCapMin }]
   })
   const surroundings = { ...machine(), peers: wantedVersions(), ...where }
-  return { surroundings, rates: rows, solves: solves.map(solveRow), aims }
+  return { surroundings, rates: rows, solves: solves.map(solveRow), aims, gpu }
+}
+
+export function gpuFigures(kind: string, runs: readonly GpuRun[]): GpuFigures {
+  const spread = (name: keyof GpuRun) => spreadOf(runs.map(run => run[name]))
+  return { kind, startMs: spread('startMs'), hashesPerSecond: spread('hashesPerSecond') }
 }
 
 function rateRow({ contender, threads, samples }: Rate, rates: readonly Rate[]): RateRow {
@@ -133,7 +147,10 @@ export function reportOf(figures: SolverFigures): Report {
     isMet,
     found: `${timesCap.toFixed(2)} x`,
   }))
-  const tables = [rateTable(figures.rates), solveTable(figures.solves)].filter(({ rows }) => rows.length > 0)
+  const gpus = figures.gpu === undefined ? [] : [figures.gpu]
+  const tables = [rateTable(figures.rates), solveTable(figures.solves), gpuTable(gpus)].filter(
+    ({ rows }) => rows.length > 0,
+  )
   return {
     title: 'powgate: the solvers in a browser',
     intro: legend(figures),
@@ -141,9 +158,22 @@ export function reportOf(figures: SolverFigures): Report {
   }
 }
 
+const millions = ({ median, min, max }: Spread) =>
+  spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
+
+function gpuTable(gpus: readonly GpuFigures[]) {
+  return table(
+    'The GPU alone',
+    [
+      [left('GPU'), ({ kind }) => kind],
+      [right('ms to the first answer'), ({ startMs }) => spreadText(startMs, 0)],
+      [right('million hashes/s'), ({ hashesPerSecond }) => millions(hashesPerSecond)],
+    ],
+    gpus,
+  )
+}
+
 function rateTable(rates: readonly RateRow[]) {
-  const millions = ({ median, min, max }: Spread) =>
-    spreadText({ median: median / 1e6, min: min / 1e6, max: max / 1e6 }, 2)
   return table(
     'Hashes',
     [

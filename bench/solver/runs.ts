@@ -1,11 +1,11 @@
 /** The measurements, one after the other, in one page of one browser. */
 
 import { createHash } from 'node:crypto'
-import type { Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { leadingZeroBits, proofInput } from '../../src/protocol/proof.ts'
 import type { Puzzle } from '../../src/widget/solver/job.ts'
 import { leastDisturbed, type Measured, measured } from '../disturbance.ts'
-import { type BenchPage, CONTENDERS, type ContenderName, type PoolResult } from './contenders.ts'
+import { type BenchPage, CONTENDERS, type ContenderName, type GpuRun, type PoolResult } from './contenders.ts'
 
 export interface Sizes {
   /** Of each rate. */
@@ -128,6 +128,26 @@ export async function measureSolves(
     tell(`solving: ${results.length} nonces at ${difficulty} bits`)
   }
   return all
+}
+
+/** Each in a new page, so that WebGPU starts anew. */
+export async function measureGpu(
+  browser: Browser,
+  url: string,
+  { repeat, measureMs }: Sizes,
+): Promise<GpuRun[]> {
+  const runs: GpuRun[] = []
+  while (runs.length < repeat) {
+    const page = await browser.newPage()
+    await page.goto(url)
+    await page.waitForFunction(() => 'bench' in globalThis)
+    const run = [nonceOf(`gpu ${runs.length}`), measureMs] as const
+    runs.push(
+      await page.evaluate(([nonce, ms]) => (globalThis as unknown as BenchScope).bench.gpu(nonce, ms), run),
+    )
+    await page.close()
+  }
+  return runs
 }
 
 function solveOn(page: Page, puzzle: Puzzle, threads: number): Promise<PoolResult> {

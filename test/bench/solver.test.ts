@@ -42,6 +42,22 @@ test('a short run measures every solver, and all find what node:crypto finds', a
   assert.match(surroundings.chromium, /^\d+\./)
 })
 
+test('the GPU beside them: the time to its first answer, and its rate', async () => {
+  const { stdout } = await runBench(
+    'solver',
+    '--quick',
+    '--filter',
+    'hash-wasm',
+    '--gpu',
+    'software',
+    '--json',
+  )
+  const { gpu } = JSON.parse(stdout) as SolverFigures
+  assert.equal(gpu!.kind, 'software')
+  assert.ok(gpu!.startMs.median > 0 && gpu!.hashesPerSecond.median > 0)
+  await assert.rejects(runBench('solver', '--gpu', 'abacus'), /--gpu: expected one of card, software/)
+})
+
 test('with a quarter of a core: a token, and the solver’s time within the whole', async () => {
   const slow = runBench('solver', '--slow', '--quick', '--json')
   if (process.getuid!() !== 0) return assert.rejects(slow, /--slow needs root/)

@@ -1,7 +1,7 @@
 /** Entry of the bench's page: starts the workers and collects their results. */
 
 import type { OnProgress, Puzzle, Solved } from '../../../src/widget/solver/job.ts'
-import type { BenchPage, ContenderName, Order, PoolResult, RunResult } from '../contenders.ts'
+import type { BenchPage, ContenderName, GpuRun, Order, PoolResult, RunResult } from '../contenders.ts'
 
 /** What is used of browsers, whose types the project's benches are compiled without. */
 interface BrowserWorker {
@@ -23,11 +23,17 @@ interface PoolModule {
     kernel: Promise<ArrayBuffer>,
   ) => {
     readonly ready: Promise<void>
-    solve(puzzle: Puzzle, onProgress: OnProgress): Promise<Solved>
+    solve(puzzle: Puzzle, onProgress: OnProgress, gpuCounter: Promise<number>): Promise<Solved>
   }
   threadCount(): Promise<number>
 }
 
+interface GpuModule {
+  search(puzzle: Puzzle, kind: string, goesOn: (tries: number) => boolean): Promise<number>
+}
+
+/** Calls of a GPU in a run, at least. */
+const CALLS_MIN = 5
 /** A challenge takes its time to come, in which workers get ready. */
 const CHALLENGE_MS = 40
 
@@ -86,9 +92,26 @@ scope.bench = {
     const readyMs = performance.now()
     let foundMs = readyMs
     // The last time that the pool tells of progress is when the counter is there.
-    const { counter } = await pool.solve(puzzle, () => {
+    const onProgress = () => {
       foundMs = performance.now()
-    })
+    }
+    const { counter } = await pool.solve(puzzle, onProgress, new Promise(() => {}))
     return { counter, searchMs: foundMs - readyMs, totalMs: performance.now() - startMs - CHALLENGE_MS }
+  },
+
+  async gpu(nonce, ms): Promise<GpuRun> {
+    const { search } = await load<GpuModule>('/gpu.js')
+    const beganMs = performance.now()
+    const calls: { tries: number; atMs: number }[] = []
+    const goesOn = (tries: number) => {
+      calls.push({ tries, atMs: performance.now() })
+      return calls.length < CALLS_MIN || performance.now() < calls[0]!.atMs + ms
+    }
+    // No counter of a bench meets 32 bits, so the search ends when its time is over.
+    await search({ nonce, difficulty: 32 }, 'software', goesOn).catch(() => {})
+    const [first, last] = [calls[1], calls.at(-1)]
+    if (first === undefined || last === undefined) throw new Error('this browser has no WebGPU here')
+    const seconds = (last.atMs - first.atMs) / 1000
+    return { startMs: first.atMs - beganMs, hashesPerSecond: (last.tries - first.tries) / seconds }
   },
 }
