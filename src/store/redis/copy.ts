@@ -10,7 +10,7 @@ import { RedisRecords } from './records.ts'
 const SCAN_COUNT = '1000'
 const [CALL_MS, OPEN_MS] = [10_000, 5000]
 /**
- * A service that starts trusts the memory if the clock was noted at most 30 s before or after (lua/answers.lua). Noted so far
+ * A service that starts trusts the memory if the clock was noted at most 30 s before or after (lua/epoch.lua). Noted so far
  * ahead, there are 55 s to start it, and no step of the clock goes unnoticed that takes the minute of margin from a record.
  */
 const NOTED_AHEAD_MS = 25_000
@@ -59,7 +59,7 @@ class RedisEnd implements CopyEnd {
     const epochs: number[] = []
     for (const start of this.#starts) {
       const [epoch, look] = (await this.#connection.ask('mget', `${start}epoch`, `${start}look`)) as string[]
-      // A restart, a change of role or an eviction may have lost some of it: as in lua/answers.lua.
+      // A restart, a change of role or an eviction may have lost some of it: as in lua/epoch.lua.
       const { process, evicted } = await this.#process(start)
       const [noted, , notedEvicted = ''] = look?.split(' ') ?? []
       if (!epoch || noted !== process || notedEvicted !== evicted) return undefined
@@ -128,7 +128,7 @@ class RedisEnd implements CopyEnd {
     } while (cursor !== '0')
   }
 
-  /** What lua/answers.lua notes of the server of a shard. */
+  /** What lua/epoch.lua notes of the server of a shard. */
   async #process(start: string) {
     const info = async (section: string) => String(await this.#askServer(start, 'info', section))
     const [server, replication, stats, memory] = await Promise.all(
@@ -150,7 +150,7 @@ class RedisEnd implements CopyEnd {
   async #askServer(start: string, name: string, ...args: string[]): Promise<unknown> {
     const key = `${start}epoch`
     await this.#connection.locate(key)
-    const place = this.#connection.placeOf(slotOf(key))
+    const place = this.#connection.serverOf(slotOf(key))
     if (place === undefined) throw new Error('the server of a shard is away')
     return place.sendCommand(new Command(name, args, { replyEncoding: 'utf8' }))
   }
