@@ -9,4 +9,10 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const)
 /** Without a handler, one opens a debugger and the other ends the process. */
 for (const signal of ['SIGUSR1', 'SIGUSR2'] as const) process.on(signal, () => {})
 
+const [, program, ...typed] = process.argv
+if (program === import.meta.filename && typed.length > 0) {
+  const command = ['node', program.replace(/main\.js$/, 'cli/main.js'), ...typed].join(' ')
+  process.stderr.write(`${program} runs the service and takes no arguments. For a command: ${command}\n`)
+  process.exit(2)
+}
 await import('./start.ts')

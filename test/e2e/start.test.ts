@@ -42,9 +42,9 @@ const OBEYING =
     : []
 
 /** @param before a program, and its arguments, that starts the service */
-function start(env: Record<string, string>, before: readonly string[] = []) {
+function start(env: Record<string, string>, before: readonly string[] = [], typed: readonly string[] = []) {
   const { PATH, HOME } = process.env
-  const [program = '', ...args] = [...before, process.execPath, MAIN]
+  const [program = '', ...args] = [...before, process.execPath, MAIN, ...typed]
   const child = spawn(program, args, { env: { PATH, HOME, HOST: '127.0.0.1', ...env } })
   children.add(child)
   child.once('exit', () => children.delete(child))
@@ -70,6 +70,12 @@ test('a misconfigured start lists every problem, each with its variable, and exi
     'POWGATE_SECRETS: needed with REDIS_URL; expected one or more secrets of at least 32 characters, separated by commas',
     '',
   ])
+})
+
+test('arguments are refused, because whoever types a command does not want the service', async () => {
+  const { code, stderr } = await start({}, [], ['site', 'list']).ended
+  assert.equal(code, 2)
+  assert.match(stderr, /takes no arguments\. For a command: node \S+\/cli\/main\.js site list\n$/)
 })
 
 test('SIGTERM at any moment of a start, or while a worker is replaced, ends the service at once', async () => {
