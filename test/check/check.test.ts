@@ -217,7 +217,7 @@ describe('broken configurations', { concurrency: 3 }, () => {
     })
   }
 
-  test('as JSON', async () => {
+  test('check --json prints ok and the problems', async () => {
     const run = await powgate.with({ PORT: 'x' }).run('check --json')
     assert.equal(run.code, 1)
     const report = JSON.parse(run.out)

@@ -93,7 +93,7 @@ function apiKeyTests(subject: Subject): void {
     assertNotSiteverified(await siteverify({ secret: passes.apiKey }), 'missing-input-response')
   })
 
-  test('always fails, and always already used', async () => {
+  test('the test key `fails` refuses every token as invalid, the test key `used` as already used', async () => {
     for (const token of [await subject.visitor(passes).token(), 'x']) {
       assertNotRedeemed(await subject.redeem({ token }, fails.apiKey), 400, 'invalid-token')
       const answer = await subject.redeem({ token }, used.apiKey)

@@ -48,7 +48,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       kinds.map(kind => outcomes.filter(outcome => outcome === kind).length)
 
     describe('challenges', () => {
-      test('are counted for the site, refused beyond its limit, and leave no trace when refused', async () => {
+      test('an address has a limit at a site: 30 challenges are admitted, the next is refused and not counted', async () => {
         const addressKey = freshKey()
         for (let count = 0; count < 30; count++) {
           const admission = await challengeOn(clientOf(count), { addressKey })
@@ -67,7 +67,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.equal((await challengeOn(store(), { addressKey })).status, 'admitted')
       })
 
-      test('of several sites share the limit of the address', async () => {
+      test('challenges of several sites share the limit of the address', async () => {
         const addressKey = freshKey()
         for (let count = 0; count < 60; count++) {
           assert.equal((await challengeOn(store(), { addressKey, siteTag: count % 3 })).status, 'admitted')
@@ -76,7 +76,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(refused, { status: 'limited', retryAfterMs: 60_000, policy: 'address' })
       })
 
-      test('of an unknown site cost the address alone', async () => {
+      test('a challenge of an unknown site counts against the address alone', async () => {
         const addressKey = freshKey()
         for (let count = 0; count < 60; count++) {
           const admission = await challengeOn(store(), { addressKey, siteTag: 0, siteLimit: 0 })
@@ -85,7 +85,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.equal((await challengeOn(store(), { addressKey })).status, 'limited')
       })
 
-      test('and solutions have limits of their own; failures show in both', async () => {
+      test('challenges and solutions have separate limits; failed solutions raise the failures of both', async () => {
         const addressKey = freshKey()
         for (let count = 0; count < 20; count++) {
           const admission = await solutionOn(store(), { addressKey, failed: count < 4 })
@@ -103,7 +103,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.deepEqual(elsewhere, { ...ADMITTED, siteCount: 0, accepted: 16 })
       })
 
-      test('of one event-loop turn are answered together, in order', async () => {
+      test('300 challenges at once are answered in order', async () => {
         const addressKey = freshKey()
         const turn = await Promise.all(
           Array.from({ length: 300 }, () => challengeOn(store(), { addressKey })),
@@ -116,7 +116,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
     })
 
     describe('solutions', () => {
-      test('spend a nonce once, for every client of the store', async () => {
+      test('a nonce is spent once, for every client of the store', async () => {
         const nonce = freshNonce(now())
         // A nonce is bound to its address, so all its submissions carry the same key.
         const addressKey = freshKey()
@@ -130,7 +130,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
       })
 
       for (const limit of [64, 65]) {
-        test(`are remembered for as long as their nonces live, at a limit of ${limit}`, async () => {
+        test(`a spent nonce stays used until it expires, at a limit of ${limit}`, async () => {
           const addressKey = freshKey()
           const limits = { addressKey, addressLimit: limit, siteLimit: limit }
           const spendOn = (client: Store, spending: ReturnType<typeof spend>) =>
@@ -163,13 +163,13 @@ export function storeConformance(name: string, make: StoreMaker): void {
         })
       }
 
-      test('of another epoch are refused as used', async () => {
+      test('a solution of another store epoch is refused as used', async () => {
         const addressKey = freshKey()
         const stale = { ...spend(freshNonce(now()), addressKey), storeEpoch: 1 }
         assert.equal(await nonceOn(store(), { addressKey, spend: stale }), 'used')
       })
 
-      test('that are limited spend nothing', async () => {
+      test('a solution beyond the limit does not spend its nonce', async () => {
         const addressKey = freshKey()
         const nonce = freshNonce(now())
         for (let count = 0; count < 20; count++) await solutionOn(store(), { addressKey })
@@ -194,7 +194,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
     })
 
     describe('redemptions', () => {
-      test('redeem once', async () => {
+      test('a token is redeemed once, for every client of the store', async () => {
         const nonce = freshNonce(now())
         assert.deepEqual(await redemptionOn(store(), { callerKey: freshKey(), redeem: redeem(nonce) }), {
           status: 'admitted',
@@ -224,14 +224,14 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.equal(await tokenOn(store(), { redeem: redeem(unnamed, 'claim-a') }), 'used')
       })
 
-      test('of another epoch are refused as forgotten and spend nothing', async () => {
+      test('a redemption of another store epoch is refused as forgotten and spends nothing', async () => {
         const nonce = freshNonce(now())
         const epoch = store().requests.epochOf(SITE)!
         assert.equal(await tokenOn(store(), { redeem: redeem(nonce, '', epoch ^ 1) }), 'forgotten')
         assert.equal(await tokenOn(store(), { redeem: redeem(nonce) }), 'redeemed')
       })
 
-      test('beyond the limit of the caller are refused, and spend and charge nothing', async () => {
+      test("a redemption beyond the caller's limit is refused, and spends and charges nothing", async () => {
         const callerKey = freshKey()
         const apiKey = { id: freshKey(), limit: 200, siteKey: SITE }
         for (let count = 0; count < 100; count++) {
@@ -249,7 +249,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         assert.equal(await tokenOn(store(), { apiKey, redeem: redeem(nonce) }), 'redeemed')
       })
 
-      test('beyond the limit of the API key are refused, and do not charge the caller', async () => {
+      test("a redemption beyond the API key's limit is refused, and does not charge the caller", async () => {
         const apiKey = { id: freshKey(), limit: 3, siteKey: SITE }
         const callerKey = freshKey()
         for (let count = 0; count < 3; count++) await redemptionOn(store(), { callerKey: freshKey(), apiKey })
@@ -281,7 +281,7 @@ export function storeConformance(name: string, make: StoreMaker): void {
         }
       })
 
-      test('with no valid API key charge the caller alone', async () => {
+      test('a redemption without a valid API key charges the caller alone', async () => {
         const callerKey = freshKey()
         const request = { callerKey, callerLimit: 2, apiKey: undefined }
         assert.deepEqual(await redemptionOn(store(), request), { status: 'admitted', token: 'untouched' })

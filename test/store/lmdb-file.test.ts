@@ -53,7 +53,7 @@ function writeState(dataDir: string, random: Random, rounds: number, check = () 
   return file.close()
 }
 
-test('what LMDB has written is whole, after every transaction', async t => {
+test('an LMDB file is whole after every transaction', async t => {
   const dataDir = tempDir(t)
   const random = new Random(7)
   const sites = join(dataDir, 'sites', 'data.mdb')
@@ -64,7 +64,7 @@ test('what LMDB has written is whole, after every transaction', async t => {
     await writeState(dataDir, random, 60, () => assert.equal(damageOf(state, true), undefined))
 })
 
-test('and while another process writes it', async t => {
+test('an LMDB file is whole while another process writes it', async t => {
   const dataDir = tempDir(t)
   const child = fork(CHILD, ['write-until-killed', dataDir])
   await once(child, 'message')

@@ -67,7 +67,7 @@ export function metersConformance(name: string, make: StoreMaker): void {
       ['IPv4', true, ['5a5a01', '5a5a']],
       ['IPv6', false, ['20010db80001', '20010db8']],
     ] as const) {
-      test(`of ${what} are those that the domain computes: learning, an attack, nights, a clock that is set`, async () => {
+      test(`meters of ${what} are those that the domain computes: learning, an attack, nights, a clock that is set`, async () => {
         const own = await make() // its clock leaps
         try {
           const metering = meteringOf({ isV4, networks, isInTime: true })
@@ -129,7 +129,7 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       }
     })
 
-    test('count what spends its nonce: no challenge, no failure, no second use, and nothing that is not to count', async () => {
+    test('a meter counts a solution that spends its nonce, and no challenge, failure or second use', async () => {
       const { store, clock } = under()
       const metering = meteringOf()
       const addressKey = `${metering.networks[0]}01`
@@ -151,7 +151,7 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       assert.equal(answer.meters!.site.first.fast, under().shards ?? 1)
     })
 
-    test('of a network just met are forgotten after minutes; one that knows a day is not', async () => {
+    test('the meter of a new network expires after minutes, one with a day of history does not', async () => {
       const own = await make()
       if (own.expires === undefined) return own.close()
       try {
@@ -170,7 +170,7 @@ export function meterTests(under: () => TestStore, make: StoreMaker): void {
       }
     })
 
-    test('of a site can be read by an operator', async () => {
+    test('readSiteMeters gives the meters of a site', async () => {
       const { store, other, clock } = under()
       const metering = meteringOf({ isInTime: false })
       const siteKey = metering.shared[1]!.split(':')[1]!

@@ -82,7 +82,7 @@ export function siteConformance(under: () => TestStore): void {
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
 
-  test('what a later version stored outlives every command of this one, and is exported', async () => {
+  test('fields of a later version are kept by every command, and exported', async () => {
     const later = { minAge: 3, limits: { verify: 5, burst: { of: 9 } } }
     const site = { ...siteOf(), ...later } as SiteRecord
     assert.ok(await writeSite(store(), site))
@@ -126,7 +126,7 @@ export function siteConformance(under: () => TestStore): void {
     assert.equal(directory.sites.cached(site.siteKey)?.record.siteKey, site.siteKey)
   })
 
-  test('of an older copy that comes back the newer record stays in force: a revoked key stays revoked', async () => {
+  test('an older copy of the store does not bring back a revoked key', async () => {
     const directory = new SiteDirectory(store(), () => 0, false)
     const site = siteOf({ updatedAt: Date.now() + 3_600_000 }) // by a host whose clock is ahead
     assert.ok(await writeSite(store(), site))
@@ -152,7 +152,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   describe('sites', () => {
-    test('are read as they were written, by every client', async () => {
+    test('a site is read as it was written, by every client', async () => {
       const more = { limits: { verify: 5 }, failOpen: { challenge: false }, scoreWeights: { webdriver: 1 } }
       for (const site of [siteOf(), siteOf(more)]) {
         assert.equal(await store().readSite(site.siteKey), undefined)
@@ -163,7 +163,7 @@ export function siteConformance(under: () => TestStore): void {
       }
     })
 
-    test('are changed only if nobody else changed them meanwhile', async () => {
+    test('a site is changed only if nobody else changed it meanwhile', async () => {
       const site = siteOf()
       assert.equal(await writeSite(store(), site), true)
       assert.equal(await writeSite(store(), site), false)
@@ -174,7 +174,7 @@ export function siteConformance(under: () => TestStore): void {
       assert.equal((await auditOf(site.siteKey)).length, 2, 'what was not written has no entry')
     })
 
-    test('and API keys are listed, and changes are told once, at the last change', async () => {
+    test('sites and API keys are listed, and a change is told once', async () => {
       const { revision } = await store().changesSince(undefined)
       const site = siteOf()
       const key = keyOf(site.siteKey, { name: 'backend', expiresAt: 2 })
@@ -195,7 +195,7 @@ export function siteConformance(under: () => TestStore): void {
       )
     })
 
-    test('of one commit are all written, or none if one is not as expected, wherever it stands', async () => {
+    test('one commit writes all its sites, or none if one is not as expected', async () => {
       const [old, first, last] = [siteOf(), siteOf(), siteOf()]
       await writeSite(store(), old)
       const revision = (await store().changesSince(undefined)).revision
@@ -229,7 +229,7 @@ export function siteConformance(under: () => TestStore): void {
       assert.deepEqual(await store().readSite(old.siteKey), changed)
     })
 
-    test('that an older version wrote are changed as all others', async () => {
+    test('a site that an older version wrote can be changed', async () => {
       const site = siteOf()
       const key: ApiKeyRecord = { ...keyOf(site.siteKey) }
       delete key.expiresAt
@@ -249,7 +249,7 @@ export function siteConformance(under: () => TestStore): void {
       assert.deepEqual(back, first)
     })
 
-    test('300 in one commit', async () => {
+    test('300 sites in one commit', async () => {
       const sites = Array.from({ length: 300 }, () => siteOf())
       assert.equal(await write(store(), ...sites.map(site => ({ site, expected: undefined }))), true)
       await nextTurn()
@@ -259,7 +259,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   describe('audit log', () => {
-    test('says who changed what, when and how, and nothing secret', async () => {
+    test('the audit log says who changed what, when and how, and nothing secret', async () => {
       const site = siteOf()
       const startedAt = Date.now()
       const key = keyOf(site.siteKey, { expiresAt: Date.UTC(2027, 0, 31) })
@@ -294,7 +294,7 @@ export function siteConformance(under: () => TestStore): void {
       assert.doesNotMatch(JSON.stringify(entries), /f00d|secret/i)
     })
 
-    test('is read newest last; by site, by number, by time', async () => {
+    test('the audit log is read newest last, by site, by number and by time', async () => {
       const [mine, others] = [siteOf(), siteOf()]
       let before = mine
       await writeSite(store(), mine)
@@ -333,7 +333,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   describe('last uses of API keys', () => {
-    test('are the latest that anybody noted, and are no change', async () => {
+    test('the last use of an API key is the latest that was noted, and is no change of the key', async () => {
       const { revision } = await store().changesSince(undefined)
       const ids = ['use00001', 'use00002', 'use00003']
       assert.deepEqual(await store().readUses(ids), new Map())
@@ -355,7 +355,7 @@ export function siteConformance(under: () => TestStore): void {
       assert.equal((await store().readUses(['use00009'])).get('use00009'), Math.max(...times))
     })
 
-    test('of a thousand API keys', async () => {
+    test('last uses of a thousand API keys', async () => {
       const uses = new Map(Array.from({ length: 1000 }, (_, index) => [`many${index}`, 5000 + index]))
       await store().noteUses(uses)
       assert.deepEqual(await other().readUses([...uses.keys()]), uses)
