@@ -15,8 +15,8 @@ import { installNpmPackages } from '../../harness/packages.ts'
 import { configOf } from './examples.ts'
 
 const FOLDER = fileURLToPath(new URL('.', import.meta.url))
-const EXAMPLES = join(FOLDER, '../../docs/examples')
-const TSC = join(FOLDER, '../../node_modules/.bin/tsc')
+const EXAMPLES = join(FOLDER, '../../../docs/examples')
+const TSC = join(FOLDER, '../../../node_modules/.bin/tsc')
 const CHECKED = join(FOLDER, 'node_modules/.checked.mts')
 
 // biome-ignore lint/suspicious/noExplicitAny: objects of any kind

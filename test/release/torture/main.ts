@@ -52,7 +52,7 @@ function details(): string {
     [`${String(id).padStart(4)}  ${name}`, `        ${fullSize}`, `        must hold: ${aim}`].join('\n'),
   )
   return `The full run takes more than an hour and wants a Linux machine that does nothing else. Needs redis-server, nginx and
-haproxy (\`npm run test:all\` installs them) and a build (\`npm run -s build\`).
+haproxy (\`npm run test:release\` installs them) and a build (\`npm run -s build\`).
 
 Cases:
 ${rows.join('\n')}`
