@@ -31,3 +31,12 @@ export function listen<Heard extends Event>(
 
 /** Milliseconds since the page was opened. Not by `performance`, which a page's own `var performance` replaces. */
 export const nowMs = () => new CustomEvent('').timeStamp
+
+/** Undefined in older browsers, and where a script of the page forbids it. */
+export function internalsOf(element: HTMLElement): ElementInternals | undefined {
+  try {
+    return element.attachInternals()
+  } catch {
+    return undefined
+  }
+}

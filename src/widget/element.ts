@@ -4,7 +4,7 @@
  */
 
 import { adviseOnForm, tellFailure } from './advice.ts'
-import { bare, nowMs } from './dom.ts'
+import { bare, internalsOf, nowMs } from './dom.ts'
 import { obtainToken, type Passed } from './flow.ts'
 import { FormLink } from './form.ts'
 import { HeldToken } from './held-token.ts'
@@ -20,15 +20,6 @@ interface Verification {
   controller: AbortController
   /** Begins anew, because the element was moved: the solver's frame in its shadow tree did not survive that. */
   isMoved: boolean
-}
-
-/** Undefined in older browsers, and where a script of the page forbids it. */
-function internalsOf(element: HTMLElement): ElementInternals | undefined {
-  try {
-    return element.attachInternals()
-  } catch {
-    return undefined
-  }
 }
 
 /** powgate.d.ts declares what integrators may rely on; the compiler checks this class against that declaration. */
@@ -61,7 +52,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   #isDisabled = false
   /** Between connectedCallback and disconnectedCallback; attributeChangedCallback runs before connectedCallback too. */
   #isAttached = false
-  /** Of several elements, those in view start on load, the others when their form is used: every start costs a challenge. */
+  /** Of several elements with `auto="load"`, those out of view start when their form is used: every start costs a challenge. */
   #isInView = true
   readonly #viewport = new IntersectionObserver(entries => {
     this.#isInView = entries.some(({ isIntersecting }) => isIntersecting)
@@ -130,7 +121,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     return this.#verification?.promise ?? this.#verify()
   }
 
-  /** Drops the token, for instance after it was sent. Starts a new verification if the element starts on load. */
+  /** Drops the token, for instance after it was sent. A new verification starts as the attribute `auto` says. */
   reset(): void {
     this.cancel()
     this.#held.drop()
@@ -161,13 +152,24 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     // Frameworks set attributes right after they insert the element; by then those attributes are there.
     setTimeout(() => {
       void this.#speak()
-      if (this.#isAttached && autoOf(this) !== 'off') adviseOnForm(this)
+      this.#check()
       if (bare(document).querySelectorAll('pow-gate').length > 1) {
         this.#isInView = false
         this.#viewport.observe(this)
       }
       this.#startIf('load')
     })
+  }
+
+  /** Tells mistakes of the page's developer at once, not only when somebody uses the form. */
+  #check(): void {
+    if (!this.#isAttached || this.#state !== 'idle') return
+    if (autoOf(this) !== 'off') adviseOnForm(this)
+    try {
+      targetOf(this)
+    } catch (error) {
+      this.#fail(error as PowGateError)
+    }
   }
 
   /** By `moveBefore`: everything that runs goes on. */
@@ -190,7 +192,8 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
   async #speak(): Promise<void> {
     const nearest = this.closest('[lang]') ?? bare(document).documentElement
     const lang = bare(nearest).getAttribute('lang') ?? ''
-    const code = languageCode([lang, ...(navigator.languages ?? [])])
+    // The visitor's languages are read only where the page has none of the widget's.
+    const code = languageCode([lang]) ?? languageCode(navigator.languages ?? []) ?? DEFAULT_LANGUAGE.code
     this.#wantedLanguage = code
     const language = await loadLanguage(code, baseOf(this))
     if (this.#wantedLanguage !== code) return
@@ -358,11 +361,13 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
     const now = nowMs()
     const seconds = Math.ceil(((waiting?.untilMs ?? 0) - now) / 1000)
     const why = error?.text === 'setup' ? error.code : error?.seconds ? `${error.seconds} s` : ''
-    const hasButton = !isWorking && state !== 'verified'
+    const isOff = autoOf(this) === 'off'
+    const isReady = state === 'idle' && !isOff
+    const hasButton = !isWorking && state !== 'verified' && !isReady
     const workedSeconds = isWorking ? Math.floor((now - this.#sinceMs) / 1000) : 0
     const announced = workedSeconds < 30 ? 10 : workedSeconds - (workedSeconds % 30)
     const isSlow = workedSeconds >= 10
-    const key = waiting?.reason ?? error?.text ?? (isSlow ? 'slow' : (state as TextKey))
+    const key = waiting?.reason ?? error?.text ?? (isSlow ? 'slow' : isReady ? 'ready' : (state as TextKey))
     const button = error ? 'retry' : hasButton ? 'start' : isSlow ? 'cancel' : undefined
     this.#view.show({
       state,
@@ -374,7 +379,7 @@ class PowGateElement extends HTMLElement implements Omit<Declared, keyof PowGate
       isNeeded: error !== undefined || waiting !== undefined,
     })
     // "Please wait" would be wrong where a verification starts only on a click.
-    const complaint = error?.text ?? (hasButton && autoOf(this) === 'off' ? 'press' : 'required')
+    const complaint = error?.text ?? (hasButton && isOff ? 'press' : 'required')
     const words = this.#text(complaint).replace('{b}', this.#text('start'))
     this.#form.set(this.#held.passed?.token, words, this.#isDisabled)
   }

@@ -53,6 +53,11 @@ function noteRequests(form: HTMLFormElement): void {
   Reflect.defineProperty(form, 'requestSubmit', { value, configurable: true, writable: true })
 }
 
+/** A field with `autofocus` gets the focus without its visitor. */
+function isByVisitor(control: Element | null): boolean {
+  return !(control as HTMLElement).autofocus || navigator.userActivation?.hasBeenActive !== false
+}
+
 type Control = HTMLElement & { readonly form?: HTMLFormElement | null }
 
 export class FormLink {
@@ -127,19 +132,22 @@ export class FormLink {
         root,
         type,
         event => {
-          const [target] = event.composedPath()
+          const path = event.composedPath()
+          const [target] = path
           const control =
             target instanceof Element
               ? bare(target).closest<Control>('button,input,select,textarea,form')
               : null
-          const isOurs = control !== null && (control === form || control.form === form)
+          const isInForm = control !== null && (control === form || control.form === form)
+          const isOurs = isInForm || path.includes(this.#host)
           if (form === null || isOurs) listener(event, control ?? this.#host)
         },
         true,
       )
       this.#ears.push(ear)
     }
-    on('focusin', this.#hooks.onUse)
+    for (const type of ['focusin', 'pointerdown', 'input', 'change'])
+      on(type, (_, control) => isByVisitor(control) && this.#hooks.onUse())
     on('click', (event, control) => {
       this.#hooks.onUse()
       const button = control as HTMLButtonElement
@@ -156,7 +164,8 @@ export class FormLink {
       if (this.#token && this.#name && !this.#field.disabled && !formData.has(this.#name))
         formData.append(this.#name, this.#token)
     })
-    if (form !== null && bare(form).contains(bare(document).activeElement)) this.#hooks.onUse()
+    const { activeElement } = bare(document)
+    if (form !== null && bare(form).contains(activeElement) && isByVisitor(activeElement)) this.#hooks.onUse()
   }
 
   detach(): void {

@@ -44,6 +44,7 @@ const OPENERS: Readonly<Record<Mode, Opener>> = {
     const kernel = fetchKernel(base)
     const response = await fetch(url, {
       signal: patience(),
+      referrerPolicy: 'no-referrer',
       integrity: pinnedScript ? ASSET_PINS.workerJs : '',
     })
     if (!response.ok) throw new Error(`worker: status ${response.status}`)

@@ -66,7 +66,7 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
   set form(id: string | null)
   /** Resolves with the token, and verifies first if there is none. Rejects with a PowGateError. */
   execute(): Promise<string>
-  /** Drops the token, for instance after it was sent; with `auto="load"` a new verification starts. */
+  /** Drops the token, for instance after it was sent; a new one starts as `auto` says. */
   reset(): void
   /** Ends a running verification. */
   cancel(): void
@@ -85,6 +85,7 @@ export interface PowGateElement extends HTMLElement, PowGateProperties {
 /** Keys of the texts that attributes `text-KEY` replace. */
 export type PowGateTextKey =
   | 'label'
+  | 'ready'
   | 'idle'
   | 'working'
   | 'slow'
@@ -108,7 +109,7 @@ export type PowGateAttributes = {
   'site-key': string
   /** Address of the service; by default the one the script came from. */
   endpoint?: string
-  /** When to start; `load` by default. */
+  /** When to start; `focus` by default: when the form is used. */
   auto?: 'load' | 'focus' | 'submit' | 'off'
   theme?: 'light' | 'dark'
   /** Shows nothing unless the visitor has to wait, or verification fails. */

@@ -5,6 +5,7 @@ import { bare } from './dom.ts'
 import { PowGateError } from './service.ts'
 import type { Mode } from './solver/job.ts'
 
+/** `focus`: a focus, a pointer or a change within the form or on the element. */
 export type Auto = 'load' | 'focus' | 'submit' | 'off'
 
 const SITE_KEY = /^site_[0-9A-Za-z]{22}$/
@@ -27,10 +28,10 @@ function endpointOf(text = ''): string | undefined {
   return /(https?:[^\s?#]*?)\/(widget\/)?widget(\.[\da-f]+)?\.js([?#:]|$)/.exec(text)?.[1]
 }
 
-/** When to start without a call of execute(): `load`, or as the attribute `auto` says. */
+/** When to start without a call of execute(): when the form is used, or as the attribute `auto` says. */
 export function autoOf(element: Element): Auto {
   const auto = element.getAttribute('auto')
-  return auto === 'focus' || auto === 'submit' || auto === 'off' ? auto : 'load'
+  return auto === 'load' || auto === 'submit' || auto === 'off' ? auto : 'focus'
 }
 
 interface Target {

@@ -6,6 +6,9 @@
 export const ENGLISH = {
   /** Name of the element for assistive technology. */
   label: 'Human verification',
+  /** Before the form is used. */
+  ready: 'Ready to verify',
+  /** The same where only the button starts it. */
   idle: 'Not verified yet',
   working: 'Verifying…',
   /** After 10 and 30 seconds, and each 30 seconds after that; {s} becomes their number. */
@@ -48,12 +51,10 @@ export interface Language {
 
 export const DEFAULT_LANGUAGE: Language = { code: 'en', direction: 'ltr', texts: ENGLISH }
 
-/** The first of the wanted languages (BCP 47, `de-AT`) that has texts; else English. */
-export function languageCode(wanted: readonly string[]): string {
+/** The first of the wanted languages (BCP 47, `de-AT`) that has texts. */
+export function languageCode(wanted: readonly string[]): string | undefined {
   const codes = wanted.map(tag => tag.toLowerCase().split('-')[0]!)
-  return (
-    codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code)) ?? DEFAULT_LANGUAGE.code
-  )
+  return codes.find(code => code === DEFAULT_LANGUAGE.code || LANGUAGES.includes(code))
 }
 
 const loaded = new Map<string, Language>()
@@ -64,7 +65,7 @@ export async function loadLanguage(code: string, base: string | undefined): Prom
   const known = loaded.get(code)
   if (known !== undefined) return known
   try {
-    const response = await fetch(`${base}texts-${code}.json`)
+    const response = await fetch(`${base}texts-${code}.json`, { referrerPolicy: 'no-referrer' })
     if (!response.ok) return DEFAULT_LANGUAGE
     const texts = (await response.json()) as Partial<Texts>
     const direction = RIGHT_TO_LEFT.includes(code) ? 'rtl' : 'ltr'

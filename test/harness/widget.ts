@@ -50,7 +50,7 @@ export async function startSurroundings(
   return { service, site, gateway, pages: await PageServer.start() }
 }
 
-/** A page with one element in a form. */
+/** A page with one element in a form, which starts on load unless the attributes say otherwise. */
 export function formPage(
   attributes: string,
   options: { script?: string; lang?: string; form?: string } = {},
@@ -60,7 +60,7 @@ export function formPage(
 <meta charset="utf-8"><meta name="color-scheme" content="light dark"></head>
 <body><main><h1>A form</h1><form action="/received" method="post" ${form}>
 <label>Name <input name="name" value="Ada"></label>
-<pow-gate ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
+<pow-gate ${/\bauto=/.test(attributes) ? '' : 'auto="load"'} ${attributes}></pow-gate><button>Send</button></form></main>${script}</body></html>`
 }
 
 /** For tests that move the page's clock on. (Within a task, and in workers, that clock stands still or is the real one.) */

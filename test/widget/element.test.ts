@@ -213,7 +213,7 @@ test('without renewal it expires: the form is invalid again, and the button veri
 test('two elements on a page: each has its own token', async () => {
   const two = simple().replace(
     '</form>',
-    `</form><form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" id="second"></pow-gate><button>Other</button></form>`,
+    `</form><form action="/received" method="post"><input name="name" value="Ada"><pow-gate auto="load" site-key="${site.siteKey}" id="second"></pow-gate><button>Other</button></form>`,
   )
   const { page } = await open(two)
   await untilState(page, 'verified', 'pow-gate:not(#second)')
@@ -396,7 +396,7 @@ test('a handler that cancels, asks again or throws in the first event does what 
 })
 
 test('three elements that solve on the page’s own thread all come to an end', async () => {
-  const one = `<pow-gate site-key="${site.siteKey}" solver="page"></pow-gate>`
+  const one = `<pow-gate auto="load" site-key="${site.siteKey}" solver="page"></pow-gate>`
   const { page } = await open(simple('solver="page"').replace('</form>', `${one}${one}</form>`))
   await eventually(20_000, 'all are verified', () =>
     page.evaluate(`[...document.querySelectorAll('pow-gate')].every(({ state }) => state === 'verified')`),

@@ -273,7 +273,7 @@ test('an element without an end tag: the button is shown and works, and the cons
   pages.add(
     '/form',
     `<!doctype html><html lang="en"><title>A form</title><body><form action="/received" method="post">
-<input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" /><label>More <input name="more"></label><button>Send</button></form>${SCRIPT}`,
+<input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" auto="load" /><label>More <input name="more"></label><button>Send</button></form>${SCRIPT}`,
   )
   const { page } = await visit(browser, 'about:blank')
   page.on('console', message => message.type() === 'warning' && warnings.push(message.text()))
@@ -286,6 +286,54 @@ test('an element without an end tag: the button is shown and works, and the cons
     warnings.map(line => /<pow-gate \.\.\.><\/pow-gate>/.exec(line)?.[0]),
     ['<pow-gate ...></pow-gate>'],
   )
+})
+
+/** What the page's scripts read of the device, by names. */
+const READS = `<script>
+window.reads = []
+const watch = (prototype, names) => {
+  for (const name of names) {
+    const property = Object.getOwnPropertyDescriptor(prototype, name)
+    if (property) Object.defineProperty(prototype, name, { ...property, get() { reads.push(name); return property.get.call(this) } })
+  }
+}
+watch(Navigator.prototype, 'userAgent plugins languages language webdriver platform hardwareConcurrency deviceMemory maxTouchPoints connection userAgentData'.split(' '))
+watch(Screen.prototype, ['width', 'height', 'colorDepth'])
+watch(window, ['devicePixelRatio'])
+watch(Notification, ['permission'])
+</script>`
+
+for (const [what, touch] of [
+  ['a focus', '.focus()'],
+  ['a pointer', ".dispatchEvent(new PointerEvent('pointerdown', { bubbles: true, composed: true }))"],
+  ['a change, as by autofill', ".dispatchEvent(new Event('change', { bubbles: true }))"],
+])
+  test(`by default nothing is read and asked for before the first touch: ${what}`, async () => {
+    const { page } = await open({ attributes: 'auto="focus"', before: READS })
+    await page.waitForTimeout(700)
+    assert.deepEqual(await page.evaluate('reads'), [])
+    assert.equal(gateway.count('GET /challenge'), 0)
+    assert.equal(await page.locator('pow-gate .text').textContent(), 'Ready to verify')
+    await page.evaluate(`document.forms[0].elements.name${touch}`)
+    await untilState(page, 'verified')
+    assert.notEqual(await page.evaluate('reads.length'), 0)
+  })
+
+test('autofocus is no touch; a key is, and a pointer on the element', async () => {
+  const html = formPage(`site-key="${site.siteKey}" auto="focus"`, { script: SCRIPT }).replace(
+    'name="name"',
+    'name="name" autofocus',
+  )
+  pages.add('/form', html)
+  for (const touch of ['key', 'pointer']) {
+    gateway.requests.length = 0
+    const { page } = await visit(browser, `${pages.origin()}/form`)
+    await page.waitForTimeout(500)
+    assert.equal(gateway.count('GET /challenge'), 0)
+    if (touch === 'key') await page.keyboard.press('x')
+    else await page.locator('pow-gate').click()
+    await untilState(page, 'verified')
+  }
 })
 
 const OUTSIDE = `<form></form><pow-gate site-key="${site.siteKey}"></pow-gate>${SCRIPT}`
@@ -306,7 +354,11 @@ const MISTAKES: readonly [about: string, body: string, says: RegExp][] = [
   ['sitekey', gate('sitekey="x"'), /write site-key in place of sitekey/],
   ['data-sitekey', gate('data-sitekey="x"'), /write site-key in place of data-sitekey/],
   ['an element outside of every form', OUTSIDE, /outside of every form.*form="ID"/],
-  ['a test key while off', gate('site-key="site_TestAlwaysPasses000000"'), /POWGATE_TEST_KEYS=on/],
+  [
+    'a test key while off',
+    gate('site-key="site_TestAlwaysPasses000000" auto="load"'),
+    /POWGATE_TEST_KEYS=on/,
+  ],
 ]
 for (const [about, body, says] of MISTAKES)
   test(`the console names the mistake and the mend within a second: ${about}`, async () => {

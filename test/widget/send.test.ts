@@ -181,7 +181,7 @@ test('the time of a wait is announced once, and the count-down is not', async ()
 test('ten widgets on a long page: only those in view ask for a challenge, and one whose form is used', async () => {
   const page = await open('', undefined, { viewport: { width: 400, height: 300 } })
   await page.goto('about:blank')
-  const form = `<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}"></pow-gate><button>Send</button></form>${FAR}`
+  const form = `<form action="/received" method="post"><input name="name" value="Ada"><pow-gate site-key="${site.siteKey}" auto="load"></pow-gate><button>Send</button></form>${FAR}`
   pages.add(
     '/form',
     `<!doctype html><html lang="en"><title>Ten</title>${form.repeat(10)}<script src="${gateway.origin()}/widget.js"></script></html>`,

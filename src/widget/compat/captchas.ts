@@ -255,7 +255,7 @@ function gateOf(options: Options, isManual: boolean, isInvisible: boolean): PowG
   const set = (name: string, value: unknown) => gate.setAttribute(name, String(value))
   set('site-key', options.sitekey ?? '')
   set('name', '') // the vendor's field carries the token
-  if (isManual) set('auto', 'off')
+  set('auto', isManual ? 'off' : 'load') // as the vendors' widgets do
   if (isInvisible) set('invisible', '')
   if (options.theme === 'light' || options.theme === 'dark') set('theme', options.theme)
   const language = options.language ?? options.hl ?? query.get('hl')

@@ -36,6 +36,7 @@ export async function fetchKernel(base: string): Promise<ArrayBuffer | undefined
   try {
     const response = await fetch(base + (hasSimd ? ASSET_NAMES.simdWasm : ASSET_NAMES.scalarWasm), {
       signal: patience(),
+      referrerPolicy: 'no-referrer',
     })
     return response.ok ? await response.arrayBuffer() : undefined
   } catch {

@@ -58,7 +58,10 @@ for (const [name, library] of Object.entries(LIBRARIES))
   for (const attributes of ['', 'auto="submit"', 'name="answer"'])
     test(`${name}, ${attributes || 'as usual'}: the backend gets the token, once`, async () => {
       const page = await open(library, attributes)
-      if (attributes !== 'auto="submit"') await untilState(page, 'verified')
+      if (attributes !== 'auto="submit"') {
+        await page.locator('input[name=name]').focus()
+        await untilState(page, 'verified')
+      }
       await page.click('text=Send')
       const fields = await eventually(15_000, 'the form arrives', () => pages.forms[0]?.fields)
       const tokens = fields.getAll(attributes.startsWith('name') ? 'answer' : 'powgate-token')

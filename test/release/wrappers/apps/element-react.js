@@ -7,5 +7,5 @@ const ref = createRef()
 window.resetCaptcha = () => ref.current.reset()
 // React 19 listens to an element's events by their names.
 const onverified = ({ detail }) => passed(detail.token)
-const props = { ref, 'site-key': siteKey, onverified, onexpired: note('expired') }
+const props = { ref, 'site-key': siteKey, auto: 'load', onverified, onexpired: note('expired') }
 createRoot(app).render(createElement('pow-gate', props))

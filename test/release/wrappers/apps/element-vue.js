@@ -6,5 +6,5 @@ const gate = ref()
 window.resetCaptcha = () => gate.value.reset()
 // In a template: <pow-gate ref="gate" :site-key="siteKey" @verified="...">, with `isCustomElement` for pow-gate.
 const onVerified = ({ detail }) => passed(detail.token)
-const props = { ref: gate, 'site-key': siteKey, onVerified, onExpired: note('expired') }
+const props = { ref: gate, 'site-key': siteKey, auto: 'load', onVerified, onExpired: note('expired') }
 createApp({ render: () => h('pow-gate', props) }).mount(app)

@@ -7,5 +7,5 @@ const passed = note('passed')
 const ref = createRef()
 window.resetCaptcha = () => ref.current.reset()
 const handlers = { onVerified: ({ token }) => passed(token), onExpired: note('expired') }
-const gate = createElement(PowGate, { ref, siteKey, endpoint: host, ...handlers })
+const gate = createElement(PowGate, { ref, siteKey, endpoint: host, auto: 'load', ...handlers })
 createRoot(app).render(createElement(StrictMode, null, gate))

@@ -6,4 +6,6 @@ const passed = note('passed')
 const gate = ref()
 window.resetCaptcha = () => gate.value.reset()
 const handlers = { onVerified: ({ token }) => passed(token), onExpired: note('expired') }
-createApp({ render: () => h(PowGate, { ref: gate, siteKey, endpoint: host, ...handlers }) }).mount(app)
+createApp({
+  render: () => h(PowGate, { ref: gate, siteKey, endpoint: host, auto: 'load', ...handlers }),
+}).mount(app)
