@@ -8,6 +8,7 @@ import { resolveSecrets } from './config/secrets.ts'
 import { demoRoutes } from './demo/routes.ts'
 import { DEMO_SITE_KEY, demoApiKey } from './demo/site.ts'
 import { formatAddress } from './domain/address.ts'
+import { BackendCounts } from './domain/backends.ts'
 import { FingerprintWatch } from './domain/fingerprints.ts'
 import { Keyring } from './domain/keyring.ts'
 import type { KnownRecords } from './domain/site.ts'
@@ -34,6 +35,7 @@ import { VERSION } from './version.ts'
 
 export interface Server {
   readonly stats: Stats
+  readonly backends: BackendCounts
   /** Why requests would not be answered with the store's help; undefined if they would. */
   trouble(): StoreTrouble | undefined
   /** Makes records known that the store has lost. */
@@ -94,6 +96,7 @@ export async function startServer(
   gate?.start()
   return {
     stats,
+    backends: service.backends,
     trouble: () => store.trouble(),
     adopt: records => directory.adopt(records),
     drain: async () => {
@@ -270,6 +273,7 @@ function composeService(config: Config, store: Store, { sites, apiKeys }: SiteDi
     sites,
     apiKeys,
     keyUses: new KeyUses(store.sites),
+    backends: new BackendCounts(config.logsWholeAddresses),
     fingerprints: new FingerprintWatch(config.workers, randomInt(2 ** 32)),
     now: Date.now,
     randomBits: randomBitPool(),

@@ -11,6 +11,7 @@ import { secretTexts } from './config/secrets.ts'
 import { dashboard } from './dashboard/start.ts'
 import { createLogger, type Logger, logDestination, logLinesLost } from './log/logger.ts'
 import { Totals } from './metrics/totals.ts'
+import { Backends } from './process/backends.ts'
 import { Hosts } from './process/hosts.ts'
 import { Lifecycle } from './process/lifecycle.ts'
 import { Primary } from './process/primary.ts'
@@ -29,16 +30,19 @@ async function runPrimary(): Promise<void> {
     const log = createLogger(loaded.logLevel, {}, secretTexts(loaded, values), output)
     const keeper = new SiteKeeper(log)
     const hosts = new Hosts(log)
+    const backends = new Backends(log, () => hosts.living.length)
     const totals = new Totals(() => ({
       logLinesLost: logLinesLost(),
       sitesLost: keeper.lost,
       hostsDiffer: hosts.differences.length,
+      redeemLimitUsed: backends.used,
     }))
     // Loaded with the embedded store only, because lmdb does not exist for every platform.
     const inspection = loaded.redis === undefined ? await import('./store/embedded/inspection.ts') : undefined
     const primary = new Primary(log, totals, () =>
       endIfDamaged(primary, log, () => inspection?.damageOfFiles(loaded.dataDir)),
     )
+    primary.onBackends = counts => backends.add(counts)
     keeper.onLost = records => primary.lost(records)
     const lifecycle = new Lifecycle(primary, keeper, hosts, log, totals)
     // Before the store is opened: a start that cannot listen makes no site and prints no key.
@@ -47,7 +51,7 @@ async function runPrimary(): Promise<void> {
     const routes = [
       metricsRoute(totals, primary),
       recordsRoute(keeper),
-      ...dashboard(claimed, totals, primary, hosts),
+      ...dashboard(claimed, totals, primary, hosts, backends),
     ]
     await startAdminServer(claimed, primary, routes, log)
     for (const warning of loaded.warnings) log.warn(warning)

@@ -10,6 +10,7 @@ import { type ListenAddress, ListenError, tryPort } from '../config/ports.ts'
 import { isSecretToBeMade } from '../config/secrets.ts'
 import { DEMO_SITE_KEY } from '../demo/site.ts'
 import { type AddressSet, isLoopback, parseAddress } from '../domain/address.ts'
+import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { Keyring } from '../domain/keyring.ts'
 import { OUTCOMES } from '../domain/outcome.ts'
 import type { SiteRecord } from '../domain/site.ts'
@@ -83,7 +84,7 @@ function describeSecrets(config: Config, env: Environment, { facts, warnings }: 
   if (new Set(secrets).size < secrets.length) warnings.push('POWGATE_SECRETS: a secret is there twice')
 }
 
-function describeRules(config: Config, { facts, warnings }: CheckResults): void {
+function describeRules(config: Config, { facts, warnings, notes }: CheckResults): void {
   const { limits, failOpen, challengeLifetimeMs, tokenLifetimeMs } = config
   facts.push([
     'limits a minute',
@@ -95,6 +96,10 @@ function describeRules(config: Config, { facts, warnings }: CheckResults): void 
     'lifetimes',
     `challenge ${challengeLifetimeMs / 1000} s or more, token ${tokenLifetimeMs / 1000} s`,
   ])
+  if (limits.redeemAddress <= CONTRACT_LIMITS.redeemAddress)
+    notes.push(
+      `a backend may redeem ${limits.redeemAddress} tokens a minute from one address, and ${limits.redeemApiKey} with one API key; for more: powgate site update SITE_KEY --limit-redeem N`,
+    )
   const open = Object.entries(failOpen).flatMap(([endpoint, isOpen]) => (isOpen ? [`/${endpoint}`] : []))
   if (config.redis !== undefined)
     facts.push([

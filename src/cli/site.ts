@@ -1,5 +1,6 @@
 /** `powgate site ...` */
 
+import { CONTRACT_LIMITS } from '../domain/endpoint.ts'
 import { integer } from '../domain/kinds.ts'
 import { apiKeyId, SITE_DEFAULTS, type SiteRecord, siteWarnings } from '../domain/site.ts'
 import { inOrderOfCreation } from '../sites/file.ts'
@@ -106,7 +107,13 @@ async function runCreate(input: Input): Promise<void> {
     'The site key goes into the page, the API key into the backend. Try both against the service:',
     '',
     `  POWGATE_API_KEY=${apiKey} ${PROGRAM} try --site-key ${site.siteKey}`,
+    ...(site.limits?.redeem === undefined ? ['', redeemText(site)] : []),
   )
+}
+
+function redeemText({ siteKey }: SiteRecord): string {
+  const { redeemAddress, redeemApiKey } = CONTRACT_LIMITS
+  return `Unless the service's settings differ, its backend may redeem ${redeemAddress} tokens a minute from one address and ${redeemApiKey} with one key. For more: ${PROGRAM} site update ${siteKey} --limit-redeem 5000`
 }
 
 async function runList(input: Input): Promise<void> {

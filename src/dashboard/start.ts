@@ -2,6 +2,7 @@
 
 import type { AdminRoute, Supervisor } from '../admin/server.ts'
 import type { Config } from '../config/config.ts'
+import type { NearLimit } from '../domain/backends.ts'
 import { type HostNote, viewOf } from '../domain/hosts.ts'
 import { STORE_CAUSES, type StoreCause } from '../domain/reason-words.ts'
 import { raisedBits } from '../domain/site.ts'
@@ -20,12 +21,17 @@ interface LivingHosts {
   readonly differences: readonly string[]
 }
 
+interface BackendLimits {
+  readonly near: readonly NearLimit[]
+}
+
 /** Returns no routes and keeps no history if there is no admin port. */
 export function dashboard(
   config: Config,
   totals: Totals,
   supervisor: Supervisor,
   hosts: LivingHosts,
+  backends: BackendLimits,
 ): AdminRoute[] {
   if (config.adminPort === undefined) return []
   const siteNames = new SiteNames(storedNames(config))
@@ -34,10 +40,15 @@ export function dashboard(
     await supervisor.askStats()
     history.add(Date.now(), { values: totals.values(), sites: totals.sites() })
   }, ADD_MS).unref()
-  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor, hosts) })
+  return dashboardRoutes({ history, siteNames, state: () => stateOf(totals, supervisor, hosts, backends) })
 }
 
-function stateOf(totals: Totals, supervisor: Supervisor, hosts: LivingHosts): ServiceState {
+function stateOf(
+  totals: Totals,
+  supervisor: Supervisor,
+  hosts: LivingHosts,
+  { near }: BackendLimits,
+): ServiceState {
   const values = totals.values()
   const running = totals.workers()
   const most = (key: MetricKey) => Math.max(0, ...running.map(({ values }) => Math.abs(values[key] ?? 0)))
@@ -52,6 +63,7 @@ function stateOf(totals: Totals, supervisor: Supervisor, hosts: LivingHosts): Se
     sitesLost: values.sitesLost ?? 0,
     hosts: hosts.living.map(viewOf),
     differences: hosts.differences,
+    limitsNear: near.map(({ text, perMinute, limit }) => ({ text, isOver: perMinute > limit })),
     clockApartSeconds: most('clockOffset'),
     evictedKeys: most('evictedKeys'),
     isReloadDone: values.reloadDone !== 0,

@@ -139,10 +139,13 @@ export abstract class RedemptionEndpoint<Asked> extends Endpoint {
     }
     const { id, siteKey } = caller.apiKey
     const ownLimit = caller.site.record.limits?.redeem
+    const callerKey = ownLimit === undefined ? key : `${key}s${siteKey}`
+    const [ofAddress, ofKey] = [ownLimit ?? limits.redeemAddress, ownLimit ?? limits.redeemApiKey]
+    this.service.backends.note(address, { callerKey, siteKey, apiKeyId: id, limits: [ofAddress, ofKey] })
     return {
-      callerKey: ownLimit === undefined ? key : `${key}s${siteKey}`,
-      callerLimit: ownLimit ?? limits.redeemAddress,
-      apiKey: { id, limit: ownLimit ?? limits.redeemApiKey, siteKey },
+      callerKey,
+      callerLimit: ofAddress,
+      apiKey: { id, limit: ofKey, siteKey },
       redeem: attempt.verdict === 'redeemable' ? this.#tokenRedemption(attempt) : undefined,
     }
   }

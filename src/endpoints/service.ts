@@ -1,5 +1,6 @@
 /** The parts of the service that the endpoints use (server.ts assembles them), and their refusals. */
 
+import type { BackendCounts } from '../domain/backends.ts'
 import { ENDPOINTS, type EndpointName, type ErrorStyle, type Limits } from '../domain/endpoint.ts'
 import type { FingerprintWatch } from '../domain/fingerprints.ts'
 import type { Keyring } from '../domain/keyring.ts'
@@ -23,6 +24,7 @@ export interface Service {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly keyUses: KeyUses
+  readonly backends: BackendCounts
   readonly fingerprints: FingerprintWatch
   /** Unix milliseconds. */
   readonly now: () => number

@@ -175,7 +175,7 @@ function refusalTold(record: LogRecord, visit: readonly LogRecord[]): Told {
       meaning,
       mismatchText(record, visit),
       advice,
-      limit === undefined ? '' : textOf(limit),
+      limit === undefined ? '' : textOf(limit).replace('SITE_KEY', text(record, 'site') || 'SITE_KEY'),
       apiKeyId === '' ? '' : `API key ${apiKeyId}`,
     ].filter(line => line !== ''),
   }

@@ -19,6 +19,8 @@ export type LogEvent =
   | 'verification-failed'
   | 'token-redeemed'
   | 'refused'
+  /** From the primary process: a backend uses half of a limit, or more. */
+  | 'redemption-limit'
   /** Events beyond the quotas: counts of the last minute, by event or reason. */
   | 'unlogged'
   /** An exception in powgate itself. */

@@ -131,6 +131,8 @@ export interface ServiceState {
   readonly hosts: readonly HostView[]
   /** Between this host and the others, one line each. */
   readonly differences: readonly string[]
+  /** Of backends that near a limit of redemptions. */
+  readonly limitsNear: readonly { readonly text: string; readonly isOver: boolean }[]
   /** The clocks of this host and of the store, by the worker that finds most. */
   readonly clockApartSeconds: number
   /** By Redis, since it started. */

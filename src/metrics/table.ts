@@ -168,6 +168,10 @@ export const METRICS = {
     'powgate_sites_lost',
     'Sites and API keys that the store has lost, or has an older copy of, and this service remembers.',
   ),
+  redeemLimitUsed: gauge(
+    'powgate_redemption_limit_used_ratio',
+    'The largest share of a redemption limit that a backend with a valid API key used within a minute, over all hosts by estimate; above 1, redemptions are refused.',
+  ),
   hostsDiffer: gauge(
     'powgate_hosts_differ',
     'Differences between this host and the others of its store, for which each refuses what the others issue.',

@@ -46,7 +46,9 @@ export class Totals {
   readonly #found: () => Values
 
   /** @param found what the primary process finds at any time */
-  constructor(found: () => Values = () => ({ logLinesLost: 0, sitesLost: 0, hostsDiffer: 0 })) {
+  constructor(
+    found: () => Values = () => ({ logLinesLost: 0, sitesLost: 0, hostsDiffer: 0, redeemLimitUsed: 0 }),
+  ) {
     this.#found = found
   }
 

@@ -8,6 +8,7 @@
  */
 
 import type { Config, SettingValues } from '../config/config.ts'
+import type { BackendCount } from '../domain/backends.ts'
 import type { KnownRecords } from '../domain/site.ts'
 import type { Logger } from '../log/logger.ts'
 import type { Totals } from '../metrics/totals.ts'
@@ -59,6 +60,8 @@ export class Primary {
   #slots: Slot[] = []
   /** All running worker processes, draining ones included. */
   readonly #workers = new Set<WorkerProcess>()
+  /** Called with what workers say of backends. */
+  onBackends: (counts: readonly BackendCount[]) => void = () => {}
   #lost: KnownRecords = { sites: [], apiKeys: [] }
   #isUnready = false
   #isDraining = false
@@ -213,6 +216,7 @@ export class Primary {
       POWGATE_REDIS_SHARDS: String(config.redisShards),
     }
     const listener: WorkerListener = {
+      backends: counts => this.onBackends(counts),
       stats: (worker, snapshot) => this.#totals.take(worker, snapshot, slot.index),
       settled: worker => {
         if (worker.problem !== undefined)

@@ -2,6 +2,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import type { SettingValues } from '../config/config.ts'
+import type { BackendCount } from '../domain/backends.ts'
 import type { KnownRecords } from '../domain/site.ts'
 import type { Snapshot } from '../metrics/stats.ts'
 import type { ServerBuild } from '../server-build.ts'
@@ -18,6 +19,7 @@ export type WorkerMessage =
   | { readonly type: 'ready'; readonly isReady: boolean; readonly trouble: StoreTrouble | undefined }
   /** @property answers the number of the `ask-stats` that this answers, if any */
   | { readonly type: 'stats'; readonly snapshot: Snapshot; readonly answers?: number }
+  | { readonly type: 'backends'; readonly counts: readonly BackendCount[] }
   /** The worker cannot run as configured; the line says why. */
   | { readonly type: 'setup-failed'; readonly line: string }
 
@@ -48,6 +50,7 @@ export interface WorkerOrder {
 /** Gets the events of a worker. */
 export interface WorkerListener {
   stats(worker: WorkerProcess, snapshot: Snapshot): void
+  backends(counts: readonly BackendCount[]): void
   /** The worker listens, or has reported that it cannot run. */
   settled(worker: WorkerProcess): void
   /** The worker's process has gone: called once, as the last event. */
@@ -201,6 +204,9 @@ export class WorkerProcess {
       case 'stats':
         this.#listener.stats(this, message.snapshot)
         this.#statsAnswered = message.answers ?? this.#statsAnswered
+        break
+      case 'backends':
+        this.#listener.backends(message.counts)
         break
       case 'listening':
         this.isListening = true

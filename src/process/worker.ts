@@ -82,11 +82,15 @@ export async function runWorker(): Promise<void> {
     process.exit(1)
   }
   void tell({ type: 'listening' })
-  const { trouble } = server
+  const { trouble, backends } = server
   const tellReadiness = () => tell({ type: 'ready', isReady: trouble() === undefined, trouble: trouble() })
   void tellReadiness()
   setInterval(tellReadiness, READINESS_MS).unref()
   setInterval(() => tellStats(), STATS_MS).unref()
+  setInterval(() => {
+    const counts = backends.take()
+    if (counts.length > 0) void tell({ type: 'backends', counts })
+  }, STATS_MS).unref()
 }
 
 /** Resolves when the message has been handed to the system, or the primary process has gone. */

@@ -119,6 +119,15 @@ describe('problems', () => {
         { differences: ['POWGATE_TOKEN_SECONDS: 300 here, 600 on b:8080', 'another'] },
         [/^bad Hosts of this store refuse .*\. POWGATE_TOKEN_SECONDS: 300 here, .* \(and 1 more\): set the/],
       ],
+      [
+        {
+          limitsNear: [
+            { text: 'one backend', isOver: false },
+            { text: 'another', isOver: true },
+          ],
+        },
+        [/^bad another\.$/, /^warn one backend\.$/],
+      ],
       [{ clockApartSeconds: 7.2 }, [/^warn The clock is 7 s off that of Redis.*: see timedatectl/]],
       [{ evictedKeys: 1200 }, [/^warn Redis has evicted 1,200 keys .*: see its maxmemory and/]],
       [{ isReloadDone: false }, [/^warn The last SIGHUP took no effect.*: see the log/]],

@@ -26,7 +26,7 @@ import { words } from '../harness/values.ts'
 
 const EVENTS = words(
   'challenge-issued verification-passed verification-failed token-redeemed refused',
-  'unlogged fault',
+  'unlogged fault redemption-limit',
 )
 const EASY = { difficulty: { base: 16, min: 16, max: 28 } }
 const PATIENCE_MS = 60_000
@@ -126,6 +126,18 @@ describe('lines', () => {
         reason: 'token-used',
         apiKeyId,
       })
+    }))
+
+  test('a backend that uses half of a redemption limit is told once, with the command that raises it', () =>
+    withService({}, async (service, client) => {
+      const { siteKey, apiKey } = await service.createSite(EASY)
+      const command = `powgate site update ${siteKey} --limit-redeem 500`
+      for (let count = 0; count < 60; count++) await client.verifyToken(apiKey, { token: 'x' })
+      const [told, ...more] = await logged(service, 1, 'redemption-limit')
+      has(told, { level: 'warn', ip: '127.0.0.1', site: siteKey, limit: 100 })
+      assert.ok(told.perMinute >= 50 && told.perMinute <= 60)
+      assert.ok(told.msg.endsWith(command), told.msg)
+      assert.deepEqual(more, [])
     }))
 
   test('a rate that the operator expects is the usual one for decisions, from the first challenge on', () =>

@@ -182,6 +182,12 @@ Read: TIME to TIME, of ${hostname()}; other hosts have logs of their own (--log 
     )
   })
 
+  test('a redemption over the limit tells the command that raises it for this site', () => {
+    const record = { event: 'refused', endpoint: 'siteverify', status: 429, reason: 'rate-limited' }
+    const { lines } = stepOf({ ...record, policy: 'address', site: siteKey })
+    assert.ok(lines.join().includes(`powgate site update ${siteKey} --limit-redeem N`), lines.join())
+  })
+
   test('a mismatch of expectedIp tells both addresses, and either one leads to it', async () => {
     const told = `    The backend expects 192.0.2.7; ${other} solved the challenge.\n`
     for (const query of [mismatched, other, '192.0.2.7'])

@@ -68,6 +68,7 @@ function serviceProblems({ service }: DashboardData): Problem[] {
     const more = differences.length > 1 ? ` (and ${differences.length - 1} more)` : ''
     bad(`Hosts of this store refuse what the others issue. ${differences[0]}${more}: set the same on all.`)
   }
+  for (const { text, isOver } of service.limitsNear) (isOver ? bad : warn)(`${text}.`)
   if (clockApartSeconds > CLOCK_APART_SECONDS_MAX)
     warn(
       `The clock is ${duration(clockApartSeconds)} off that of Redis, and from 5 s on hosts refuse each other: see timedatectl on both.`,

@@ -1,0 +1,41 @@
+/** Tells of backends that near a limit of redemptions: in the log, and to the dashboard and the metrics. */
+
+import { type BackendCount, BackendWatch, type NearLimit } from '../domain/backends.ts'
+import type { Logger } from '../log/logger.ts'
+
+const LOOK_MS = 5000
+const TOLD_AGAIN_MS = 600_000
+
+export class Backends {
+  near: readonly NearLimit[] = []
+  readonly #watch = new BackendWatch()
+  /** When a caller was told of, by `performance.now`, and whether it was over its limit by then. */
+  readonly #told = new Map<string, { readonly atMs: number; readonly isOver: boolean }>()
+
+  /** @param hosts how many share the store */
+  constructor(log: Logger, hosts: () => number) {
+    setInterval(() => {
+      this.near = this.#watch.near(performance.now(), Math.max(1, hosts()))
+      for (const limit of this.near) this.#tell(log, limit)
+    }, LOOK_MS).unref()
+  }
+
+  /** The largest share of a limit that a backend used within the last minute: above 1, redemptions are refused. */
+  get used(): number {
+    return Math.max(0, ...this.near.map(({ perMinute, limit }) => perMinute / limit))
+  }
+
+  add(counts: readonly BackendCount[]): void {
+    this.#watch.add(counts, performance.now())
+  }
+
+  #tell(log: Logger, { text, caller: ip, sites, perMinute, limit }: NearLimit): void {
+    const nowMs = performance.now()
+    const isOver = perMinute > limit
+    const before = this.#told.get(ip)
+    if (before !== undefined && nowMs - before.atMs < TOLD_AGAIN_MS && (before.isOver || !isOver)) return
+    if (this.#told.size > 1000) this.#told.clear()
+    this.#told.set(ip, { atMs: nowMs, isOver })
+    log.warn({ event: 'redemption-limit', ip, site: sites[0], perMinute, limit }, text)
+  }
+}

@@ -1,0 +1,54 @@
+/** How near backends are to the limits of redemptions: when it is told, of whom, and with which command. */
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseAddress } from '../../src/domain/address.ts'
+import { BackendCounts, BackendWatch } from '../../src/domain/backends.ts'
+
+const CONTRACT = [100, 200] as const
+/** An address (the last byte of 10.0.0.x), a site, an API key, redemptions a minute, and its limits. */
+type Row = [host: number, site: string, key: string, perMinute: number, limits?: readonly [number, number]]
+
+function near(rows: readonly Row[], hosts = 1): string[] {
+  const watch = new BackendWatch()
+  const counts = new BackendCounts(true)
+  for (const [host, siteKey, apiKeyId, perMinute, limits = CONTRACT] of rows)
+    for (let count = 0; count < perMinute; count++) {
+      const callerKey = `${host}${limits === CONTRACT ? '' : siteKey}`
+      counts.note(parseAddress(`10.0.0.${host}`)!, { callerKey, siteKey, apiKeyId, limits })
+    }
+  watch.add(counts.take(), 1000)
+  const found = watch.near(60_999, hosts).map(({ text }) => text)
+  assert.deepEqual(watch.near(61_000, hosts), [], 'a minute later')
+  return found
+}
+
+test('half of a limit is told with caller, rate, limit and the command; less is not', () => {
+  assert.deepEqual(near([[1, 'site_a', 'k', 49]]), [])
+  assert.deepEqual(near([[1, 'site_a', 'k', 50]]), [
+    '10.0.0.1 sends 50 redemptions a minute for site_a, of 100 that it may: those beyond would be refused. To raise its limits: powgate site update site_a --limit-redeem 500',
+  ])
+  const [over, ...others] = near([[1, 'site_a', 'k', 180]])
+  assert.match(over!, /^10\.0\.0\.1 sends 180 .* those beyond are refused\. .* --limit-redeem 1000$/)
+  assert.deepEqual(others, [], 'the command raises the limit of the API key too')
+})
+
+test('an API key that several addresses use, hosts that share the limits, and a limit of the site', () => {
+  const spread: Row[] = [1, 2, 3].map(host => [host, 'site_a', 'k', 40])
+  assert.match(near(spread).join(), /^API key k sends 120 redemptions a minute for site_a, of 200 /)
+  assert.match(near([[1, 'site_a', 'k', 25]], 2).join(), /sends 50 /)
+  assert.deepEqual(near([[1, 'site_a', 'k', 180, [500, 500]]]), [])
+})
+
+test('sites whose backends share an address are named; a busy one gets a limit of its own, else all do', () => {
+  const busy = near([
+    [1, 'site_b', 'k', 20],
+    [1, 'site_a', 'l', 60],
+  ])
+  assert.match(busy.join(), /for site_a, site_b, of 100 .* update site_a --limit-redeem 500$/)
+  const many = near(['a', 'b', 'c', 'd', 'e'].map(site => [1, site, site, 15]))
+  assert.match(
+    many.join(),
+    /for a, b, c and 2 more, .* set POWGATE_LIMIT_REDEEM_ADDRESS and POWGATE_LIMIT_REDEEM_API_KEY to 500$/,
+  )
+})
