@@ -32,6 +32,8 @@ export interface AdminRoute {
 /** A client that is slower than this loses its connection. */
 const SLOW_MS = 5000
 const HEADER_BYTES_MAX = 8192
+/** Of one connection: thousands that are sent at once would delay all others by seconds. */
+const REQUESTS_MAX = 100
 const CONNECTIONS_MAX = 256
 /** Of these, so many may be without a request. One more ends the oldest, so that a check of health always finds a place. */
 const SILENT_MAX = 64
@@ -68,6 +70,7 @@ export function startAdminServer(
     },
   )
   server.maxConnections = CONNECTIONS_MAX
+  server.maxRequestsPerSocket = REQUESTS_MAX
   endOldestSilent(server)
   server.setTimeout(SLOW_MS) // also for clients that do not read
   return new Promise((resolve, reject) => {
@@ -151,7 +154,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 }
 
 function nameOf(host: string): string {
-  return host.replace(/:\d*$/, '').toLowerCase()
+  return host.replace(/\.?(:\d*)?$/, '').toLowerCase()
 }
 
 /** Whether a Host header names this machine by an address or as localhost, which no name server can point elsewhere. */

@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
+import { isLoopback } from '../domain/address.ts'
 import { oneOf } from '../domain/kinds.ts'
 import { isOriginPattern } from '../domain/origin.ts'
 import { PLAIN_ENVIRONMENT } from '../domain/score.ts'
@@ -153,12 +154,15 @@ async function runTry(input: Input): Promise<void> {
 async function keysOf(input: Input): Promise<FirstKeys> {
   const [siteKey, apiKey] = [input.text('site-key'), input.text('api-key')]
   if (siteKey !== undefined && apiKey !== undefined) return { siteKey, apiKey }
-  const { dataDir } = await settingsOf(process.env)
+  const { dataDir, port } = await settingsOf(process.env)
   const first = readFirstKeys(dataDir)
-  if (first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
+  const url = new URL(input.text('url') ?? DEFAULT_URL)
+  // Whatever answers elsewhere gets no secret that was not meant for it.
+  const isOwn = isLoopback(url.hostname.replace(/[[\]]/g, '')) && [0, Number(url.port || 80)].includes(port)
+  if (isOwn && first !== undefined && (siteKey ?? first.siteKey) === first.siteKey && apiKey === undefined)
     return first
   throw new UsageError(
-    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${pathOfFirstKeys(dataDir)}`,
+    `--site-key or POWGATE_SITE_KEY, --api-key or POWGATE_API_KEY: expected both, or neither with the keys of a first start in ${pathOfFirstKeys(dataDir)}, for a service at this machine's PORT alone`,
   )
 }
 

@@ -208,13 +208,13 @@ interface Checked {
 function configOf(text: Text, { redis, secrets, trustedProxies }: Checked) {
   const number = (name: SettingName) => Number(text(name))
   const failOpen = text('POWGATE_FAIL_OPEN').split(',')
-  const adminHosts = text('POWGATE_ADMIN_HOSTS').toLowerCase().split(',')
+  const adminHosts = list(text('POWGATE_ADMIN_HOSTS').toLowerCase())
   return {
     host: text('HOST'),
     port: number('PORT'),
     adminHost: text('POWGATE_ADMIN_HOST'),
-    /** In lower case. */
-    adminHosts: adminHosts.filter(name => name !== ''),
+    /** In lower case, without the final dot. */
+    adminHosts: adminHosts.map(name => name.replace(/\.$/, '')),
     /** undefined: no admin port. */
     adminPort: number('POWGATE_ADMIN_PORT') || undefined,
     workers: number('POWGATE_WORKERS'),

@@ -47,6 +47,7 @@ type Named = (name: SettingName) => string
 
 const DATA_CREDENTIALS = ['POWGATE_REDIS_USER', 'POWGATE_REDIS_PASSWORD'] as const
 const SENTINEL_CREDENTIALS = ['POWGATE_SENTINEL_USER', 'POWGATE_SENTINEL_PASSWORD'] as const
+const ENCODING = 'in a user or password of REDIS_URL write , # / ? % as %2C %23 %2F %3F %25'
 const TLS_SETTINGS = [
   'POWGATE_REDIS_TLS_CA',
   'POWGATE_REDIS_TLS_CERT',
@@ -68,7 +69,8 @@ export function checkedRedis(text: Text, named: Named, problems: string[]): Redi
   const target = parseRedisUrl(url)
   // The URL can hold a password, so it is not repeated.
   if (target === undefined) {
-    problems.push(`${named('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}`)
+    const hint = url.includes('@') ? `; ${ENCODING}` : ''
+    problems.push(`${named('REDIS_URL')}: expected ${SETTINGS.REDIS_URL.expects}${hint}`)
     return undefined
   }
   const before = problems.length
@@ -94,7 +96,9 @@ function dataCredentials(target: RedisTarget, text: Text, problems: string[]) {
   const username = text(userSetting) || target.username
   const password = text(passwordSetting) || target.password
   if (username !== undefined && password === undefined)
-    problems.push(`${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}`)
+    problems.push(
+      `${passwordSetting}: needed with a user; expected ${SETTINGS[passwordSetting].expects}, any for a user with nopass; ${ENCODING}`,
+    )
   return { username, password }
 }
 

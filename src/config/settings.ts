@@ -196,7 +196,7 @@ export const SETTING_GROUPS = {
       'Address of the admin port; it has no password, so keep it private.',
     ),
     POWGATE_ADMIN_HOSTS: matching(
-      /^$|^[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*(,[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)*$/,
+      /^$|^[\w-]+(\.[\w-]+)*\.?( *, *[\w-]+(\.[\w-]+)*\.?)*$/,
       '',
       'host names without ports, separated by commas',
       "Names by which the admin port may be asked, besides addresses, localhost and the machine's own name.",

@@ -6,7 +6,9 @@ import type { Server } from 'node:http'
 import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { pino } from 'pino'
+import { recordsRoute } from '../../src/admin/records-route.ts'
 import { type AdminRoute, isLocalName, startAdminServer } from '../../src/admin/server.ts'
+import { loadConfig } from '../../src/config/config.ts'
 import { isLoopback } from '../../src/domain/address.ts'
 import { eventually } from '../harness/eventually.ts'
 import { call } from '../harness/http.ts'
@@ -173,7 +175,8 @@ test('a port that is taken is a clear error; without a port there is no server',
 
 test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are answered', async t => {
   const adminPort = await freePort()
-  const place = { adminHost: '0.0.0.0', adminHosts: ['metrics.example', 'powgate'], adminPort }
+  const config = loadConfig({ POWGATE_ADMIN_HOSTS: 'metrics.example., powgate ,stack_powgate' })
+  const place = { adminHost: '0.0.0.0', adminHosts: config.adminHosts, adminPort }
   const server = await startAdminServer(place, supervisor, [], log)
   t.after(() => {
     server!.closeAllConnections()
@@ -181,10 +184,33 @@ test('off loopback, too, only addresses and the names of POWGATE_ADMIN_HOSTS are
   })
   const statusFor = async (host: string) =>
     (await call(`http://127.0.0.1:${adminPort}/healthz`, { headers: { Host: host } })).status
-  for (const host of ['10.1.2.3:9090', 'Metrics.Example', 'powgate:9090', 'localhost'])
+  for (const host of [
+    '10.1.2.3:9090',
+    'Metrics.Example',
+    'metrics.example.:9090',
+    'powgate:9090',
+    'stack_powgate',
+    'localhost',
+  ])
     assert.equal(await statusFor(host), 200, host)
   for (const host of ['evil.example', 'a.metrics.example', 'powgate.evil.example:9090', ':9090'])
     assert.equal(await statusFor(host), 403, host)
+})
+
+test('/sites.json answers a program of this machine, and no proxy or page on it', async t => {
+  const adminPort = await freePort()
+  const keeper = { known: async () => ({ sites: [], apiKeys: [] }) }
+  const place = { adminHost: '127.0.0.1', adminHosts: [], adminPort }
+  const server = await startAdminServer(place, supervisor, [recordsRoute(keeper)], log)
+  t.after(() => {
+    server!.closeAllConnections()
+    server!.close()
+  })
+  const ask = async (headers: Record<string, string>) =>
+    (await call(`http://127.0.0.1:${adminPort}/sites.json`, { headers })).status
+  assert.equal(await ask({}), 200)
+  for (const name of ['X-Forwarded-For', 'X-Forwarded-Proto', 'Forwarded', 'Via', 'Origin', 'Sec-Fetch-Mode'])
+    assert.equal(await ask({ [name]: 'x' }), 403, name)
 })
 
 test('which addresses are loopback', () => {

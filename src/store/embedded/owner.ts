@@ -28,6 +28,7 @@ const RENEWED_MS = 1000
 /** A service that has not renewed the file for so long has ended. */
 const OLD_MS = 10_000
 const LOOKS_MS = 250
+const READ_BACK_MS = 50
 
 const WHO = 'a service in another container or PID namespace'
 
@@ -55,7 +56,13 @@ export async function ownDataDir(dataDir: string, onWaiting: (line: string) => v
   const write = () => writeFileSync(file, ownerHere(), { mode: 0o600 })
   const renew = () => (existsSync(file) ? utimesSync(file, new Date(), new Date()) : write())
   orNothing(write)
-  setInterval(() => orNothing(renew), RENEWED_MS).unref()
+  await sleep(READ_BACK_MS) // of two that start at the same moment, neither saw the other
+  refuseForeignOwner(dataDir)
+  setInterval(() => {
+    // This process was frozen for so long that another one took the directory: it ends.
+    if (orNothing(() => hasForeignOwner(dataDir))) refuseForeignOwner(dataDir)
+    orNothing(renew)
+  }, RENEWED_MS).unref()
   process.on('exit', () => orNothing(() => rmSync(file, { force: true })))
 }
 
