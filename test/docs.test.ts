@@ -8,7 +8,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { test } from 'node:test'
 import { positionalWord } from '../src/cli/command.ts'
-import { COMMANDS } from '../src/cli/run.ts'
+import { commandsOf } from '../src/cli/run.ts'
 import { SETTINGS, type Setting, type SettingName } from '../src/config/settings.ts'
 import { CONTRACT_LIMITS, ENDPOINT_NAMES, ENDPOINTS } from '../src/domain/endpoint.ts'
 import type { Policy } from '../src/domain/limits.ts'
@@ -24,6 +24,7 @@ import { parseSitesFile } from '../src/sites/parse-file.ts'
 import { conformanceTable } from './release/torture/conformance-rows.ts'
 
 const ROOT = new URL('..', import.meta.url).pathname
+const COMMANDS = await commandsOf()
 const PAGES = ['.', 'docs'].flatMap(folder =>
   readdirSync(join(ROOT, folder))
     .filter(name => name.endsWith('.md'))

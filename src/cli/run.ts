@@ -5,20 +5,8 @@ import { scrub } from '../log/redaction.ts'
 import { UsageError } from '../sites/rules.ts'
 import { AdminError } from '../sites/sites.ts'
 import { VERSION } from '../version.ts'
-import { AUDIT_COMMAND } from './audit.ts'
-import { CHECK_COMMAND } from './check.ts'
 import { type Command, type CommandEntry, commandHelp, type Flag, overview, readInput } from './command.ts'
-import { EXPLAIN_COMMAND } from './explain.ts'
-import { HOSTS_COMMAND } from './hosts.ts'
-import { KEY_COMMANDS } from './key.ts'
 import { printable } from './output.ts'
-import { SERVE_COMMAND } from './serve.ts'
-import { SITE_COMMANDS } from './site.ts'
-import { SITES_FILE_COMMANDS } from './sites-file.ts'
-import { SOLVE_COMMAND } from './solve.ts'
-import { STORE_COMMANDS } from './store.ts'
-import { TRY_COMMAND } from './try.ts'
-import { WIDGET_COMMAND } from './widget.ts'
 
 const CONFIG: Flag = {
   about: 'File of settings, one NAME=value a line; the environment goes before it.',
@@ -32,31 +20,40 @@ const CONFIG: Flag = {
 
 const JSON_FLAG: Flag = { about: 'Print JSON on one line instead of text.' }
 
-/** All print JSON if asked. */
-const PRINTING: readonly CommandEntry[] = [
-  CHECK_COMMAND,
-  ...SITE_COMMANDS,
-  ...SITES_FILE_COMMANDS,
-  ...KEY_COMMANDS,
-  AUDIT_COMMAND,
-  ...STORE_COMMANDS,
-  HOSTS_COMMAND,
-  EXPLAIN_COMMAND,
-  TRY_COMMAND,
-  SOLVE_COMMAND,
-  WIDGET_COMMAND,
-]
+/**
+ * The commands of each first word, in the order of the help. A call loads its own alone: to load all takes as long as Node.js
+ * itself.
+ */
+const LOAD: Readonly<Record<string, () => Promise<readonly CommandEntry[]>>> = {
+  serve: async () => [(await import('./serve.ts')).SERVE_COMMAND],
+  check: async () => [(await import('./check.ts')).CHECK_COMMAND],
+  site: async () => [
+    ...(await import('./site.ts')).SITE_COMMANDS,
+    ...(await import('./sites-file.ts')).SITES_FILE_COMMANDS,
+  ],
+  apply: async () => [(await import('./sites-file.ts')).APPLY_COMMAND],
+  key: async () => (await import('./key.ts')).KEY_COMMANDS,
+  audit: async () => [(await import('./audit.ts')).AUDIT_COMMAND],
+  store: async () => (await import('./store.ts')).STORE_COMMANDS,
+  hosts: async () => [(await import('./hosts.ts')).HOSTS_COMMAND],
+  explain: async () => [(await import('./explain.ts')).EXPLAIN_COMMAND],
+  try: async () => [(await import('./try.ts')).TRY_COMMAND],
+  solve: async () => [(await import('./solve.ts')).SOLVE_COMMAND],
+  widget: async () => [(await import('./widget.ts')).WIDGET_COMMAND],
+}
 
-/** Every command takes --config, so that a command finds the store of a service that was started with --config. */
-export const COMMANDS: readonly Command[] = [
-  SERVE_COMMAND,
-  ...PRINTING.map(command => ({ ...command, flags: { ...command.flags, json: JSON_FLAG } })),
-].map(command => ({
-  positionals: [],
-  example: '',
-  ...command,
-  flags: { ...command.flags, config: CONFIG },
-}))
+/**
+ * Every command takes --config, so that a command finds the store of a service that was started with --config. All but serve
+ * print JSON if asked.
+ */
+export async function commandsOf(words: readonly string[] = Object.keys(LOAD)): Promise<Command[]> {
+  const lists = await Promise.all(words.map(word => (Object.hasOwn(LOAD, word) ? LOAD[word]!() : [])))
+  return lists.flat().map(command => {
+    const json = command.name === 'serve' ? {} : { json: JSON_FLAG }
+    const flags = { ...command.flags, ...json, config: CONFIG }
+    return { positionals: [], example: '', ...command, flags }
+  })
+}
 
 /**
  * Runs a call, and writes what goes wrong as lines on stderr.
@@ -87,11 +84,11 @@ function problemText(error: unknown): string {
 export async function run(args: readonly string[]): Promise<number> {
   const [first] = args
   if (first === undefined) {
-    process.stderr.write(overview(COMMANDS))
+    process.stderr.write(overview(await commandsOf()))
     return 2
   }
   if (isHelp(first) || first === 'help') {
-    process.stdout.write(overview(COMMANDS))
+    process.stdout.write(overview(await commandsOf()))
     return 0
   }
   if (first === '--version') {
@@ -99,8 +96,9 @@ export async function run(args: readonly string[]): Promise<number> {
     process.stdout.write(`powgate ${VERSION}\nHTTP server: ${serverBuildText()}\n`)
     return 0
   }
-  const command = COMMANDS.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
-  if (command === undefined) return runGroup(first, args.slice(1))
+  const group = await commandsOf([first])
+  const command = group.find(({ name }) => name.split(' ').every((word, index) => word === args[index]))
+  if (command === undefined) return runGroup(first, group, args.slice(1))
   const rest = args.slice(command.name.split(' ').length)
   if (rest.some(isHelp)) process.stdout.write(await commandHelp(command))
   else {
@@ -113,10 +111,9 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 /** A first word alone (`powgate site --help`), or words that are no command. */
-function runGroup(first: string, [second]: readonly string[]): number {
-  const group = COMMANDS.filter(({ name }) => name.startsWith(`${first} `))
+function runGroup(first: string, group: readonly Command[], [second]: readonly string[]): number {
   if (group.length === 0) {
-    const words = [...new Set(COMMANDS.map(({ name }) => name.split(' ')[0]!))]
+    const words = Object.keys(LOAD)
     const problem = `there is no such command${didYouMean(first, words)}`
     throw new UsageError(`${first}: ${problem}; expected ${words.join(', ')} or --help`)
   }

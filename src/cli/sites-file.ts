@@ -37,23 +37,24 @@ export const SITES_FILE_COMMANDS: readonly CommandEntry[] = [
     example: '> sites.schema.json',
     run: runSchema,
   },
-  {
-    name: 'apply',
-    about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
-    flags: {
-      file: {
-        about: 'File as site export writes it; - is standard input.',
-        short: 'f',
-        isRequired: true,
-        value: fileValue('a file, or - for standard input'),
-      },
-      'dry-run': { about: 'Only print what would change.' },
-      'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
-    },
-    example: '-f sites.json --dry-run',
-    run: runApply,
-  },
 ]
+
+export const APPLY_COMMAND: CommandEntry = {
+  name: 'apply',
+  about: 'Make the sites what a file says: all of it, or nothing if there is a mistake in it.',
+  flags: {
+    file: {
+      about: 'File as site export writes it; - is standard input.',
+      short: 'f',
+      isRequired: true,
+      value: fileValue('a file, or - for standard input'),
+    },
+    'dry-run': { about: 'Only print what would change.' },
+    'disable-missing': { about: 'Disable sites that the file does not name, but for the demo page.' },
+  },
+  example: '-f sites.json --dry-run',
+  run: runApply,
+}
 
 const PROBLEMS_MAX = 100
 

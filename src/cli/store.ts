@@ -9,7 +9,7 @@ import { printJson, printLine } from './output.ts'
 import { settingsOf } from './site-store.ts'
 
 const STORE: FlagValue = {
-  placeholder: 'DIR|URL',
+  placeholder: 'STORE',
   expects: 'a data directory, or an address as REDIS_URL has it',
   accepts: text => text.trim() !== '',
 }

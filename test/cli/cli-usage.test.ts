@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { type Command, commandHelp } from '../../src/cli/command.ts'
-import { COMMANDS as TABLE } from '../../src/cli/run.ts'
+import { commandsOf } from '../../src/cli/run.ts'
 import { temporaryDir } from '../harness/temporary.ts'
 import { Powgate } from './cli-process.ts'
 
@@ -26,6 +26,7 @@ async function misuse(...args: readonly string[]): Promise<string> {
 }
 
 /** All that there are, from the table itself: a new command is tested without being named here. */
+const TABLE = await commandsOf()
 const COMMANDS = TABLE.map(({ name }) => name)
 
 const SITE = 'site_0123456789ABCDEFabcdef'

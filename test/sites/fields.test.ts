@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readInput } from '../../src/cli/command.ts'
-import { COMMANDS } from '../../src/cli/run.ts'
+import { commandsOf } from '../../src/cli/run.ts'
 import { givenFields, withGiven } from '../../src/cli/site-flags.ts'
 import { siteFields } from '../../src/cli/views.ts'
 import { siteChanges } from '../../src/domain/audit.ts'
@@ -17,6 +17,8 @@ import {
 import { planApply, sitesFile } from '../../src/sites/file.ts'
 import { parseSitesFile } from '../../src/sites/parse-file.ts'
 import { siteRecord } from '../../src/sites/sites.ts'
+
+const COMMANDS = await commandsOf()
 
 /** A value, and the flags that set it. What it does is tested where it does it: in test/contract/ and test/domain/. */
 type Trial = readonly [value: unknown, flags: string]
