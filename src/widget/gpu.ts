@@ -4,6 +4,7 @@
  */
 
 import { GPU_START, proofInput } from '../protocol/proof.ts'
+import { bare, nowMs } from './dom.ts'
 import { difficultyMask } from './solver/block.ts'
 import type { Puzzle } from './solver/job.ts'
 import { digestWords, INITIAL_STATE, paddedWords, ROUND_CONSTANTS, round } from './solver/sha256.ts'
@@ -94,14 +95,17 @@ async function searchOn(
 ): Promise<number> {
   const mask = difficultyMask(difficulty)
   const dispatch = dispatcher(gpu, nonce, mask)
+  const page = bare(document)
   for (let next = start; ; ) {
-    while (document.hidden) await untilShownOrHidden()
+    while (page.hidden) {
+      await new Promise(resolve => page.addEventListener('visibilitychange', resolve, { once: true }))
+    }
     if (!goesOn(next - start)) throw new Error('the search is over')
     const left = COMMON_COUNTERS - (next % COMMON_COUNTERS)
     const groups = Math.min(gpu.groups, left / COUNTERS_PER_GROUP)
-    const beganMs = performance.now()
+    const beganMs = nowMs()
     const found = await dispatch(next, groups)
-    const dispatchMs = performance.now() - beganMs
+    const dispatchMs = nowMs() - beganMs
     if (found !== NOT_FOUND) {
       const counter = next + found
       if (digestWords(proofInput(nonce, counter))[0]! & mask) throw new Error('a wrong counter')
@@ -114,9 +118,6 @@ async function searchOn(
     gpu.groups = Math.max(1, Math.min(GROWTH_MAX * groups, wanted))
   }
 }
-
-const untilShownOrHidden = () =>
-  new Promise(resolve => document.addEventListener('visibilitychange', resolve, { once: true }))
 
 /** Returns the offset of the first counter that has all bits of the mask clear in its digest's first word, or NOT_FOUND. */
 type Dispatch = (start: number, groups: number) => Promise<number>

@@ -222,7 +222,7 @@ test('ten elements open one device', async () => {
   })
   await page.evaluate("for (const gate of document.querySelectorAll('pow-gate')) gate.execute()")
   await eventually(120_000, 'ten tokens', async () => {
-    return (await page.locator('pow-gate[state=verified]').count()) === 10
+    return (await page.locator('pow-gate:state(verified)').count()) === 10
   })
   const { adapters, devices } = await askedOf(page)
   assert.deepEqual({ adapters, devices }, { adapters: 1, devices: 1 })
@@ -232,7 +232,7 @@ test('the GPU pauses while the page is hidden', async () => {
   const { page } = await open('threads="1" gpu="software"', { key: (await siteOf(28)).siteKey })
   await eventually(20_000, 'dispatches', async () => (await askedOf(page)).dispatches > 3)
   const show = (isHidden: boolean) =>
-    page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} })
+    page.evaluate(`Object.defineProperty(Document.prototype, 'hidden', { configurable: true, value: ${isHidden} })
       document.dispatchEvent(new Event('visibilitychange'))`)
   await show(true)
   await page.waitForTimeout(200)

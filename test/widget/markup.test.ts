@@ -15,7 +15,7 @@ const { browser, service, site, gateway, pages } = await startStage()
 /** Another origin. It serves a widget that works, lest a test pass because a foreign script is broken. */
 const evil = await FaultyProxy.start(service.port)
 
-const DIST = new URL('../../dist/widget', import.meta.url)
+const DIST = new URL('../../dist/widget/', import.meta.url)
 const read = (fileName: string) => readFileSync(new URL(fileName, DIST), 'utf8')
 const manifest: WidgetManifest = JSON.parse(read('manifest.json'))
 const fileOf = (name: string) => manifest.files.find(file => file.name === name)!.fileName
