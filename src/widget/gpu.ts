@@ -39,6 +39,7 @@ interface Gpu {
 /** One for all elements of the page. */
 let opened: Promise<Gpu> | undefined
 let searches = 0
+let idle: ReturnType<typeof setTimeout> | undefined
 
 /**
  * Resolves with a counter that meets the difficulty.
@@ -54,18 +55,17 @@ export async function search(
   goesOn: (tries: number) => boolean,
   start = GPU_START,
 ): Promise<number> {
+  clearTimeout(idle)
   opened ??= open(kind === 'software')
   searches++
   try {
     return await searchOn(await opened, puzzle, goesOn, start)
   } finally {
-    searches--
-    setTimeout(closeIfIdle, IDLE_MS)
+    if (--searches === 0) idle = setTimeout(close, IDLE_MS)
   }
 }
 
-function closeIfIdle(): void {
-  if (searches > 0) return
+function close(): void {
   opened?.then(
     ({ device }) => device.destroy(),
     () => {},
