@@ -104,7 +104,7 @@ export class SiteKeeper {
 }
 
 function directoryOf(store: SiteStore, known: KnownRecords = { sites: [], apiKeys: [] }): SiteDirectory {
-  const directory = new SiteDirectory(store, () => performance.now(), false)
+  const directory = new SiteDirectory(store, () => performance.now(), false, undefined, true)
   directory.adopt(known)
   return directory
 }

@@ -33,15 +33,24 @@ export class SiteDirectory {
   readonly sites: RecordCache<Site>
   readonly apiKeys: RecordCache<ApiKeyRecord>
   readonly #store: SiteStore
+  readonly #takesNew: boolean
   #revision: number | undefined
   #isLoaded = false
 
   /**
    * @param hasTestKeys whether the published test keys are known, which the store never sees
    * @param hiddenSiteKey of a site that is treated as unknown, with its API keys, though the store has the site
+   * @param takesNew whether a new record is not read once more when it is first asked for
    */
-  constructor(store: SiteStore, now: () => number, hasTestKeys: boolean, hiddenSiteKey?: string) {
+  constructor(
+    store: SiteStore,
+    now: () => number,
+    hasTestKeys: boolean,
+    hiddenSiteKey?: string,
+    takesNew = false,
+  ) {
     this.#store = store
+    this.#takesNew = takesNew
     const readSite = async (siteKey: string) => {
       const record = siteKey === hiddenSiteKey ? undefined : await store.readSite(siteKey)
       return record === undefined ? undefined : compileSite(record)
@@ -81,7 +90,11 @@ export class SiteDirectory {
       // What was known before the first answer may have changed meanwhile.
       if (changes.isReplaced || since === undefined)
         await Promise.all([this.sites.refreshKnown(), this.apiKeys.refreshKnown()])
-      await Promise.all([this.sites.refresh(changes.siteKeys), this.apiKeys.refresh(changes.apiKeyIds)])
+      const areNew = this.#isLoaded && !this.#takesNew
+      await Promise.all([
+        this.sites.refresh(changes.siteKeys, areNew),
+        this.apiKeys.refresh(changes.apiKeyIds, areNew),
+      ])
       this.#revision = changes.revision
       if (changes.revision === since) break
     }
@@ -106,6 +119,8 @@ export class RecordCache<Thing> {
   readonly #loads = new Map<string, Done<Found<Thing>>[]>()
   /** Known keys that the store lacks, or has an older copy of. */
   readonly #lost = new Set<string>()
+  /** Known keys that are new: read once more when first asked for, since a key may be revoked as soon as it is made. */
+  readonly #unasked = new Set<string>()
   /** Keys whose records changed and could not be read. */
   #unread: readonly string[] = []
   /** What is left of the present round over the known keys. */
@@ -134,7 +149,7 @@ export class RecordCache<Thing> {
   /** The thing if it is cached, null if it is known not to exist, undefined if `load` must be called. */
   cached(key: string): Thing | null | undefined {
     const known = this.#fixed.get(key) ?? this.#known.get(key)
-    if (known !== undefined) return known
+    if (known !== undefined) return this.#unasked.has(key) ? undefined : known
     const askAgainAt = this.#unknown.get(key)
     return askAgainAt !== undefined && askAgainAt > this.#now() ? null : undefined
   }
@@ -152,20 +167,23 @@ export class RecordCache<Thing> {
     this.#loads.set(key, [done])
     this.#read(key).then(
       thing => {
-        this.#keep(key, thing)
-        this.#answer(key, thing ?? null)
+        if (thing === undefined && this.#known.has(key)) this.#lost.add(key)
+        else this.#keep(key, thing)
+        this.#answer(key, this.#known.get(key) ?? null)
       },
-      () => this.#answer(key, undefined),
+      () => this.#answer(key, this.#known.get(key)),
     )
   }
 
   #answer(key: string, found: Found<Thing>): void {
     const waiting = this.#loads.get(key) ?? []
     this.#loads.delete(key)
+    this.#unasked.delete(key)
     for (const done of waiting) done(found)
   }
 
   adopt(key: string, thing: Thing): void {
+    this.#unasked.delete(key)
     this.#keep(key, thing)
   }
 
@@ -174,10 +192,11 @@ export class RecordCache<Thing> {
    * (sites are disabled, keys revoked). So a missing record was lost with the store's memory, and its last known copy stays in
    * use. A record that cannot be read is tried again with the next call, and holds up no other.
    */
-  async refresh(keys: readonly string[]): Promise<void> {
+  async refresh(keys: readonly string[], areNew = false): Promise<void> {
     for (const key of keys) this.#unknown.delete(key)
     let room = KNOWN_MAX - this.#known.size
     const wanted = keys.filter(key => this.#known.has(key) || room-- > 0)
+    if (areNew) for (const key of wanted) if (!this.#known.has(key)) this.#unasked.add(key)
     this.#unread = await this.#readAnew([...new Set([...this.#unread, ...wanted])])
   }
 

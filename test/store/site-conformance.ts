@@ -116,7 +116,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('a record that cannot be read holds up no other', async () => {
-    const directory = new SiteDirectory(store(), () => 0, false)
+    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
     await directory.refresh()
     const [broken, site] = [siteOf({ ipRules: { allow: ['nowhere'], block: [] } }), siteOf()]
     for (const record of [broken, site]) assert.ok(await writeSite(other(), record))
@@ -127,7 +127,7 @@ export function siteConformance(under: () => TestStore): void {
   })
 
   test('an older copy of the store does not bring back a revoked key', async () => {
-    const directory = new SiteDirectory(store(), () => 0, false)
+    const directory = new SiteDirectory(store(), () => 0, false, undefined, true)
     const site = siteOf({ updatedAt: Date.now() + 3_600_000 }) // by a host whose clock is ahead
     assert.ok(await writeSite(store(), site))
     const { record: key } = await createApiKey(store(), site.siteKey)
